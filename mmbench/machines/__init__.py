@@ -1,0 +1,44 @@
+"""The classifiers, one file each, as scikit-learn estimators.
+
+A machine registers itself by one line in `MACHINES`: the name used in YAML files and tables, and
+where its class lives. Classes are imported when first asked for, so listing names costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from mmbench.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from mmbench.machines.base import PairwiseClassifier
+
+MACHINES = {
+    "svm": "mmbench.machines.svm:SVM",
+    "rmm": "mmbench.machines.rmm:RMM",
+    "mmrm": "mmbench.machines.mmrm:MMRM",
+}
+
+__all__ = ["MACHINES", "MMRM", "RMM", "SVM", "machine_class"]
+
+
+def machine_class(name: str) -> type[PairwiseClassifier]:
+    """Return the estimator class of a machine by its name in YAML files.
+
+    Raises
+    ------
+    UserError
+        If no machine has that name; the message holds the nearest one.
+    """
+    if name not in MACHINES:
+        raise UserError(f"unknown machine {name!r}{did_you_mean(name, MACHINES)}")
+    module, _, attribute = MACHINES[name].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def __getattr__(attribute: str) -> type[PairwiseClassifier]:
+    for name, path in MACHINES.items():
+        if path.endswith(f":{attribute}"):
+            return machine_class(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {attribute!r}")

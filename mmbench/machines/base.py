@@ -1,0 +1,332 @@
+"""What all machines share: the two-class problem, its certificate, and the estimator.
+
+A machine adds one method, `_train`: a `BinaryProblem` in, a `BinaryModel` out. Everything a user of
+scikit-learn expects (validation, one-vs-one, prediction, tie rules) is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from mmbench.kernels import Kernel
+from mmbench.machines.one_vs_one import class_pairs, ovr_scores, resolve_votes, votes
+from mmbench.machines.parameters import Param, choice, positive
+from mmbench.solvers.status import Status
+
+#: Rows of a kernel block in prediction are chosen so that one block stays below this many bytes.
+BLOCK_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The certificate of one binary training.
+
+    Attributes
+    ----------
+    status : Status
+        How the training ended.
+    objective : float
+        Value of the optimisation problem as the machine's documentation states it.
+    bound : float
+        A dual or otherwise proven lower bound of the optimum.
+    max_violation : float
+        The largest violation of a constraint, recomputed from the returned solution.
+    iterations : int
+        Iterations of the solver, summed over its stages.
+    seconds : float
+        Wall-clock seconds of the training, without the Gram matrix.
+    n_support : int
+        Training rows with a non-zero coefficient.
+    pair : tuple
+        The negative and the positive class, as the user labelled them.
+    extra : dict
+        What only one machine reports, by name.
+    """
+
+    status: Status
+    objective: float
+    bound: float
+    max_violation: float
+    iterations: int
+    seconds: float
+    n_support: int
+    pair: tuple = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Distance of `objective` to `bound`, relative to ``max(1, |objective|)``."""
+        return (self.objective - self.bound) / max(1.0, abs(self.objective))
+
+
+@dataclass
+class BinaryProblem:
+    """One two-class training problem.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+        -1.0 or +1.0; both occur.
+    kernel : Kernel
+    given_gram : ndarray of shape (n_samples, n_samples), optional
+        The kernel matrix of `X` where a caller has it already (float32 or float64).
+    """
+
+    X: NDArray
+    y: NDArray
+    kernel: Kernel
+    given_gram: NDArray | None = None
+
+    @cached_property
+    def gram(self) -> NDArray:
+        """The kernel matrix of the training rows, shape (n_samples, n_samples)."""
+        return self.kernel(self.X, self.X) if self.given_gram is None else self.given_gram
+
+
+@dataclass
+class BinaryModel:
+    """A trained decision function ``f(z)``; positive for the positive class.
+
+    Attributes
+    ----------
+    intercept : float
+        b.
+    fit : Fit
+        The certificate.
+    coef : ndarray of shape (n_samples,) or None
+        Coefficients over the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
+    w : ndarray of shape (n_features,) or None
+        Weights of a linear machine, ``f(z) = w'z + b``. One of `coef` and `w` is given.
+    state : object
+        Whatever lets the machine start a neighbouring problem from here.
+    """
+
+    intercept: float
+    fit: Fit
+    coef: NDArray | None = None
+    w: NDArray | None = None
+    state: Any = None
+
+
+def common_parameters() -> dict[str, Param]:
+    """Return the declarations of the parameters that every kernel machine takes."""
+    return {
+        "kernel": choice("linear", "poly", "rbf"),
+        "gamma": Param(low=0, open_low=True, choices=("scale",)),
+        "gamma_scaling": choice("none", "per_feature"),
+        "degree": Param(low=1, integer=True),
+        "ties": choice("lowest", "random"),
+        "tol": positive(),
+        "random_state": Param(low=0, integer=True, optional=True),
+        "n_jobs": Param(integer=True, optional=True),
+    }
+
+
+class PairwiseClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the machines: a two-class trainer, extended to many classes one-vs-one.
+
+    A subclass stores its parameters in `__init__` and implements `_train`.
+
+    Class attributes
+    ----------------
+    kernels : tuple of str
+        Kernels for which the machine is defined.
+    parameters : dict of str to Param
+        Valid values of every constructor parameter.
+    auto_grids : dict of str to (str, tuple)
+        What ``auto`` means in a grid: ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces axis B.
+    prefer : dict of str to {"small", "large"}
+        Which of several equally good grid points selection takes, first key first.
+    version : int
+        Raised whenever a change may alter results; part of every record's key.
+    """
+
+    kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
+    parameters: ClassVar[dict[str, Param]] = {}
+    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {}
+    prefer: ClassVar[dict[str, str]] = {"C": "small", "gamma": "small", "degree": "small"}
+    version: ClassVar[int] = 1
+
+    # -- what a machine implements ---------------------------------------------------------
+
+    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        """Solve one binary problem, from a neighbouring solution where one is given."""
+        raise TypeError(f"{type(self).__name__} does not implement _train")
+
+    def _path_key(self, point: Mapping[str, Any]) -> tuple:
+        """Return the sort key of a grid point on a warm-started path: C ascending by default."""
+        return (point.get("C", 0),)
+
+    def _train_path(
+        self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
+    ) -> list[BinaryModel]:
+        """Train at every grid point of one kernel; the models come back in the order of `points`.
+
+        Each training starts from the one before it on the path. A machine that shares more than
+        that between points (an eigendecomposition, class sums) overrides this.
+        """
+        models: list[BinaryModel | None] = [None] * len(points)
+        model = None
+        for k in sorted(range(len(points)), key=lambda k: self._path_key(points[k])):
+            model = models[k] = clone(self).set_params(**points[k])._train(problem, model)
+        return models  # type: ignore[return-value]
+
+    # -- scikit-learn ----------------------------------------------------------------------
+
+    def fit(self, X: NDArray, y: NDArray) -> PairwiseClassifier:
+        """Train one binary machine per pair of classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.kernel_ = self._make_kernel(X)
+        if len(self.classes_) == 1:
+            return self._set_one_class(X)
+        problems = [pair_rows(labels, i, j) for i, j in class_pairs(len(self.classes_))]
+        models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._train)(BinaryProblem(X[rows], signs, self.kernel_))
+            for rows, signs in problems
+        )
+        self._store(X, [rows for rows, _ in problems], models)
+        return self
+
+    def pairwise_decision_function(self, X: NDArray) -> NDArray:
+        """Return the decision value of every binary machine.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_pairs)
+            Column k belongs to `fits_[k].pair`; positive values speak for its second class.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if hasattr(self, "coef_"):
+            return X @ self.coef_.T + self.intercept_
+        out = np.empty((len(X), len(self.intercept_)))
+        step = max(1, BLOCK_BYTES // (8 * max(1, len(self.support_vectors_))))
+        for start in range(0, len(X), step):
+            block = self.kernel_(X[start : start + step], self.support_vectors_)
+            out[start : start + step] = block @ self.dual_coef_.T
+        return out + self.intercept_
+
+    def decision_function(self, X: NDArray) -> NDArray:
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: ``f(x)``, positive for ``classes_[1]``. More: the votes of each class,
+            moved by less than half a vote by the summed decision values.
+        """
+        decisions = self.pairwise_decision_function(X)
+        if len(self.classes_) <= 2:
+            return decisions[:, 0]
+        return ovr_scores(decisions, len(self.classes_))
+
+    def predict(self, X: NDArray) -> NDArray:
+        """Return the class with most votes; `ties` says which of several.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decisions = self.pairwise_decision_function(X)
+        if len(self.classes_) == 1:
+            return np.full(len(decisions), self.classes_[0])
+        counts = votes(decisions, len(self.classes_))
+        rng = check_random_state(self.random_state) if self.ties == "random" else None
+        return self.classes_[resolve_votes(counts, rng)]
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        for name, value in self.get_params(deep=False).items():
+            problem = self.parameters[name].problem(value)
+            if problem:
+                raise ValueError(f"{type(self).__name__}: {name} {problem}")
+        if self.kernel not in self.kernels:
+            raise ValueError(
+                f"{type(self).__name__} has no kernel {self.kernel!r}, only {self.kernels}"
+            )
+
+    def _make_kernel(self, X: NDArray) -> Kernel:
+        gamma = self.gamma
+        if gamma == "scale":
+            variance = X.var()
+            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        if self.gamma_scaling == "per_feature":
+            gamma = gamma / X.shape[1]
+        return Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
+
+    def _set_one_class(self, X: NDArray) -> PairwiseClassifier:
+        label = self.classes_[0]
+        self.fits_ = [Fit(Status.ONE_CLASS, 0.0, 0.0, 0.0, 0, 0.0, 0, pair=(label, label))]
+        self.intercept_ = np.ones(1)
+        self.coef_ = np.zeros((1, X.shape[1]))
+        return self
+
+    def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
+        """Set the fitted attributes; expansions of all pairs share one set of support vectors."""
+        pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
+        self.fits_ = [replace(m.fit, pair=p) for m, p in zip(models, pairs, strict=True)]
+        self.intercept_ = np.array([m.intercept for m in models])
+        if self.kernel_.name == "linear":
+            self.coef_ = np.array(
+                [linear_weights(X[r], m) for r, m in zip(rows, models, strict=True)]
+            )
+            return
+        dual_coef = np.zeros((len(models), len(X)))
+        for k, model in enumerate(models):
+            dual_coef[k, rows[k]] = model.coef
+        self.support_ = np.flatnonzero(dual_coef.any(axis=0))
+        self.support_vectors_ = X[self.support_]
+        self.dual_coef_ = dual_coef[:, self.support_]
+
+
+def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, NDArray]:
+    """Return the rows of two classes, in their order in the data, and their signs (-1.0, +1.0)."""
+    rows = np.flatnonzero((labels == negative) | (labels == positive))
+    return rows, np.where(labels[rows] == positive, 1.0, -1.0)
+
+
+def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
+    """Return w of a linear machine, from its expansion over the training rows if need be."""
+    return X.T @ model.coef if model.w is None else model.w

@@ -1,0 +1,99 @@
+"""One-vs-one: the order of pairs, votes, and the rules for ties.
+
+Decision values of all pairs are kept, so every rule is a function of one stored array and none
+needs retraining. Pair k of classes i < j is positive for j, as scikit-learn has it for two classes.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def class_pairs(n_classes: int) -> list[tuple[int, int]]:
+    """Return the pairs (i, j), i < j, in the order of all pairwise arrays.
+
+    Examples
+    --------
+    >>> class_pairs(3)
+    [(0, 1), (0, 2), (1, 2)]
+    """
+    return list(combinations(range(n_classes), 2))
+
+
+def votes(decisions: NDArray, n_classes: int) -> NDArray:
+    """Count the votes of each class.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (n_samples, n_pairs)
+        A value of exactly zero is a vote for the positive class.
+    n_classes : int
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples, n_classes)
+    """
+    counts = np.zeros((len(decisions), n_classes), dtype=np.int64)
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
+        positive = decisions[:, k] >= 0
+        counts[:, j] += positive
+        counts[:, i] += ~positive
+    return counts
+
+
+def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
+    """Return the index of the winning class of each row.
+
+    Ties go to the lowest index (libsvm's rule), or with `rng` to one of the tied classes drawn
+    uniformly.
+    """
+    if rng is None:
+        return counts.argmax(axis=1)
+    tied = counts == counts.max(axis=1, keepdims=True)
+    return np.where(tied, rng.random_sample(counts.shape), -1.0).argmax(axis=1)
+
+
+def expected_errors(counts: NDArray, truth: NDArray) -> float:
+    """Return the expected number of errors when ties are broken uniformly at random.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_samples, n_classes)
+    truth : ndarray of int of shape (n_samples,)
+        Index of the true class.
+
+    Examples
+    --------
+    >>> expected_errors(np.array([[2, 2, 0], [0, 1, 3]]), np.array([0, 2]))
+    0.5
+    """
+    tied = counts == counts.max(axis=1, keepdims=True)
+    hit = tied[np.arange(len(counts)), truth]
+    return float(np.sum(1.0 - hit / tied.sum(axis=1)))
+
+
+def n_ties(counts: NDArray) -> int:
+    """Return how many rows have more than one class with the most votes."""
+    return int(((counts == counts.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
+
+
+def ovr_scores(decisions: NDArray, n_classes: int) -> NDArray:
+    """Return one score a class: its votes, moved by less than half a vote by its decision values.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (n_samples, n_pairs)
+    n_classes : int
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+    """
+    confidence = np.zeros((len(decisions), n_classes))
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
+        confidence[:, j] += decisions[:, k]
+        confidence[:, i] -= decisions[:, k]
+    return votes(decisions, n_classes) + confidence / (3 * (np.abs(confidence) + 1))
