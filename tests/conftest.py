@@ -1,0 +1,19 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    """The folder of real data files; tests that need it skip visibly where it is not."""
+    folder = Path(os.environ.get("MMBENCH_MIRROR", ROOT.parent / "shared" / "data"))
+    if not (folder / "SHA256SUMS").exists():
+        pytest.skip("the data mirror is not on this machine (set MMBENCH_MIRROR to its folder)")
+    return folder
