@@ -1,0 +1,232 @@
+"""The frozen job: one machine, one data set, one split. A job's key names its record.
+
+Planning writes jobs, running executes them and tables read them back from records, so this module
+is the lowest of the experiment layer: standard library only, and every value survives JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+#: Raised when the meaning of a field changes, so that no old record answers for a new job.
+JOB_SCHEMA = 1
+KEY_LENGTH = 20
+
+Scalar = str | float | int | None
+#: Preprocessing as (name, argument): ``(("divide", 255), ("pca", 80))``.
+Steps = tuple[tuple[str, Scalar], ...]
+Pairs = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class DatasetRef:
+    """Which data a job reads, and how they are prepared.
+
+    Parameters
+    ----------
+    name : str
+        Name of the card, or for user data the name shown in tables.
+    path : str, optional
+        Absolute path of a user's file. Not part of the key: the content hash is.
+    target : str, optional
+        Target column of a user's file.
+    preprocess : tuple of (str, value)
+        Steps, fitted on the training part.
+    """
+
+    name: str
+    path: str | None = None
+    target: str | None = None
+    preprocess: Steps = ()
+
+    @property
+    def steps(self) -> list[str | dict[str, Scalar]]:
+        """The preprocessing as a YAML file states it: ``[{"divide": 255}, {"pca": 80}]``."""
+        return [name if value is None else {name: value} for name, value in self.preprocess]
+
+
+@dataclass(frozen=True)
+class SplitRef:
+    """Which rows train and which test.
+
+    Parameters
+    ----------
+    rule : {"official", "predefined", "kfold", "holdout"}
+    args : tuple
+        ``(10,)`` for kfold, ``(0.1,)`` for holdout, else empty.
+    repeat : int
+        Counts partitions; for ``predefined`` the number of the split in the card's list.
+    fold : int
+        Counts the folds of one partition; 0 for every rule but kfold.
+    seed : int
+        Master seed of the experiment.
+    max_train : int, optional
+        Train on a seeded stratified subset of at most so many rows.
+    """
+
+    rule: str
+    args: tuple[float, ...] = ()
+    repeat: int = 0
+    fold: int = 0
+    seed: int = 0
+    max_train: int | None = None
+
+
+@dataclass(frozen=True)
+class SelectRef:
+    """How hyper-parameters are chosen inside the training part.
+
+    Parameters
+    ----------
+    folds : int or None
+        Cross-validation with so many folds; None when `split` is used.
+    split : float or None
+        Validation fraction of repeated random splits.
+    repeats : int
+        Repeats of the folds or of the split.
+    scope : {"global", "pair"}
+        One choice for all pairs of classes, or one for each.
+    prefer : tuple of (parameter, "small" or "large")
+        Which of equally good grid points wins, where it differs from the machine's own order.
+    """
+
+    folds: int | None = 5
+    split: float | None = None
+    repeats: int = 1
+    scope: str = "global"
+    prefer: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One unit of work; equal jobs have equal keys, in any process and on any computer.
+
+    Parameters
+    ----------
+    experiment : str
+        Name of the experiment; not part of the key.
+    dataset : DatasetRef
+    dataset_hash : str
+        Content hash of the data set.
+    split : SplitRef
+    machine, kernel : str
+    params : tuple of (str, value), sorted by name
+        Fixed parameters of the machine; holds ``degree`` when the kernel is ``poly``.
+    grid : tuple of (str, values), sorted by name
+        Parameters to select, ``auto`` already expanded. Empty: nothing to select.
+    use : str, optional
+        Machine whose selected parameters this one inherits.
+    parent : str, optional
+        Key of that machine's job.
+    select : SelectRef
+    ties : {"lowest", "random", "expected"}
+        Rule for equal votes.
+    machine_version : int
+        Version of the machine's code.
+    """
+
+    experiment: str
+    dataset: DatasetRef
+    dataset_hash: str
+    split: SplitRef
+    machine: str
+    kernel: str
+    params: Pairs = ()
+    grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    use: str | None = None
+    parent: str | None = None
+    select: SelectRef = SelectRef()
+    ties: str = "lowest"
+    machine_version: int = 1
+
+    @property
+    def key(self) -> str:
+        """Hash of everything that may alter the result."""
+        return _digest(self._content())
+
+    @property
+    def cell_digest(self) -> str:
+        """Hash of all but the split's number: records that may be averaged share it.
+
+        The parent's key names a split and is left out too; its settings are in `use` and, through
+        the records of that machine, in that machine's own cell.
+        """
+        one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0))
+        return _digest(one._content())
+
+    @property
+    def settings_digest(self) -> str:
+        """Hash of what all jobs of one experiment share: protocol, seed, selection, tie rule."""
+        split = replace(self.split, repeat=0, fold=0)
+        return _digest([JOB_SCHEMA, asdict(split), asdict(self.select), self.ties])
+
+    @property
+    def degree(self) -> int | None:
+        """Degree of a polynomial kernel."""
+        return dict(self.params).get("degree") if self.kernel == "poly" else None
+
+    @property
+    def n_points(self) -> int:
+        """Number of grid points; 1 when nothing is selected."""
+        count = 1
+        for _, values in self.grid:
+            count *= len(values)
+        return count
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the job as JSON types; `from_dict` reads it back."""
+        return json.loads(json.dumps(asdict(self)))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Job:
+        """Return the job that `to_dict` described.
+
+        Raises
+        ------
+        KeyError, TypeError
+            If a field is missing or unknown.
+        """
+        values = dict(values)
+        parts = {
+            "dataset": _from_dict(DatasetRef, values.pop("dataset")),
+            "split": _from_dict(SplitRef, values.pop("split")),
+            "select": _from_dict(SelectRef, values.pop("select")),
+        }
+        return _from_dict(cls, {**values, **parts})
+
+    def _content(self) -> dict[str, Any]:
+        content = asdict(self)
+        del content["experiment"], content["dataset"]["path"]
+        return {**content, "schema": JOB_SCHEMA}
+
+
+def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
+    """Build a dataclass from JSON types; every field must be there, so nothing is guessed."""
+    missing = {f.name for f in fields(cls)} - set(values)
+    if missing:
+        raise KeyError(f"{cls.__name__} without {', '.join(sorted(missing))}")
+    return cls(**{name: _frozen(value) for name, value in values.items()})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(_canonical(content), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
+
+
+def _canonical(value: Any) -> Any:
+    """Return JSON types in which 10 and 10.0 are the same number."""
+    if isinstance(value, Mapping):
+        return {name: _canonical(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
