@@ -201,20 +201,26 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If a parameter or the data are invalid.
         """
-        self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        self.kernel_ = self._make_kernel(X)
-        if len(self.classes_) == 1:
-            return self._set_one_class(X)
-        problems = [pair_rows(labels, i, j) for i, j in class_pairs(len(self.classes_))]
-        models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._train)(BinaryProblem(X[rows], signs, self.kernel_))
-            for rows, signs in problems
-        )
-        self._store(X, [rows for rows, _ in problems], models)
-        return self
+        return self._fit(X, y, None)
+
+    def fit_pairs(
+        self, X: NDArray, y: NDArray, pair_params: Sequence[Mapping[str, Any]]
+    ) -> PairwiseClassifier:
+        """Train one binary machine per pair of classes, each with parameters of its own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        pair_params : sequence of dict
+            Parameters that differ from those of this estimator, one dict a pair in the order of
+            `class_pairs`.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, pair_params)
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
         """Return the decision value of every binary machine.
@@ -232,12 +238,14 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if hasattr(self, "coef_"):
             return X @ self.coef_.T + self.intercept_
-        out = np.empty((len(X), len(self.intercept_)))
-        step = max(1, BLOCK_BYTES // (8 * max(1, len(self.support_vectors_))))
-        for start in range(0, len(X), step):
-            block = self.kernel_(X[start : start + step], self.support_vectors_)
-            out[start : start + step] = block @ self.dual_coef_.T
-        return out + self.intercept_
+        out = np.tile(self.intercept_, (len(X), 1))
+        for kernel in dict.fromkeys(self.kernels_):
+            pairs = [k for k, other in enumerate(self.kernels_) if other == kernel]
+            support = np.flatnonzero(self.dual_coef_[pairs].any(axis=0))
+            out[:, pairs] += expand(
+                kernel, X, self.support_vectors_[support], self.dual_coef_[np.ix_(pairs, support)]
+            )
+        return out
 
     def decision_function(self, X: NDArray) -> NDArray:
         """Return decision values.
@@ -287,6 +295,29 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} has no kernel {self.kernel!r}, only {self.kernels}"
             )
 
+    def _fit(
+        self, X: NDArray, y: NDArray, pair_params: Sequence[Mapping[str, Any]] | None
+    ) -> PairwiseClassifier:
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        vars(self).pop("coef_", None)  # a refit with another kernel leaves nothing behind
+        if len(self.classes_) == 1:
+            return self._set_one_class(X)
+        pairs = class_pairs(len(self.classes_))
+        machines = [clone(self).set_params(**params) for params in pair_params or [{}] * len(pairs)]
+        for machine in machines:
+            machine._check_parameters()
+        self.kernels_ = [machine._make_kernel(X) for machine in machines]
+        rows = [pair_rows(labels, i, j) for i, j in pairs]
+        models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(machine._train)(BinaryProblem(X[index], signs, kernel))
+            for machine, kernel, (index, signs) in zip(machines, self.kernels_, rows, strict=True)
+        )
+        self._store(X, [index for index, _ in rows], models)
+        return self
+
     def _make_kernel(self, X: NDArray) -> Kernel:
         gamma = self.gamma
         if gamma == "scale":
@@ -308,7 +339,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
         self.fits_ = [replace(m.fit, pair=p) for m, p in zip(models, pairs, strict=True)]
         self.intercept_ = np.array([m.intercept for m in models])
-        if self.kernel_.name == "linear":
+        if self.kernel == "linear":
             self.coef_ = np.array(
                 [linear_weights(X[r], m) for r, m in zip(rows, models, strict=True)]
             )
@@ -325,6 +356,16 @@ def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, N
     """Return the rows of two classes, in their order in the data, and their signs (-1.0, +1.0)."""
     rows = np.flatnonzero((labels == negative) | (labels == positive))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
+
+
+def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArray:
+    """Return ``sum_i coef[p, i] k(support[i], x)``, shape (len(X), len(coef)), block by block."""
+    out = np.empty((len(X), len(coef)), dtype=coef.dtype)
+    step = max(1, BLOCK_BYTES // (coef.itemsize * max(1, len(support))))
+    for start in range(0, len(X), step):
+        block = kernel(X[start : start + step], support, dtype=coef.dtype)
+        out[start : start + step] = block @ coef.T
+    return out
 
 
 def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
