@@ -1,0 +1,325 @@
+"""Grid search in which the unit of work is a pair of classes and a kernel width.
+
+A generic grid search refits from raw features at every point and fold. Here one Gram matrix per
+width serves every fold and every other axis of the grid, and trainings that differ in C alone
+start from one another. The scores are those of the plain search: tests hold the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from mmbench.machines.base import BinaryProblem, PairwiseClassifier, pair_rows
+from mmbench.machines.one_vs_one import class_pairs, resolve_votes
+from mmbench.selection.folds import inner_splits
+from mmbench.selection.grid import (
+    Point,
+    best_point,
+    grid_points,
+    group_by_kernel,
+    kernel_part,
+    without_kernel,
+)
+from mmbench.selection.views import Base, LinearView, PairView, SharedView, View, can_share
+
+Splits = list[tuple[NDArray, NDArray]]
+Pairs = list[tuple[int, int]]
+Signs = list[tuple[list[int], list[NDArray]]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a search found.
+
+    Attributes
+    ----------
+    params : dict or list of dict
+        The chosen grid point; for scope "pair" one a pair, in the order of `class_pairs`.
+    scores : list of dict
+        Every grid point with its mean validation accuracy ("score") and its standard deviation
+        over the inner splits ("sd"). For scope "pair" the mean over pairs.
+    best_score : float
+        Mean validation accuracy of the choice (the mean over pairs for scope "pair").
+    """
+
+    params: Point | list[Point]
+    scores: list[dict[str, Any]] = field(repr=False)
+    best_score: float
+
+    @property
+    def n_points(self) -> int:
+        """Number of grid points searched."""
+        return len(self.scores)
+
+
+def select(
+    machine: PairwiseClassifier,
+    X: NDArray,
+    y: NDArray,
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    folds: int | None = 5,
+    split: float | None = None,
+    repeats: int = 1,
+    scope: str = "global",
+    prefer: Mapping[str, str] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    pair_params: Sequence[Point] | None = None,
+) -> Selection:
+    """Choose the grid point with the best cross-validated accuracy.
+
+    Parameters
+    ----------
+    machine : PairwiseClassifier
+        Carries the parameters that are not searched.
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    grid : mapping of str to sequence
+        Values per parameter.
+    folds : int or None, default=5
+        Folds of the cross-validation; None when `split` is given.
+    split : float, optional
+        Share of rows held out, for repeated random splits instead of folds.
+    repeats : int, default=1
+        Repetitions of the folds, or number of random splits.
+    scope : {"global", "pair"}, default="global"
+        One choice by the accuracy of the whole one-vs-one classifier, or one per pair of classes
+        by the accuracy of its binary machine on that pair.
+    prefer : mapping of str to {"small", "large"}, optional
+        Tie rule, before the machine's own.
+    seed : int, default=0
+        Of the inner splits.
+    n_jobs : int, default=1
+        Threads; they share the Gram matrices. Results do not depend on it.
+    pair_params : sequence of dict, optional
+        Parameters fixed per pair beforehand (inherited from another machine's selection).
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    ValueError
+        If the grid is empty or a class has fewer rows than folds.
+    """
+    points = grid_points(grid)
+    classes, labels = np.unique(y, return_inverse=True)
+    pairs = class_pairs(len(classes))
+    fixed = list(pair_params) if pair_params is not None else [{}] * len(pairs)
+    machines = [clone(machine).set_params(**params) for params in fixed]
+    rule = {
+        **(prefer or {}),
+        **{k: v for k, v in machine.prefer.items() if k not in (prefer or {})},
+    }
+    X = np.asarray(X, dtype=np.float64)
+
+    def cut(of: NDArray) -> Splits:
+        return inner_splits(of, folds, split, repeats, seed)
+
+    if scope == "pair":
+        tables = _pair_scores(machines, X, labels, pairs, points, cut, n_jobs)
+        chosen = [best_point(points, table.mean(axis=1), rule) for table in tables]
+        best = float(np.mean([t[k].mean() for t, k in zip(tables, chosen, strict=True)]))
+        params: Point | list[Point] = [
+            {**given, **points[k]} for given, k in zip(fixed, chosen, strict=True)
+        ]
+        return Selection(params, _score_rows(points, np.mean(tables, axis=0)), best)
+    table = _global_scores(machines, X, labels, pairs, points, cut(labels), n_jobs)
+    k = best_point(points, table.mean(axis=1), rule)
+    params = [{**p, **points[k]} for p in fixed] if pair_params is not None else points[k]
+    return Selection(params, _score_rows(points, table), float(table[k].mean()))
+
+
+def _score_rows(points: list[Point], table: NDArray) -> list[dict[str, Any]]:
+    means, deviations = table.mean(axis=1), table.std(axis=1)
+    return [
+        {**point, "score": float(mean), "sd": float(sd)}
+        for point, mean, sd in zip(points, means, deviations, strict=True)
+    ]
+
+
+# -- scope "pair": every pair is a problem of its own ------------------------------------------
+
+
+def _pair_scores(
+    machines: list[PairwiseClassifier],
+    X: NDArray,
+    labels: NDArray,
+    pairs: Pairs,
+    points: list[Point],
+    cut: Callable[[NDArray], Splits],
+    n_jobs: int,
+) -> list[NDArray]:
+    """Return one (n_points, n_splits) array of accuracies a pair."""
+
+    def one(machine: PairwiseClassifier, pair: tuple[int, int]) -> NDArray:
+        rows, signs = pair_rows(labels, *pair)
+        splits = cut((signs > 0).astype(int))
+        table = np.empty((len(points), len(splits)))
+        for local, members, view in _shared_blocks(machine, X[rows], points, X):
+            path = [without_kernel(points[k]) for k in members]
+            for s, (train, held) in enumerate(splits):
+                decisions = _fold_decisions(local, view, train, signs[train], held, path)
+                table[members, s] = ((decisions >= 0) == (signs[held] > 0)[:, None]).mean(axis=0)
+        return table
+
+    return Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(one)(machine, pair) for machine, pair in zip(machines, pairs, strict=True)
+    )
+
+
+# -- scope "global": the accuracy of the vote of all pairs -------------------------------------
+
+
+def _global_scores(
+    machines: list[PairwiseClassifier],
+    X: NDArray,
+    labels: NDArray,
+    pairs: Pairs,
+    points: list[Point],
+    splits: Splits,
+    n_jobs: int,
+) -> NDArray:
+    """Return the (n_points, n_splits) accuracies of the one-vs-one vote."""
+    n_classes = int(labels.max()) + 1
+    counts = [np.zeros((len(points), len(held), n_classes), np.int16) for _, held in splits]
+    for (i, j), found in _signs_of_pairs(machines, X, labels, pairs, points, splits, n_jobs):
+        for members, signs in found:
+            for count, positive in zip(counts, signs, strict=True):
+                count[members, :, j] += positive.T
+                count[members, :, i] += ~positive.T
+    hits = [
+        [np.mean(resolve_votes(votes) == labels[held]) for votes in count]
+        for count, (_, held) in zip(counts, splits, strict=True)
+    ]
+    return np.array(hits).T
+
+
+def _signs_of_pairs(
+    machines: list[PairwiseClassifier],
+    X: NDArray,
+    labels: NDArray,
+    pairs: Pairs,
+    points: list[Point],
+    splits: Splits,
+    n_jobs: int,
+) -> Iterator[tuple[tuple[int, int], Signs]]:
+    """Yield a pair and what its models say, for every pair and grid point.
+
+    The kernel is the outer loop where all pairs read one stored matrix, so that a single one is
+    alive; where that matrix is too large, each pair goes through the kernels with its own.
+    """
+    pool = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    if _can_share_view(machines, X):
+        for _, members, view in _shared_blocks(machines[0], X, points, X):
+            yield from zip(
+                pairs,
+                pool(
+                    delayed(_pair_signs)(m, labels, pair, splits, points, [(members, view)])
+                    for m, pair in zip(machines, pairs, strict=True)
+                ),
+                strict=True,
+            )
+        return
+    yield from zip(
+        pairs,
+        pool(
+            delayed(_pair_signs)(
+                m, labels, pair, splits, points, _pair_blocks(m, X, labels, pair, points)
+            )
+            for m, pair in zip(machines, pairs, strict=True)
+        ),
+        strict=True,
+    )
+
+
+def _can_share_view(machines: list[PairwiseClassifier], X: NDArray) -> bool:
+    kernels = {machine._make_kernel(X) for machine in machines}
+    name = machines[0].kernel
+    return len(kernels) == 1 and (name == "linear" or can_share(len(X), name))
+
+
+def _pair_signs(
+    machine: PairwiseClassifier,
+    labels: NDArray,
+    pair: tuple[int, int],
+    splits: Splits,
+    points: list[Point],
+    blocks: Iterable[tuple[list[int], View]],
+) -> Signs:
+    """Return, per block of grid points and split, which held-out rows are called positive.
+
+    The held-out rows are those of all classes: every pair votes on every row.
+    """
+    sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
+    out = []
+    for members, view in blocks:
+        local = clone(machine).set_params(**kernel_part(points[members[0]]))
+        path = [without_kernel(points[k]) for k in members]
+        signs = []
+        for train, held in splits:
+            mine = train[sign_of[train] != 0]
+            signs.append(_fold_decisions(local, view, mine, sign_of[mine], held, path) >= 0)
+        out.append((members, signs))
+    return out
+
+
+# -- blocks of grid points that share a kernel, and one fold of one pair ------------------------
+
+
+def _shared_blocks(
+    machine: PairwiseClassifier, X: NDArray, points: list[Point], reference: NDArray
+) -> Iterator[tuple[PairwiseClassifier, list[int], View]]:
+    """Yield (machine, grid points, view) per kernel; one base matrix of `X` serves them all.
+
+    `reference` holds the rows by which ``gamma="scale"`` is set: those of the final fit.
+    """
+    base = Base(X, machine.kernel)
+    groups = group_by_kernel(points)
+    for g, (kernel_params, members) in enumerate(groups):
+        local = clone(machine).set_params(**kernel_params)
+        kernel = local._make_kernel(reference)
+        if kernel.name == "linear":
+            yield local, members, LinearView(X, kernel)
+        else:
+            gram = base.gram(kernel, last=g == len(groups) - 1)
+            yield local, members, SharedView(X, kernel, gram)
+
+
+def _pair_blocks(
+    machine: PairwiseClassifier,
+    X: NDArray,
+    labels: NDArray,
+    pair: tuple[int, int],
+    points: list[Point],
+) -> Iterator[tuple[list[int], View]]:
+    """Yield (grid points, view) per kernel, with a stored matrix of the pair's rows only."""
+    rows, _ = pair_rows(labels, *pair)
+    for kernel_params, members in group_by_kernel(points):
+        kernel = clone(machine).set_params(**kernel_params)._make_kernel(X)
+        view: View = LinearView(X, kernel) if kernel.name == "linear" else PairView(X, kernel, rows)
+        yield members, view
+
+
+def _fold_decisions(
+    machine: PairwiseClassifier,
+    view: View,
+    train: NDArray,
+    signs: NDArray,
+    held: NDArray,
+    path: list[Point],
+) -> NDArray:
+    """Train a path on some rows and return its decisions on others, shape (n_held, n_points)."""
+    if len(np.unique(signs)) < 2:
+        return np.full((len(held), len(path)), signs[0])
+    problem = BinaryProblem(view.X[train], signs, view.kernel, view.square(train))
+    return view.decisions(machine._train_path(problem, path), train, held)

@@ -1,0 +1,126 @@
+"""Where the kernel values of a fold come from: a stored matrix of all rows, or one of a pair.
+
+A view answers two questions: the Gram matrix of some rows, and the decisions of models trained on
+them at other rows. Row numbers always refer to the whole training set.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.kernels import Kernel
+from mmbench.machines.base import BinaryModel, expand, linear_weights
+
+#: The kernel matrix of a whole training set is kept while it is at most this large; larger sets
+#: (MNIST) take one pair of classes at a time.
+SHARED_BYTES = 2**30
+
+
+class View(Protocol):
+    """Kernel values of one kernel on one training set."""
+
+    X: NDArray
+    kernel: Kernel
+
+    def square(self, rows: NDArray) -> NDArray | None:
+        """Return the Gram matrix of some rows; None lets the problem compute what it needs."""
+
+    def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
+        """Return ``f(x)`` of models trained on `train`, shape (len(held), len(models))."""
+
+
+def precision(kernel_name: str) -> type:
+    """Return the type of stored kernel values.
+
+    Values of ``rbf`` lie in [0, 1]: float32, libsvm's own precision, halves memory and time. The
+    other kernels are not bounded, and keep float64.
+    """
+    return np.float32 if kernel_name == "rbf" else np.float64
+
+
+class Base:
+    """The base matrix of some rows, from which every width follows."""
+
+    def __init__(self, X: NDArray, kernel_name: str):
+        self.X = X
+        self.dtype = precision(kernel_name)
+        self._base: NDArray | None = None
+
+    def gram(self, kernel: Kernel, last: bool) -> NDArray:
+        """Return the kernel matrix; the last kernel asked for may overwrite the base."""
+        if self._base is None:
+            self._base = kernel.base(self.X, self.X, self.dtype)
+        base, self._base = self._base, None if last else self._base
+        return kernel.apply(base, out=base if last else None)
+
+
+def can_share(n_samples: int, kernel_name: str) -> bool:
+    """Whether the kernel matrix of all rows may be kept."""
+    return n_samples**2 * np.dtype(precision(kernel_name)).itemsize <= SHARED_BYTES
+
+
+class SharedView:
+    """A stored kernel matrix of all rows."""
+
+    def __init__(self, X: NDArray, kernel: Kernel, gram: NDArray):
+        self.X, self.kernel, self._gram = X, kernel, gram
+
+    def square(self, rows: NDArray) -> NDArray:
+        """Return the Gram matrix of some rows."""
+        return self._gram[np.ix_(rows, rows)]
+
+    def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
+        """Return the decisions of kernel expansions, reading only the columns they use."""
+        coef, support = _supported(models, self._gram.dtype)
+        return self._gram[np.ix_(held, train[support])] @ coef.T + _intercepts(models)
+
+
+class PairView:
+    """A stored kernel matrix of the rows of one pair; values at other rows are computed."""
+
+    def __init__(self, X: NDArray, kernel: Kernel, rows: NDArray):
+        self.X, self.kernel = X, kernel
+        self._position = np.full(len(X), -1)
+        self._position[rows] = np.arange(len(rows))
+        self._gram = Base(X[rows], kernel.name).gram(kernel, last=True)
+
+    def square(self, rows: NDArray) -> NDArray:
+        """Return the Gram matrix of some rows of the pair."""
+        at = self._position[rows]
+        return self._gram[np.ix_(at, at)]
+
+    def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
+        """Return the decisions of kernel expansions at rows of any class."""
+        coef, support = _supported(models, self._gram.dtype)
+        values = expand(self.kernel, self.X[held], self.X[train[support]], coef)
+        return values + _intercepts(models)
+
+
+class LinearView:
+    """No stored matrix: a linear machine decides by its weights."""
+
+    def __init__(self, X: NDArray, kernel: Kernel):
+        self.X, self.kernel = X, kernel
+
+    def square(self, rows: NDArray) -> None:
+        """Return None: a linear machine may never need the Gram matrix."""
+        return
+
+    def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
+        """Return the decisions of linear machines."""
+        W = np.array([linear_weights(self.X[train], model) for model in models])
+        return self.X[held] @ W.T + _intercepts(models)
+
+
+def _supported(models: list[BinaryModel], dtype: np.dtype) -> tuple[NDArray, NDArray]:
+    """Return the coefficients of all models over the training rows that any of them uses."""
+    coef = np.array([model.coef for model in models], dtype=dtype)
+    support = np.flatnonzero(coef.any(axis=0))
+    return np.ascontiguousarray(coef[:, support]), support
+
+
+def _intercepts(models: list[BinaryModel]) -> NDArray:
+    return np.array([model.intercept for model in models])

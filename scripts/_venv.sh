@@ -1,0 +1,21 @@
+# Sourced by the other scripts: a virtual environment in .venv with mmbench installed.
+# PYTHON chooses the interpreter; otherwise the first of python3.12, python3.11, python3 that is 3.11 or newer.
+
+find_python() {
+    for candidate in ${PYTHON:-python3.12 python3.11 python3.13 python3}; do
+        if "$candidate" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "mmbench needs Python 3.11 or newer; set PYTHON to one" >&2
+    return 2
+}
+
+# setup_venv EXTRAS: create .venv if it is missing and install this checkout with EXTRAS ("" or "[test]").
+setup_venv() {
+    if [ ! -x .venv/bin/python ]; then
+        "$(find_python)" -m venv .venv || return 2
+    fi
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".$1"
+}

@@ -1,0 +1,141 @@
+"""The shared-Gram search against the plain one: fit every grid point and fold from scratch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_wine
+from sklearn.preprocessing import StandardScaler
+
+from mmbench.machines import MACHINES, machine_class
+from mmbench.machines.base import pair_rows
+from mmbench.machines.one_vs_one import class_pairs
+from mmbench.selection import select, views
+from mmbench.selection.folds import inner_splits
+from mmbench.selection.grid import best_point, grid_points, group_by_kernel
+
+GRIDS = {
+    "svm": {"C": [0.3, 3.0, 30.0]},
+    "rmm": {"C": [0.3, 30.0], "B_fraction": [1.0, 0.5, 0.1]},
+    "mmrm": {"C": [0.3, 30.0]},
+}
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(n_class=5, return_X_y=True)
+    return X[:250] / 16, y[:250]
+
+
+def naive_scores(machine, X, y, grid, splits):
+    """Accuracies of every grid point and split, each estimator fitted from raw features."""
+    return np.array(
+        [
+            [
+                clone(machine).set_params(**point).fit(X[train], y[train]).score(X[held], y[held])
+                for train, held in splits
+            ]
+            for point in grid_points(grid)
+        ]
+    )
+
+
+def scores_of(selection):
+    return np.array([row["score"] for row in selection.scores])
+
+
+@pytest.mark.parametrize("name", sorted(set(GRIDS) & set(MACHINES)))
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_global_search_equals_refitting_every_point(name, kernel, wine):
+    X, y = wine
+    machine = machine_class(name)(kernel=kernel, gamma=0.05, degree=2, tol=1e-6)
+    grid = dict(GRIDS[name])
+    if kernel == "rbf":
+        grid["gamma"] = [0.02, 0.2]
+    found = select(machine, X, y, grid, folds=3, seed=1)
+    plain = naive_scores(machine, X, y, grid, inner_splits(y, 3, None, 1, 1))
+    np.testing.assert_allclose(scores_of(found), plain.mean(axis=1), atol=1e-3)
+    best = [
+        p for p, s in zip(grid_points(grid), plain.mean(1), strict=True) if s == plain.mean(1).max()
+    ]
+    assert found.params in best
+
+
+def test_pair_scope_equals_a_search_of_each_pair_alone(digits):
+    X, y = digits
+    machine = machine_class("svm")(tol=1e-6)
+    grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
+    found = select(machine, X, y, grid, folds=None, split=0.2, repeats=3, scope="pair", seed=4)
+    for chosen, pair in zip(found.params, class_pairs(5), strict=True):
+        rows, signs = pair_rows(y, *pair)
+        alone = select(machine, X[rows], signs, grid, folds=None, split=0.2, repeats=3, seed=4)
+        assert chosen == alone.params
+
+
+@pytest.mark.parametrize("scope", ["global", "pair"])
+def test_threads_do_not_change_the_result(scope, digits):
+    X, y = digits
+    grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
+    one, two = (
+        select(machine_class("svm")(), X, y, grid, folds=3, scope=scope, n_jobs=n) for n in (1, 2)
+    )
+    assert one == two
+
+
+def test_pairs_with_their_own_matrix_give_the_scores_of_the_shared_one(digits, monkeypatch):
+    X, y = digits
+    grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
+    shared = select(machine_class("svm")(), X, y, grid, folds=3)
+    monkeypatch.setattr(views, "SHARED_BYTES", 0)
+    assert select(machine_class("svm")(), X, y, grid, folds=3) == shared
+
+
+def test_inherited_pair_parameters_stay_with_their_pair(digits):
+    X, y = digits
+    inherited = [{"C": 1.0 + k} for k in range(10)]
+    found = select(
+        machine_class("svm")(), X, y, {"gamma": [0.05, 1.0]}, folds=3, pair_params=inherited
+    )
+    assert [p["C"] for p in found.params] == [p["C"] for p in inherited]
+    assert len({p["gamma"] for p in found.params}) == 1
+
+
+def test_a_class_smaller_than_the_folds_is_refused(wine):
+    X, y = wine
+    keep = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:2]])
+    with pytest.raises(ValueError, match="2 rows, fewer than 3 folds"):
+        select(machine_class("svm")(), X[keep], y[keep], {"C": [1.0]}, folds=3)
+
+
+def test_an_empty_axis_is_refused(wine):
+    with pytest.raises(ValueError, match=r"empty: .*'C'"):
+        select(machine_class("svm")(), *wine, {"C": []})
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 10]), st.sampled_from([0.1, 0.2])), min_size=1),
+    st.integers(0, 3),
+)
+def test_ties_are_decided_by_preference_alone(pairs, seed):
+    points = [{"C": c, "gamma": g} for c, g in pairs]
+    order = np.random.RandomState(seed).permutation(len(points))
+    rule = {"C": "large", "gamma": "small"}
+    first = points[best_point(points, np.ones(len(points)), rule)]
+    shuffled = [points[k] for k in order]
+    assert shuffled[best_point(shuffled, np.ones(len(points)), rule)] == first
+    assert first["C"] == max(p["C"] for p in points)
+
+
+@given(st.lists(st.fixed_dictionaries({"C": st.floats(1, 9), "gamma": st.sampled_from([1, 2])})))
+def test_groups_partition_the_points(points):
+    members = [k for _, group in group_by_kernel(points) for k in group]
+    assert sorted(members) == list(range(len(points)))
