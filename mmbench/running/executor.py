@@ -1,0 +1,174 @@
+"""Where jobs run: a small interface, and its local implementation by worker processes.
+
+A task is a picklable function with picklable arguments, and its result comes back as a `Future`.
+Nothing else is shared with a worker, so a cluster can stand behind the same three verbs.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Protocol
+
+
+class WorkerDied(Exception):
+    """The process that ran a task ended before the task did."""
+
+
+class Executor(Protocol):
+    """What the runner needs to know of a place where jobs run.
+
+    Attributes
+    ----------
+    slots : int
+        Number of tasks that may run at the same time.
+    """
+
+    slots: int
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future:
+        """Start a task. At most `slots` of them run at any time."""
+
+    def wait(self, timeout: float | None = None) -> list[Future]:
+        """Return the tasks that ended; none when `timeout` seconds pass first.
+
+        A task whose worker died ends with the exception `WorkerDied`.
+        """
+
+    def cancel(self) -> None:
+        """Stop every running task at once, and release the workers."""
+
+
+class SerialExecutor:
+    """Runs each task in this process, at the moment it is submitted: for tests and debuggers."""
+
+    slots = 1
+
+    def __init__(self) -> None:
+        self._ended: list[Future] = []
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future:
+        """Run a task."""
+        future: Future = Future()
+        try:
+            future.set_result(function(*args))
+        except Exception as error:
+            future.set_exception(error)
+        self._ended.append(future)
+        return future
+
+    def wait(self, timeout: float | None = None) -> list[Future]:
+        """Return the tasks that ended since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def cancel(self) -> None:
+        """Forget results that nobody asked for."""
+        self._ended = []
+
+
+class LocalExecutor:
+    """Worker processes on this computer, one a slot.
+
+    A process is started when its slot is first needed, serves task after task, and is replaced
+    when it dies; a death ends only the task that the process was running. Workers are killed by
+    `cancel`, and end by themselves when this process dies in any way.
+
+    Parameters
+    ----------
+    slots : int
+        Number of processes.
+    """
+
+    def __init__(self, slots: int):
+        self.slots = slots
+        self._slots = [_Slot() for _ in range(slots)]
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future:
+        """Start a task in a free slot.
+
+        Raises
+        ------
+        RuntimeError
+            If every slot is busy.
+        """
+        for slot in self._slots:
+            if slot.future is None:
+                return slot.start(function, args)
+        raise RuntimeError(f"all {self.slots} slots are busy")
+
+    def wait(self, timeout: float | None = None) -> list[Future]:
+        """Return the tasks that ended; none when `timeout` seconds pass first."""
+        from multiprocessing.connection import wait
+
+        busy = [slot for slot in self._slots if slot.future is not None]
+        ready = set(wait([slot.connection for slot in busy], timeout))
+        return [slot.finish() for slot in busy if slot.connection in ready]
+
+    def cancel(self) -> None:
+        """Kill the workers."""
+        for slot in self._slots:
+            slot.kill()
+
+
+class _Slot:
+    """One worker process and the task that it runs."""
+
+    def __init__(self) -> None:
+        self.future: Future | None = None
+        self.process: Any = None
+        self.connection: Any = None
+
+    def start(self, function: Callable[..., Any], args: Iterable[Any]) -> Future:
+        if self.process is None or not self.process.is_alive():
+            self._spawn()
+        self.future = Future()
+        self.future.set_running_or_notify_cancel()
+        with suppress(BrokenPipeError):  # the worker was killed a moment ago: wait() will tell
+            self.connection.send((function, tuple(args)))
+        return self.future
+
+    def _spawn(self) -> None:
+        # "spawn" rather than "fork": a forked child would inherit the locked mutexes and the
+        # thread pools of BLAS, OpenMP and Numba.
+        import multiprocessing
+
+        from mmbench.running.process import serve
+
+        self.kill()
+        context = multiprocessing.get_context("spawn")
+        self.connection, remote = context.Pipe()
+        self.process = context.Process(target=serve, args=(remote,), daemon=True)
+        self.process.start()
+        remote.close()  # ours must be the only copy here, or the worker's death is no end of file
+
+    def finish(self) -> Future:
+        """Return the future of the task, now with its result or the reason why there is none."""
+        future, self.future = self.future, None
+        assert future is not None
+        try:
+            ok, value = self.connection.recv()
+        except (EOFError, OSError):
+            future.set_exception(WorkerDied(self._death()))
+        else:
+            future.set_result(value) if ok else future.set_exception(value)
+        return future
+
+    def _death(self) -> str:
+        self.process.join(timeout=10)
+        code = self.process.exitcode or 0
+        self.kill()
+        if code >= 0:
+            return f"the worker process ended with exit status {code}"
+        hint = ", perhaps because memory ran out" if -code == signal.SIGKILL else ""
+        return f"the worker process was ended by {signal.Signals(-code).name}{hint}"
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.process.close()
+            self.connection.close()
+        self.process = self.connection = self.future = None

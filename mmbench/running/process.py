@@ -1,0 +1,68 @@
+"""The life of a worker process: serve tasks, never outlive the process that started it.
+
+Imports nothing that loads BLAS before the number of threads is set.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+#: One thread for each library: parallelism is over pairs of classes and over processes.
+#: Numba keeps its pool (`prange` is not used), but is told too.
+PINNED = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+def serve(connection: Connection) -> None:
+    """Run the tasks that arrive, until the other end closes.
+
+    Parameters
+    ----------
+    connection : Connection
+        Brings (function, arguments) and takes (True, result) or (False, exception).
+    """
+    # Ctrl-C reaches the whole process group: the parent decides what becomes of its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    os.environ.update(dict.fromkeys(PINNED, "1"))
+    while True:
+        try:
+            function, args = connection.recv()
+        except (EOFError, OSError):
+            return
+        _reply(connection, *_call(function, args))
+
+
+def _call(function: Any, args: tuple) -> tuple[bool, Any]:
+    try:
+        return True, function(*args)
+    except Exception as error:
+        return False, error
+
+
+def _reply(connection: Connection, ok: bool, value: Any) -> None:
+    try:
+        connection.send((ok, value))
+    except BrokenPipeError:
+        return
+    except Exception as error:  # what cannot be pickled is told in words
+        connection.send((False, RuntimeError(f"the result cannot be sent: {error}")))
+
+
+def _die_with_parent() -> None:
+    """End this process when its parent is gone, even by a signal that nobody can catch."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

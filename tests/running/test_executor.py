@@ -1,0 +1,121 @@
+"""Worker processes: results, deaths and cancellation."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from mmbench.running.executor import LocalExecutor, SerialExecutor, WorkerDied
+
+
+def drain(executor, count, timeout=60):
+    """Return the first `count` ended tasks."""
+    ended, deadline = [], time.monotonic() + timeout
+    while len(ended) < count and time.monotonic() < deadline:
+        ended += executor.wait(1)
+    return ended
+
+
+@pytest.fixture
+def local():
+    executor = LocalExecutor(2)
+    yield executor
+    executor.cancel()
+
+
+def test_results_and_exceptions_come_back(local):
+    good, bad = local.submit(pow, 2, 10), local.submit(int, "x")
+    assert set(drain(local, 2)) == {good, bad}
+    assert good.result() == 1024
+    assert isinstance(bad.exception(), ValueError)
+
+
+def test_a_process_serves_task_after_task(local):
+    pids = []
+    for _ in range(2):
+        future = local.submit(os.getpid)
+        drain(local, 1)
+        pids.append(future.result())
+    assert pids[0] == pids[1] != os.getpid()
+
+
+def test_more_tasks_than_slots_are_refused(local):
+    local.submit(time.sleep, 30)
+    local.submit(time.sleep, 30)
+    with pytest.raises(RuntimeError, match="all 2 slots"):
+        local.submit(time.sleep, 30)
+
+
+def test_a_killed_worker_ends_only_its_own_task(local):
+    doomed = local.submit(signal.raise_signal, signal.SIGKILL)
+    other = local.submit(time.sleep, 0.5)
+    drain(local, 2)
+    assert isinstance(doomed.exception(), WorkerDied)
+    assert "SIGKILL, perhaps because memory ran out" in str(doomed.exception())
+    assert other.exception() is None
+    again = local.submit(pow, 2, 3)
+    drain(local, 1)
+    assert again.result() == 8
+
+
+def test_unpicklable_results_are_told_in_words(local):
+    future = local.submit(compile, "x", "name", "eval")
+    drain(local, 1)
+    assert "cannot be sent" in str(future.exception())
+
+
+def test_cancel_kills_the_workers_at_once(local):
+    pid = local.submit(os.getpid)
+    drain(local, 1)
+    local.submit(time.sleep, 60)
+    local.cancel()
+    assert not psutil.pid_exists(pid.result())
+
+
+def test_workers_ignore_the_interrupt_of_a_terminal(local):
+    pid = local.submit(os.getpid)
+    drain(local, 1)
+    task = local.submit(time.sleep, 0.3)
+    os.kill(pid.result(), signal.SIGINT)
+    drain(local, 1)
+    assert task.exception() is None
+
+
+def test_a_serial_executor_keeps_the_promises_of_the_interface():
+    executor = SerialExecutor()
+    good, bad = executor.submit(pow, 2, 3), executor.submit(int, "x")
+    assert executor.wait() == [good, bad]
+    assert executor.wait() == []
+    assert good.result() == 8
+    assert isinstance(bad.exception(), ValueError)
+
+
+ORPHAN = """
+import os, time
+from mmbench.running.executor import LocalExecutor
+
+if __name__ == "__main__":
+    executor = LocalExecutor(1)
+    pid = executor.submit(os.getpid)
+    executor.wait()
+    print(pid.result(), flush=True)
+    executor.submit(time.sleep, 600)
+    time.sleep(600)
+"""
+
+
+def test_a_busy_worker_dies_with_its_killed_parent(tmp_path):
+    script = tmp_path / "orphan.py"
+    script.write_text(ORPHAN)
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    worker = psutil.Process(int(parent.stdout.readline()))
+    time.sleep(0.2)
+    parent.kill()
+    parent.communicate()
+    worker.wait(timeout=10)
