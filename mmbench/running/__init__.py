@@ -1,0 +1,1 @@
+"""Execute jobs and keep their records: workers, scheduling, storage."""
