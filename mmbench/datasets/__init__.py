@@ -1,0 +1,42 @@
+"""Data sets: cards, the local store, sources, user data, test splits and preprocessing."""
+
+from mmbench.datasets.card import Card, card_names, load_card
+from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.loading import dataset_hash, load_dataset
+from mmbench.datasets.manage import fetch, info, summaries, verify
+from mmbench.datasets.prepare import prepare
+from mmbench.datasets.preprocess import check_steps, make_preprocess
+from mmbench.datasets.splits import (
+    Split,
+    check_rule,
+    count_splits,
+    make_splits,
+    split_at,
+    split_rules,
+    split_slots,
+)
+from mmbench.datasets.user import UserData
+
+__all__ = [
+    "Card",
+    "Dataset",
+    "Split",
+    "UserData",
+    "card_names",
+    "check_rule",
+    "check_steps",
+    "count_splits",
+    "dataset_hash",
+    "fetch",
+    "info",
+    "load_card",
+    "load_dataset",
+    "make_preprocess",
+    "make_splits",
+    "prepare",
+    "split_at",
+    "split_rules",
+    "split_slots",
+    "summaries",
+    "verify",
+]

@@ -1,0 +1,241 @@
+"""Data set cards: what each data set is, where it comes from, and how to know that it is right.
+
+A card is one YAML file in ``cards/``; adding a data set adds that one file.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from mmbench.errors import UserError, did_you_mean
+
+Label = int | str
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+def _one_or_more(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CardFile(_Strict):
+    """A file known byte by byte.
+
+    ``path`` is its place in the store and in a mirror. ``sha256`` lists the accepted hashes: a file
+    that was unpacked and packed again has another one than the original.
+    """
+
+    path: str
+    sha256: Annotated[list[Sha256], BeforeValidator(_one_or_more), Field(min_length=1)]
+    urls: list[str] = []
+
+
+class ParserSpec(_Strict):
+    """Name and options of a parser in ``parsers/``."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of the parser."""
+        return dict(self.model_extra or {})
+
+
+class OfficialSplit(_Strict):
+    """Sizes of the split that everybody uses."""
+
+    train: int
+    test: int
+
+
+class PredefinedSplits(_Strict):
+    """The list of splits that belongs to a data set.
+
+    ``train`` and ``test`` are stated where more splits of the same sizes may be drawn at random;
+    ``held`` is the number of official ones in a source that lacks some.
+    """
+
+    count: int
+    train: int | None = None
+    test: int | None = None
+    held: int | None = None
+
+    @property
+    def n_official(self) -> int:
+        """Number of splits that come with the data."""
+        return self.count if self.held is None else self.held
+
+
+class Expected(_Strict):
+    """What loaded data must look like.
+
+    ``classes`` maps labels to counts; it may list only some of the ``n_classes``. ``content`` is
+    the hash of values, labels and splits (`Parsed.content_hash`), None where it cannot be known.
+    """
+
+    shape: tuple[int, int]
+    n_classes: int
+    classes: dict[Label, int]
+    official: OfficialSplit | None = None
+    predefined: PredefinedSplits | None = None
+    content: Sha256 | None = None
+
+    @model_validator(mode="after")
+    def _counts_add_up(self) -> Expected:
+        total = sum(self.classes.values())
+        if len(self.classes) == self.n_classes and total != self.shape[0]:
+            raise ValueError(f"class counts add up to {total}, not to {self.shape[0]} rows")
+        return self
+
+
+class Source(_Strict):
+    """One way to have the data.
+
+    Parameters
+    ----------
+    kind : {"files", "url", "openml", "sklearn", "generator"}
+        ``files`` are known byte by byte and may lie in the store or a mirror. What ``url``,
+        ``openml`` and scikit-learn's downloads yield has no hash that could be known beforehand
+        (servers re-encode), so it is parsed, compared with the card and kept as parsed arrays.
+    parser : ParserSpec, optional
+        Where the format differs from the card's.
+    expect : dict
+        Overrides of the card's expectations: of a partial file, or of another encoding.
+    deviations : list of str
+        How these data differ from the full data set; shown under tables.
+    """
+
+    kind: Literal["files", "url", "openml", "sklearn", "generator"]
+    files: list[CardFile] = []
+    urls: list[str] = []
+    id: int | None = None
+    loader: str | None = None
+    options: dict[str, Any] = {}
+    parser: ParserSpec | None = None
+    expect: dict[str, Any] = {}
+    deviations: list[str] = []
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_needs(self) -> Source:
+        needed = {"files": "files", "url": "urls", "openml": "id"}.get(self.kind, "loader")
+        if not getattr(self, needed):
+            raise ValueError(f"a source of kind {self.kind} needs {needed!r}")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Short name: of the packed file in the store, and in messages."""
+        detail = {"openml": self.id, "sklearn": self.loader, "generator": self.loader}
+        return f"{self.kind}-{detail[self.kind]}" if self.kind in detail else self.kind
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether no file is needed: generators, and the data that scikit-learn carries."""
+        bundled = self.kind == "sklearn" and not str(self.loader).startswith("fetch_")
+        return self.kind == "generator" or bundled
+
+
+class Card(_Strict):
+    """A data set: description, expectations, sources in order. See ``cards/*.yaml``."""
+
+    name: str
+    title: str
+    expect: Expected
+    parser: ParserSpec | None = None
+    sources: list[Source] = Field(min_length=1)
+    licence: str
+    citation: str
+    treatment: str = ""
+    known_deviations: list[str] = []
+
+    @model_validator(mode="after")
+    def _overrides_are_valid(self) -> Card:
+        for source in self.sources:
+            self.expected(source)
+        return self
+
+    @property
+    def files(self) -> list[CardFile]:
+        """All files that are known byte by byte."""
+        return [file for source in self.sources for file in source.files]
+
+    @property
+    def kind(self) -> str:
+        """``generator``, ``sklearn`` (inside scikit-learn) or ``files``."""
+        first = self.sources[0]
+        return first.kind if first.in_memory else "files"
+
+    @property
+    def content_hash(self) -> str | None:
+        """Content hash of the full data set, None where it cannot be known."""
+        return self.expect.content
+
+    @property
+    def class_counts(self) -> dict[Label, int]:
+        """Rows of each class."""
+        return self.expect.classes
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.expect.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.expect.shape[1]
+
+    @property
+    def n_train(self) -> int | None:
+        """Training rows of the official split."""
+        return self.expect.official.train if self.expect.official else None
+
+    @property
+    def n_test(self) -> int | None:
+        """Test rows of the official split."""
+        return self.expect.official.test if self.expect.official else None
+
+    def expected(self, source: Source) -> Expected:
+        """Return what data from `source` must look like."""
+        if not source.expect:
+            return self.expect
+        return Expected.model_validate({**self.expect.model_dump(), **source.expect})
+
+    def parser_of(self, source: Source) -> ParserSpec:
+        """Return the parser of the files of `source`."""
+        parser = source.parser or self.parser
+        if parser is None:
+            raise ValueError(f"card {self.name}: source {source.label} has no parser")
+        return parser
+
+
+@cache
+def card_names() -> list[str]:
+    """Return the names of all cards, sorted."""
+    folder = files("mmbench.datasets") / "cards"
+    return sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name[-5:] == ".yaml")
+
+
+@cache
+def load_card(name: str) -> Card:
+    """Return a card by name.
+
+    Raises
+    ------
+    UserError
+        If there is no such card; the message names the nearest one.
+    """
+    if name not in card_names():
+        raise UserError(f"unknown data set {name!r}{did_you_mean(name, card_names())}")
+    text = (files("mmbench.datasets") / "cards" / f"{name}.yaml").read_text("utf-8")
+    return Card.model_validate({"name": name, **yaml.safe_load(text)})

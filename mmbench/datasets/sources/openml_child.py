@@ -1,0 +1,58 @@
+"""Child process of `openml_`: download one OpenML data set and print where it lies, as JSON."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from pathlib import Path
+
+
+def limit_silence(seconds: float) -> None:
+    """Give every request a time limit, which ``openml`` neither sets nor lets one set."""
+    import requests
+
+    original = requests.Session.send
+
+    @functools.wraps(original)
+    def send(self, request, **options):
+        if options.get("timeout") is None:
+            options["timeout"] = seconds
+        return original(self, request, **options)
+
+    requests.Session.send = send  # type: ignore[method-assign]
+
+
+def download(data_id: int, server: str, folder: Path) -> dict[str, str]:
+    """Return the ARFF file's place and the name of its target column."""
+    import openml
+
+    openml.config.server = server
+    openml.config.set_root_cache_directory(folder)
+    openml.config.connection_n_retries = 1
+    dataset = openml.datasets.get_dataset(data_id, download_data=True)
+    target = dataset.default_target_attribute
+    if not target or "," in target:
+        return {"error": f"it has no single target column ({target})"}
+    return {"arff": str(dataset.data_file), "target": target}
+
+
+def main() -> None:
+    """Read ``id server timeout folder`` from the command line."""
+    import requests
+
+    data_id, server, seconds, folder = sys.argv[1:5]
+    limit_silence(float(seconds))
+    try:
+        answer = download(int(data_id), server, Path(folder))
+    except requests.exceptions.Timeout:
+        answer = {"error": f"no answer within {float(seconds):g} s"}
+    except Exception as error:  # the parent must hear of every failure of a foreign package
+        slow = "timed out" in str(error)
+        reason = f"no answer within {float(seconds):g} s" if slow else " ".join(str(error).split())
+        answer = {"error": reason[:200] or type(error).__name__}
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

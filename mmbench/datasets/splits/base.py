@@ -1,0 +1,88 @@
+"""What the rules share: the interface of a rule, random streams, and stratified subsets."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.datasets.card import PredefinedSplits
+from mmbench.datasets.dataset import Dataset
+
+IntArray = NDArray[np.intp]
+
+
+class Meta(NamedTuple):
+    """What is known of a data set before it is read.
+
+    Parameters
+    ----------
+    name : str
+    has_official : bool
+    predefined : PredefinedSplits or None
+    """
+
+    name: str
+    has_official: bool = False
+    predefined: PredefinedSplits | None = None
+
+
+class Cut(NamedTuple):
+    """Rows of one split; ``origin`` is "official" or "drawn"."""
+
+    train: IntArray
+    test: IntArray
+    origin: str
+
+
+class Rule(Protocol):
+    """A split rule is a module with these functions."""
+
+    def check(self, arg: float | None) -> str | None:
+        """Return what is wrong with the rule's argument, or None."""
+
+    def slots(self, arg: float | None, meta: Meta, repeats: int | None) -> list[tuple[int, int]]:
+        """Return (repeat, fold) of every split."""
+
+    def cut(self, arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
+        """Return the rows of one split."""
+
+
+def stream(seed: int, repeat: int, purpose: int | None = None) -> np.random.RandomState:
+    """Return the random numbers of one repeat.
+
+    `RandomState` is numpy's frozen stream (NEP 19): a seed means the same rows in ten years.
+    """
+    key = (repeat,) if purpose is None else (repeat, purpose)
+    sequence = np.random.SeedSequence(seed, spawn_key=key)
+    return np.random.RandomState(np.random.MT19937(sequence))
+
+
+def codes_and_counts(y: NDArray) -> tuple[IntArray, IntArray]:
+    """Return class numbers and the number of rows of each class."""
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return codes.ravel(), counts
+
+
+def allocate(counts: IntArray, total: int) -> IntArray:
+    """Share out `total` rows over classes in proportion, by the largest remainders.
+
+    Examples
+    --------
+    >>> allocate(np.array([5, 3, 2]), 4).tolist()
+    [2, 1, 1]
+    """
+    exact = counts * (total / counts.sum())
+    share = np.floor(exact).astype(np.intp)
+    order = np.argsort(-(exact - share), kind="stable")
+    share[order[: total - share.sum()]] += 1
+    return share
+
+
+def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomState) -> IntArray:
+    """Return sorted positions of ``share[k]`` random rows of each class k."""
+    picked = [
+        random.permutation(np.flatnonzero(codes == k))[:n] for k, n in enumerate(share.tolist())
+    ]
+    return np.sort(np.concatenate(picked))

@@ -1,0 +1,51 @@
+"""Stratified k-fold cross-validation, repeated with new shuffles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.splits.base import Cut, IntArray, Meta, codes_and_counts, stream
+from mmbench.errors import UserError
+
+
+def check(arg: float | None) -> str | None:
+    """Return what is wrong with the rule's argument, or None."""
+    if isinstance(arg, bool) or not isinstance(arg, int | float) or arg != int(arg) or arg < 2:
+        return f"kfold must be a whole number of at least 2, got {arg!r}"
+    return None
+
+
+def slots(arg: float | None, meta: Meta, repeats: int | None) -> list[tuple[int, int]]:
+    """Return (repeat, fold) of every split."""
+    return [(repeat, fold) for repeat in range(repeats or 1) for fold in range(int(arg or 0))]
+
+
+def cut(arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
+    """Return one fold as test rows and the others as training rows."""
+    of_row = fold_of_row(data, int(arg or 0), repeat, seed)
+    return Cut(np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold), "drawn")
+
+
+def fold_of_row(data: Dataset, folds: int, repeat: int, seed: int) -> IntArray:
+    """Deal the shuffled rows of one class after another to the folds, as cards are dealt.
+
+    So every fold has its share of each class, and fold sizes differ by at most one.
+
+    Raises
+    ------
+    UserError
+        If a class has fewer rows than there are folds.
+    """
+    codes, counts = codes_and_counts(data.y)
+    if counts.min() < folds:
+        label = data.classes[int(np.argmin(counts))]
+        message = f"class {label!s} has {counts.min()} rows, fewer than {folds} folds"
+        raise UserError(f"data set {data.name!r}: {message}")
+    random = stream(seed, repeat)
+    dealt = np.concatenate(
+        [random.permutation(np.flatnonzero(codes == k)) for k in range(len(counts))]
+    )
+    of_row = np.empty(len(codes), dtype=np.intp)
+    of_row[dealt] = np.arange(len(codes)) % folds
+    return of_row

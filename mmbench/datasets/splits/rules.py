@@ -1,0 +1,215 @@
+"""The table of rules, and what callers use: count, list and make splits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmbench.datasets.card import Card
+from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.loading import Reference, resolve
+from mmbench.datasets.splits import holdout, kfold, official, predefined
+from mmbench.datasets.splits.base import (
+    IntArray,
+    Meta,
+    Rule,
+    allocate,
+    codes_and_counts,
+    pick_stratified,
+    stream,
+)
+from mmbench.errors import UserError, did_you_mean
+
+#: Name in YAML -> rule.
+RULES: dict[str, Rule] = {
+    "official": official,
+    "predefined": predefined,
+    "kfold": kfold,
+    "holdout": holdout,
+}
+#: How a rule is written: ``"official"`` or ``{"kfold": 10}``.
+RuleSpec = str | Mapping[str, float]
+
+#: Keeps the random numbers of `max_train` apart from those that cut the split.
+SUBSET_STREAM = 1
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split of a data set.
+
+    Parameters
+    ----------
+    train, test : ndarray of int
+        Row numbers.
+    rule : str
+    repeat, fold, seed : int
+        What the split was made from.
+    digest : str
+        Hash of the row numbers, in order.
+    origin : {"official", "drawn"}
+        Whether the rows come with the data or from the seed.
+    """
+
+    train: IntArray
+    test: IntArray
+    rule: str
+    repeat: int
+    fold: int
+    seed: int
+    digest: str
+    origin: str
+
+
+def parse_rule(spec: RuleSpec) -> tuple[str, float | None]:
+    """Return name and argument of a rule.
+
+    Raises
+    ------
+    UserError
+        If there is no such rule or its argument is wrong.
+
+    Examples
+    --------
+    >>> parse_rule("official"), parse_rule({"kfold": 10})
+    (('official', None), ('kfold', 10))
+    """
+    if isinstance(spec, str):
+        name, arg = spec, None
+    elif len(spec) == 1:
+        name, arg = next(iter(spec.items()))
+    else:
+        raise UserError(f"a split rule is a name or {{name: number}}, got {dict(spec)!r}")
+    if name not in RULES:
+        raise UserError(f"unknown split rule {name!r}{did_you_mean(name, RULES)}")
+    problem = RULES[name].check(arg)
+    if problem:
+        raise UserError(problem)
+    return name, arg
+
+
+def check_rule(spec: RuleSpec) -> str | None:
+    """Return what is wrong with a rule as one line, or None."""
+    try:
+        parse_rule(spec)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def split_rules(ref: Reference) -> list[str]:
+    """Return the names of the rules that a data set allows; no data are read."""
+    meta = meta_of(ref)
+    missing = {"official": not meta.has_official, "predefined": meta.predefined is None}
+    return [name for name in RULES if not missing.get(name)]
+
+
+def meta_of(data: Reference | Card | Dataset) -> Meta:
+    """Return what is known of a data set without reading it."""
+    if isinstance(data, Dataset):
+        return _meta_of_card(data.card) if data.card else Meta(data.name)
+    card = data if isinstance(data, Card) else resolve(data)
+    return _meta_of_card(card) if isinstance(card, Card) else Meta(card.label)
+
+
+def _meta_of_card(card: Card) -> Meta:
+    return Meta(card.name, card.expect.official is not None, card.expect.predefined)
+
+
+def split_slots(
+    spec: RuleSpec, data: Reference | Card | Dataset, repeats: int | None = None
+) -> list[tuple[int, int]]:
+    """Return (repeat, fold) of every split, known before data are read.
+
+    Parameters
+    ----------
+    spec : str or mapping
+        The rule.
+    data : reference, Card or Dataset
+    repeats : int, optional
+        Number of partitions; the whole list for ``predefined`` and 1 for other rules when not
+        given.
+
+    Raises
+    ------
+    UserError
+        If the data set does not allow the rule.
+    """
+    name, arg = parse_rule(spec)
+    return RULES[name].slots(arg, meta_of(data), repeats)
+
+
+def count_splits(
+    spec: RuleSpec, data: Reference | Card | Dataset, repeats: int | None = None
+) -> int:
+    """Return the number of splits; see `split_slots`."""
+    return len(split_slots(spec, data, repeats))
+
+
+def make_splits(
+    spec: RuleSpec, dataset: Dataset, repeats: int | None = None, seed: int = 0
+) -> list[Split]:
+    """Return all splits of a data set; each equals what `split_at` returns for its numbers."""
+    return [
+        split_at(spec, dataset, repeat=repeat, fold=fold, seed=seed)
+        for repeat, fold in split_slots(spec, dataset, repeats)
+    ]
+
+
+def split_at(
+    spec: RuleSpec,
+    dataset: Dataset,
+    *,
+    args: Sequence[float] = (),
+    repeat: int = 0,
+    fold: int = 0,
+    seed: int = 0,
+    max_train: int | None = None,
+) -> Split:
+    """Return one split, made alone.
+
+    Parameters
+    ----------
+    spec : str or mapping
+        The rule; or its name, with its argument in `args` as a job stores it.
+    dataset : Dataset
+    args : sequence of float
+        Argument of the rule.
+    repeat, fold, seed : int
+    max_train : int, optional
+        Train on a seeded stratified subset of at most so many of the training rows.
+
+    Raises
+    ------
+    UserError
+        If the data do not allow the split: no such split, a class with fewer rows than folds, no
+        test row.
+    """
+    name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
+    train, test, origin = RULES[name].cut(arg, dataset, repeat, fold, seed)
+    if not len(train) or not len(test):
+        part = "training" if not len(train) else "test"
+        raise UserError(f"data set {dataset.name!r}: split {repeat} has no {part} row")
+    if max_train is not None and max_train < len(train):
+        train = _subset(train, dataset, max_train, repeat, seed)
+    return Split(train, test, name, repeat, fold, seed, split_digest(train, test), origin)
+
+
+def _subset(train: IntArray, data: Dataset, size: int, repeat: int, seed: int) -> IntArray:
+    codes, counts = codes_and_counts(data.y[train])
+    share = allocate(counts, size)
+    if share.min() == 0:
+        message = f"max_train {size} leaves a class without training row"
+        raise UserError(f"data set {data.name!r}: {message}")
+    return train[pick_stratified(codes, share, stream(seed, repeat, SUBSET_STREAM))]
+
+
+def split_digest(train: IntArray, test: IntArray) -> str:
+    """Return the hash of the row numbers, in order."""
+    digest = hashlib.sha256()
+    for rows in (train, test):
+        digest.update(f"{len(rows)}\n".encode() + np.asarray(rows, dtype="<i8").tobytes())
+    return digest.hexdigest()[:20]
