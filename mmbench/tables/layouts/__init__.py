@@ -1,0 +1,41 @@
+"""How each paper arranges a table, one file a layout.
+
+A layout registers itself by one line in `LAYOUTS`. Its module holds `layout`, a function of the
+long table and the facts beside it, and optionally `PUBLISHED`, the published table it shows.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from mmbench.errors import UserError, did_you_mean
+
+LAYOUTS = {
+    "generic": "mmbench.tables.layouts.generic",
+    "mmrm_table1": "mmbench.tables.layouts.mmrm_table1",
+    "mmrm_table2": "mmbench.tables.layouts.mmrm_table2",
+}
+
+
+def layout_names() -> list[str]:
+    """Return the names of the layouts."""
+    return list(LAYOUTS)
+
+
+def list_layouts() -> dict[str, str]:
+    """Return what each layout shows, by name."""
+    return {name: str(layout_module(name).__doc__).partition("\n")[0] for name in LAYOUTS}
+
+
+def layout_module(name: str) -> ModuleType:
+    """Return the module of a layout.
+
+    Raises
+    ------
+    UserError
+        If there is no such layout; the message holds the nearest name.
+    """
+    if name not in LAYOUTS:
+        raise UserError(f"unknown layout {name!r}{did_you_mean(name, LAYOUTS)}")
+    return import_module(LAYOUTS[name])

@@ -1,0 +1,104 @@
+"""Any experiment: a line for each data set and kernel, a column for each machine.
+
+Accuracy, and published values where a published table belongs to the experiment; then the CPU
+seconds of each machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mmbench.tables.cells import Key
+from mmbench.tables.layouts.parts import (
+    Cells,
+    Footnotes,
+    Row,
+    certificates,
+    dataset_label,
+    join,
+    kernel_text,
+    legend,
+    machine_label,
+    measured_text,
+    published_text,
+    remark,
+    seconds_text,
+    verdict_mark,
+)
+from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SECONDS = {"seconds_selection": "selection", "seconds_training": "training", "seconds_test": "test"}
+
+
+def layout(frame: pd.DataFrame, facts: Facts) -> Table:
+    """Arrange accuracies (errors where only these are published) and CPU seconds."""
+    cells, notes = Cells(frame), Footnotes()
+    metric = _metric(cells)
+    head = "Accuracy (%)" if metric == "accuracy_pct" else "Errors on the test part"
+    compared = any((row := cells.get(key, metric)) and row["published"] for key in cells.keys)
+    grids = [_results(cells, metric, facts, notes)]
+    if any(cells.value(key, "seconds_test") is not None for key in cells.keys):
+        grids.append(_seconds(cells))
+    return Table(
+        title=f"{head}, measured / published" if compared else head,
+        grids=grids,
+        notes=[*legend(cells, metric), *certificates(cells), *facts.remarks],
+        footnotes=notes.texts,
+    )
+
+
+def _metric(cells: Cells) -> str:
+    """Return the metric to show: error counts if the paper has these alone, else accuracy."""
+    for metric in ("accuracy_pct", "errors_count"):
+        rows = (cells.get(key, metric) for key in cells.keys)
+        if any(row and row["published"] is not None for row in rows):
+            return metric
+    return "accuracy_pct"
+
+
+def _results(cells: Cells, metric: str, facts: Facts, notes: Footnotes) -> Grid:
+    columns = (*_places(), *(Column(machine_label(machine)) for machine in cells.machines))
+    rows = []
+    for place in _lines(cells):
+        found = [cells.get(place._replace(machine=m), metric) for m in cells.machines]
+        name = dataset_label(place.dataset, place.dataset, facts, notes)
+        texts = (_cell(row, metric, notes) for row in found)
+        rows.append([name, kernel_text(place.kernel, place.degree), *texts])
+    return Grid(columns, rows)
+
+
+def _cell(row: Row | None, metric: str, notes: Footnotes) -> str:
+    ours = measured_text(row, 1 if metric == "accuracy_pct" else None)
+    if row is not None and row["published"] is not None:
+        ours = f"{ours} / {published_text(row)}"
+    return join(ours, verdict_mark(row), notes.cite(remark(row)))
+
+
+def _seconds(cells: Cells) -> Grid:
+    columns = (*_places(), *(Column(machine_label(machine)) for machine in cells.machines))
+    rows = [
+        [place.dataset, kernel_text(place.kernel, place.degree), *_seconds_cells(cells, place)]
+        for place in _lines(cells)
+    ]
+    caption = f"CPU seconds a split: {' + '.join(SECONDS.values())}"
+    return Grid(columns, rows, caption)
+
+
+def _seconds_cells(cells: Cells, place: Key) -> list[str]:
+    texts = []
+    for machine in cells.machines:
+        values = [cells.value(place._replace(machine=machine), metric) for metric in SECONDS]
+        known = None not in values
+        texts.append(" + ".join(map(seconds_text, values)) if known else NOTHING)
+    return texts
+
+
+def _places() -> tuple[Column, ...]:
+    return Column("data set", align="left"), Column("kernel", align="left")
+
+
+def _lines(cells: Cells) -> list[Key]:
+    return list(dict.fromkeys(key._replace(machine="") for key in cells.keys))

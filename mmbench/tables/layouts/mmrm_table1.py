@@ -1,0 +1,89 @@
+"""Table 1 of the MMRM paper: accuracy in per cent, linear and RBF kernel, over random partitions.
+
+Each data set has a line measured here and, below it, the line of the paper.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mmbench.tables.cells import PUBLISHED_ONLY, Key
+from mmbench.tables.layouts.parts import (
+    Cells,
+    Footnotes,
+    KernelKey,
+    Row,
+    certificates,
+    dataset_label,
+    join,
+    kernel_caption,
+    legend,
+    machine_label,
+    measured_text,
+    printed_name,
+    published_text,
+    remark,
+    verdict_mark,
+)
+from mmbench.tables.model import Column, Facts, Grid, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PUBLISHED = "mmrm_table1"
+MACHINES = ("mmrm", "svm", "rmm", "m4", "mpm")
+KERNELS = ("linear", "poly", "rbf")
+METRIC = "accuracy_pct"
+
+
+def layout(frame: pd.DataFrame, facts: Facts) -> Table:
+    """Arrange accuracies as the paper does: a block a kernel, a column a machine."""
+    cells, notes = Cells(frame), Footnotes()
+    machines = [m for m in MACHINES if m in cells.machines]
+    machines += [m for m in cells.machines if m not in MACHINES]
+    kernels = sorted(cells.kernels, key=lambda k: KERNELS.index(k[0]))
+    columns = (
+        Column("data", align="left"),
+        Column("", align="left"),
+        *(Column(machine_label(machine)) for machine in machines),
+    )
+    grids = [
+        Grid(columns, _rows(cells, kernel, machines, facts, notes), kernel_caption(*kernel))
+        for kernel in kernels
+    ]
+    return Table(
+        title="Classification accuracies (%), measured and published (MMRM paper, table 1)",
+        grids=grids,
+        notes=[
+            *legend(cells, METRIC),
+            "What the paper calls a standard deviation has the size of a standard error.",
+            *certificates(cells),
+            *facts.remarks,
+        ],
+        footnotes=notes.texts,
+    )
+
+
+def _rows(
+    cells: Cells, kernel: KernelKey, machines: list[str], facts: Facts, notes: Footnotes
+) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for dataset in cells.datasets:
+        found = [cells.get(Key(dataset, *kernel, machine), METRIC) for machine in machines]
+        if not any(found):
+            continue
+        name = dataset_label(dataset, printed_name(dataset, facts), facts, notes)
+        rows.append([name, "measured", *(_measured(row, notes) for row in found)])
+        rows.append(["", "published", *(_published(row, notes) for row in found)])
+    return rows
+
+
+def _measured(row: Row | None, notes: Footnotes) -> str:
+    ran = row is not None and row["status"] != PUBLISHED_ONLY
+    return join(measured_text(row, 1), verdict_mark(row), notes.cite(remark(row)) if ran else "")
+
+
+def _published(row: Row | None, notes: Footnotes) -> str:
+    """Return the paper's value; what is to be said of it alone is cited beside it."""
+    alone = row is not None and row["status"] == PUBLISHED_ONLY
+    return join(published_text(row, 1), notes.cite(remark(row)) if alone else "")

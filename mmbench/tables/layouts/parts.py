@@ -1,0 +1,201 @@
+"""What layouts share: looking up cells, writing numbers, marks, legend and footnotes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mmbench.tables.cells import MISSING, PUBLISHED_ONLY, Key
+from mmbench.tables.frame import rows_of
+from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Facts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]
+
+#: How machines are called in tables; others by their name in capitals.
+MACHINE_LABELS = {
+    "sigma_svm": "Σ-SVM",
+    "m4": "M4",
+    "mamc_b": "MAMC_b",
+    "mamc_bs": "MAMC_bs",
+    "mamc_bsg": "MAMC_bsg",
+    "lssvm": "LS-SVM",
+    "fsvm": "F-SVM",
+    "rsvm_plus": "R-SVM+",
+    "rsvm_mu_plus": "R-SVMμ+",
+    "mrsvm": "MR-SVM",
+}
+
+KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": "RBF kernel"}
+
+#: A line or block of a table: the kernel and its degree.
+KernelKey = tuple[str, int | None]
+
+
+class Cells:
+    """The rows of a long table by cell and metric, and the orders in which its parts occur."""
+
+    def __init__(self, frame: pd.DataFrame):
+        self._rows = {(self._key(row), row["metric"]): row for row in rows_of(frame)}
+        self.keys = list(dict.fromkeys(key for key, _ in self._rows))
+        self.datasets = list(dict.fromkeys(key.dataset for key in self.keys))
+        self.machines = list(dict.fromkeys(key.machine for key in self.keys))
+        self.kernels = list(dict.fromkeys((key.kernel, key.degree) for key in self.keys))
+
+    @staticmethod
+    def _key(row: Row) -> Key:
+        return Key(row["dataset"], row["kernel"], row["degree"], row["machine"])
+
+    def get(self, key: Key, metric: str) -> Row | None:
+        """Return a row, or None where the table has none."""
+        return self._rows.get((key, metric))
+
+    def value(self, key: Key, metric: str) -> float | None:
+        """Return a measured value, or None."""
+        row = self.get(key, metric)
+        return row["measured"] if row else None
+
+
+class Footnotes:
+    """Numbers the remarks that cells cite; equal remarks share a number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def cite(self, *texts: str) -> str:
+        """Return the marks of some remarks, such as ``[1][2]``; empty ones have none."""
+        marks = []
+        for text in filter(None, texts):
+            if text not in self.texts:
+                self.texts.append(text)
+            marks.append(f"[{self.texts.index(text) + 1}]")
+        return "".join(marks)
+
+
+def machine_label(machine: str) -> str:
+    """Return how a machine is called in tables."""
+    return MACHINE_LABELS.get(machine, machine.upper())
+
+
+def printed_name(dataset: str, facts: Facts) -> str:
+    """Return a data set's name as the paper prints it, else our own."""
+    table = facts.published
+    if table is None or not (table["dataset"] == dataset).any():
+        return dataset
+    return str(table.loc[table["dataset"] == dataset, "printed_dataset"].iloc[0])
+
+
+def dataset_label(dataset: str, name: str, facts: Facts, notes: Footnotes) -> str:
+    """Return the shown name of a data set, citing where the data differ from the paper's."""
+    return join(name, notes.cite(*(f"{name}: {t}" for t in facts.deviations.get(dataset, ()))))
+
+
+def measured_text(row: Row | None, decimals: int | None = None) -> str:
+    """Return our value with its standard error over partitions, or why there is none."""
+    if row is None or row["status"] == PUBLISHED_ONLY:
+        return NOTHING
+    if row["measured"] is None:
+        return str(row["status"]).replace("_", " ") if row["status"] != MISSING else "not run"
+    if decimals is None:
+        decimals = 0 if float(row["measured"]).is_integer() and row["sd"] is None else 1
+    spread = f" ({row['se']:.{decimals}f})" if row["sd"] is not None else ""
+    return f"{row['measured']:.{decimals}f}{spread}"
+
+
+def published_text(row: Row | None, decimals: int | None = None) -> str:
+    """Return the paper's value, with the spread that it prints."""
+    if row is None or row["published"] is None:
+        return NOTHING
+    value, spread = row["published"], row["published_spread"]
+    text = f"{value:g}" if decimals is None else f"{value:.{decimals}f}"
+    if spread is None:
+        return text
+    return f"{text} ({spread:g})" if decimals is None else f"{text} ({spread:.{decimals}f})"
+
+
+def verdict_mark(row: Row | None) -> str:
+    """Return the mark of the comparison, empty where there was none."""
+    if row is None or row["in_band"] is None:
+        return ""
+    return IN_BAND if row["in_band"] else OUT_OF_BAND
+
+
+def kernel_text(kernel: str, degree: int | None) -> str:
+    """Return kernel and degree in short."""
+    return kernel if degree is None else f"{kernel} {degree}"
+
+
+def kernel_caption(kernel: str, degree: int | None) -> str:
+    """Return kernel and degree as the head of a block."""
+    label = KERNEL_LABELS[kernel]
+    return label if degree is None else f"{label}, degree {degree}"
+
+
+def remark(row: Row | None) -> str:
+    """Return a cell's note with the cell's name in front; "not run" needs none."""
+    if row is None or not row["note"] or (row["status"], row["measured"]) == (MISSING, None):
+        return ""
+    kernel = kernel_text(row["kernel"], row["degree"])
+    return f"{machine_label(row['machine'])} on {row['dataset']} ({kernel}): {row['note']}"
+
+
+def join(*parts: str) -> str:
+    """Put parts of a cell beside each other, leaving out empty ones."""
+    return " ".join(part for part in parts if part)
+
+
+def seconds_text(value: float | None) -> str:
+    """Return CPU seconds with about three figures.
+
+    Examples
+    --------
+    >>> seconds_text(0.01234), seconds_text(12.34), seconds_text(1234.5), seconds_text(0.0)
+    ('0.012', '12.3', '1234', '0')
+    """
+    if value is None:
+        return NOTHING
+    if value == 0:
+        return "0"
+    decimals = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{decimals}f}"
+
+
+def legend(cells: Cells, metric: str) -> list[str]:
+    """Return what the marks of a table mean, as far as they occur for a metric."""
+    rows = [row for key in cells.keys if (row := cells.get(key, metric))]
+    lines = []
+    if any(row["in_band"] is not None for row in rows):
+        lines.append(
+            f"{IN_BAND} the published value lies within 2 standard errors of the measured one, "
+            f"{OUT_OF_BAND} it does not; no mark: not compared."
+        )
+    single = [row for row in rows if row["measured"] is not None and row["n"] == 1]
+    if single and any(row["in_band"] is not None for row in single):
+        lines.append("The standard error of a single run is binomial: sqrt(e (1 - e/n)).")
+    counts = sorted({int(row["n"]) for row in rows if row["sd"] is not None})
+    if counts:
+        text = " or ".join(str(count) for count in counts)
+        lines.append(f"In parentheses: standard error over {text} partitions.")
+    if any(row["status"] == PUBLISHED_ONLY for row in rows):
+        lines.append(f"{NOTHING} not run; the published value alone is shown.")
+    return lines
+
+
+def certificates(cells: Cells) -> list[str]:
+    """Return one line on the worst certificate of each machine."""
+    lines = []
+    for machine in cells.machines:
+        keys = [key for key in cells.keys if key.machine == machine]
+        worst = [_largest(cells, keys, metric) for metric in ("worst_violation", "worst_gap")]
+        if None not in worst:
+            lines.append(f"{machine_label(machine)} {worst[0]:.1e} / {worst[1]:.1e}")
+    if not lines:
+        return []
+    return [f"Worst constraint violation / relative gap over all fits: {', '.join(lines)}."]
+
+
+def _largest(cells: Cells, keys: list[Key], metric: str) -> float | None:
+    values = [value for key in keys if (value := cells.value(key, metric)) is not None]
+    return max(values, default=None)

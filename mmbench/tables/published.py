@@ -1,0 +1,97 @@
+"""The numbers that the papers print, as package data in ``published/*.csv``.
+
+One file a table, one row a number. `dataset` and `machine` are the names used here,
+`printed_dataset` and `printed_method` those in the paper; `std` is whatever the paper prints after
++/- or in parentheses. A number that must not serve as a target has ``usable`` = no and a `reason`.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
+
+from mmbench.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBERS = ("value", "std")
+COUNTS = ("degree", "n_train", "n_test", "n_splits")
+
+
+def published_tables() -> list[str]:
+    """Return the names of the published tables."""
+    folder = files("mmbench.tables").joinpath("published")
+    return sorted(f.name.removesuffix(".csv") for f in folder.iterdir() if f.name.endswith(".csv"))
+
+
+def load_published(table: str) -> pd.DataFrame:
+    """Return a published table.
+
+    Parameters
+    ----------
+    table : str
+        Name such as ``mmrm_table2``; see `published_tables`.
+
+    Returns
+    -------
+    DataFrame
+        One row a number; missing numbers are NA, missing words are empty strings.
+
+    Raises
+    ------
+    UserError
+        If there is no such table.
+    """
+    if table not in published_tables():
+        raise UserError(
+            f"unknown published table {table!r}{did_you_mean(table, published_tables())}"
+        )
+    return _read(table).copy()
+
+
+@cache
+def _read(table: str) -> pd.DataFrame:
+    import pandas as pd
+
+    with _path(table).open(encoding="utf-8") as text:
+        frame = pd.read_csv(text, dtype=str, keep_default_na=False)
+    for name in NUMBERS:
+        frame[name] = pd.to_numeric(frame[name].replace("", None))
+    for name in COUNTS:
+        frame[name] = pd.to_numeric(frame[name].replace("", None)).astype("Int64")
+    frame["usable"] = frame["usable"] == "yes"
+    return frame
+
+
+def _path(table: str) -> Traversable:
+    return files("mmbench.tables").joinpath("published", f"{table}.csv")
+
+
+@cache
+def published_machines() -> tuple[str, ...]:
+    """Return the names of all machines that a published table has."""
+    names = set()
+    for table in published_tables():
+        with _path(table).open(encoding="utf-8") as text:
+            names |= {row["machine"] for row in csv.DictReader(text)}
+    return tuple(sorted(names - {""}))
+
+
+def table_of_experiment(experiment: str) -> str | None:
+    """Return the published table that an experiment's name points to.
+
+    Part of an experiment adds a suffix to its name.
+
+    Examples
+    --------
+    >>> table_of_experiment("rmm_table1_usps")
+    'rmm_table1'
+    >>> table_of_experiment("my_data") is None
+    True
+    """
+    matches = [t for t in published_tables() if experiment == t or experiment.startswith(f"{t}_")]
+    return max(matches, key=len, default=None)

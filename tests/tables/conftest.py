@@ -1,0 +1,144 @@
+"""Results folders made by hand: real record files, invented numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from mmbench.experiment.jobs import DatasetRef, Job, SplitRef
+from mmbench.running.record import new_record
+from mmbench.running.store import RecordStore
+from mmbench.solvers.status import Status
+
+
+@dataclass
+class Results:
+    """Writes experiments into a results folder."""
+
+    folder: Path
+
+    def experiment(self, name: str, **config: Any) -> Experiment:
+        config = {"name": name, "protocol": {"test": "official"}, **config}
+        store = RecordStore.create(self.folder / name, yaml.safe_dump(config, sort_keys=False))
+        return Experiment(name, store)
+
+
+@dataclass
+class Experiment:
+    name: str
+    store: RecordStore
+
+    @property
+    def folder(self) -> Path:
+        return self.store.folder
+
+    def job(
+        self, dataset: str, machine: str, *, repeat: int = 0, rule: str = "official", **job: Any
+    ) -> Job:
+        split = SplitRef(rule, (0.1,) if rule == "holdout" else (), repeat)
+        defaults = {"kernel": "rbf"} | job
+        return Job(self.name, DatasetRef(dataset), f"hash of {dataset}", split, machine, **defaults)
+
+    def add(self, job: Job, errors: int = 10, n_test: int = 100, **content: Any) -> str:
+        """Store the record of a job that is done; `content` overrides parts of it."""
+        arrays = content.pop("arrays", None)
+        record = done_record(job, errors, n_test) | content
+        self.store.write(record, arrays)
+        return job.key
+
+    def fail(self, job: Job, status: Status = Status.FAILED, reason: str = "broke") -> None:
+        self.store.write(new_record(job, status, reason))
+
+
+def done_record(job: Job, errors: int, n_test: int) -> dict[str, Any]:
+    return new_record(
+        job,
+        Status.OPTIMAL,
+        metrics={
+            "accuracy_pct": 100 * (1 - errors / n_test),
+            "errors_count": errors,
+            "errors_expected": errors - 0.5,
+            "errors_random": errors,
+            "n_ties": 3,
+            "n_test": n_test,
+        },
+        cpu_seconds={"selection": 10.0, "training": 1.5, "test": 0.25},
+        split={"digest": "d", "origin": "official", "n_train": 200, "n_test": n_test},
+        fits={
+            "n": 1,
+            "statuses": {"optimal": 1},
+            "worst_violation": 1e-9,
+            "worst_gap": 2e-10,
+            "n_support_mean": 30.0,
+            "iterations": 12,
+        },
+        per_pair=[{"pair": [0, 1], "status": "optimal", "extra": {}}],
+    )
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """An empty results folder that experiments can be added to."""
+    return Results(tmp_path / "results")
+
+
+#: Sizes of USPS as the paper prints them; a record of other sizes is not compared.
+USPS = {"n_train": 7291, "n_test": 2007}
+
+
+@pytest.fixture
+def usps(results: Results) -> Experiment:
+    """USPS with SVM, RMM and MMRM, as the main experiment leaves it."""
+    experiment = results.experiment(
+        "usps_rbf",
+        datasets=["usps"],
+        kernel="rbf",
+        machines={"svm": {}, "rmm": {"use": "svm"}, "mmrm": {"use": "svm"}},
+        layout="mmrm_table2",
+    )
+    for machine, errors in (("svm", 91), ("rmm", 90), ("mmrm", 92)):
+        job = experiment.job("usps", machine)
+        split = {"digest": "d", "origin": "official", **USPS}
+        experiment.add(job, errors, USPS["n_test"], split=split, per_pair=ten_class_pairs())
+    return experiment
+
+
+def ten_class_pairs() -> list[dict[str, Any]]:
+    return [
+        {"pair": [i, j], "status": "optimal", "extra": {"margin_ratio": 1.0 + i + j / 10}}
+        for i, j in combinations(range(10), 2)
+    ]
+
+
+@pytest.fixture
+def margin_ratios(results: Results) -> Callable[..., Experiment]:
+    """An experiment with one MMRM record of 10 classes, for the figure."""
+
+    def make(name: str = "mmrm_fig2", pairs: list[dict[str, Any]] | None = None) -> Experiment:
+        pairs = ten_class_pairs() if pairs is None else pairs
+        experiment = results.experiment(name, datasets=["usps"], machines={"mmrm": {}})
+        experiment.add(
+            experiment.job("usps", "mmrm"),
+            per_pair=pairs,
+            arrays=pair_arrays(np.random.default_rng(0)),
+        )
+        return experiment
+
+    return make
+
+
+def pair_arrays(rng: np.random.Generator, n_rows: int = 500) -> dict[str, np.ndarray]:
+    """Decisions of the 45 pairs that err on about 2 % of the rows."""
+    truth = rng.integers(0, 10, n_rows)
+    decisions = np.empty((n_rows, 45), dtype=np.float32)
+    for k, (_, positive) in enumerate(combinations(range(10), 2)):
+        sign = np.where(truth == positive, 1, -1) * np.where(rng.random(n_rows) < 0.02, -1, 1)
+        decisions[:, k] = sign * rng.random(n_rows)
+    return {"y_test": truth, "decisions": decisions}
