@@ -10,7 +10,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mmbench.datasets.user import UserData
 
 #: Raised when the meaning of a field changes, so that no old record answers for a new job.
 JOB_SCHEMA = 1
@@ -47,6 +50,15 @@ class DatasetRef:
     def steps(self) -> list[str | dict[str, Scalar]]:
         """The preprocessing as a YAML file states it: ``[{"divide": 255}, {"pca": 80}]``."""
         return [name if value is None else {name: value} for name, value in self.preprocess]
+
+    @property
+    def source(self) -> str | UserData:
+        """What `mmbench.datasets` loads: the name of a card, or a user's file."""
+        if self.path is None or self.target is None:
+            return self.name
+        from mmbench.datasets.user import UserData
+
+        return UserData(self.path, self.target, self.name)
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,8 @@ class Job:
     split : SplitRef
     machine, kernel : str
     params : tuple of (str, value), sorted by name
-        Fixed parameters of the machine; holds ``degree`` when the kernel is ``poly``.
+        Fixed parameters of the machine; holds ``degree`` when the kernel is ``poly``. They take
+        precedence over inherited ones, and the grid over both.
     grid : tuple of (str, values), sorted by name
         Parameters to select, ``auto`` already expanded. Empty: nothing to select.
     use : str, optional

@@ -1,0 +1,254 @@
+"""What a configuration must agree on with machines, data sets and layouts, before data are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mmbench.errors import UserError, did_you_mean
+from mmbench.experiment.config import (
+    Config,
+    DatasetEntry,
+    MachineEntry,
+    plain_steps,
+)
+from mmbench.experiment.grids import (
+    EXPERIMENT_KEYS,
+    KERNEL_PARAMETERS,
+    Axis,
+    check_axis,
+    check_parameter,
+    check_value,
+    replaced_by,
+)
+from mmbench.machines import MACHINES, machine_class
+
+
+class Fault(Exception):
+    """A fault in a configuration, with the path of keys that leads to it."""
+
+    def __init__(self, message: str, *keys: Any):
+        super().__init__(message)
+        self.keys = keys
+
+
+@contextmanager
+def at(*keys: Any) -> Iterator[None]:
+    """Name the place of a fault that a check below reports without one."""
+    try:
+        yield
+    except (ValueError, UserError) as error:
+        raise Fault(str(error), *keys) from None
+
+
+def check(config: Config) -> None:
+    """Refuse a configuration that could not run as it is written.
+
+    Raises
+    ------
+    Fault
+    """
+    for name, entry in config.machines.items():
+        _check_machine(config, name, entry)
+    _check_use(config)
+    _check_shared_kernel_keys(config)
+    _check_prefer(config)
+    _check_datasets(config)
+    _check_published(config)
+    _check_layout(config)
+
+
+# -- machines ----------------------------------------------------------------------------------
+
+
+def _check_machine(config: Config, name: str, entry: MachineEntry) -> None:
+    with at("machines", name):
+        cls = machine_class(name)
+    _check_kernels(config, name, cls)
+    for parameter, axis in entry.grid.items():
+        with at("machines", name, "grid", parameter):
+            check_axis(cls, name, parameter, axis)
+            _check_relevant(parameter, config.kernels_of(name))
+    for parameter, value in entry.params.items():
+        with at("machines", name, "params", parameter):
+            check_parameter(cls, name, parameter)
+            check_value(cls, parameter, value)
+            _check_relevant(parameter, config.kernels_of(name))
+    _check_stated_once(name, entry, cls)
+
+
+def _check_kernels(config: Config, name: str, cls: Any) -> None:
+    own = config.machines[name].kernel
+    for kernel in config.kernels_of(name):
+        if kernel not in cls.kernels:
+            hint = did_you_mean(kernel, cls.kernels)
+            keys = ("machines", name, "kernel") if own else ("kernel",)
+            raise Fault(f"{name} has no kernel {kernel!r}{hint}", *keys)
+
+
+def _check_relevant(parameter: str, kernels: Iterable[str]) -> None:
+    """Refuse a width without an rbf kernel: the user believes that it does something."""
+    needs = KERNEL_PARAMETERS.get(parameter)
+    if needs and needs not in kernels:
+        raise ValueError(f"has no effect: the kernel is {' and '.join(kernels)}, not {needs}")
+
+
+def _check_stated_once(name: str, entry: MachineEntry, cls: Any) -> None:
+    """Refuse a parameter that is both fixed and searched, or stated in two ways."""
+    stated = dict.fromkeys(entry.grid, "grid")
+    for parameter in entry.params:
+        if parameter in stated:
+            raise Fault("is also in the machine's grid", "machines", name, "params", parameter)
+        stated[parameter] = "params"
+    for parameter, other in replaced_by(cls, stated).items():
+        if parameter in stated:
+            keys = ("machines", name, stated[other], other)
+            raise Fault(f"and {parameter} exclude each other", *keys)
+
+
+def _check_use(config: Config) -> None:
+    before: list[str] = []
+    for name, entry in config.machines.items():
+        if entry.use is not None:
+            _check_parent(config, name, entry.use, before)
+        before.append(name)
+
+
+def _check_parent(config: Config, name: str, parent: str, before: list[str]) -> None:
+    keys = ("machines", name, "use")
+    if parent not in config.machines:
+        known = did_you_mean(parent, before) if before else ""
+        raise Fault(f"{parent!r} is not among the machines of this experiment{known}", *keys)
+    chain = _use_chain(config, name)
+    if chain[-1] in chain[:-1]:
+        raise Fault(f"a circle: {' -> '.join(chain)}", *keys)
+    if parent not in before:
+        raise Fault(f"{parent!r} must be listed before {name!r}", *keys)
+    lacking = set(config.kernels_of(name)) - set(config.kernels_of(parent))
+    if lacking:
+        raise Fault(f"{parent} does not run with kernel {sorted(lacking)[0]}", *keys)
+
+
+def _use_chain(config: Config, name: str) -> list[str]:
+    """Return a machine, the one it uses, and so on, up to the first repetition."""
+    chain = [name]
+    while chain[-1] in config.machines and chain[-1] not in chain[:-1]:
+        parent = config.machines[chain[-1]].use
+        if parent is None:
+            break
+        chain.append(parent)
+    return chain
+
+
+# -- keys that speak for all machines ----------------------------------------------------------
+
+
+def _check_shared_kernel_keys(config: Config) -> None:
+    kernels = {k for name in config.machines for k in config.kernels_of(name)}
+    degrees = config.degree or []
+    if len(set(degrees)) < len(degrees):
+        raise Fault(f"holds a degree twice: {degrees}", "degree")
+    if config.gamma_scaling != "none":
+        with at("gamma_scaling"):
+            _check_relevant("gamma_scaling", sorted(kernels))
+    if config.degree is not None:
+        with at("degree"):
+            _check_relevant("degree", sorted(kernels))
+        for name, entry in config.machines.items():
+            for part in ("params", "grid"):
+                if "degree" in getattr(entry, part):
+                    message = "is also a key of the experiment"
+                    raise Fault(message, "machines", name, part, "degree")
+
+
+def _check_prefer(config: Config) -> None:
+    known = {
+        p for m in config.machines for p, d in machine_class(m).parameters.items() if d.numeric
+    }
+    for parameter in config.select.prefer:
+        if parameter not in known:
+            message = f"no machine here has this parameter{did_you_mean(parameter, known)}"
+            raise Fault(message, "select", "prefer", parameter)
+
+
+def _check_published(config: Config) -> None:
+    from mmbench.tables import published_machines
+
+    known = {*MACHINES, *published_machines()} if config.published_only else set()
+    for k, name in enumerate(config.published_only):
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise Fault(f"no published table has machine {name!r}{hint}", "published_only", k)
+        if name in config.machines:
+            raise Fault(f"{name!r} is among the machines that run", "published_only", k)
+
+
+def _check_layout(config: Config) -> None:
+    from mmbench.tables import layout_names
+
+    known = layout_names()
+    if config.layout not in known:
+        hint = did_you_mean(config.layout, known)
+        raise Fault(f"unknown layout {config.layout!r}{hint}", "layout")
+
+
+# -- data sets ---------------------------------------------------------------------------------
+
+
+def _check_datasets(config: Config) -> None:
+    _check_steps(config.preprocess, "preprocess")
+    names: list[str] = []
+    for k, entry in enumerate(config.datasets):
+        _check_source(config, entry, k)
+        if entry.preprocess is not None:
+            _check_steps(entry.preprocess, "datasets", k, "preprocess")
+        for parameter, axis in entry.grid.items():
+            _check_override(config, parameter, axis, "datasets", k, "grid", parameter)
+        if entry.label in names:
+            raise Fault(f"{entry.label!r} occurs twice", "datasets", k)
+        names.append(entry.label)
+
+
+def _check_source(config: Config, entry: DatasetEntry, k: int) -> None:
+    from mmbench.datasets import card_names
+
+    known = card_names()
+    if entry.path is None:
+        if entry.label not in known:
+            hint = did_you_mean(entry.label, known)
+            if "." in entry.label:
+                hint = "; a file of your own is {path: FILE, target: COLUMN}"
+            raise Fault(f"unknown data set {entry.label!r}{hint}", "datasets", k)
+    elif entry.label in known:
+        message = f"{entry.label!r} is the name of a card; give the file another name with 'name'"
+        raise Fault(message, "datasets", k)
+    _check_rule(config, entry)
+
+
+def _check_rule(config: Config, entry: DatasetEntry) -> None:
+    """Refuse ``official`` and ``predefined`` for data that come without such splits."""
+    from mmbench.datasets.splits import split_slots
+
+    protocol = config.protocol
+    with at("protocol", "test"):
+        split_slots(protocol.test.spec, entry.ref(()), protocol.repeats)
+
+
+def _check_steps(steps: Any, *keys: Any) -> None:
+    from mmbench.datasets import check_steps
+
+    problem = check_steps(plain_steps(steps))
+    if problem:
+        raise Fault(problem, *keys)
+
+
+def _check_override(config: Config, parameter: str, axis: Axis, *keys: Any) -> None:
+    owners = [name for name, entry in config.machines.items() if parameter in entry.grid]
+    if not owners:
+        known = {p for entry in config.machines.values() for p in entry.grid}
+        message = f"no machine here has a grid of {parameter!r}{did_you_mean(parameter, known)}"
+        raise Fault(message, *keys)
+    for name in owners:
+        with at(*keys):
+            check_axis(machine_class(name), name, parameter, axis)

@@ -1,0 +1,237 @@
+"""The experiment as its YAML file states it: keys, types and ranges.
+
+What can be judged from the file alone is judged here; what needs the declarations of machines,
+data sets and layouts is in `check`. Neither reads data.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+
+from mmbench.errors import UserError, did_you_mean
+from mmbench.experiment.grids import parse_axis
+from mmbench.experiment.jobs import DatasetRef, Scalar, SelectRef, Steps
+from mmbench.kernels import KERNELS
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+
+
+def _one_or_more(value: Any) -> Any:
+    """Read ``rbf`` as ``[rbf]``."""
+    return value if isinstance(value, list) else [value]
+
+
+def _parse_steps(value: Any) -> Steps:
+    """Read ``none``, ``minmax``, ``{pca: 80}`` or a list of these as (name, argument) pairs."""
+    steps: list[tuple[str, Scalar]] = []
+    for step in _one_or_more(value):
+        if isinstance(step, str):
+            steps.append((step, None))
+        elif isinstance(step, dict) and len(step) == 1:
+            steps.append(next(iter(step.items())))
+        else:
+            raise ValueError(f"a step is a name or {{name: number}}, got {step!r}")
+    return tuple(steps) if steps != [("none", None)] else ()
+
+
+def plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:
+    """Return preprocessing as YAML states it: ``[{"divide": 255}, {"pca": 80}]``."""
+    return [name if arg is None else {name: arg} for name, arg in steps]
+
+
+def _parse_kernels(value: Any) -> list[str]:
+    """Read a kernel or a list of them."""
+    names = _one_or_more(value)
+    if not names:
+        raise ValueError("names no kernel")
+    for k, name in enumerate(names):
+        if name not in KERNELS:
+            raise ValueError(f"unknown kernel {name!r}{did_you_mean(name, KERNELS)}")
+        if name in names[:k]:
+            raise ValueError(f"holds {name!r} twice")
+    return names
+
+
+def _empty_if_none(value: Any) -> Any:
+    """Read a bare ``svm:`` as a machine with nothing to say."""
+    return {} if value is None else value
+
+
+Positive = Annotated[int, Field(ge=1)]
+StepList = Annotated[
+    Any, PlainValidator(_parse_steps), PlainSerializer(plain_steps, return_type=Any)
+]
+Kernels = Annotated[list[str], PlainValidator(_parse_kernels)]
+Degrees = Annotated[list[Positive], BeforeValidator(_one_or_more), Field(min_length=1)]
+#: Axes as `grids.Axis`; pydantic need not know more.
+Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
+
+
+class Strict(BaseModel):
+    """Base of all parts: no key unknown, no value converted, nothing changed afterwards."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class DatasetEntry(Strict):
+    """A data set: the name of a card, or a user's file with its target column.
+
+    ``grid`` replaces, for this data set, axes of the machines' grids.
+    """
+
+    name: str | None = Field(default=None, pattern=NAME_PATTERN)
+    path: str | None = None
+    target: str | None = None
+    preprocess: StepList | None = None
+    grid: Grid = {}
+
+    @field_validator("path", mode="after")
+    @classmethod
+    def _absolute(cls, path: str | None, info: ValidationInfo) -> str | None:
+        """Resolve a path from the folder of the configuration, whatever the current one is."""
+        if path is None:
+            return None
+        full = Path((info.context or {}).get("folder", "."), path).resolve()
+        if not full.is_file():
+            raise ValueError(f"{path}: no such file")
+        return str(full)
+
+    @model_validator(mode="after")
+    def _card_or_file(self) -> DatasetEntry:
+        if self.path is None and self.name is None:
+            raise ValueError("needs a name (a card) or a path and a target (a file)")
+        if (self.path is None) != (self.target is None):
+            raise ValueError("path and target go together")
+        if not re.match(NAME_PATTERN, self.label):
+            raise ValueError(f"{self.label!r} cannot name the data in tables; give it a 'name'")
+        return self
+
+    @property
+    def label(self) -> str:
+        """The name in tables: that of the card, or of the file without its suffix."""
+        return self.name if self.name is not None else Path(str(self.path)).stem
+
+    def ref(self, steps: Steps) -> DatasetRef:
+        """Return the part of a job's identity that this is, with the steps that apply."""
+        return DatasetRef(self.label, self.path, self.target, steps)
+
+
+class TestRule(Strict):
+    """What is tested on: a rule and its argument."""
+
+    rule: str
+    arg: int | float | None = None
+
+    @property
+    def spec(self) -> str | dict[str, float]:
+        """The rule as YAML states it."""
+        return self.rule if self.arg is None else {self.rule: self.arg}
+
+
+def _parse_test(value: Any) -> dict[str, Any]:
+    from mmbench.datasets.splits import RULES, parse_rule
+
+    if not isinstance(value, str | dict):
+        raise ValueError(f"must be a rule: {', '.join(RULES)}; got {value!r}")
+    try:
+        rule, arg = parse_rule(value)
+    except (UserError, OverflowError) as error:
+        raise ValueError(str(error)) from None
+    return {"rule": rule, "arg": arg}
+
+
+class Protocol(Strict):
+    """How training and test rows are cut, how often, and from which seed.
+
+    ``repeats`` of the official split repeat what is random in the rest: inner folds and ties.
+    ``max_train`` trains on a seeded stratified subset of at most so many rows.
+    """
+
+    test: Annotated[TestRule, BeforeValidator(_parse_test)]
+    repeats: Positive | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    max_train: Annotated[int, Field(ge=2)] | None = None
+
+    @field_serializer("test")
+    def _plain_test(self, test: TestRule) -> Any:
+        return test.spec
+
+
+class Select(Strict):
+    """Inner model selection: folds, or repeated random splits."""
+
+    folds: Annotated[int, Field(ge=2)] | None = None
+    split: Annotated[float, Field(gt=0, lt=1)] | None = None
+    repeats: Positive = 1
+    scope: Literal["global", "pair"] = "global"
+    prefer: dict[str, Literal["small", "large"]] = {}
+
+    @model_validator(mode="after")
+    def _folds_or_split(self) -> Select:
+        if self.folds is not None and self.split is not None:
+            raise ValueError("folds and split exclude each other")
+        return self
+
+    @property
+    def ref(self) -> SelectRef:
+        """The part of a job's identity that this is; five folds when nothing is said."""
+        folds = 5 if self.folds is None and self.split is None else self.folds
+        return SelectRef(folds, self.split, self.repeats, self.scope, tuple(self.prefer.items()))
+
+
+class MachineEntry(Strict):
+    """One machine: fixed parameters, grid, whose selection it inherits, and its kernels."""
+
+    params: dict[str, str | int | float | bool | None] = {}
+    grid: Grid = {}
+    use: str | None = None
+    kernel: Kernels | None = None
+
+
+class Config(Strict):
+    """An experiment."""
+
+    name: str = Field(pattern=NAME_PATTERN)
+    datasets: list[DatasetEntry] = Field(min_length=1)
+    preprocess: StepList = ()
+    kernel: Kernels = ["rbf"]
+    degree: Degrees | None = None
+    gamma_scaling: Literal["none", "per_feature"] = "none"
+    protocol: Protocol
+    select: Select = Select()
+    ties: Literal["lowest", "random", "expected"] = "lowest"
+    machines: dict[str, Annotated[MachineEntry, BeforeValidator(_empty_if_none)]] = Field(
+        min_length=1
+    )
+    published_only: list[str] = []
+    layout: str = "generic"
+
+    @field_validator("datasets", mode="before")
+    @classmethod
+    def _names_are_entries(cls, value: Any) -> Any:
+        if not isinstance(value, list):
+            raise ValueError(f"must be a list of data sets, got {value!r}")
+        return [{"name": item} if isinstance(item, str) else item for item in value]
+
+    def kernels_of(self, machine: str) -> list[str]:
+        """Return the kernels a machine runs with."""
+        return self.machines[machine].kernel or self.kernel
+
+    def steps_of(self, entry: DatasetEntry) -> Steps:
+        """Return the preprocessing of a data set."""
+        return self.preprocess if entry.preprocess is None else entry.preprocess

@@ -1,0 +1,153 @@
+"""Hyper-parameter grids: how a YAML file states an axis, and what ``auto`` stands for.
+
+An axis is a list of values, ``auto`` (the machine's own grid), or powers:
+``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15, first and last exponent included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mmbench.errors import did_you_mean
+
+AUTO = "auto"
+POWERS = {"log2": 2.0, "log10": 10.0}
+FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
+#: More points than this on one axis is a slip of the pen, not an experiment.
+MAX_VALUES = 1000
+
+#: Parameters that matter for one kernel only.
+KERNEL_PARAMETERS = {"gamma": "rbf", "gamma_scaling": "rbf", "degree": "poly"}
+#: Parameters that the experiment sets for all machines, and what sets them in its YAML file.
+EXPERIMENT_KEYS = {
+    "kernel": "the machine's key 'kernel'",
+    "gamma_scaling": "the experiment's key 'gamma_scaling'",
+    "ties": "the experiment's key 'ties'",
+    "random_state": "protocol.seed",
+    "n_jobs": "the option --jobs",
+}
+
+Axis = str | tuple[Any, ...]
+
+
+def parse_axis(axis: Any) -> Axis:
+    """Return ``"auto"`` or the values of an axis as stated in YAML.
+
+    Raises
+    ------
+    ValueError
+        If the axis has no valid form or no value.
+
+    Examples
+    --------
+    >>> parse_axis({"log2": [-1, 2, 1]})
+    (0.5, 1.0, 2.0, 4.0)
+    """
+    if axis == AUTO:
+        return AUTO
+    if isinstance(axis, Mapping):
+        return _powers(axis)
+    if not isinstance(axis, list | tuple):
+        raise ValueError(f"must be {FORMS}, got {axis!r}")
+    if not axis:
+        raise ValueError("the grid is empty")
+    for k, value in enumerate(axis):
+        if isinstance(value, list | Mapping):
+            raise ValueError(f"must be {FORMS}, got {value!r} inside the list")
+        if value in axis[:k]:
+            raise ValueError(f"the grid holds {value!r} twice")
+    return tuple(axis)
+
+
+def _powers(axis: Mapping) -> tuple[float, ...]:
+    ((name, exponents),) = axis.items() if len(axis) == 1 else (("", None),)
+    if name not in POWERS:
+        raise ValueError(f"must be {FORMS}, got {dict(axis)!r}")
+    numbers = isinstance(exponents, list | tuple) and all(
+        type(e) in (int, float) for e in exponents
+    )
+    if not numbers or len(exponents) not in (2, 3):
+        raise ValueError(f"{name} must be [first, last] or [first, last, step], got {exponents!r}")
+    first, last, step = (*exponents, 1)[:3]
+    if not step > 0 or not -300 <= first <= 300 or not -300 <= last <= 300:
+        raise ValueError(f"{name}: exponents from -300 to 300 and a step > 0, got {exponents!r}")
+    count = int((last - first) / step + 1e-9) + 1 if last >= first else 0
+    if not 0 < count <= MAX_VALUES:
+        raise ValueError(f"the grid is empty or too long: {name} {exponents!r}")
+    return tuple(POWERS[name] ** (first + k * step) for k in range(count))
+
+
+def check_parameter(cls: Any, machine: str, name: str) -> None:
+    """Refuse a parameter that the machine lacks or that is not the machine's to set.
+
+    Raises
+    ------
+    ValueError
+    """
+    if name in EXPERIMENT_KEYS:
+        raise ValueError(f"is set by {EXPERIMENT_KEYS[name]}")
+    own = set(cls.parameters) - set(EXPERIMENT_KEYS)
+    if name not in own:
+        raise ValueError(f"{machine} has no parameter {name!r}{did_you_mean(name, own)}")
+
+
+def check_value(cls: Any, name: str, value: Any) -> None:
+    """Refuse a value outside the machine's declaration.
+
+    Raises
+    ------
+    ValueError
+    """
+    problem = cls.parameters[name].problem(value)
+    if problem:
+        raise ValueError(problem)
+
+
+def check_axis(cls: Any, machine: str, name: str, axis: Axis) -> None:
+    """Refuse an axis that the machine cannot search.
+
+    Raises
+    ------
+    ValueError
+    """
+    check_parameter(cls, machine, name)
+    if axis == AUTO:
+        if name not in cls.auto_grids:
+            raise ValueError(f"{machine} has no automatic grid for {name}; list the values")
+        return
+    for value in axis:
+        if cls.parameters[name].numeric and (value is None or isinstance(value, str)):
+            raise ValueError(f"a grid of {name} holds numbers, got {value!r}")
+        check_value(cls, name, value)
+
+
+def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
+    """Return a grid with explicit axes: ``B: auto`` may stand for an axis of ``B_fraction``."""
+    axes: dict[str, tuple] = {}
+    for name, axis in grid.items():
+        if isinstance(axis, str):
+            name, axis = cls.auto_grids[name]
+        axes[name] = tuple(axis)
+    return axes
+
+
+def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
+    """Return the parameters that others express in another way: B when B_fraction is stated.
+
+    They must be None then: an inherited or default B would contradict the fraction.
+    """
+    stated = set(stated)
+    pairs = ((name, other) for name, (other, _) in cls.auto_grids.items())
+    return {name: other for name, other in pairs if other != name and other in stated}
+
+
+def for_kernel(values: Mapping[str, Any], kernel: str) -> dict[str, Any]:
+    """Leave out the parameters that have no effect with a kernel.
+
+    Examples
+    --------
+    >>> for_kernel({"C": (1, 10), "gamma": (0.1, 1)}, "linear")
+    {'C': (1, 10)}
+    """
+    return {n: v for n, v in values.items() if KERNEL_PARAMETERS.get(n, kernel) == kernel}

@@ -1,0 +1,207 @@
+"""Every fault of a configuration is one line with file and key, before anything is read or made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mmbench.cli import app
+
+GOOD = """\
+name: trial
+datasets: [wine]
+kernel: rbf
+protocol: {test: {kfold: 3}}
+select: {folds: 3}
+machines:
+  svm: {grid: {C: [1, 10], gamma: [0.1, 1]}}
+  rmm: {use: svm, grid: {B: auto}}
+"""
+
+#: What to replace in the good configuration, by what, and what the line must hold.
+FAULTS = {
+    "unknown key": ("select:", "selct:", ["unknown key 'selct'", "did you mean 'select'?"]),
+    "unknown key inside": ("{folds: 3}", "{fold: 3}", ["select", "'fold'", "mean 'folds'?"]),
+    "unknown machine key": ("use: svm", "uses: svm", ["machines.rmm", "mean 'use'?"]),
+    "missing key": ("protocol: {test: {kfold: 3}}\n", "", ["protocol", "missing"]),
+    "unknown machine": ("svm: {grid", "swm: {grid", ["machines.swm", "did you mean 'svm'?"]),
+    "unknown data set": ("[wine]", "[wime]", ["datasets[0]", "did you mean 'wine'?"]),
+    "data set twice": ("[wine]", "[wine, wine]", ["datasets[1]", "twice"]),
+    "no data set": ("[wine]", "[]", ["datasets", "empty"]),
+    "data sets as a word": ("[wine]", "wine", ["datasets", "list"]),
+    "a file instead of a card": ("[wine]", "[my.csv]", ["{path: FILE, target: COLUMN}"]),
+    "a file without target": ("[wine]", "[{path: a.yaml}]", ["datasets[0]", "target"]),
+    "a missing file": ("[wine]", "[{path: no.csv, target: y}]", ["datasets[0].path", "no.csv"]),
+    "unknown layout": ("name: trial", "name: t\nlayout: genric", ["layout", "mean 'generic'?"]),
+    "unknown kernel": ("kernel: rbf", "kernel: rbv", ["kernel", "did you mean 'rbf'?"]),
+    "name that is no folder": ("name: trial", "name: ../x", ["name", "letters"]),
+    "empty name": ("name: trial", "name:", ["name", "text", "nothing"]),
+    "number as a name": ("name: trial", "name: 3", ["name", "text"]),
+    "empty grid": ("C: [1, 10]", "C: []", ["machines.svm.grid.C", "empty"]),
+    "empty powers": ("C: [1, 10]", "C: {log2: [3, 1]}", ["machines.svm.grid.C", "empty"]),
+    "unknown powers": ("C: [1, 10]", "C: {log3: [3, 1]}", ["machines.svm.grid.C", "log2"]),
+    "negative fixed C": ("use: svm,", "params: {C: -2},", ["machines.rmm.params.C", "> 0"]),
+    "negative C": ("C: [1, 10]", "C: [1, -10]", ["machines.svm.grid.C", "> 0", "-10"]),
+    "infinite C": ("C: [1, 10]", "C: [.inf]", ["machines.svm.grid.C", "inf"]),
+    "text in a grid": ("C: [1, 10]", "C: [1, ten]", ["machines.svm.grid.C", "'ten'"]),
+    "truth value in a grid": ("C: [1, 10]", "C: [1, true]", ["machines.svm.grid.C", "True"]),
+    "value twice": ("C: [1, 10]", "C: [1, 1.0]", ["machines.svm.grid.C", "twice"]),
+    "no list": ("C: [1, 10]", "C: 10", ["machines.svm.grid.C", "list"]),
+    "nested list": ("C: [1, 10]", "C: [[1]]", ["machines.svm.grid.C", "list"]),
+    "auto without one": ("gamma: [0.1, 1]", "tol: auto", ["machines.svm.grid.tol", "automatic"]),
+    "unknown parameter": ("gamma: [0.1", "gama: [0.1", ["svm.grid.gama", "mean 'gamma'?"]),
+    "machine without the parameter": ("C: [1, 10]", "B: [2, 3]", ["svm.grid.B", "no parameter"]),
+    "width of a linear kernel": ("kernel: rbf", "kernel: linear", ["gamma", "no effect"]),
+    "parameter of the experiment": ("C: [1, 10]", "ties: [lowest]", ["svm.grid.ties", "'ties'"]),
+    "fixed and searched": ("use: svm,", "params: {B: 2},", ["rmm.params.B", "grid"]),
+    "use of nobody": ("use: svm", "use: swm", ["machines.rmm.use", "did you mean 'svm'?"]),
+    "use of itself": ("use: svm", "use: rmm", ["machines.rmm.use", "rmm -> rmm"]),
+    "kfold 1": ("{kfold: 3}", "{kfold: 1}", ["protocol.test", "at least 2", "1"]),
+    "kfold 2.5": ("{kfold: 3}", "{kfold: 2.5}", ["protocol.test", "whole", "2.5"]),
+    "kfold true": ("{kfold: 3}", "{kfold: true}", ["protocol.test", "True"]),
+    "holdout 1.5": ("{kfold: 3}", "{holdout: 1.5}", ["protocol.test", "between 0 and 1", "1.5"]),
+    "holdout 0": ("{kfold: 3}", "{holdout: 0.0}", ["protocol.test", "between 0 and 1"]),
+    "unknown rule": ("{kfold: 3}", "oficial", ["protocol.test", "did you mean 'official'?"]),
+    "rule that the data lack": ("{kfold: 3}", "official", ["protocol.test", "wine", "kfold"]),
+    "two rules": ("{kfold: 3}", "{kfold: 3, holdout: 0.1}", ["protocol.test"]),
+    "no repeats": ("{kfold: 3}}", "{kfold: 3}, repeats: 0}", ["protocol.repeats", "0"]),
+    "negative seed": ("{kfold: 3}}", "{kfold: 3}, seed: -1}", ["protocol.seed", "-1"]),
+    "one inner fold": ("{folds: 3}", "{folds: 1}", ["select.folds", "1"]),
+    "folds and split": ("{folds: 3}", "{folds: 3, split: 0.2}", ["select", "exclude"]),
+    "unknown scope": ("{folds: 3}", "{scope: all}", ["select.scope", "pair", "all"]),
+    "preference for nothing": ("{folds: 3}", "{prefer: {Z: small}}", ["select.prefer.Z"]),
+    "unknown step": ("kernel: rbf", "preprocess: minmx", ["preprocess", "did you mean 'minmax'?"]),
+    "step with nonsense": ("kernel: rbf", "preprocess: {pca: -1}", ["preprocess", "-1"]),
+    "unknown tie rule": ("kernel: rbf", "ties: coin", ["ties", "lowest", "coin"]),
+    "degree without poly": ("kernel: rbf", "degree: 3", ["degree", "no effect"]),
+    "published machine unknown": ("kernel: rbf", "published_only: [m5]", ["published_only[0]"]),
+    "published machine that runs": ("kernel: rbf", "published_only: [svm]", ["published_only[0]"]),
+    "same key twice": ("kernel: rbf", "name: again", ["line 3", "'name'", "twice"]),
+    "bad syntax": ("[wine]", "[wine", ["line 3"]),
+    "tab": ("  svm:", "\tsvm:", ["line 7"]),
+}
+
+
+def run(path: Path, *options: str):
+    return CliRunner().invoke(
+        app, ["run", str(path), "--results", str(path.parent / "r"), *options]
+    )
+
+
+def assert_refused(result, path: Path, words: list[str]) -> None:
+    """One line, exit code 2, nothing made."""
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"mmbench: {path}")
+    assert [word for word in words if word not in line] == [], line
+    assert not (path.parent / "r").exists()
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_one_line_and_exit_code_2(name: str, tmp_path: Path):
+    old, new, words = FAULTS[name]
+    path = tmp_path / "a.yaml"
+    assert old in GOOD
+    path.write_text(GOOD.replace(old, new, 1))
+    assert_refused(run(path), path, words)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", ["mapping"]),
+        (b"- a\n- b\n", ["mapping"]),
+        (b"just text", ["mapping"]),
+        (b"name: \xff\xfe", ["UTF-8"]),
+        (b"\x00\x01", ["a.yaml"]),
+        (b"name: !!python/object:os.system x", ["line 1"]),
+        (b"[" * 5000, ["nested"]),
+        (b"a: &a [*a]\n", ["unknown key"]),
+    ],
+)
+def test_file_that_is_no_configuration(content: bytes, words: list[str], tmp_path: Path):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(content)
+    assert_refused(run(path), path, words)
+
+
+def test_missing_file_names_the_nearest(tmp_path: Path):
+    (tmp_path / "quickstart.yaml").write_text(GOOD)
+    path = tmp_path / "quikstart.yaml"
+    assert_refused(run(path), path, ["no such file", "quickstart"])
+
+
+def test_folder_instead_of_a_file(tmp_path: Path):
+    path = tmp_path / "a.yaml"
+    path.mkdir()
+    assert_refused(run(path), path, ["directory"])
+
+
+def test_one_bad_file_of_two_refuses_both(tmp_path: Path):
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(GOOD)
+    bad.write_text(GOOD.replace("[wine]", "[]"))
+    assert_refused(run(good, str(bad)), bad, ["datasets"])
+
+
+def test_two_files_of_one_experiment_are_refused(tmp_path: Path):
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    first.write_text(GOOD)
+    second.write_text(GOOD)
+    assert_refused(run(first, str(second)), second, ["name", "a.yaml"])
+
+
+def test_later_and_cyclic_use_are_told_apart(tmp_path: Path):
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD.replace("  svm: {", "  mmrm: {use: svm}\n  svm: {"))
+    assert_refused(run(path), path, ["machines.mmrm.use", "before"])
+    path.write_text(GOOD.replace("  svm: {", "  svm: {use: rmm, "))
+    assert_refused(run(path), path, ["machines.svm.use", "svm -> rmm -> svm"])
+
+
+def test_parameter_stated_in_two_ways(tmp_path: Path):
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD.replace("{B: auto}", "{B: auto}, params: {B_fraction: 0.5}"))
+    assert_refused(run(path), path, ["machines.rmm.params.B_fraction", "B exclude each other"])
+
+
+def test_no_machine(tmp_path: Path):
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD.partition("machines:")[0] + "machines: {}\n")
+    assert_refused(run(path), path, ["machines", "empty"])
+
+
+def test_override_of_an_axis_that_no_machine_has(tmp_path: Path):
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD.replace("[wine]", "[{name: wine, grid: {gama: [1]}}]"))
+    assert_refused(run(path), path, ["datasets[0].grid.gama", "did you mean 'gamma'?"])
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("dataset=wime", ["wine"]),
+        ("machine=swm", ["svm"]),
+        ("machin=svm", ["machine=NAME"]),
+        ("svm", ["machine=NAME"]),
+    ],
+)
+def test_only_with_an_unknown_value(option: str, words: list[str], tmp_path: Path):
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD)
+    result = run(path, "--only", option)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert [word for word in words if word not in line] == [], line
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "two", "1.5"])
+def test_nonsense_number_of_jobs(jobs: str, tmp_path: Path):
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD)
+    result = run(path, "--jobs", jobs)
+    assert result.exit_code == 2
+    assert "--jobs" in result.stderr
+    assert not (tmp_path / "r").exists()
