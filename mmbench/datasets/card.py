@@ -76,11 +76,20 @@ class PredefinedSplits(_Strict):
         return self.count if self.held is None else self.held
 
 
+class KnownRows(_Strict):
+    """Rows ``first`` to ``last`` (not included) of known content, where the whole is not known."""
+
+    first: int
+    last: int
+    content: Sha256
+
+
 class Expected(_Strict):
     """What loaded data must look like.
 
     ``classes`` maps labels to counts; it may list only some of the ``n_classes``. ``content`` is
-    the hash of values, labels and splits (`Parsed.content_hash`), None where it cannot be known.
+    the hash of values, labels and splits (`Parsed.content_hash`), None where it cannot be known;
+    ``known_rows`` may then state the hash of values and labels of a part.
     """
 
     shape: tuple[int, int]
@@ -89,6 +98,7 @@ class Expected(_Strict):
     official: OfficialSplit | None = None
     predefined: PredefinedSplits | None = None
     content: Sha256 | None = None
+    known_rows: KnownRows | None = None
 
     @model_validator(mode="after")
     def _counts_add_up(self) -> Expected:

@@ -17,7 +17,8 @@ def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str 
         Compare the content hash too, where the card has one. Needless for files whose own hash was
         checked, and slow for a hundred million pixels.
     """
-    for problem in (_shape(data, expected), _classes(data, expected), _splits(data, expected)):
+    for check in (_shape, _classes, _splits, _known_rows):
+        problem = check(data, expected)
         if problem:
             return problem
     if content and expected.content:
@@ -55,4 +56,14 @@ def _splits(data: Parsed, expected: Expected) -> str | None:
     number = expected.predefined.n_official if expected.predefined else 0
     if len(data.predefined) != number:
         return f"{len(data.predefined)} predefined splits, the card says {number}"
+    return None
+
+
+def _known_rows(data: Parsed, expected: Expected) -> str | None:
+    known = expected.known_rows
+    if known is None:
+        return None
+    rows = slice(known.first, known.last)
+    if Parsed(data.X[rows], data.y[rows]).content_hash() != known.content:
+        return f"rows {known.first + 1} to {known.last} hold other values than the card states"
     return None
