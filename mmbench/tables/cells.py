@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mmbench.experiment.jobs import Job
 from mmbench.running.record import is_done
-from mmbench.solvers.status import Status
+from mmbench.solvers.status import Status, worst
 
 #: Cells that have no status of the vocabulary, because nothing was run for them.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
-
-#: From harmless to fatal: a cell shows the worst status among its fits and jobs.
-SEVERITY = (
-    Status.OPTIMAL,
-    Status.ONE_CLASS,
-    Status.TRIVIAL,
-    Status.INACCURATE,
-    Status.ITERATION_LIMIT,
-    Status.TIME_LIMIT,
-    Status.UNBOUNDED,
-    Status.INFEASIBLE,
-    Status.MEMORY_LIMIT,
-    Status.FAILED,
-)
 
 
 class Key(NamedTuple):
@@ -129,9 +115,3 @@ class Cell:
             if s != Status.OPTIMAL and statuses[s]
         ]
         return f"of {total} fits {', '.join(parts)}" if parts else ""
-
-
-def worst(statuses: Iterable[str]) -> str:
-    """Return the gravest of some statuses; one that is not in the vocabulary is graver still."""
-    rank = {str(status): k for k, status in enumerate(SEVERITY)}
-    return max(statuses, key=lambda s: rank.get(s, len(rank)), default=str(Status.OPTIMAL))

@@ -30,7 +30,24 @@ def gather_facts(
 
 
 def _deviations(records: list[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for r in records for text in r.get("deviations", ())))
+    """Return what is to be said of a data set: deviations, warnings, splits that are not official.
+
+    Data that come with a list of splits may lack a part of it; drawn splits take its place.
+    """
+    texts = [text for r in records for text in (*r["deviations"], *r["warnings"])]
+    origins = {_split(r): r["split"]["origin"] for r in records if _is_predefined(r)}
+    drawn = sum(origin == "drawn" for origin in origins.values())
+    if drawn:
+        texts.append(f"{drawn} of {len(origins)} splits drawn at random in the official sizes")
+    return tuple(dict.fromkeys(texts))
+
+
+def _is_predefined(record: Mapping[str, Any]) -> bool:
+    return record["job"]["split"]["rule"] == "predefined" and is_done(record)
+
+
+def _split(record: Mapping[str, Any]) -> tuple[int, int]:
+    return record["job"]["split"]["repeat"], record["job"]["split"]["fold"]
 
 
 def _sizes(

@@ -150,7 +150,7 @@ def _degrees(config: Mapping[str, Any], key: Key, present: set[Key]) -> list[int
     """Return the degrees of a polynomial kernel: as configured, else those that have records."""
     if key.kernel != "poly":
         return [None]
-    if "degree" in config:
+    if config.get("degree") is not None:
         return _as_list(config["degree"])
     return sorted({k.degree for k in present if k._replace(degree=None) == key}, key=str) or [None]
 

@@ -138,3 +138,12 @@ def test_fsvm_beats_its_rivals_as_often_as_its_text_says() -> None:
     table = accuracies("fsvm_table2", "linear")
     rivals = ("svm", "rmm", "rsvm_plus", "rsvm_mu_plus")
     assert [(table["fsvm"] > table[name]).sum() for name in rivals] == [9, 7, 7, 8]
+
+
+def test_data_sets_of_the_five_papers_have_a_card() -> None:
+    from mmbench.datasets import card_names
+
+    tables = [load_published(name) for name in published_tables()]
+    names = {dataset for table in tables for dataset in table["dataset"]}
+    variants = {"mnist_1000", "mnist_two_thirds"}
+    assert names - {"average", "summary"} - variants <= set(card_names())

@@ -1,0 +1,119 @@
+"""The figure of margin ratios."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from mmbench.errors import UserError
+from mmbench.tables import figure
+from mmbench.tables.figures.mmrm_fig2 import Point, fit_line, pair_points
+
+SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
+
+
+@pytest.mark.parametrize("suffix", SIGNATURES)
+def test_the_suffix_says_the_format(margin_ratios, tmp_path, suffix: str) -> None:
+    output = tmp_path / f"figure{suffix}"
+    figure("mmrm_fig2", margin_ratios().folder, output)
+    assert output.read_bytes().startswith(SIGNATURES[suffix])
+
+
+def test_the_numbers_are_told_beside_the_published_line(margin_ratios, tmp_path) -> None:
+    text = figure("mmrm_fig2", margin_ratios().folder, tmp_path / "figure.svg")
+    assert "accuracy = 0.20354 ρ + 98.182" in text
+    assert re.search(
+        r"measured: +accuracy = .* ρ \+ .*\(r = .*p of the slope = .*45 separable", text
+    )
+
+
+def test_the_accuracy_of_a_pair_counts_its_own_two_classes_alone() -> None:
+    record = {
+        "per_pair": [
+            {"pair": ["a", "b"], "extra": {"margin_ratio": 2.0}},
+            {"pair": ["a", "c"], "extra": {"margin_ratio": None}},
+            {"pair": ["b", "c"], "extra": {"margin_ratio": 3.0, "separable": False}},
+        ]
+    }
+    truth = np.array(["a", "a", "b", "b", "c"])
+    decisions = np.array([[-1, 1, 1], [1, 1, 1], [1, 1, -1], [1, 1, -1], [9, 1, 1]], dtype=float)
+    assert pair_points(record, {"y_test": truth, "decisions": decisions}) == [
+        Point("a/b", 2.0, 75.0, True),
+        Point("b/c", 3.0, 100.0, False),
+    ]
+
+
+def test_labels_compare_as_numbers_and_as_text() -> None:
+    record = {"per_pair": [{"pair": [0, 1], "extra": {"margin_ratio": 1.0}}]}
+    arrays = {"y_test": np.array([0, 1]), "decisions": np.array([[-1.0], [1.0]])}
+    assert pair_points(record, arrays)[0].accuracy == 100
+
+
+def test_points_on_a_line_give_that_line() -> None:
+    points = [Point("", x, 98.182 + 0.20354 * x, True) for x in (1.0, 2.0, 4.0)]
+    line = fit_line(points)
+    assert line.slope == pytest.approx(0.20354)
+    assert line.intercept == pytest.approx(98.182)
+    assert line.r == pytest.approx(1)
+
+
+def test_equal_margin_ratios_give_no_line() -> None:
+    assert fit_line([Point("", 1.0, accuracy, True) for accuracy in (98, 99, 100)]) is None
+
+
+def test_pairs_with_slack_are_drawn_but_not_fitted(margin_ratios, tmp_path) -> None:
+    pairs = [
+        {"pair": pair["pair"], "extra": {**pair["extra"], "separable": k % 2 == 0}}
+        for k, pair in enumerate(ten_pairs(margin_ratios))
+    ]
+    text = figure("mmrm_fig2", margin_ratios("other", pairs).folder, tmp_path / "figure.png")
+    assert "22 with slack" in text
+    assert "23 separable pairs" in text
+
+
+def ten_pairs(margin_ratios):
+    store = margin_ratios("source").store
+    return store.read(store.keys()[0])["per_pair"]
+
+
+def test_of_several_experiments_the_one_of_the_figures_name_is_drawn(
+    margin_ratios, results, tmp_path
+) -> None:
+    margin_ratios("another")
+    margin_ratios("mmrm_fig2")
+    assert "45 pairs of usps" in figure("mmrm_fig2", results.folder, tmp_path / "figure.png")
+
+
+def test_of_several_others_one_must_be_named(margin_ratios, results, tmp_path) -> None:
+    margin_ratios("one")
+    margin_ratios("two")
+    with pytest.raises(UserError, match="one, two; name one folder"):
+        figure("mmrm_fig2", results.folder, tmp_path / "figure.png")
+
+
+def test_records_of_other_machines_do_not_do(results, tmp_path) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("usps", "svm"))
+    with pytest.raises(UserError, match="no finished record of mmrm"):
+        figure("mmrm_fig2", experiment.folder, tmp_path / "figure.png")
+
+
+def test_records_without_margin_ratios_do_not_do(margin_ratios, tmp_path) -> None:
+    pairs = [{"pair": pair["pair"], "extra": {}} for pair in ten_pairs(margin_ratios)]
+    with pytest.raises(UserError, match="no pair of classes has a margin ratio"):
+        figure("mmrm_fig2", margin_ratios("bare", pairs).folder, tmp_path / "figure.png")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "message"),
+    [
+        ("mmrm_fig3", "figure.png", "did you mean 'mmrm_fig2'"),
+        ("mmrm_fig2", "figure.gif", "ends in"),
+        ("mmrm_fig2", "no/figure.png", "cannot write"),
+    ],
+)
+def test_wrong_input_is_refused(margin_ratios, tmp_path, name, file, message) -> None:
+    with pytest.raises(UserError, match=message):
+        figure(name, margin_ratios().folder, tmp_path / file)

@@ -1,0 +1,267 @@
+"""Records to the long table: spread, band, and everything that must not be silent."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pandas as pd
+import pytest
+
+from mmbench.errors import UserError
+from mmbench.solvers.status import Status
+from mmbench.tables import table
+from mmbench.tables.build import long_table
+from mmbench.tables.frame import COLUMNS
+from mmbench.tables.records import read_experiments
+
+
+def frame_of(experiment, **options) -> pd.DataFrame:
+    (read,) = read_experiments(experiment.folder)
+    return long_table(read, **options)[0]
+
+
+def cell(frame: pd.DataFrame, machine: str, metric: str, dataset: str | None = None) -> pd.Series:
+    rows = frame[(frame["machine"] == machine) & (frame["metric"] == metric)]
+    if dataset:
+        rows = rows[rows["dataset"] == dataset]
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+def holdouts(experiment, machine: str, errors: list[int], dataset: str = "pima", **job):
+    for repeat, count in enumerate(errors):
+        experiment.add(
+            experiment.job(dataset, machine, repeat=repeat, rule="holdout", **job), count, 77
+        )
+
+
+# -- single runs -------------------------------------------------------------------------------
+
+
+def test_a_single_run_has_the_binomial_standard_error(usps) -> None:
+    row = cell(frame_of(usps), "svm", "errors_count")
+    assert row["se"] == pytest.approx(math.sqrt(91 * (1 - 91 / 2007)))
+    assert math.isnan(row["sd"])
+    accuracy = cell(frame_of(usps), "svm", "accuracy_pct")
+    assert accuracy["se"] == pytest.approx(100 * row["se"] / 2007)
+
+
+def test_a_published_count_within_two_counting_errors_is_in_band(usps) -> None:
+    row = cell(frame_of(usps), "svm", "errors_count")
+    assert (row["published"], row["in_band"]) == (98, True)
+
+
+def test_a_published_count_outside_is_not_in_band(results) -> None:
+    experiment = results.experiment("usps_rbf", datasets=["usps"], layout="mmrm_table2")
+    sizes = {"origin": "official", "n_train": 7291, "n_test": 2007}
+    experiment.add(experiment.job("usps", "mmrm"), 60, 2007, split=sizes)
+    assert not cell(frame_of(experiment), "mmrm", "errors_count")["in_band"]
+
+
+def test_another_number_of_training_rows_is_not_compared(results) -> None:
+    experiment = results.experiment("isolet_part", datasets=["isolet"], layout="mmrm_table2")
+    sizes = {"origin": "official", "n_train": 1560, "n_test": 1559}
+    experiment.add(experiment.job("isolet", "svm"), 52, 1559, split=sizes)
+    row = cell(frame_of(experiment), "svm", "errors_count")
+    assert row["published"] == 52
+    assert pd.isna(row["in_band"])
+    assert "trained on 1560 rows, the paper on 6238" in row["note"]
+
+
+# -- several splits ----------------------------------------------------------------------------
+
+
+def test_several_splits_have_mean_deviation_and_standard_error(results) -> None:
+    experiment = results.experiment("own")
+    holdouts(experiment, "svm", [10, 12, 17])
+    row = cell(frame_of(experiment), "svm", "errors_count")
+    assert row["measured"] == 13
+    assert row["sd"] == pytest.approx(math.sqrt(13))
+    assert row["se"] == pytest.approx(math.sqrt(13 / 3))
+    assert row["n"] == 3
+
+
+@pytest.mark.parametrize(("one", "inside"), [(15, True), (14, False)])
+def test_the_band_of_partitions_counts_the_papers_partitions_too(results, one, inside) -> None:
+    # The published 77.9 is 2.05 (2.16) of our standard errors away; with the paper's own noise
+    # over 50 partitions the band is 2 sqrt(1 + 8/50) = 2.15 of them wide.
+    experiment = results.experiment("mmrm_table1", layout="mmrm_table1")
+    holdouts(experiment, "svm", [12, 12, 12, one, 15, 18, 18, 18], kernel="linear")
+    row = cell(frame_of(experiment), "svm", "accuracy_pct")
+    assert abs(row["published"] - row["measured"]) > 2 * row["se"]
+    assert row["in_band"] == inside
+
+
+# -- nothing silent ----------------------------------------------------------------------------
+
+
+def test_a_failed_cell_shows_its_status_and_reason_and_no_number(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("pima", "svm"))
+    experiment.fail(experiment.job("pima", "mmrm"), Status.MEMORY_LIMIT, "needs 9 GB")
+    row = cell(frame_of(experiment), "mmrm", "accuracy_pct")
+    assert math.isnan(row["measured"])
+    assert row["status"] == "memory_limit"
+    assert "needs 9 GB" in row["note"]
+
+
+def test_a_partly_failed_cell_is_marked_and_not_compared(results) -> None:
+    experiment = results.experiment("mmrm_table1", layout="mmrm_table1")
+    holdouts(experiment, "svm", [17, 18], kernel="linear")
+    job = experiment.job("pima", "svm", repeat=2, rule="holdout", kernel="linear")
+    experiment.fail(job, Status.TIME_LIMIT, "too slow")
+    row = cell(frame_of(experiment), "svm", "accuracy_pct")
+    assert (row["n"], row["status"]) == (2, "time_limit")
+    assert pd.isna(row["in_band"])
+    assert row["note"] == "2 of 3 splits done, 1 failed (too slow)"
+
+
+def test_splits_that_another_machine_has_are_missed(results) -> None:
+    experiment = results.experiment("own")
+    holdouts(experiment, "svm", [10, 11, 12])
+    holdouts(experiment, "rmm", [10, 11])
+    row = cell(frame_of(experiment), "rmm", "accuracy_pct")
+    assert row["status"] == "missing"
+    assert row["note"] == "2 of 3 splits done, 1 not run"
+
+
+def test_splits_that_the_configuration_asks_for_are_missed(results) -> None:
+    protocol = {"test": {"kfold": 5}, "repeats": 2}
+    experiment = results.experiment("own", protocol=protocol)
+    experiment.add(experiment.job("pima", "svm"))
+    assert cell(frame_of(experiment), "svm", "accuracy_pct")["note"].startswith("1 of 10 splits")
+
+
+def test_a_machine_without_any_record_has_a_missing_cell(results) -> None:
+    experiment = results.experiment("own", datasets=["pima"], machines={"svm": {}, "rmm": None})
+    experiment.add(experiment.job("pima", "svm"))
+    row = cell(frame_of(experiment), "rmm", "accuracy_pct")
+    assert (row["status"], row["note"]) == ("missing", "not run")
+
+
+def test_a_kernel_of_one_machine_alone_has_a_missing_cell(results) -> None:
+    machines = {"svm": {}, "rmm": {"kernel": "poly"}}
+    experiment = results.experiment("own", datasets=["pima"], machines=machines, degree=[2, 3])
+    experiment.add(experiment.job("pima", "svm"))
+    experiment.add(experiment.job("pima", "rmm", kernel="poly", params=(("degree", 2),)))
+    frame = frame_of(experiment)
+    rows = frame[(frame["machine"] == "rmm") & (frame["metric"] == "accuracy_pct")]
+    assert list(zip(rows["degree"], rows["status"], strict=True)) == [
+        (2, "optimal"),
+        (3, "missing"),
+    ]
+
+
+def test_fits_that_are_not_optimal_are_counted_in_the_note(results) -> None:
+    experiment = results.experiment("own")
+    fits = {"statuses": {"optimal": 43, "trivial": 2}, "worst_violation": 1e-7, "worst_gap": 1e-9}
+    experiment.add(experiment.job("pima", "mmrm"), fits=fits)
+    row = cell(frame_of(experiment), "mmrm", "accuracy_pct")
+    assert (row["status"], row["note"]) == ("trivial", "of 45 fits 2 trivial")
+
+
+def test_certificates_are_the_worst_of_all_splits(results) -> None:
+    experiment = results.experiment("own")
+    for repeat, gap in enumerate((1e-9, 3e-7)):
+        fits = {"statuses": {"optimal": 1}, "worst_violation": 1e-8, "worst_gap": gap}
+        experiment.add(experiment.job("pima", "svm", repeat=repeat), fits=fits)
+    assert cell(frame_of(experiment), "svm", "worst_gap")["measured"] == 3e-7
+
+
+# -- published values --------------------------------------------------------------------------
+
+
+def test_a_published_only_machine_has_its_published_value_alone(results) -> None:
+    experiment = results.experiment(
+        "mmrm_table1",
+        datasets=["pima"],
+        kernel="linear",
+        machines={"svm": {}},
+        published_only=["m4"],
+        layout="mmrm_table1",
+    )
+    holdouts(experiment, "svm", [17, 18], kernel="linear")
+    row = cell(frame_of(experiment), "m4", "accuracy_pct")
+    assert (row["published"], row["published_spread"]) == (77.7, 0.4)
+    assert math.isnan(row["measured"])
+    assert row["status"] == "published_only"
+
+
+def test_a_doubtful_published_value_is_shown_but_not_compared(results) -> None:
+    experiment = results.experiment("mmrm_table1", datasets=["sonar"], layout="mmrm_table1")
+    holdouts(experiment, "m4", [3, 4], dataset="sonar")
+    row = cell(frame_of(experiment), "m4", "accuracy_pct")
+    assert row["published"] == 87.3
+    assert pd.isna(row["in_band"])
+    assert "no target" in row["note"]
+
+
+# -- mixing ------------------------------------------------------------------------------------
+
+
+def test_records_of_another_seed_are_refused(results) -> None:
+    experiment = results.experiment("own")
+    job = experiment.job("pima", "svm")
+    experiment.add(job)
+    experiment.add(with_seed(experiment.job("pima", "rmm"), 1))
+    with pytest.raises(UserError, match="2 different settings"):
+        table(experiment.folder)
+
+
+def test_records_of_another_grid_in_one_cell_are_refused(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("pima", "svm", grid=(("C", (1.0,)),)))
+    experiment.add(experiment.job("pima", "svm", grid=(("C", (2.0,)),)))
+    with pytest.raises(UserError, match="svm on pima"):
+        table(experiment.folder)
+
+
+def test_machines_with_grids_of_their_own_are_not_mixed(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("pima", "svm", grid=(("C", (1.0,)),)))
+    experiment.add(experiment.job("pima", "rmm", grid=(("B", (2.0,)),)))
+    assert "RMM" in table(experiment.folder)
+
+
+def test_a_mixed_table_says_so(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("pima", "svm"), 10)
+    experiment.add(with_seed(experiment.job("pima", "svm"), 1), 12)
+    assert "different settings are mixed" in table(experiment.folder, mix=True)
+    row = cell(frame_of(experiment, mix=True), "svm", "errors_count")
+    assert (row["measured"], row["n"], row["note"]) == (11, 2, "")
+
+
+def with_seed(job, seed: int):
+    from dataclasses import replace
+
+    return replace(job, split=replace(job.split, seed=seed))
+
+
+# -- the CSV -----------------------------------------------------------------------------------
+
+
+def test_the_csv_has_exactly_the_documented_columns(usps) -> None:
+    frame = pd.read_csv(io.StringIO(table(usps.folder, fmt="csv")))
+    assert tuple(frame.columns) == COLUMNS
+    assert (
+        *("experiment", "dataset", "kernel", "degree", "machine", "metric", "measured", "sd"),
+        *("se", "n", "published", "published_spread", "in_band", "status", "note"),
+    ) == COLUMNS
+    assert not frame.duplicated(["dataset", "kernel", "degree", "machine", "metric"]).any()
+    timing = {"seconds_selection", "seconds_training", "seconds_test"}
+    assert timing | {"accuracy_pct", "errors_count", "errors_expected"} <= set(frame["metric"])
+
+
+def test_the_csv_of_a_results_folder_has_all_experiments_under_one_head(usps, results) -> None:
+    other = results.experiment("own")
+    other.add(other.job("pima", "svm"))
+    frame = pd.read_csv(io.StringIO(table(results.folder, fmt="csv")))
+    assert set(frame["experiment"]) == {"usps_rbf", "own"}
+
+
+def test_deviations_of_the_data_stand_in_the_notes_of_the_csv(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("pima", "svm"), deviations=["zeros are kept"])
+    assert "zeros are kept" in table(experiment.folder, fmt="csv")

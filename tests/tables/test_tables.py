@@ -1,0 +1,268 @@
+"""Drawn tables: layouts, formats, and what a user gets for wrong input."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mmbench.errors import UserError
+from mmbench.solvers.status import Status
+from mmbench.tables import layout_names, list_layouts, table
+
+
+def lines_of(text: str, start: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(f"| {start}")]
+
+
+def cells_of(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@pytest.fixture
+def table1(results):
+    """Table 1 of the MMRM paper in small: a failed split, a missing machine, published columns."""
+    experiment = results.experiment(
+        "mmrm_table1",
+        datasets=["pima", "sonar"],
+        kernel=["linear", "rbf"],
+        protocol={"test": {"holdout": 0.1}, "repeats": 3},
+        machines={"svm": {}, "rmm": {}, "mmrm": {}},
+        published_only=["m4", "mpm"],
+        layout="mmrm_table1",
+    )
+    for dataset, machine in (("pima", "svm"), ("pima", "mmrm"), ("sonar", "svm")):
+        for repeat in range(3):
+            for kernel in ("linear", "rbf"):
+                job = experiment.job(dataset, machine, repeat=repeat, rule="holdout", kernel=kernel)
+                if machine == "mmrm" and repeat == 2:
+                    experiment.fail(job, Status.TIME_LIMIT, "took over 600 s")
+                else:
+                    deviations = ["zeros are kept"] if dataset == "pima" else []
+                    experiment.add(job, 15 + repeat, 77, deviations=deviations)
+    return experiment
+
+
+# -- layouts -----------------------------------------------------------------------------------
+
+
+def test_table_2_shows_errors_measured_and_published_with_the_mark(usps) -> None:
+    text = table(usps.folder)
+    (line,) = lines_of(text, "Usps     |   7291")
+    assert cells_of(line)[1:] == [
+        "7291",
+        "2007",
+        "256",
+        "10",
+        "92 / 89 ✓",
+        "90 / 96 ✓",
+        "91 / 98 ✓",
+    ]
+    assert re.search(r"#classes \|\s+MMRM \|\s+RMM \|\s+SVM \|", text)
+    assert "within 2 standard errors" in text
+
+
+def test_table_2_shows_ties_expected_errors_and_seconds(usps) -> None:
+    text = table(usps.folder)
+    (line,) = [line for line in text.splitlines() if re.match(r"\| Usps +\| MMRM", line)]
+    assert cells_of(line)[2:7] == ["3", "91.5", "10.0", "1.50", "0.250"]
+
+
+def test_table_1_has_a_measured_and_a_published_line_in_the_papers_order(table1) -> None:
+    text = table(table1.folder)
+    linear, rbf = text.split("**RBF kernel**")
+    head, *_ = lines_of(linear, "data")
+    assert cells_of(head)[2:] == ["MMRM", "SVM", "RMM", "M4", "MPM"]
+    published = ["76.6 (0.4)", "77.9 (0.4)", "76.1 (0.5)", "77.7 (0.4)", "77.5 (0.4)"]
+    assert cells_of(lines_of(linear, " ")[0]) == ["", "published", *published]
+    assert len(lines_of(rbf, "Sonar")) == 1
+
+
+def test_a_column_that_is_published_only_has_a_dash_for_ours(table1) -> None:
+    (line,) = lines_of(table(table1.folder).split("**RBF kernel**")[0], "Pima")
+    assert cells_of(line)[-2:] == ["–", "–"]
+
+
+def test_failed_and_missing_cells_are_marked(table1) -> None:
+    text = table(table1.folder)
+    pima, sonar = (lines_of(text, name)[0] for name in ("Pima", "Sonar"))
+    assert re.search(r"\(\d\.\d\) \[\d\]", cells_of(pima)[2])
+    assert cells_of(sonar)[2] == "not run"
+    assert "2 of 3 splits done, 1 failed (took over 600 s)" in text
+
+
+def test_a_cell_without_any_result_names_its_status(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("pima", "svm"))
+    experiment.fail(experiment.job("pima", "mmrm"), Status.MEMORY_LIMIT, "needs 9 GB")
+    text = table(experiment.folder)
+    assert "memory limit [1]" in text
+    assert "needs 9 GB" in text
+
+
+def test_deviations_are_cited_at_the_data_set(table1) -> None:
+    text = table(table1.folder)
+    mark = re.search(r"\| Pima (\[\d\])", text)
+    assert mark
+    assert f"{mark[1]} Pima: zeros are kept" in text
+
+
+def test_every_citation_has_its_footnote_and_every_footnote_a_citation(table1) -> None:
+    text = table(table1.folder)
+    cited = set(re.findall(r"\[(\d)\]", "\n".join(lines_of(text, ""))))
+    assert cited == set(re.findall(r"^- \[(\d)\] ", text, flags=re.MULTILINE))
+    assert cited
+
+
+def test_drawn_splits_are_told_from_official_ones(results) -> None:
+    experiment = results.experiment("own")
+    for repeat, origin in enumerate(("official", "official", "drawn")):
+        split = {"origin": origin, "n_train": 400, "n_test": 100}
+        job = experiment.job("ida_banana", "svm", repeat=repeat, rule="predefined")
+        experiment.add(job, split=split)
+    assert "1 of 3 splits drawn at random" in table(experiment.folder)
+
+
+def test_no_layout_loses_a_kernel_or_degree(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("pima", "svm"))
+    for degree in (2, 3):
+        params = (("degree", degree),)
+        experiment.add(experiment.job("pima", "svm", kernel="poly", params=params))
+    for layout in layout_names():
+        text = table(experiment.folder, layout=layout)
+        assert re.search(r"[Pp]oly\D+2", text), layout
+        assert re.search(r"[Pp]oly\D+3", text), layout
+
+
+def test_layouts_are_listed_with_what_they_show() -> None:
+    assert list(list_layouts()) == layout_names()
+    assert all(text.endswith(".") for text in list_layouts().values())
+
+
+# -- formats -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", layout_names())
+def test_markdown_columns_are_aligned(table1, layout: str) -> None:
+    text = table(table1.folder, layout=layout)
+    for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        lines = block.splitlines()
+        assert len({len(line) for line in lines}) == 1
+        assert re.fullmatch(r"(\| -+:? )+\|", lines[1])
+        bars = {tuple(k for k, char in enumerate(line) if char == "|") for line in lines}
+        assert len(bars) == 1
+
+
+@pytest.mark.parametrize("layout", layout_names())
+def test_latex_is_balanced_and_every_row_has_all_cells(table1, layout: str) -> None:
+    text = table(table1.folder, fmt="latex", layout=layout)
+    plain = text.replace(r"\{", "").replace(r"\}", "")
+    assert plain.count("{") == plain.count("}")
+    opened = re.findall(r"\\begin{(\w+)}", text)
+    assert sorted(opened) == sorted(re.findall(r"\\end{(\w+)}", text))
+    for sides, body in re.findall(r"\\begin{tabular}{(\w+)}(.*?)\\end{tabular}", text, re.DOTALL):
+        rows = [line for line in body.splitlines() if line.endswith(r"\\")]
+        rows = [row for row in rows if r"\multicolumn" not in row]
+        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(sides)}
+    assert re.search(r"(?<!\\)[_#]", text) is None
+    assert text.isascii()
+
+
+def test_latex_groups_span_the_columns_of_the_paper(usps) -> None:
+    text = table(usps.folder, fmt="latex")
+    assert r"\multicolumn{4}{c}{Data info}" in text
+    assert r"\cmidrule(lr){2-5} \cmidrule(lr){6-8}" in text
+
+
+def test_latex_prints_hostile_text_as_it_stands(results) -> None:
+    experiment = results.experiment("own")
+    experiment.fail(experiment.job("a_b", "svm"), reason=r"50% of {x} & y_1 \n $^~#<>")
+    text = table(experiment.folder, fmt="latex")
+    assert (
+        r"50\% of \{x\} \& y\_1 \textbackslash{}n \$\textasciicircum{}\textasciitilde{}\#" in text
+    )
+
+
+def test_a_bar_in_a_reason_does_not_break_a_markdown_table(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("a|b", "svm"))
+    (line,) = lines_of(table(experiment.folder), r"a\|b")[:1]
+    assert len(re.findall(r"(?<!\\)\|", line)) == 4
+
+
+# -- results folders ---------------------------------------------------------------------------
+
+
+def test_a_results_folder_shows_all_experiments_each_under_its_own_layout(usps, table1) -> None:
+    text = table(usps.folder.parent)
+    assert re.findall(r"^## (\w+):", text, flags=re.MULTILINE) == ["mmrm_table1", "usps_rbf"]
+
+
+def test_reference_tables_are_no_experiment(usps) -> None:
+    reference = usps.folder.parent / "reference"
+    reference.mkdir()
+    (reference / "experiment.yaml").write_text("name: reference\n")
+    assert "reference" not in table(usps.folder.parent)
+
+
+def test_the_table_is_written_to_a_file_as_well(usps, tmp_path) -> None:
+    text = table(usps.folder, output=tmp_path / "table.md")
+    assert (tmp_path / "table.md").read_text() == text
+
+
+def test_a_damaged_record_is_left_out_left_alone_and_told(usps) -> None:
+    damaged = usps.store.path_of(usps.store.keys()[0])
+    damaged.write_text("{")
+    text = table(usps.folder)
+    assert f"1 damaged record(s) left out, such as {damaged.name}" in text
+    assert "not run" in text
+    assert damaged.read_text() == "{"
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda path: None, "no such folder"),
+        (lambda path: path.write_text(""), "is a file"),
+        (lambda path: path.mkdir(), "not a results folder"),
+    ],
+)
+def test_what_is_no_results_folder_is_refused_in_one_line(tmp_path, prepare, message) -> None:
+    prepare(tmp_path / "there")
+    with pytest.raises(UserError, match=message) as caught:
+        table(tmp_path / "there")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_experiment_without_records_is_refused(results) -> None:
+    experiment = results.experiment("own", datasets=["pima"], machines={"svm": {}})
+    with pytest.raises(UserError, match="no records yet"):
+        table(experiment.folder)
+
+
+def test_an_experiment_of_damaged_records_alone_is_refused(usps) -> None:
+    for key in usps.store.keys():  # noqa: SIM118 - a store is no mapping
+        usps.store.path_of(key).write_text("{}")
+    with pytest.raises(UserError, match="no intact record; the first of 3 damaged"):
+        table(usps.folder)
+
+
+def test_a_broken_configuration_is_named(usps) -> None:
+    (usps.folder / "experiment.yaml").write_text("a: [")
+    with pytest.raises(UserError, match=r"experiment\.yaml"):
+        table(usps.folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "nearest"),
+    [({"layout": "mmrm_tabel2"}, "mmrm_table2"), ({"fmt": "markdwon"}, "markdown")],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(usps, options, nearest: str) -> None:
+    with pytest.raises(UserError, match=f"did you mean '{nearest}'"):
+        table(usps.folder, **options)
+
+
+def test_an_output_that_cannot_be_written_is_refused(usps, tmp_path) -> None:
+    with pytest.raises(UserError, match="cannot write"):
+        table(usps.folder, output=tmp_path / "no" / "table.md")
