@@ -64,7 +64,7 @@ class Facts:
     published : DataFrame or None
         The published table compared with.
     deviations : mapping of str to tuple of str
-        By data set: where the data differ from what the paper used.
+        By data set: where the data differ from what the paper used, or look suspicious.
     sizes : mapping of str to mapping
         By data set: ``n_train``, ``n_test``, ``n_classes``, ``n_features`` as far as known.
     remarks : tuple of str

@@ -80,6 +80,12 @@ def done_record(job: Job, errors: int, n_test: int) -> dict[str, Any]:
             "iterations": 12,
         },
         per_pair=[{"pair": [0, 1], "status": "optimal", "extra": {}}],
+        environment={
+            "mmbench": "0.1.0",
+            "python": "3.11",
+            "cpu": "a processor",
+            "threads": {"pairs": 1},
+        },
     )
 
 

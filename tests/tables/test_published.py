@@ -147,3 +147,15 @@ def test_data_sets_of_the_five_papers_have_a_card() -> None:
     names = {dataset for table in tables for dataset in table["dataset"]}
     variants = {"mnist_1000", "mnist_two_thirds"}
     assert names - {"average", "summary"} - variants <= set(card_names())
+
+
+def test_the_papers_sizes_of_large_data_sets_are_those_of_the_cards() -> None:
+    from mmbench.datasets import load_card
+
+    table = load_published("mmrm_table2")
+    sizes = table[table["metric"].isin(["n_features", "n_classes"])]
+    assert len(sizes) == 8
+    for row in sizes.itertuples():
+        expect = load_card(row.dataset).expect
+        ours = {"n_features": expect.shape[1], "n_classes": expect.n_classes}
+        assert ours[row.metric] == row.value

@@ -104,7 +104,7 @@ def test_deviations_are_cited_at_the_data_set(table1) -> None:
     text = table(table1.folder)
     mark = re.search(r"\| Pima (\[\d\])", text)
     assert mark
-    assert f"{mark[1]} Pima: zeros are kept" in text
+    assert f"{mark[1]} pima: zeros are kept" in text
 
 
 def test_every_citation_has_its_footnote_and_every_footnote_a_citation(table1) -> None:
@@ -114,13 +114,27 @@ def test_every_citation_has_its_footnote_and_every_footnote_a_citation(table1) -
     assert cited
 
 
-def test_drawn_splits_are_told_from_official_ones(results) -> None:
+def test_a_text_that_names_the_data_is_not_named_again(results) -> None:
     experiment = results.experiment("own")
-    for repeat, origin in enumerate(("official", "official", "drawn")):
-        split = {"origin": origin, "n_train": 400, "n_test": 100}
-        job = experiment.job("ida_banana", "svm", repeat=repeat, rule="predefined")
-        experiment.add(job, split=split)
-    assert "1 of 3 splits drawn at random" in table(experiment.folder)
+    experiment.add(experiment.job("isolet", "svm"), deviations=["isolet: a part of the rows"])
+    assert "- [1] isolet: a part of the rows" in table(experiment.folder)
+
+
+def test_warnings_on_a_users_file_are_cited(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("mine", "svm"), warnings=["column 2 is constant"])
+    assert "- [1] mine: column 2 is constant" in table(experiment.folder)
+
+
+def test_the_computer_is_named_once_with_all_its_thread_settings(results) -> None:
+    experiment = results.experiment("own")
+    computer = {"mmbench": "0.1.0", "python": "3.11", "cpu": "a processor"}
+    for machine, threads in (("svm", 2), ("rmm", 1), ("mmrm", 1)):
+        environment = {**computer, "threads": {"pairs": threads}}
+        experiment.add(experiment.job("pima", machine), environment=environment)
+    text = table(experiment.folder)
+    assert text.count("a processor") == 1
+    assert "trained at a time: 1 or 2." in text
 
 
 def test_no_layout_loses_a_kernel_or_degree(results) -> None:

@@ -89,7 +89,7 @@ def printed_name(dataset: str, facts: Facts) -> str:
 
 def dataset_label(dataset: str, name: str, facts: Facts, notes: Footnotes) -> str:
     """Return the shown name of a data set, citing where the data differ from the paper's."""
-    return join(name, notes.cite(*(f"{name}: {t}" for t in facts.deviations.get(dataset, ()))))
+    return join(name, notes.cite(*facts.deviations.get(dataset, ())))
 
 
 def measured_text(row: Row | None, decimals: int | None = None) -> str:
