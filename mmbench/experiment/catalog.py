@@ -1,4 +1,4 @@
-"""What there is, as rows of name and one-line description: machines, data sets, layouts, configs."""
+"""What there is, as rows of name and description: machines, data sets, layouts, configs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,10 @@ def machine_rows() -> Rows:
 
 
 def dataset_rows() -> Rows:
-    """Return the data sets with a card: title, rows, columns, classes."""
+    """Return the data sets with a card, and their titles."""
     from mmbench.datasets import card_names, load_card
 
-    rows = []
-    for card in map(load_card, card_names()):
-        n, d = card.expect.shape
-        rows.append((card.name, f"{card.title}; {n} x {d}, {card.expect.n_classes} classes"))
-    return rows
+    return [(name, load_card(name).title) for name in card_names()]
 
 
 def layout_rows() -> Rows:

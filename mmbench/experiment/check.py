@@ -22,6 +22,7 @@ from mmbench.experiment.grids import (
     check_value,
     replaced_by,
 )
+from mmbench.experiment.jobs import Steps
 from mmbench.machines import MACHINES, machine_class
 
 
@@ -163,9 +164,8 @@ def _check_shared_kernel_keys(config: Config) -> None:
 
 
 def _check_prefer(config: Config) -> None:
-    known = {
-        p for m in config.machines for p, d in machine_class(m).parameters.items() if d.numeric
-    }
+    declared = {p: d for m in config.machines for p, d in machine_class(m).parameters.items()}
+    known = {p for p, d in declared.items() if d.numeric and p not in EXPERIMENT_KEYS}
     for parameter in config.select.prefer:
         if parameter not in known:
             message = f"no machine here has this parameter{did_you_mean(parameter, known)}"
@@ -197,12 +197,13 @@ def _check_layout(config: Config) -> None:
 
 
 def _check_datasets(config: Config) -> None:
-    _check_steps(config.preprocess, "preprocess")
     names: list[str] = []
     for k, entry in enumerate(config.datasets):
         _check_source(config, entry, k)
-        if entry.preprocess is not None:
-            _check_steps(entry.preprocess, "datasets", k, "preprocess")
+        if entry.preprocess is None:
+            _check_steps(config.preprocess, entry, "preprocess")
+        else:
+            _check_steps(entry.preprocess, entry, "datasets", k, "preprocess")
         for parameter, axis in entry.grid.items():
             _check_override(config, parameter, axis, "datasets", k, "grid", parameter)
         if entry.label in names:
@@ -235,10 +236,11 @@ def _check_rule(config: Config, entry: DatasetEntry) -> None:
         split_slots(protocol.test.spec, entry.ref(()), protocol.repeats)
 
 
-def _check_steps(steps: Any, *keys: Any) -> None:
-    from mmbench.datasets import check_steps
+def _check_steps(steps: Steps, entry: DatasetEntry, *keys: Any) -> None:
+    from mmbench.datasets import check_steps, load_card
 
-    problem = check_steps(plain_steps(steps))
+    columns = load_card(entry.label).n_features if entry.path is None else None
+    problem = check_steps(plain_steps(steps), n_features=columns)
     if problem:
         raise Fault(problem, *keys)
 

@@ -61,13 +61,10 @@ def parse_axis(axis: Any) -> Axis:
 
 
 def _powers(axis: Mapping) -> tuple[float, ...]:
-    ((name, exponents),) = axis.items() if len(axis) == 1 else (("", None),)
-    if name not in POWERS:
+    if len(axis) != 1 or not POWERS.keys() & axis.keys():
         raise ValueError(f"must be {FORMS}, got {dict(axis)!r}")
-    numbers = isinstance(exponents, list | tuple) and all(
-        type(e) in (int, float) for e in exponents
-    )
-    if not numbers or len(exponents) not in (2, 3):
+    ((name, exponents),) = axis.items()
+    if not _are_numbers(exponents) or len(exponents) not in (2, 3):
         raise ValueError(f"{name} must be [first, last] or [first, last, step], got {exponents!r}")
     first, last, step = (*exponents, 1)[:3]
     if not step > 0 or not -300 <= first <= 300 or not -300 <= last <= 300:
@@ -76,6 +73,10 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
     if not 0 < count <= MAX_VALUES:
         raise ValueError(f"the grid is empty or too long: {name} {exponents!r}")
     return tuple(POWERS[name] ** (first + k * step) for k in range(count))
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(type(v) in (int, float) for v in values)
 
 
 def check_parameter(cls: Any, machine: str, name: str) -> None:

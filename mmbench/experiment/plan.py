@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,7 @@ def settings(
     """
     entry = config.machines[machine]
     cls = machine_class(machine)
-    override = {} if dataset is None else dataset.grid
+    override: Mapping[str, Any] = {} if dataset is None else dataset.grid
     stated = {name: override.get(name, axis) for name, axis in entry.grid.items()}
     grid = expand_auto(cls, stated)
     params = {**entry.params, **dict.fromkeys(replaced_by(cls, (*grid, *entry.params)))}

@@ -1,0 +1,41 @@
+"""``mmbench list``."""
+
+from __future__ import annotations
+
+import typer
+
+from mmbench.cli.options import echo_columns
+
+app = typer.Typer(help="List what there is.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command()
+def machines() -> None:
+    """List the machines that run."""
+    from mmbench.experiment.catalog import machine_rows
+
+    echo_columns(machine_rows())
+
+
+@app.command()
+def datasets() -> None:
+    """List the data sets with a card."""
+    from mmbench.experiment.catalog import dataset_rows
+
+    echo_columns(dataset_rows())
+
+
+@app.command()
+def layouts() -> None:
+    """List the table layouts."""
+    from mmbench.experiment.catalog import layout_rows
+
+    echo_columns(layout_rows())
+
+
+@app.command()
+def configs() -> None:
+    """List the experiments in configs/."""
+    from mmbench.experiment.catalog import config_rows
+
+    echo_columns(config_rows())

@@ -1,0 +1,37 @@
+"""What several commands share: options, and printing in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Mirror = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR_OR_URL",
+        envvar="MMBENCH_MIRROR",
+        help="Folder or URL that holds data files, for machines without internet.",
+    ),
+]
+Store = Annotated[
+    Path,
+    typer.Option(
+        "--data", metavar="DIR", envvar="MMBENCH_DATA", help="Local store of fetched data files."
+    ),
+]
+Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE.")]
+
+DEFAULT_STORE = Path("datasets")
+DEFAULT_RESULTS = Path("results")
+
+
+def echo_columns(rows: Sequence[Sequence[object]]) -> None:
+    """Print rows with aligned columns."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo("  ".join(padded).rstrip())

@@ -1,0 +1,58 @@
+"""``mmbench run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mmbench.cli.options import DEFAULT_RESULTS, DEFAULT_STORE, Mirror, Store
+
+
+def run(
+    configs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CONFIG",
+            help="YAML files, or names of files in configs/.",
+            show_default=False,
+        ),
+    ],
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where records are stored.")
+    ] = DEFAULT_RESULTS,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", min=1, metavar="N", help="Parallel processes [default: physical cores]."
+        ),
+    ] = None,
+    mirror: Mirror = None,
+    store: Store = DEFAULT_STORE,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=NAME", help="Run a part: dataset=NAME or machine=NAME; repeatable."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the job list, run nothing.")
+    ] = False,
+    smoke: Annotated[
+        bool,
+        typer.Option(
+            "--smoke", help="The smallest honest version: real data, few splits and grid points."
+        ),
+    ] = False,
+) -> None:
+    """Run experiments; jobs that have a record are not run again."""
+    from mmbench.experiment.launch import Options, launch
+
+    options = Options(results, store, mirror, jobs, tuple(only or ()), smoke)
+    if dry_run:
+        from mmbench.experiment.describe import describe_experiments
+
+        typer.echo(describe_experiments(configs, options))
+        return
+    raise typer.Exit(launch(configs, options, say=lambda line: typer.echo(line, err=True)))

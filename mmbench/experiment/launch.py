@@ -1,0 +1,192 @@
+"""What ``mmbench run`` does: read all configurations, look at the data, plan, run, say what became.
+
+Everything that can be wrong with the input is found before the first job starts and before
+anything is written to the results folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mmbench.experiment.config import Config
+from mmbench.experiment.jobs import Job
+from mmbench.experiment.load import load_configs, to_yaml
+from mmbench.experiment.only import keep_only, parse_only
+from mmbench.experiment.plan import plan
+from mmbench.experiment.smoke import smoke
+
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a run.
+
+    Parameters
+    ----------
+    results : Path
+        Folder that gets one folder for each experiment.
+    store : Path
+        Local store of data files.
+    mirror : str, optional
+        Folder or URL that holds data files.
+    slots : int, optional
+        Number of processes; physical cores when not given.
+    only : tuple of str
+        ``dataset=NAME`` and ``machine=NAME``.
+    smoke : bool
+        Whether to run the smoke version.
+    """
+
+    results: Path
+    store: Path
+    mirror: str | None = None
+    slots: int | None = None
+    only: tuple[str, ...] = ()
+    smoke: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A configuration, its jobs, and the folder of its records."""
+
+    config: Config
+    jobs: list[Job] = field(repr=False)
+    folder: Path
+
+
+def plan_experiments(
+    names: Iterable[str], options: Options, say: Say | None = None
+) -> list[Experiment]:
+    """Return the experiments of some configurations with the jobs that `options` ask for.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Configurations.
+    options : Options
+    say : callable, optional
+        Gets what is remarkable in the data, which are fetched and checked first. Without it no
+        data are read, and none are fetched.
+
+    Raises
+    ------
+    UserError
+        If configurations, options or data are wrong.
+    """
+    configs = load_configs(names)
+    if options.smoke:
+        configs = [smoke(config) for config in configs]
+    wanted = parse_only(options.only, configs)
+    if say:
+        for config in configs:
+            prepare_data(config, wanted.get("dataset"), options, say)
+    return [_planned(config, wanted, options, say is not None) for config in configs]
+
+
+def _planned(
+    config: Config, wanted: dict[str, set[str]], options: Options, allow_network: bool
+) -> Experiment:
+    jobs = keep_only(plan(config, options.store, options.mirror, allow_network), wanted)
+    return Experiment(config, jobs, options.results / config.name)
+
+
+def launch(names: Iterable[str], options: Options, say: Say) -> int:
+    """Run experiments one after the other and return the exit code.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Configurations.
+    options : Options
+    say : callable
+        Gets lines for the user.
+
+    Returns
+    -------
+    int
+        0 all jobs done, 1 some job failed, 2 the input of some job was wrong, 130 interrupted.
+
+    Raises
+    ------
+    UserError
+        If configurations, options or data are wrong; nothing has run then.
+    """
+    from mmbench.running.runner import EXIT_INTERRUPTED
+
+    code = 0
+    for experiment in plan_experiments(names, options, say):
+        code = max(code, run_experiment(experiment, options, say))
+        if code == EXIT_INTERRUPTED:
+            break
+    return code
+
+
+def prepare_data(config: Config, datasets: set[str] | None, options: Options, say: Say) -> None:
+    """Fetch and check the data of an experiment, and see that its splits can be made.
+
+    Raises
+    ------
+    UserError
+    """
+    from mmbench.datasets import prepare
+
+    protocol = config.protocol
+    for entry in config.datasets:
+        if datasets is not None and entry.label not in datasets:
+            continue
+        ref = entry.ref(config.steps_of(entry))
+        data = prepare(
+            ref,
+            protocol.test.spec,
+            store=options.store,
+            mirror=options.mirror,
+            repeats=protocol.repeats,
+            seed=protocol.seed,
+            max_train=protocol.max_train,
+            steps=ref.steps,
+            progress=True,
+        )
+        for warning in data.warnings:
+            say(f"{entry.path or entry.label}: {warning}")
+
+
+def run_experiment(experiment: Experiment, options: Options, say: Say) -> int:
+    """Run one planned experiment and return its exit code.
+
+    Raises
+    ------
+    UserError
+        If its results folder is somebody else's or cannot be written to.
+    """
+    from mmbench.running.executor import LocalExecutor
+    from mmbench.running.runner import run
+    from mmbench.running.store import RecordStore
+
+    store = RecordStore.create(experiment.folder, to_yaml(experiment.config))
+    executor = LocalExecutor(options.slots or default_slots())
+    done = run(
+        experiment.jobs, store, executor, data=options.store.absolute(), mirror=options.mirror
+    )
+    for line in done.wrong_input:
+        say(line)
+    say(
+        f"{experiment.config.name}: {done.done} jobs done, {done.reused} done before, "
+        f"{len(done.failed)} failed, {done.left} left; records are in {experiment.folder}"
+    )
+    return done.exit_code
+
+
+def default_slots() -> int:
+    """Return the number of physical cores that this process may use.
+
+    Threads of one core share its arithmetic units: solvers gain nothing from the second one.
+    """
+    import psutil
+
+    physical = psutil.cpu_count(logical=False) or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
+    return max(1, min(physical, allowed))

@@ -1,0 +1,160 @@
+"""The command line: help without waiting, exit codes, one line for a mistake, listings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mmbench import __version__
+from mmbench.cli import app
+from mmbench.datasets import card_names
+from mmbench.errors import UserError
+from mmbench.machines import MACHINES
+from mmbench.tables import layout_names
+
+HEAVY = ("sklearn", "scipy", "numpy", "pandas", "matplotlib", "numba", "highspy", "openml", "yaml")
+COMMANDS = ("run", "table", "figure", "data", "list")
+
+
+def run(*arguments: str, **options):
+    return CliRunner().invoke(app, list(arguments), **options)
+
+
+def first_words(text: str) -> list[str]:
+    return [line.split()[0] for line in text.splitlines()]
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from mmbench.cli import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        f"print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_help_names_every_command():
+    result = run("--help")
+    assert result.exit_code == 0
+    assert all(command in result.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "command", [(c,) for c in COMMANDS] + [("data", "fetch"), ("list", "layouts")]
+)
+def test_every_command_has_help(command: tuple[str, ...]):
+    assert run(*command, "--help").exit_code == 0
+
+
+def test_version():
+    assert run("--version").stdout.split() == ["mmbench", __version__]
+
+
+def test_module_runs_as_a_command():
+    done = subprocess.run(
+        [sys.executable, "-c", "from mmbench.cli import main; main()", "run", "nowhere.yaml"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("mmbench: nowhere.yaml: no such file")
+    assert "Traceback" not in done.stderr
+
+
+def test_listings_name_what_there_is():
+    assert first_words(run("list", "machines").stdout) == list(MACHINES)
+    assert first_words(run("list", "datasets").stdout) == card_names()
+    assert first_words(run("list", "layouts").stdout) == layout_names()
+
+
+def test_configs_are_listed_with_their_first_comment(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("list", "configs").stdout == ""
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "mine.yaml").write_text("# My data.\nname: mine\n")
+    (tmp_path / "configs" / "bare.yaml").write_text("name: bare\n")
+    assert run("list", "configs").stdout.splitlines() == ["bare", "mine  My data."]
+
+
+def test_data_commands(tmp_path: Path):
+    store = str(tmp_path / "store")
+    assert first_words(run("data", "list", "--data", store).stdout)[1:] == card_names()
+    assert run("data", "info", "iris").stdout.startswith("iris: ")
+    assert run("data", "verify", "iris", "--data", store).exit_code == 0
+
+
+def test_data_that_are_not_here_are_one_line_each_and_exit_code_1(tmp_path: Path):
+    result = run("data", "verify", "usps", "letter", "--data", str(tmp_path))
+    assert result.exit_code == 1
+    assert first_words(result.stderr) == ["usps:", "letter:"]
+
+
+def test_environment_variables_set_mirror_and_store(tmp_path: Path, mirror: Path):
+    places = {"MMBENCH_MIRROR": str(mirror), "MMBENCH_DATA": str(tmp_path / "store")}
+    result = run("data", "fetch", "sonar", env=places)
+    assert result.exit_code == 0, result.stderr
+    assert list((tmp_path / "store").rglob("sonar*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("data", "info", "uspss"), "did you mean 'usps'?"),
+        (("data", "fetch", "uspss"), "did you mean 'usps'?"),
+        (("table", "nowhere"), "nowhere"),
+        (("table", ".", "--format", "html"), "markdown"),
+        (("table", ".", "--layout", "genric"), "did you mean 'generic'?"),
+        (("figure", "mmrm_fig3", ".", "--output", "f.pdf"), "did you mean 'mmrm_fig2'?"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(arguments, word, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("mmbench: ")
+    assert word in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [("run",), ("table",), ("rum", "x"), ("run", "--job", "2"), ("figure", "a", "b")]
+)
+def test_wrong_usage_is_exit_code_2_without_a_traceback(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "Error" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (UserError("file: key:\n  wrong"), 2, "mmbench: file: key: wrong"),
+        (KeyboardInterrupt(), 130, "mmbench: interrupted; finished jobs are stored"),
+        (PermissionError(13, "Permission denied", "out.csv"), 2, "mmbench: out.csv: Permission"),
+    ],
+)
+def test_what_commands_raise_becomes_a_line_and_an_exit_code(error, code, line, monkeypatch):
+    def broken(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr("mmbench.datasets.info", broken)
+    result = run("data", "info", "usps")
+    assert result.exit_code == code
+    assert result.stderr.startswith(line)
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_error_of_ours_is_not_hidden(monkeypatch):
+    def broken(*_args):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("mmbench.datasets.info", broken)
+    assert isinstance(run("data", "info", "usps").exception, ZeroDivisionError)
