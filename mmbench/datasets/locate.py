@@ -12,7 +12,7 @@ from mmbench.datasets.card import Card, CardFile, Source
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.packed import packed_hash, read_packed, write_packed
 from mmbench.datasets.parsers import parse
-from mmbench.datasets.sources import SourceError, obtain, one_line
+from mmbench.datasets.sources import SourceError, obtain
 from mmbench.datasets.sources.url import download, looks_like_html
 from mmbench.datasets.store import Store, file_hash
 from mmbench.datasets.verify import disagreement
@@ -242,7 +242,7 @@ def _try_source(
         try:
             data = obtain(card, source, scratch, progress)
         except SourceError as error:
-            tried.append(one_line(error))
+            tried.append(str(error))
             return None
         problem = disagreement(data, card.expected(source))
         if problem:

@@ -57,4 +57,5 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     try:
         return function(card, source, folder, progress)
     except ValueError as error:
-        raise SourceError(one_line(error)) from error
+        name = source.urls[0] if source.urls else source.label
+        raise SourceError(f"{name}: {one_line(error)}") from error

@@ -31,7 +31,7 @@ def download(url: str, place: Path, progress: bool) -> None:
         raise SourceError(f"{url}: HTTP {code}") from error
     except requests.exceptions.Timeout as error:
         raise SourceError(f"{url}: no answer within {timeout():g} s") from error
-    except requests.exceptions.ConnectionError as error:
+    except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
         slow = "timed out" in str(error)  # requests reports a stall inside the body in this way
         reason = f"no answer within {timeout():g} s" if slow else "cannot be reached or broke off"
         raise SourceError(f"{url}: {reason}") from error

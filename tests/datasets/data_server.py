@@ -1,0 +1,123 @@
+"""A server on the loopback address that answers as data servers do, and as broken ones do."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+HTML = b"<!DOCTYPE html>\n<html><body>Please sign in.</body></html>"
+
+
+class DataServer:
+    """Answers by path; everything else is 404."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self.asked: list[str] = []
+        self.release = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                path = self.path.split("?")[0]
+                outer.asked.append(path)
+                outer.answers.get(path, outer.not_found)(self)
+
+            def log_message(self, *args: object) -> None:
+                """Keep the output of the tests clean."""
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.release.set()
+        self.http.shutdown()
+        self.http.server_close()
+        self.thread.join()
+
+    def serve(self, path: str, body: bytes, status: int = 200, kind: str = "text/plain") -> str:
+        self.answers[path] = lambda request: _send(request, body, status, kind)
+        return self.url + path
+
+    def html(self, path: str) -> str:
+        return self.serve(path, HTML, kind="text/html")
+
+    def truncated(self, path: str, body: bytes) -> str:
+        """Promise all of the body and send half of it."""
+
+        def answer(request: BaseHTTPRequestHandler) -> None:
+            _head(request, 200, len(body), "text/plain")
+            request.wfile.write(body[: len(body) // 2])
+            request.close_connection = True
+
+        self.answers[path] = answer
+        return self.url + path
+
+    def hang(self, path: str, first: bytes = b"") -> str:
+        """Send nothing, or the head and some bytes, and then stay silent."""
+
+        def answer(request: BaseHTTPRequestHandler) -> None:
+            if first:
+                _head(request, 200, 10 * len(first), "text/plain")
+                request.wfile.write(first)
+                request.wfile.flush()
+            self.release.wait(30)
+
+        self.answers[path] = answer
+        return self.url + path
+
+    def not_found(self, request: BaseHTTPRequestHandler) -> None:
+        _send(request, b"<html>404</html>", 404, "text/html")
+
+    def openml(self, data_id: int, arff: bytes, md5: str | None = None, target: str = "class"):
+        """Serve a data set as OpenML's REST interface does: a description, then the ARFF file."""
+        where = self.serve(f"/data/v1/download/{data_id}/set.arff", arff)
+        description = OPENML_DESCRIPTION.format(
+            id=data_id, url=where, md5=md5 or hashlib.md5(arff).hexdigest(), target=target
+        )
+        self.serve(f"/api/v1/xml/data/{data_id}", description.encode(), kind="text/xml")
+        return f"/data/v1/download/{data_id}/set.arff"
+
+
+OPENML_DESCRIPTION = """<oml:data_set_description xmlns:oml="http://openml.org/openml">
+  <oml:id>{id}</oml:id>
+  <oml:name>set</oml:name>
+  <oml:version>1</oml:version>
+  <oml:description>A set.</oml:description>
+  <oml:format>ARFF</oml:format>
+  <oml:upload_date>2014-04-06T23:21:47</oml:upload_date>
+  <oml:licence>Public</oml:licence>
+  <oml:url>{url}</oml:url>
+  <oml:parquet_url>http://127.0.0.1:9/datasets/set.pq</oml:parquet_url>
+  <oml:file_id>{id}</oml:file_id>
+  <oml:default_target_attribute>{target}</oml:default_target_attribute>
+  <oml:visibility>public</oml:visibility>
+  <oml:status>active</oml:status>
+  <oml:md5_checksum>{md5}</oml:md5_checksum>
+</oml:data_set_description>
+"""
+
+
+def _head(request: BaseHTTPRequestHandler, status: int, length: int, kind: str) -> None:
+    request.send_response(status)
+    request.send_header("Content-Type", kind)
+    request.send_header("Content-Length", str(length))
+    request.end_headers()
+
+
+def _send(request: BaseHTTPRequestHandler, body: bytes, status: int, kind: str) -> None:
+    _head(request, status, len(body), kind)
+    request.wfile.write(body)
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the files below a folder, temporary ones too."""
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())

@@ -1,0 +1,341 @@
+"""The URL, mirror and OpenML routes against a real server, whole and broken."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data_server import HTML, DataServer, files_in
+
+from mmbench.datasets.card import Card
+from mmbench.datasets.loading import read_checked
+from mmbench.datasets.locate import Places, find
+from mmbench.datasets.parsers import parse
+from mmbench.errors import UserError
+
+ROWS = "".join(f"{i},{i % 7 / 4},{'red' if i % 3 else 'blue'}\n" for i in range(200))
+BODY = ROWS.encode()
+ARFF = ("% a comment\n@RELATION set\n@ATTRIBUTE a NUMERIC\n@attribute 'b b' real\n"
+        "@ATTRIBUTE class {red, blue}\n@DATA\n" + ROWS).encode()  # fmt: skip
+PARSER = {"name": "delimited", "fields": 3}
+
+
+def content_hash(folder: Path) -> str:
+    path = folder / "rows.data"
+    path.write_bytes(BODY)
+    return parse("delimited", [path], {"fields": 3}).content_hash()
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> str:
+    return content_hash(tmp_path)
+
+
+def make_card(*sources: dict, content: str | None = None) -> Card:
+    """Return a card of the 200 rows above."""
+    expect = {"shape": [200, 2], "n_classes": 2, "classes": {"red": 133, "blue": 67}}
+    return Card.model_validate(
+        {
+            "name": "rows",
+            "title": "Rows",
+            "expect": {**expect, "content": content},
+            "parser": PARSER,
+            "sources": list(sources),
+            "licence": "none",
+            "citation": "none",
+        }
+    )
+
+
+def file_source(*urls: str, sha256: str | None = None) -> dict:
+    sha256 = sha256 or hashlib.sha256(BODY).hexdigest()
+    files = [{"path": "rows/rows.data", "sha256": sha256, "urls": list(urls)}]
+    return {"kind": "files", "files": files}
+
+
+def refusal(card: Card, store: Path, **options: object) -> str:
+    """Return the one line with which fetching fails; the store must hold nothing new."""
+    before = files_in(store)
+    with pytest.raises(UserError) as error:
+        find(card, Places(store, **options))
+    assert "\n" not in str(error.value)
+    assert files_in(store) == before
+    return str(error.value)
+
+
+def test_a_url_delivers_the_file_whose_hash_the_card_knows(server: DataServer, store: Path):
+    card = make_card(file_source(server.serve("/rows.data", BODY)))
+    data = read_checked(card, find(card, Places(store)))
+    assert data.X.shape == (200, 2)
+    assert files_in(store) == ["rows/rows.data"]
+    server.answers.clear()
+    find(card, Places(store, allow_network=False))  # from now on without network
+
+
+def test_the_second_url_is_asked_when_the_first_fails(server: DataServer, store: Path):
+    card = make_card(file_source(server.url + "/gone", server.serve("/rows.data", BODY)))
+    find(card, Places(store))
+    assert server.asked == ["/gone", "/rows.data"]
+
+
+def test_a_mirror_url_is_asked_before_the_sources(server: DataServer, store: Path):
+    server.serve("/mirror/rows/rows.data", BODY)
+    card = make_card(file_source(server.serve("/rows.data", BODY)))
+    find(card, Places(store, f"{server.url}/mirror/"))
+    assert server.asked == ["/mirror/rows/rows.data"]
+    assert files_in(store) == ["rows/rows.data"]
+
+
+def test_a_mirror_folder_is_read_where_it_lies(server: DataServer, store: Path, tmp_path: Path):
+    folder = tmp_path / "mirror"
+    (folder / "rows").mkdir(parents=True)
+    (folder / "rows" / "rows.data").write_bytes(BODY)
+    card = make_card(file_source(server.serve("/rows.data", BODY)))
+    found = find(card, Places(store, folder))
+    assert found.paths == (folder / "rows" / "rows.data",)
+    assert server.asked == []
+    assert not store.exists()
+
+
+def test_404_is_one_line_and_leaves_the_store_alone(server: DataServer, store: Path):
+    line = refusal(make_card(file_source(server.url + "/gone")), store)
+    assert "HTTP 404" in line
+    assert "mmbench data fetch rows" in line
+
+
+def test_a_truncated_body_is_one_line_and_leaves_the_store_alone(server: DataServer, store: Path):
+    line = refusal(make_card(file_source(server.truncated("/rows.data", BODY))), store)
+    assert "broke off" in line or "wrong SHA-256" in line
+
+
+def test_an_html_page_with_status_200_is_called_one(server: DataServer, store: Path):
+    line = refusal(make_card(file_source(server.html("/rows.data"))), store)
+    assert "HTML page" in line
+
+
+def test_a_wrong_hash_is_one_line_and_leaves_the_store_alone(server: DataServer, store: Path):
+    url = server.serve("/rows.data", BODY.replace(b"red", b"rot"))
+    line = refusal(make_card(file_source(url)), store)
+    assert "wrong SHA-256" in line
+
+
+@pytest.mark.parametrize("first", [b"", b"1,2,red\n"], ids=["silent", "stalls"])
+def test_a_server_that_hangs_is_left_after_the_time_limit(
+    server: DataServer, store: Path, first: bytes
+):
+    line = refusal(make_card(file_source(server.hang("/rows.data", first))), store)
+    assert "no answer within 1 s" in line
+
+
+def test_a_host_that_refuses_is_one_line(server: DataServer, store: Path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/rows.data"
+    line = refusal(make_card(file_source(url)), store)
+    assert "cannot be reached" in line
+
+
+def test_a_time_limit_that_is_no_number_is_refused(
+    server: DataServer, store: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MMBENCH_TIMEOUT", "soon")
+    with pytest.raises(UserError, match="MMBENCH_TIMEOUT=soon"):
+        find(make_card(file_source(server.serve("/rows.data", BODY))), Places(store))
+
+
+def test_without_network_no_server_is_asked(server: DataServer, store: Path):
+    card = make_card(file_source(server.serve("/rows.data", BODY)))
+    line = refusal(card, store, mirror=server.url, allow_network=False)
+    assert "network is switched off" in line
+    assert server.asked == []
+
+
+def test_a_damaged_file_in_the_store_is_replaced_only_by_a_good_one(
+    server: DataServer, store: Path
+):
+    place = store / "rows" / "rows.data"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"damaged")
+    url = server.html("/rows.data")
+    assert "wrong SHA-256" in refusal(make_card(file_source(url)), store)
+    assert place.read_bytes() == b"damaged"
+    server.serve("/rows.data", BODY)
+    find(make_card(file_source(url)), Places(store))
+    assert place.read_bytes() == BODY
+
+
+def test_of_two_files_none_is_stored_when_one_fails(server: DataServer, store: Path):
+    good, missing = server.serve("/a", BODY), server.url + "/b"
+    sha256 = hashlib.sha256(BODY).hexdigest()
+    files = [
+        {"path": "rows/a", "sha256": sha256, "urls": [good]},
+        {"path": "rows/b", "sha256": sha256, "urls": [missing]},
+    ]
+    refusal(make_card({"kind": "files", "files": files}), store)
+
+
+# Sources whose bytes are unknown: parsed, compared with the card, kept as arrays.
+
+
+def url_source(*urls: str, **more: object) -> dict:
+    return {"kind": "url", "urls": list(urls), **more}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress], ids=["plain", "gz", "bz2"])
+def test_a_file_of_unknown_bytes_is_known_by_its_content(
+    server: DataServer, store: Path, content: str, pack
+):
+    url = server.serve("/rows.data", pack(b"a comment\n\n" + BODY.replace(b"\n", b"\r\n")))
+    card = make_card(url_source(url), content=content)
+    found = find(card, Places(store))
+    assert found.packed
+    assert read_checked(card, found).content_hash() == content
+    assert files_in(store) == ["rows/url.npz"]
+    server.answers.clear()
+    assert read_checked(card, find(card, Places(store))).content_hash() == content
+
+
+def test_other_content_of_the_same_shape_is_refused(server: DataServer, store: Path, content: str):
+    url = server.serve("/rows.data", BODY.replace(b"199,", b"198,"))
+    line = refusal(make_card(url_source(url), content=content), store)
+    assert "other values" in line
+
+
+def test_class_counts_are_checked_where_the_content_is_unknown(server: DataServer, store: Path):
+    url = server.serve("/rows.data", BODY.replace(b"blue", b"red", 1))
+    assert "133" in refusal(make_card(url_source(url)), store)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (HTML, "HTML page"),
+        (BODY[: len(BODY) // 2], "columns, the card says|fields"),
+        (gzip.compress(BODY)[:-20], "cut short"),
+        (b"", "no row"),
+        (b"1,red\n2,blue\n", "no row of 3 fields"),
+        (BODY.replace(b"17,", b"x7,"), "'x7' where a number should be"),
+    ],
+    ids=["html", "half", "half a gzip", "empty", "other fields", "text"],
+)
+def test_a_wrong_body_of_unknown_bytes_is_one_line(
+    server: DataServer, store: Path, content: str, body: bytes, reason: str
+):
+    url = server.serve("/rows.data", body)
+    line = refusal(make_card(url_source(url), content=content), store)
+    assert any(part in line for part in reason.split("|")), line
+
+
+def test_a_damaged_packed_file_is_refused_and_named(server: DataServer, store: Path, content: str):
+    card = make_card(url_source(server.serve("/rows.data", BODY)), content=content)
+    place = find(card, Places(store)).paths[0]
+    arrays = dict(np.load(place))
+    arrays["X"][0, 0] += 1
+    np.savez(place, **arrays)
+    with pytest.raises(UserError, match=r"url\.npz: damaged"):
+        read_checked(card, find(card, Places(store)))
+    place.write_bytes(b"no zip")
+    server.answers.clear()
+    assert "not a packed data set" in refusal(card, store)
+
+
+# OpenML
+
+
+def openml_source(data_id: int = 7, **parser: object) -> dict:
+    return {"kind": "openml", "id": data_id, "parser": {"name": "arff", **parser}}
+
+
+def test_openml_delivers_what_the_card_states(server: DataServer, store: Path, content: str):
+    server.openml(7, ARFF)
+    card = make_card(openml_source(), content=content)
+    data = read_checked(card, find(card, Places(store)))
+    assert data.content_hash() == content
+    assert files_in(store) == ["rows/openml-7.npz"]
+    assert "/api/v1/xml/data/7" in server.asked
+
+
+def break_missing(server: DataServer) -> None:
+    error = """<oml:error xmlns:oml="http://openml.org/openml"><oml:code>111</oml:code>
+    <oml:message>Unknown dataset</oml:message></oml:error>"""
+    server.serve("/api/v1/xml/data/7", error.encode(), status=412, kind="text/xml")
+
+
+def break_arff_404(server: DataServer) -> None:
+    del server.answers[server.openml(7, ARFF)]
+
+
+def break_truncated(server: DataServer) -> None:
+    server.truncated(server.openml(7, ARFF), ARFF)
+
+
+def break_html(server: DataServer) -> None:
+    server.html("/api/v1/xml/data/7")
+
+
+def break_arff_html(server: DataServer) -> None:
+    server.openml(7, HTML)
+
+
+def break_md5(server: DataServer) -> None:
+    server.openml(7, ARFF, md5="0" * 32)
+
+
+def break_content(server: DataServer) -> None:
+    server.openml(7, ARFF.replace(b"199,", b"198,"))
+
+
+def break_hang(server: DataServer) -> None:
+    server.hang("/api/v1/xml/data/7")
+
+
+def break_arff_hang(server: DataServer) -> None:
+    server.hang(server.openml(7, ARFF), first=ARFF[:100])
+
+
+@pytest.mark.parametrize(
+    ("breaks", "reason"),
+    [
+        (break_missing, "Unknown dataset"),
+        pytest.param(break_arff_404, "OpenML data set 7", marks=pytest.mark.slow),
+        (break_truncated, "OpenML data set 7"),
+        (break_html, "OpenML data set 7"),
+        pytest.param(break_arff_html, "not an ARFF file", marks=pytest.mark.slow),
+        (break_md5, "Checksum"),
+        pytest.param(break_content, "other values", marks=pytest.mark.slow),
+        (break_hang, "no answer within 1 s"),
+        pytest.param(break_arff_hang, "no answer within 1 s", marks=pytest.mark.slow),
+    ],
+)
+def test_a_broken_openml_is_one_line_and_leaves_the_store_alone(
+    server: DataServer, store: Path, content: str, breaks, reason: str
+):
+    breaks(server)
+    line = refusal(make_card(openml_source(), content=content), store)
+    assert reason in line
+    assert len(line) < 600
+
+
+def test_a_later_source_is_asked_when_openml_fails(server: DataServer, store: Path, content: str):
+    url = server.serve("/rows.data", BODY)
+    card = make_card(openml_source(99), url_source(url), content=content)
+    assert find(card, Places(store)).source.kind == "url"
+
+
+def test_arrays_survive_packing(tmp_path: Path):
+    from mmbench.datasets.dataset import Parsed
+    from mmbench.datasets.packed import read_packed, write_packed
+
+    splits = tuple((np.arange(k), np.arange(k, 12)) for k in range(1, 12))
+    data = Parsed(np.eye(12, 3), np.array(list("ab" * 6)), splits[3], splits)
+    write_packed(tmp_path / "p.npz", data)
+    back = read_packed(tmp_path / "p.npz")
+    assert back.content_hash() == data.content_hash()
+    assert [len(train) for train, _ in back.predefined] == list(range(1, 12))
+    assert io.BytesIO((tmp_path / "p.npz").read_bytes()).read(2) == b"PK"
