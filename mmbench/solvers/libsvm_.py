@@ -1,0 +1,60 @@
+"""libsvm through its own Python package: the papers' solver and the reference of our SVM."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.status import Status
+
+#: Megabytes for libsvm's own kernel cache.
+CACHE_MB = 500
+
+
+def solve_libsvm(
+    problem: PiecewiseQP, y: NDArray, C: float, tol: float = 1e-3
+) -> PiecewiseSolution:
+    """Solve the dual of the SVM from its Gram matrix.
+
+    Parameters
+    ----------
+    problem : PiecewiseQP
+        The dual, to which libsvm's answer is held; see `mmbench.machines.svm.svm_dual`.
+    y : ndarray of shape (n,)
+        -1.0 or +1.0.
+    C : float
+    tol : float, default=1e-3
+        libsvm's `eps`.
+
+    Returns
+    -------
+    PiecewiseSolution
+        libsvm tells neither its iterations (0 here) nor whether it gave up. u is made feasible and
+        ``Ku`` recomputed, so that the gap of the fit tells.
+    """
+    from libsvm.svm import svm_parameter, svm_problem
+    from libsvm.svmutil import svm_train
+
+    options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
+    rows = _numbered_rows(problem.gram)
+    model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
+    # the class that libsvm met first is its positive one
+    sign = float(model.get_labels()[0])
+    u = np.zeros(len(y))
+    u[np.array(model.get_sv_indices()) - 1] = sign * np.array(model.get_sv_coef())[:, 0]
+    u = problem.feasible(u)
+    return PiecewiseSolution(u, problem.gram @ u, -sign * model.rho[0], 0, Status.OPTIMAL)
+
+
+def _numbered_rows(gram: NDArray) -> csr_matrix:
+    """Return libsvm's form of a given kernel: the number of each row, from 1, then its values.
+
+    The matrix is sparse in type only, with its zeros stored: libsvm's package copies this type in
+    compiled code and dense arrays element by element in Python.
+    """
+    n = len(gram)
+    values = np.column_stack([np.arange(1.0, n + 1), gram])
+    columns = np.tile(np.arange(n + 1, dtype=np.int32), n)
+    return csr_matrix((values.ravel(), columns, np.arange(0, n * (n + 1) + 1, n + 1)))
