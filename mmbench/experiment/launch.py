@@ -16,6 +16,7 @@ from mmbench.experiment.jobs import Job
 from mmbench.experiment.load import load_configs, to_yaml
 from mmbench.experiment.only import keep_only, parse_only
 from mmbench.experiment.plan import plan
+from mmbench.experiment.preflight import prepare_data
 from mmbench.experiment.smoke import smoke
 
 Say = Callable[[str], object]
@@ -83,7 +84,7 @@ def plan_experiments(
     wanted = parse_only(options.only, configs)
     if say:
         for config in configs:
-            prepare_data(config, wanted.get("dataset"), options, say)
+            prepare_data(config, wanted.get("dataset"), options.store, options.mirror, say)
     return [_planned(config, wanted, options, say is not None) for config in configs]
 
 
@@ -123,35 +124,6 @@ def launch(names: Iterable[str], options: Options, say: Say) -> int:
         if code == EXIT_INTERRUPTED:
             break
     return code
-
-
-def prepare_data(config: Config, datasets: set[str] | None, options: Options, say: Say) -> None:
-    """Fetch and check the data of an experiment, and see that its splits can be made.
-
-    Raises
-    ------
-    UserError
-    """
-    from mmbench.datasets import prepare
-
-    protocol = config.protocol
-    for entry in config.datasets:
-        if datasets is not None and entry.label not in datasets:
-            continue
-        ref = entry.ref(config.steps_of(entry))
-        data = prepare(
-            ref,
-            protocol.test.spec,
-            store=options.store,
-            mirror=options.mirror,
-            repeats=protocol.repeats,
-            seed=protocol.seed,
-            max_train=protocol.max_train,
-            steps=ref.steps,
-            progress=True,
-        )
-        for warning in data.warnings:
-            say(f"{entry.path or entry.label}: {warning}")
 
 
 def run_experiment(experiment: Experiment, options: Options, say: Say) -> int:

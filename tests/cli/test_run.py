@@ -1,0 +1,161 @@
+"""``mmbench run`` on a person's own files: what is wrong with them, and what comes out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from mmbench.cli import app
+from mmbench.experiment.launch import default_slots
+
+CONFIG = """\
+name: mine
+datasets: [{path: mine.csv, target: label}]
+preprocess: minmax
+protocol: {test: PROTOCOL}
+select: {folds: 3}
+machines:
+  svm: {grid: {C: [1, 10], gamma: [0.1, 1]}}
+"""
+
+
+def good_rows(n: int = 40) -> list[str]:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(n, 2)) + np.repeat([[0.0], [2.0]], n // 2, axis=0)
+    labels = ["yes"] * (n // 2) + ["no"] * (n // 2)
+    return [f"{a:.3f},{b:.3f},{label}" for (a, b), label in zip(points, labels, strict=True)]
+
+
+def write(folder: Path, rows: list[str], protocol: str = "{kfold: 2}") -> Path:
+    (folder / "mine.csv").write_text("\n".join(["a,b,label", *rows]) + "\n")
+    path = folder / "mine.yaml"
+    path.write_text(CONFIG.replace("PROTOCOL", protocol))
+    return path
+
+
+def run(path: Path, *options: str):
+    results = str(path.parent / "results")
+    return CliRunner().invoke(
+        app, ["run", str(path), "--results", results, "--jobs", "1", *options]
+    )
+
+
+BAD_DATA = {
+    "missing value": (["1,,yes"], ["mine.csv", "row 41", "'b'", "missing"]),
+    "NaN": (["1,nan,yes"], ["mine.csv", "row 41", "'b'"]),
+    "infinite": (["1,inf,yes"], ["mine.csv", "row 41", "'b'", "inf"]),
+    "text": (["1,many,yes"], ["mine.csv", "row 41", "'b'", "many"]),
+    "no label": (["1,2,"], ["mine.csv", "row 41", "'label'", "missing"]),
+    "rare class": (["1,2,perhaps"], ["mine", "perhaps", "1"]),
+    "ragged": (["1,2,3,yes"], ["mine.csv"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_bad_data_are_one_line_and_nothing_is_made(name: str, tmp_path: Path):
+    rows, words = BAD_DATA[name]
+    result = run(write(tmp_path, good_rows() + rows))
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
+    assert [word for word in words if word not in line] == [], line
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([], ["mine.csv"]),
+        (["1,2,yes", "3,4,yes", "5,6,yes"], ["mine.csv", "only the class yes"]),
+        (["1,2,yes", "3,4,yes", "1,2,no", "3,4,no"], ["1 rows to train on", "3 folds of 'select'"]),
+    ],
+)
+def test_too_few_data(rows: list[str], words: list[str], tmp_path: Path):
+    result = run(write(tmp_path, rows))
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert [word for word in words if word not in line] == [], line
+
+
+def test_empty_test_part(tmp_path: Path):
+    result = run(write(tmp_path, good_rows(), "{holdout: 0.001}"))
+    assert result.exit_code == 2
+    assert "test" in result.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_target_that_is_no_column(tmp_path: Path):
+    path = write(tmp_path, good_rows())
+    path.write_text(path.read_text().replace("target: label", "target: lable"))
+    result = run(path)
+    assert result.exit_code == 2
+    assert "did you mean 'label'?" in result.stderr
+
+
+def test_results_folder_of_somebody_else(tmp_path: Path):
+    path = write(tmp_path, good_rows())
+    (tmp_path / "results" / "mine").mkdir(parents=True)
+    treasure = tmp_path / "results" / "mine" / "thesis.tex"
+    treasure.write_text("precious")
+    result = run(path)
+    assert result.exit_code == 2
+    assert "not a results folder" in result.stderr
+    assert [p.name for p in treasure.parent.iterdir()] == ["thesis.tex"]
+
+
+def test_results_that_are_a_file(tmp_path: Path):
+    path = write(tmp_path, good_rows())
+    (tmp_path / "results").write_text("a file")
+    result = run(path)
+    assert result.exit_code == 2
+    assert "is a file" in result.stderr
+
+
+def test_dry_run_counts_and_writes_nothing(tmp_path: Path):
+    result = run(write(tmp_path, good_rows()), "--dry-run")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("mine: 2 jobs, 0 of them stored\n")
+    assert not (tmp_path / "results").exists()
+
+
+def test_dry_run_estimates_memory_without_data(tmp_path: Path):
+    path = tmp_path / "usps.yaml"
+    path.write_text(
+        "name: usps\ndatasets: [usps]\nprotocol: {test: official}\n"
+        "machines:\n  svm: {grid: {C: [1, 10], gamma: [0.01]}}\n"
+    )
+    result = run(path, "--dry-run", "--data", str(tmp_path / "store"))
+    (_, _, line, last) = result.stdout.splitlines()
+    # 45 pairs, 2 points x 5 folds and the final training.
+    assert line.split()[:7] == ["usps", "rbf", "svm", "1", "0", "2", str(45 * 11)]
+    assert last.startswith("largest job: about")
+    assert not (tmp_path / "store").exists()
+
+
+def test_run_resume_table_and_repair(tmp_path: Path):
+    rows = [f"{row[: row.rindex(',')]},7,{row[row.rindex(',') + 1 :]}" for row in good_rows()]
+    path = write(tmp_path, rows)
+    text = (tmp_path / "mine.csv").read_text()
+    (tmp_path / "mine.csv").write_text(text.replace("a,b,label", "a,b,c,label", 1))
+    result = run(path)
+    assert result.exit_code == 0, result.stderr
+    assert "warning: constant columns (they cannot help): 'c'" in result.stderr
+    assert "2 jobs done, 0 done before" in result.stderr
+    assert "2 of them stored" in run(path, "--dry-run").stdout
+
+    table = CliRunner().invoke(app, ["table", str(tmp_path / "results"), "--format", "csv"])
+    assert table.exit_code == 0
+    assert "mine,rbf" in table.stdout
+
+    records = sorted((tmp_path / "results" / "mine" / "records").glob("*.json"))
+    records[0].write_text("{")
+    again = run(path)
+    assert again.exit_code == 0, again.stderr
+    assert "1 jobs done, 1 done before" in again.stderr
+    assert "quarantine" in again.stderr
+
+
+def test_number_of_processes_is_at_least_one():
+    assert default_slots() >= 1
