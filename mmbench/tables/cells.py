@@ -104,7 +104,9 @@ class Cell:
         parts = [f"{count} failed ({reason})" for reason, count in causes.items()]
         if absent := self.n_expected - len(self.records):
             parts.append(f"{absent} not run")
-        return f"{len(self.done)} of {self.n_expected} splits done, " + ", ".join(parts)
+        if self.n_expected == 1:
+            return f"failed ({next(iter(causes))})"
+        return f"{len(self.done)} of {self.n_expected} splits done, {', '.join(parts)}"
 
     def _fits(self) -> str:
         statuses = self.fit_statuses

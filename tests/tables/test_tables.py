@@ -65,7 +65,7 @@ def test_table_2_shows_errors_measured_and_published_with_the_mark(usps) -> None
 def test_table_2_shows_ties_expected_errors_and_seconds(usps) -> None:
     text = table(usps.folder)
     (line,) = [line for line in text.splitlines() if re.match(r"\| Usps +\| MMRM", line)]
-    assert cells_of(line)[2:7] == ["3", "91.5", "10.0", "1.50", "0.250"]
+    assert cells_of(line)[2:7] == ["3", "91.5", "10.0", "1.50", "0.25"]
 
 
 def test_table_1_has_a_measured_and_a_published_line_in_the_papers_order(table1) -> None:

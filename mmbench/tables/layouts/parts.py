@@ -151,15 +151,18 @@ def seconds_text(value: float | None) -> str:
 
     Examples
     --------
-    >>> seconds_text(0.01234), seconds_text(12.34), seconds_text(1234.5), seconds_text(0.0)
-    ('0.012', '12.3', '1234', '0')
+    >>> seconds_text(0.1234), seconds_text(12.34), seconds_text(1234.5), seconds_text(0.0)
+    ('0.12', '12.3', '1234', '0')
+    >>> seconds_text(0.0012)
+    '<0.01'
     """
     if value is None:
         return NOTHING
     if value == 0:
         return "0"
-    decimals = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
-    return f"{value:.{decimals}f}"
+    if value < 0.01:
+        return "<0.01"
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
 def legend(cells: Cells, metric: str) -> list[str]:
