@@ -146,8 +146,13 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         Valid values of every constructor parameter.
     auto_grids : dict of str to (str, tuple)
         What ``auto`` means in a grid: ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces axis B.
-    prefer : dict of str to {"small", "large"}
+    prefer : dict of str to {"small", "large", "near_one"}
         Which of several equally good grid points selection takes, first key first.
+    stages : tuple of tuples of str
+        Axes that selection searches one group after the other, each at the choices of the groups
+        before it and the machine's own values of those after. Axes in no group join the first.
+    single_precision : bool
+        Whether kernel values in [0, 1] may be stored in float32 during selection.
     version : int
         Raised whenever a change may alter results; part of every record's key.
     """
@@ -156,6 +161,8 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     parameters: ClassVar[dict[str, Param]] = {}
     auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {}
     prefer: ClassVar[dict[str, str]] = {"C": "small", "gamma": "small", "degree": "small"}
+    stages: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    single_precision: ClassVar[bool] = True
     version: ClassVar[int] = 1
 
     # -- what a machine implements ---------------------------------------------------------

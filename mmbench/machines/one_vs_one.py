@@ -83,6 +83,8 @@ def n_ties(counts: NDArray) -> int:
 def ovr_scores(decisions: NDArray, n_classes: int) -> NDArray:
     """Return one score a class: its votes, moved by less than half a vote by its decision values.
 
+    The largest score is that of the class that `resolve_votes` takes: of equal votes the lowest.
+
     Parameters
     ----------
     decisions : ndarray of shape (n_samples, n_pairs)
@@ -96,4 +98,7 @@ def ovr_scores(decisions: NDArray, n_classes: int) -> NDArray:
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         confidence[:, j] += decisions[:, k]
         confidence[:, i] -= decisions[:, k]
-    return votes(decisions, n_classes) + confidence / (3 * (np.abs(confidence) + 1))
+    counts = votes(decisions, n_classes)
+    scores = counts + confidence / (3 * (np.abs(confidence) + 1))
+    scores[np.arange(len(scores)), resolve_votes(counts)] = scores.max(axis=1)
+    return scores

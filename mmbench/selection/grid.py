@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,13 @@ from numpy.typing import NDArray
 KERNEL_AXES = ("kernel", "gamma", "gamma_scaling", "degree")
 
 Point = dict[str, Any]
+
+#: How far a value is from the preferred one; words of `PairwiseClassifier.prefer`.
+RANKS: dict[str, Callable[[float], float]] = {
+    "small": lambda value: value,
+    "large": lambda value: -value,
+    "near_one": lambda value: abs(math.log(value)),
+}
 
 
 def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[Point]:
@@ -66,7 +74,7 @@ def best_point(points: Sequence[Point], scores: NDArray, prefer: Mapping[str, st
     points : sequence of dict
     scores : ndarray of shape (n_points,)
         The larger the better. Scores that differ by rounding only (1e-12) are ties.
-    prefer : mapping of str to {"small", "large"}
+    prefer : mapping of str to {"small", "large", "near_one"}
         Which value of a parameter wins a tie; the first key counts most.
 
     Examples
@@ -75,8 +83,30 @@ def best_point(points: Sequence[Point], scores: NDArray, prefer: Mapping[str, st
     >>> best_point(points, np.array([0.9, 0.95, 0.95]), {"C": "small", "gamma": "small"})
     2
     """
-    tied = np.flatnonzero(scores >= scores.max() - 1e-12)
-    signs = {name: 1 if rule == "small" else -1 for name, rule in prefer.items()}
-    return int(
-        min(tied, key=lambda k: [sign * points[k].get(name, 0) for name, sign in signs.items()])
-    )
+    tied: list[int] = np.flatnonzero(scores >= scores.max() - 1e-12).tolist()
+    ranks = {name: RANKS[rule] for name, rule in prefer.items()}
+
+    def rank(k: int) -> list[float]:
+        return [rank(points[k][name]) for name, rank in ranks.items() if name in points[k]]
+
+    return min(tied, key=rank)
+
+
+def staged(
+    grid: Mapping[str, Sequence[Any]], stages: Sequence[Sequence[str]]
+) -> list[dict[str, Sequence[Any]]]:
+    """Return the parts of a grid that are searched one after the other.
+
+    Axes in no stage join the first part; a stage without an axis in the grid is none.
+
+    Examples
+    --------
+    >>> staged({"Cm": [1, 2], "gamma": [3]}, [("gamma",), ("Cm",)])
+    [{'gamma': [3]}, {'Cm': [1, 2]}]
+    >>> staged({"Cm": [1, 2], "gamma": [3]}, [])
+    [{'Cm': [1, 2], 'gamma': [3]}]
+    """
+    later = [axes for axes in ([a for a in stage if a in grid] for stage in stages[1:]) if axes]
+    waiting = {axis for axes in later for axis in axes}
+    first = [axis for axis in grid if axis not in waiting]
+    return [{axis: grid[axis] for axis in axes} for axes in [first, *later] if axes or not grid]

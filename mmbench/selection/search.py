@@ -25,6 +25,7 @@ from mmbench.selection.grid import (
     grid_points,
     group_by_kernel,
     kernel_part,
+    staged,
     without_kernel,
 )
 from mmbench.selection.views import Base, LinearView, PairView, SharedView, View, can_share
@@ -43,8 +44,8 @@ class Selection:
     params : dict or list of dict
         The chosen grid point; for scope "pair" one a pair, in the order of `class_pairs`.
     scores : list of dict
-        Every grid point with its mean validation accuracy ("score") and its standard deviation
-        over the inner splits ("sd"). For scope "pair" the mean over pairs.
+        Every grid point tried with its mean validation accuracy ("score") and its standard
+        deviation over the inner splits ("sd"). For scope "pair" the mean over pairs.
     best_score : float
         Mean validation accuracy of the choice (the mean over pairs for scope "pair").
     """
@@ -83,7 +84,7 @@ def select(
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     grid : mapping of str to sequence
-        Values per parameter.
+        Values per parameter. A machine with `stages` is searched on one part after the other.
     folds : int or None, default=5
         Folds of the cross-validation; None when `split` is given.
     split : float, optional
@@ -93,7 +94,7 @@ def select(
     scope : {"global", "pair"}, default="global"
         One choice by the accuracy of the whole one-vs-one classifier, or one per pair of classes
         by the accuracy of its binary machine on that pair.
-    prefer : mapping of str to {"small", "large"}, optional
+    prefer : mapping of str to {"small", "large", "near_one"}, optional
         Tie rule, before the machine's own.
     seed : int, default=0
         Of the inner splits.
@@ -111,11 +112,10 @@ def select(
     ValueError
         If the grid is empty or a class has fewer rows than folds.
     """
-    points = grid_points(grid)
+    parts = [grid_points(part) for part in staged(grid, machine.stages)]
     classes, labels = np.unique(y, return_inverse=True)
     pairs = class_pairs(len(classes))
     fixed = list(pair_params) if pair_params is not None else [{}] * len(pairs)
-    machines = [clone(machine).set_params(**params) for params in fixed]
     rule = {
         **(prefer or {}),
         **{k: v for k, v in machine.prefer.items() if k not in (prefer or {})},
@@ -125,18 +125,24 @@ def select(
     def cut(of: NDArray) -> Splits:
         return inner_splits(of, folds, split, repeats, seed)
 
-    if scope == "pair":
-        tables = _pair_scores(machines, X, labels, pairs, points, cut, n_jobs)
+    common: Point = {}
+    scores: list[dict[str, Any]] = []
+    for points in parts:
+        machines = [clone(machine).set_params(**params) for params in fixed]
+        if scope == "pair":
+            tables = _pair_scores(machines, X, labels, pairs, points, cut, n_jobs)
+        else:
+            tables = [_global_scores(machines, X, labels, pairs, points, cut(labels), n_jobs)]
         chosen = [best_point(points, table.mean(axis=1), rule) for table in tables]
         best = float(np.mean([t[k].mean() for t, k in zip(tables, chosen, strict=True)]))
-        params: Point | list[Point] = [
-            {**given, **points[k]} for given, k in zip(fixed, chosen, strict=True)
-        ]
-        return Selection(params, _score_rows(points, np.mean(tables, axis=0)), best)
-    table = _global_scores(machines, X, labels, pairs, points, cut(labels), n_jobs)
-    k = best_point(points, table.mean(axis=1), rule)
-    params = [{**p, **points[k]} for p in fixed] if pair_params is not None else points[k]
-    return Selection(params, _score_rows(points, table), float(table[k].mean()))
+        scores += _score_rows([{**common, **point} for point in points], np.mean(tables, axis=0))
+        if scope == "pair":
+            fixed = [{**given, **points[k]} for given, k in zip(fixed, chosen, strict=True)]
+        else:
+            common |= points[chosen[0]]
+            fixed = [{**given, **points[chosen[0]]} for given in fixed]
+    per_pair = scope == "pair" or pair_params is not None
+    return Selection(fixed if per_pair else common, scores, best)
 
 
 def _score_rows(points: list[Point], table: NDArray) -> list[dict[str, Any]]:
@@ -244,8 +250,8 @@ def _signs_of_pairs(
 
 def _can_share_view(machines: list[PairwiseClassifier], X: NDArray) -> bool:
     kernels = {machine._make_kernel(X) for machine in machines}
-    name = machines[0].kernel
-    return len(kernels) == 1 and (name == "linear" or can_share(len(X), name))
+    name, single = machines[0].kernel, machines[0].single_precision
+    return len(kernels) == 1 and (name == "linear" or can_share(len(X), name, single))
 
 
 def _pair_signs(
@@ -283,7 +289,7 @@ def _shared_blocks(
 
     `reference` holds the rows by which ``gamma="scale"`` is set: those of the final fit.
     """
-    base = Base(X, machine.kernel)
+    base = Base(X, machine.kernel, machine.single_precision)
     groups = group_by_kernel(points)
     for g, (kernel_params, members) in enumerate(groups):
         local = clone(machine).set_params(**kernel_params)
@@ -306,8 +312,10 @@ def _pair_blocks(
     rows, _ = pair_rows(labels, *pair)
     for kernel_params, members in group_by_kernel(points):
         kernel = clone(machine).set_params(**kernel_params)._make_kernel(X)
-        view: View = LinearView(X, kernel) if kernel.name == "linear" else PairView(X, kernel, rows)
-        yield members, view
+        if kernel.name == "linear":
+            yield members, LinearView(X, kernel)
+        else:
+            yield members, PairView(X, kernel, rows, machine.single_precision)
 
 
 def _fold_decisions(

@@ -32,21 +32,22 @@ class View(Protocol):
         """Return ``f(x)`` of models trained on `train`, shape (len(held), len(models))."""
 
 
-def precision(kernel_name: str) -> type:
+def precision(kernel_name: str, single: bool = True) -> type:
     """Return the type of stored kernel values.
 
     Values of ``rbf`` lie in [0, 1]: float32, libsvm's own precision, halves memory and time. The
-    other kernels are not bounded, and keep float64.
+    other kernels are not bounded, and keep float64; so do machines that want all digits, which
+    say so by ``single_precision = False``.
     """
-    return np.float32 if kernel_name == "rbf" else np.float64
+    return np.float32 if kernel_name == "rbf" and single else np.float64
 
 
 class Base:
     """The base matrix of some rows, from which every width follows."""
 
-    def __init__(self, X: NDArray, kernel_name: str):
+    def __init__(self, X: NDArray, kernel_name: str, single: bool = True):
         self.X = X
-        self.dtype = precision(kernel_name)
+        self.dtype = precision(kernel_name, single)
         self._base: NDArray | None = None
 
     def gram(self, kernel: Kernel, last: bool) -> NDArray:
@@ -57,9 +58,9 @@ class Base:
         return kernel.apply(base, out=base if last else None)
 
 
-def can_share(n_samples: int, kernel_name: str) -> bool:
+def can_share(n_samples: int, kernel_name: str, single: bool = True) -> bool:
     """Whether the kernel matrix of all rows may be kept."""
-    return n_samples**2 * np.dtype(precision(kernel_name)).itemsize <= SHARED_BYTES
+    return n_samples**2 * np.dtype(precision(kernel_name, single)).itemsize <= SHARED_BYTES
 
 
 class SharedView:
@@ -81,11 +82,11 @@ class SharedView:
 class PairView:
     """A stored kernel matrix of the rows of one pair; values at other rows are computed."""
 
-    def __init__(self, X: NDArray, kernel: Kernel, rows: NDArray):
+    def __init__(self, X: NDArray, kernel: Kernel, rows: NDArray, single: bool = True):
         self.X, self.kernel = X, kernel
         self._position = np.full(len(X), -1)
         self._position[rows] = np.arange(len(rows))
-        self._gram = Base(X[rows], kernel.name).gram(kernel, last=True)
+        self._gram = Base(X[rows], kernel.name, single).gram(kernel, last=True)
 
     def square(self, rows: NDArray) -> NDArray:
         """Return the Gram matrix of some rows of the pair."""
