@@ -18,9 +18,15 @@ MACHINES = {
     "svm": "mmbench.machines.svm:SVM",
     "rmm": "mmbench.machines.rmm:RMM",
     "mmrm": "mmbench.machines.mmrm:MMRM",
+    "mamc": "mmbench.machines.mamc:MAMC",
+    "mamc_b": "mmbench.machines.mamc:MAMCb",
+    "mamc_bs": "mmbench.machines.mamc:MAMCbs",
+    "mamc_bsg": "mmbench.machines.mamc:MAMCbsg",
+    "emamc": "mmbench.machines.lssvm:EMAMC",
+    "lssvm": "mmbench.machines.lssvm:LSSVM",
 }
 
-__all__ = ["MACHINES", "MMRM", "RMM", "SVM", "machine_class"]
+__all__ = ["LSSVM", "MACHINES", "MAMC", "MMRM", "RMM", "SVM", "machine_class"]
 
 
 def machine_class(name: str) -> type[PairwiseClassifier]:

@@ -1,0 +1,196 @@
+"""LS-SVM and EMAMC: primal against dual, path against single systems, and the paper's remarks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mmbench.kernels import Kernel
+from mmbench.machines import LSSVM, machine_class
+from mmbench.machines.base import BinaryProblem
+from mmbench.machines.lssvm import COSTS, GAMMAS, train_lssvm
+from mmbench.solvers.status import Status
+
+READINGS = ("gram", "empirical")
+
+
+@pytest.fixture(scope="module")
+def problem():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = MinMaxScaler().fit_transform(X[:150])
+    return BinaryProblem(X, np.where(y[:150] == 1, 1.0, -1.0), Kernel("rbf", 0.4))
+
+
+def bordered_dual(G, y, C):
+    """Return a and b of ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]``."""
+    n = len(y)
+    system = np.block([[G + np.eye(n) / C, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    solved = np.linalg.solve(system, np.append(y, 0.0))
+    return solved[:-1], solved[-1]
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 2000.0])
+def test_gram_reading_is_the_dual_with_k(C, problem):
+    a, b = bordered_dual(problem.gram, problem.y, C)
+    (model,) = train_lssvm(problem, [C], "gram")
+    assert model.intercept == pytest.approx(b, abs=1e-7)
+    np.testing.assert_allclose(problem.gram @ model.coef, problem.gram @ a, atol=1e-7)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 2000.0])
+def test_empirical_reading_is_the_dual_with_k_times_k(C, problem):
+    K = problem.gram
+    a, b = bordered_dual(K @ K, problem.y, C)
+    (model,) = train_lssvm(problem, [C], "empirical")
+    assert model.intercept == pytest.approx(b, abs=1e-6)
+    np.testing.assert_allclose(K @ model.coef, K @ K @ a, atol=1e-6)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 2000.0])
+def test_empirical_reading_solves_the_printed_system(C, problem):
+    """(36), (37) with phi(x) = (k(x, x_1), ..., k(x, x_M))'."""
+    K, y = problem.gram, problem.y
+    (model,) = train_lssvm(problem, [C], "empirical")
+    w, b = model.coef, model.intercept
+    np.testing.assert_allclose(w / C + K @ (K @ w) + K.sum(axis=1) * b, K @ y, atol=1e-7)
+    assert K.sum(axis=0) @ w + len(y) * b == pytest.approx(y.sum(), abs=1e-7)
+
+
+def test_average_margin_term_only_rescales(problem):
+    """C_a of (30) multiplies the right-hand sides of (34), (35), so no prediction changes."""
+    K, y, C = problem.gram, problem.y, 50.0
+    n = len(y)
+    left = np.block(
+        [[np.eye(n) + C * K @ K, C * K.sum(axis=1)[:, None]], [C * K.sum(axis=0), C * n]]
+    )
+    (model,) = train_lssvm(problem, [C], "empirical")
+    expected = K @ model.coef + model.intercept
+    for Ca in (0.0, 1.0, 1000.0):
+        solved = np.linalg.solve(left, (Ca / n + C) * np.append(K @ y, y.sum()))
+        decision = K @ solved[:-1] + solved[-1]
+        np.testing.assert_allclose(decision, (Ca / (C * n) + 1) * expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_optimum_of_the_printed_problem(reading, problem):
+    """No random step from the solution lowers (30)."""
+    K, y, C = problem.gram, problem.y, 20.0
+    (model,) = train_lssvm(problem, [C], reading)
+    rng = np.random.RandomState(0)
+
+    def value(coef, b):
+        norm = coef @ coef if reading == "empirical" else coef @ K @ coef
+        return 0.5 * norm + 0.5 * C * np.sum((y - K @ coef - b) ** 2)
+
+    assert model.fit.objective == pytest.approx(value(model.coef, model.intercept))
+    for scale in (1e-1, 1e-3):
+        step = scale * rng.normal(size=len(y))
+        assert value(model.coef + step, model.intercept + scale * rng.normal()) > value(
+            model.coef, model.intercept
+        )
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("gamma", [0.001, 0.4, 60.0])
+def test_path_gives_the_models_of_single_systems(reading, gamma, problem):
+    problem = BinaryProblem(problem.X, problem.y, Kernel("rbf", gamma))
+    path = train_lssvm(problem, COSTS, reading)
+    single = train_lssvm(problem, COSTS, reading, solver="reference")
+    for one, other in zip(path, single, strict=True):
+        assert one.fit.status is Status.OPTIMAL
+        assert one.fit.objective == pytest.approx(other.fit.objective, rel=1e-6)
+        np.testing.assert_allclose(
+            problem.gram @ one.coef + one.intercept,
+            problem.gram @ other.coef + other.intercept,
+            atol=1e-5,
+        )
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_bound_and_residual_certify_the_solution(reading, problem):
+    for model in train_lssvm(problem, COSTS, reading):
+        assert model.fit.bound <= model.fit.objective + 1e-9 * model.fit.objective
+        assert model.fit.gap < 1e-7
+        assert model.fit.max_violation < 1e-7
+
+
+@given(st.integers(2, 9), st.floats(0.01, 1e3), st.integers(0, 99), st.sampled_from(READINGS))
+@settings(max_examples=40, deadline=None)
+def test_small_problems_with_repeated_rows(n, C, seed, reading):
+    rng = np.random.RandomState(seed)
+    X = rng.randint(3, size=(n, 2)).astype(float)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    problem = BinaryProblem(X, y, Kernel("rbf", 0.7))
+    fast = train_lssvm(problem, [C, 2 * C], reading)[0]
+    (plain,) = train_lssvm(problem, [C], reading, solver="reference")
+    np.testing.assert_allclose(
+        problem.gram @ fast.coef + fast.intercept,
+        problem.gram @ plain.coef + plain.intercept,
+        atol=1e-7,
+    )
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_small_C_leaves_no_weights(reading, problem):
+    (model,) = train_lssvm(problem, [1e-9], reading)
+    assert np.abs(problem.gram @ model.coef).max() < 1e-4
+    assert model.intercept == pytest.approx(problem.y.mean(), abs=1e-4)
+
+
+def test_singular_gram_and_a_huge_C_still_give_an_answer():
+    X = np.repeat(np.eye(3), 20, axis=0)
+    problem = BinaryProblem(X, np.tile([1.0, -1.0], 30), Kernel("rbf", 1.0))
+    (model,) = train_lssvm(problem, [1e18], "gram")
+    assert np.isfinite(model.coef).all()
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_swapping_the_classes_swaps_the_sign(reading, problem):
+    one = LSSVM(C=5, reading=reading).fit(problem.X, problem.y)
+    other = LSSVM(C=5, reading=reading).fit(problem.X, -problem.y)
+    np.testing.assert_allclose(
+        one.decision_function(problem.X), -other.decision_function(problem.X), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("shift", ["rotation", "translation"])
+def test_usual_reading_ignores_rotation_and_translation(shift, problem):
+    X = problem.X
+    if shift == "rotation":
+        moved = X @ np.linalg.qr(np.random.RandomState(0).normal(size=(X.shape[1],) * 2))[0]
+    else:
+        moved = X + 3.0
+    machine = LSSVM(C=5, kernel="linear")
+    np.testing.assert_allclose(
+        clone(machine).fit(X, problem.y).decision_function(X),
+        clone(machine).fit(moved, problem.y).decision_function(moved),
+        atol=1e-8,
+    )
+
+
+def test_emamc_is_the_empirical_reading(problem):
+    emamc = machine_class("emamc")(C=10, gamma=0.4).fit(problem.X, problem.y)
+    lssvm = LSSVM(C=10, gamma=0.4, reading="empirical").fit(problem.X, problem.y)
+    assert emamc.get_params() == lssvm.get_params()
+    np.testing.assert_array_equal(emamc.dual_coef_, lssvm.dual_coef_)
+
+
+def test_many_classes_are_learnt_one_against_one():
+    X, y = load_iris(return_X_y=True)
+    assert LSSVM(C=10, gamma=0.1).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95
+
+
+def test_grids_are_the_paper_s():
+    assert GAMMAS == (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
+    assert COSTS == (0.1, 1, 10, 50, 100, 500, 1000, 2000)
+
+
+@parametrize_with_checks([machine_class(name)() for name in ("lssvm", "emamc")])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
