@@ -8,12 +8,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 #: One thread for each library: parallelism is over pairs of classes and over processes.
-#: Numba keeps its pool (`prange` is not used), but is told too.
 PINNED = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -34,6 +34,7 @@ def serve(connection: Connection) -> None:
     """
     # Ctrl-C reaches the whole process group: the parent decides what becomes of its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _ask_kernel_to_end_orphans()
     threading.Thread(target=_die_with_parent, daemon=True).start()
     os.environ.update(dict.fromkeys(PINNED, "1"))
     while True:
@@ -58,6 +59,15 @@ def _reply(connection: Connection, ok: bool, value: Any) -> None:
         return
     except Exception as error:  # what cannot be pickled is told in words
         connection.send((False, RuntimeError(f"the result cannot be sent: {error}")))
+
+
+def _ask_kernel_to_end_orphans() -> None:
+    """On Linux the kernel ends an orphan even while compiled code keeps all its threads waiting."""
+    if sys.platform == "linux":
+        import ctypes
+
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _die_with_parent() -> None:

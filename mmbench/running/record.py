@@ -1,9 +1,9 @@
 """The record of a job: a plain mapping of JSON types, sealed by a hash of its own content.
 
 Keys: schema, key, job, status, reason, traceback, metrics, selection, cpu_seconds, wall_seconds,
-seeds, split, fits, per_pair, deviations, environment, started, finished, arrays, seal. A record
-with ``metrics`` is done; one without says in ``reason`` why there are none, and its job is run
-again.
+seeds, split, fits, per_pair, deviations, warnings, environment, started, finished, arrays, seal. A
+record with ``metrics`` is done; one without says in ``reason`` why there are none (and in
+``wrong_input`` whether the user can mend it), and its job is run again.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Re
         The other keys.
     """
     empty = {
+        "wrong_input": False,
         "traceback": "",
         "metrics": {},
         "selection": {},
@@ -52,6 +53,7 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Re
         "fits": {},
         "per_pair": [],
         "deviations": [],
+        "warnings": [],
         "environment": {},
         "started": timestamp(),
         "finished": timestamp(),

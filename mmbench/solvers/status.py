@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -18,3 +19,29 @@ class Status(StrEnum):
     TIME_LIMIT = "time_limit"
     MEMORY_LIMIT = "memory_limit"
     FAILED = "failed"
+
+
+#: From harmless to fatal.
+SEVERITY = (
+    Status.OPTIMAL,
+    Status.ONE_CLASS,
+    Status.TRIVIAL,
+    Status.INACCURATE,
+    Status.ITERATION_LIMIT,
+    Status.TIME_LIMIT,
+    Status.UNBOUNDED,
+    Status.INFEASIBLE,
+    Status.MEMORY_LIMIT,
+    Status.FAILED,
+)
+
+
+def worst(statuses: Iterable[Status | str]) -> Status:
+    """Return the gravest of some statuses.
+
+    Examples
+    --------
+    >>> worst(["optimal", "inaccurate", "trivial"])
+    <Status.INACCURATE: 'inaccurate'>
+    """
+    return max(map(Status, statuses), key=SEVERITY.index)

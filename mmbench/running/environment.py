@@ -1,0 +1,74 @@
+"""What a sceptic asks of a number: which processor, which libraries, how many threads."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import mmbench
+
+#: Distributions whose version may change a result or its time: libraries and solvers.
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "joblib",
+    "highspy",
+    "libsvm-official",
+    "clarabel",
+    "ecos",
+)
+
+
+def environment(threads: int) -> dict[str, Any]:
+    """Return versions, processor and thread settings, for a record.
+
+    Parameters
+    ----------
+    threads : int
+        Pairs of classes that the job trains at the same time.
+    """
+    return {**_fixed(), "threads": {"pairs": threads, "libraries": _library_threads()}}
+
+
+@cache
+def _fixed() -> dict[str, Any]:
+    return {
+        "mmbench": mmbench.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+    }
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:  # not Linux
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _library_threads() -> dict[str, int]:
+    """Return the threads of every BLAS and OpenMP library in this process, by name and version."""
+    from threadpoolctl import threadpool_info
+
+    return {
+        f"{pool['internal_api']} {pool.get('version') or ''}".strip(): pool["num_threads"]
+        for pool in threadpool_info()
+    }

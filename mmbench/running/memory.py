@@ -1,0 +1,163 @@
+"""Will a job fit into memory? Asked before its first Gram matrix is built.
+
+A process that takes too much is ended by the kernel without a word, and with it perhaps others. An
+estimate that errs on the large side, and a record that says so, are better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmbench.experiment.jobs import Job, SplitRef
+from mmbench.running.free_memory import available_bytes
+
+#: A worker that has imported NumPy, scikit-learn, Numba and a solver.
+PROCESS_BYTES = 300 * 2**20
+#: Copies of all data that are alive together: as loaded, preprocessed, and validated by a machine.
+DATA_COPIES = 3
+#: Multiple of a Gram matrix that the reference linear program takes: two dense copies of it as
+#: sparse columns (12 bytes a number), and the solver's own factors.
+REFERENCE_GRAMS = 8
+#: Share of the free memory that jobs may claim: estimates are no promises.
+HEADROOM = 0.9
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a job's memory depends on.
+
+    Parameters
+    ----------
+    class_counts : tuple of int
+        Training rows of each class.
+    n_test : int
+    n_features : int
+        Columns after preprocessing.
+    n_raw : int
+        Columns before.
+    """
+
+    class_counts: tuple[int, ...]
+    n_test: int
+    n_features: int
+    n_raw: int
+
+    @property
+    def n_train(self) -> int:
+        """Training rows of all classes."""
+        return sum(self.class_counts)
+
+    @property
+    def largest_pair(self) -> int:
+        """Training rows of the two largest classes."""
+        return sum(sorted(self.class_counts)[-2:])
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of binary machines."""
+        return max(1, len(self.class_counts) * (len(self.class_counts) - 1) // 2)
+
+
+def planned_sizes(
+    job: Job, class_counts: Sequence[int], n_features: int, test_rows: int | None = None
+) -> Sizes:
+    """Return the sizes of a job from what a card knows, without reading data.
+
+    Parameters
+    ----------
+    job : Job
+    class_counts : sequence of int
+        Rows of each class in the whole data set.
+    n_features : int
+    test_rows : int, optional
+        Rows of the test part where the card fixes them (official and predefined splits).
+    """
+    total = sum(class_counts)
+    n_test = round(total * _test_share(job.split)) if test_rows is None else test_rows
+    n_train = min(total - n_test, job.split.max_train or total)
+    counts = tuple(-(-count * n_train // total) for count in class_counts)
+    n_columns = dict(job.dataset.preprocess).get("pca", n_features)
+    return Sizes(counts, n_test, int(n_columns or n_features), n_features)
+
+
+def _test_share(split: SplitRef) -> float:
+    argument = split.args[0] if split.args else 0.0
+    return 1 / argument if split.rule == "kfold" else argument
+
+
+def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
+    """Return the peak memory of the process that runs a job, rather too large than too small.
+
+    Parameters
+    ----------
+    job : Job
+    sizes : Sizes
+    threads : int, default=1
+        Pairs of classes that are trained at the same time.
+    """
+    from mmbench.machines.base import BLOCK_BYTES
+
+    threads = min(threads, sizes.n_pairs)
+    data = DATA_COPIES * 8 * (sizes.n_train * sizes.n_features + sizes.n_test * sizes.n_features)
+    raw = 8 * (sizes.n_train + sizes.n_test) * sizes.n_raw
+    blocks = 2 * BLOCK_BYTES * threads
+    work = max(_fit_bytes(job, sizes, threads), _selection_bytes(job, sizes, threads))
+    return PROCESS_BYTES + data + raw + blocks + work
+
+
+def _fit_bytes(job: Job, sizes: Sizes, threads: int) -> int:
+    """Return what the final training holds: a Gram matrix a thread, and all expansions."""
+    expansions = 2 * 8 * sizes.n_pairs * sizes.n_train
+    return threads * _grams(job) * 8 * sizes.largest_pair**2 + expansions
+
+
+def _selection_bytes(job: Job, sizes: Sizes, threads: int) -> int:
+    """Return what selection holds: the matrix of all rows or one a pair, and one a fold."""
+    import numpy as np
+
+    from mmbench.selection.grid import KERNEL_AXES
+    from mmbench.selection.views import can_share, precision
+
+    if not job.grid:
+        return 0
+    itemsize = np.dtype(precision(job.kernel)).itemsize
+    share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
+    fold = _grams(job) * itemsize * int(share * sizes.largest_pair) ** 2
+    # The base matrix is kept beside the kernel matrix while other widths are to come.
+    widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
+    if job.select.scope == "global" and can_share(sizes.n_train, job.kernel):
+        return widths * itemsize * sizes.n_train**2 + threads * fold
+    return threads * (widths * itemsize * sizes.largest_pair**2 + fold)
+
+
+def _grams(job: Job) -> int:
+    """Return the number of arrays as large as a Gram matrix that one training holds."""
+    return REFERENCE_GRAMS if dict(job.params).get("solver") == "reference" else 1
+
+
+def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
+    """Return how many threads, at most `threads`, stay within `budget` bytes; 0 if none do."""
+    for count in range(threads, 0, -1):
+        if estimate_bytes(job, sizes, count) <= budget:
+            return count
+    return 0
+
+
+def budget_bytes(share: float = 1.0) -> float:
+    """Return what this process may hold in all: what it has, and its share of what is free."""
+    import psutil
+
+    return psutil.Process().memory_info().rss + HEADROOM * share * available_bytes()
+
+
+def readable(n_bytes: float) -> str:
+    """Return a number of bytes in words.
+
+    Examples
+    --------
+    >>> readable(3 * 2**30)
+    '3.0 GiB'
+    """
+    gib = n_bytes / 2**30
+    return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"

@@ -1,0 +1,135 @@
+"""What a person sees of a run: a bar with the time left, or without a terminal a line a job.
+
+Everything goes to the standard error stream.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Protocol, TextIO
+
+from mmbench.experiment.jobs import Job
+from mmbench.running.record import Record, is_done
+
+
+class Progress(Protocol):
+    """Gets to know what happens in a run."""
+
+    def finished(self, job: Job, record: Record, left: float | None) -> None:
+        """Take note of a record; `left` is the estimated number of seconds to the end."""
+
+    def tick(self, left: float | None) -> None:
+        """Take note that time passes."""
+
+    def say(self, line: str) -> None:
+        """Show a line."""
+
+    def close(self) -> None:
+        """The run is over."""
+
+
+class Lines:
+    """A line a job: for log files, and for tests.
+
+    Parameters
+    ----------
+    total : int
+        Number of jobs to run.
+    stream : file
+    """
+
+    def __init__(self, total: int, stream: TextIO):
+        self._total, self._stream, self._count = total, stream, 0
+
+    def finished(self, job: Job, record: Record, left: float | None) -> None:
+        """Print the outcome of a job."""
+        self._count += 1
+        rest = "" if left is None or self._count == self._total else f", {duration(left)} left"
+        self.say(f"[{self._count}/{self._total}] {describe(job)}: {outcome(record)}{rest}")
+
+    def tick(self, left: float | None) -> None:
+        """Print nothing: a log file needs no clock."""
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        print(line, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Print nothing."""
+
+
+class Bar:
+    """A bar on a terminal; failures are printed above it.
+
+    Parameters
+    ----------
+    total : int
+        Number of jobs to run.
+    stream : file
+    """
+
+    _FORMAT = "{desc}{n_fmt}/{total_fmt} jobs |{bar}| {elapsed}{postfix}"
+
+    def __init__(self, total: int, stream: TextIO):
+        from tqdm import tqdm
+
+        self._bar = tqdm(total=total, file=stream, bar_format=self._FORMAT, dynamic_ncols=True)
+
+    def finished(self, job: Job, record: Record, left: float | None) -> None:
+        """Move the bar."""
+        if not is_done(record):
+            self.say(f"{describe(job)}: {outcome(record)}")
+        self._bar.update()
+        self.tick(left)
+
+    def tick(self, left: float | None) -> None:
+        """Draw the bar anew."""
+        self._bar.set_postfix_str("" if left is None else f"{duration(left)} left")
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        self._bar.write(line, file=self._bar.fp)
+
+    def close(self) -> None:
+        """Leave the bar where it is."""
+        self._bar.set_postfix_str("")
+        self._bar.close()
+
+
+def progress_for(total: int, stream: TextIO | None = None) -> Progress:
+    """Return a bar where the stream is a terminal, else lines."""
+    stream = stream or sys.stderr
+    return Bar(total, stream) if stream.isatty() and total else Lines(total, stream)
+
+
+def describe(job: Job) -> str:
+    """Return a job in a few words: ``usps mmrm rbf``, with its split where there are several."""
+    degree = "" if job.degree is None else str(job.degree)
+    split = job.split
+    numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"
+    return f"{job.dataset.name}{numbers} {job.machine} {job.kernel}{degree}"
+
+
+def outcome(record: Record) -> str:
+    """Return the result of a job in a few words."""
+    if not is_done(record):
+        return f"{record['status']}: {record['reason']}"
+    metrics, seconds = record["metrics"], sum(record["wall_seconds"].values())
+    status = "" if record["status"] == "optimal" else f" ({record['status']})"
+    return f"{metrics['accuracy_pct']:.2f} % correct{status}, {duration(seconds)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words.
+
+    Examples
+    --------
+    >>> duration(0.42), duration(75), duration(7500)
+    ('0.4 s', '1 min 15 s', '2 h 05 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

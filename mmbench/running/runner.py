@@ -1,0 +1,203 @@
+"""Run the jobs of an experiment, and keep what is finished whatever happens to the rest.
+
+The process that calls `run` alone writes records; workers only compute. A job whose record is there
+is not run again, one without a result is. Ctrl-C stops the workers and keeps all records; a run
+that is killed in any other way loses the jobs that were running, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mmbench.experiment.jobs import Job
+from mmbench.running.executor import Executor
+from mmbench.running.progress import Progress, progress_for
+from mmbench.running.record import Record, is_done, new_record
+from mmbench.running.schedule import Schedule, Start
+from mmbench.running.store import RecordStore
+from mmbench.running.time_left import TimeLeft
+from mmbench.running.worker import Arrays, Context, execute
+from mmbench.solvers.status import Status
+
+#: Seconds between two looks at the clock while nothing ends.
+TICK = 1.0
+
+EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+@dataclass
+class Summary:
+    """What became of the jobs of a run.
+
+    Attributes
+    ----------
+    done, reused : int
+        Jobs that got their result now, and that had it before.
+    failed : list of dict
+        Records of jobs without a result.
+    left : int
+        Jobs that an interruption kept from running.
+    interrupted : bool
+    """
+
+    done: int = 0
+    reused: int = 0
+    failed: list[Record] = field(default_factory=list)
+    left: int = 0
+    interrupted: bool = False
+
+    @property
+    def wrong_input(self) -> list[str]:
+        """What the user can mend, one line each, without repetition."""
+        return list(dict.fromkeys(r["reason"] for r in self.failed if r["wrong_input"]))
+
+    @property
+    def exit_code(self) -> int:
+        """0 all done, 1 some job failed, 2 the user's input was wrong, 130 interrupted."""
+        if self.interrupted:
+            return EXIT_INTERRUPTED
+        if self.wrong_input:
+            return EXIT_WRONG_INPUT
+        return EXIT_FAILED if self.failed else EXIT_DONE
+
+
+def run(
+    jobs: Sequence[Job],
+    store: RecordStore,
+    executor: Executor,
+    *,
+    data: Path,
+    mirror: str | None = None,
+    progress: Callable[[int], Progress] = progress_for,
+) -> Summary:
+    """Run the jobs that have no result yet, and store their records.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        With the jobs whose parameters they use, unless those have their records already.
+    store : RecordStore
+    executor : Executor
+        Its workers are released at the end.
+    data : Path
+        Local store of data files.
+    mirror : str, optional
+        Folder or URL that holds data files.
+    progress : callable
+        Gets the number of jobs to run.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    UserError
+        If another run uses the folder.
+    """
+    with store.locked():
+        return _Run(jobs, store, executor, Context(data, mirror), progress).go()
+
+
+class _Run:
+    """One run: a schedule, the tasks under way, and what is known so far."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        store: RecordStore,
+        executor: Executor,
+        context: Context,
+        progress: Callable[[int], Progress],
+    ):
+        said: list[str] = []
+        keys = dict.fromkeys(key for job in jobs for key in (job.key, job.parent) if key)
+        found = store.recover(keys, said.append)
+        self.results = {key: record for key, record in found.items() if is_done(record)}
+        unique = {job.key: job for job in jobs}
+        self.open = {key: job for key, job in unique.items() if key not in self.results}
+        self.summary = Summary(reused=len(unique) - len(self.open))
+        self.store, self.executor, self.context = store, executor, context
+        self.schedule = Schedule(self.open.values(), self.results, executor.slots)
+        self.tasks: dict[Future, Start] = {}
+        self.time_left = TimeLeft(self.open.values(), executor.slots)
+        for record in self.results.values():
+            self.time_left.learn(record)
+        self.progress = progress(len(self.open))
+        for line in said:
+            self.progress.say(line)
+
+    def go(self) -> Summary:
+        try:
+            while self.schedule.unfinished:
+                self._advance()
+        except KeyboardInterrupt:
+            self.summary.interrupted = True
+            self.summary.left = len(self.open)
+        finally:
+            self.executor.cancel()
+            self.progress.close()
+        if self.summary.interrupted:
+            self.progress.say(_farewell(self.summary, self.store))
+        return self.summary
+
+    def _advance(self) -> None:
+        """Start what can start, then wait for something to end."""
+        for job, reason in self.schedule.hopeless():
+            self._keep(job, new_record(job, Status.FAILED, reason), {})
+        for start in self.schedule.starts():
+            self._start(start)
+        for future in self.executor.wait(TICK) if self.tasks else ():
+            self._end(self.tasks.pop(future), future)
+        self.progress.tick(self.time_left.seconds())
+
+    def _start(self, start: Start) -> None:
+        parent = start.job.parent
+        context = replace(
+            self.context,
+            threads=start.threads,
+            memory_share=start.threads / self.executor.slots,
+            inherited=self.results[parent]["selection"]["params"] if parent else None,
+        )
+        self.time_left.start(start.job)
+        self.tasks[self.executor.submit(execute, start.job, context)] = start
+
+    def _end(self, start: Start, future: Future) -> None:
+        record, arrays = _outcome(start.job, future)
+        if record["status"] == Status.MEMORY_LIMIT and not start.alone:
+            self.schedule.again_alone(start.job)
+        else:
+            self._keep(start.job, record, arrays)
+
+    def _keep(self, job: Job, record: Record, arrays: Arrays) -> None:
+        """Store a record, then let the rest of the run know of it."""
+        self.store.write(record, arrays)
+        self.schedule.finish(record)
+        self.time_left.end(job)
+        del self.open[job.key]
+        if is_done(record):
+            self.summary.done += 1
+            self.results[job.key] = record
+            self.time_left.learn(record)
+        else:
+            self.summary.failed.append(record)
+        self.progress.finished(job, record, self.time_left.seconds())
+
+
+def _outcome(job: Job, future: Future) -> tuple[Record, Arrays]:
+    """Return what a task brought, or a record of its death."""
+    error = future.exception()
+    if error is None:
+        return future.result()
+    return new_record(job, Status.FAILED, f"{type(error).__name__}: {error}"), {}
+
+
+def _farewell(summary: Summary, store: RecordStore) -> str:
+    kept = summary.done + summary.reused
+    return (
+        f"interrupted: {kept} finished jobs are kept in {store.folder}, {summary.left} are left; "
+        "the same command goes on from there"
+    )

@@ -1,0 +1,185 @@
+"""Execute one job, in whatever process: everything goes in as arguments and comes out as a record.
+
+Timing. CPU seconds are those of all threads of the process. Compiling (Numba) and importing
+solvers happen in a rehearsal on a tiny problem, once per process and machine; it is timed as
+``warm_up`` and so is in none of the stages that tables show.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmbench.errors import UserError
+from mmbench.experiment.jobs import Job
+from mmbench.running.clock import Clock
+from mmbench.running.environment import environment
+from mmbench.running.memory import Sizes, budget_bytes, estimate_bytes, readable, threads_that_fit
+from mmbench.running.record import Record, new_record, timestamp
+from mmbench.solvers.status import Status, worst
+
+if TYPE_CHECKING:
+    from mmbench.machines.base import PairwiseClassifier
+    from mmbench.running.prepare import Prepared
+    from mmbench.running.training import Choice
+
+Arrays = dict[str, Any]
+
+STAGES = ("preparation", "warm_up", "selection", "training", "test")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a job needs to know of where it runs.
+
+    Parameters
+    ----------
+    data : Path
+        Local store of data files.
+    mirror : str, optional
+        Folder or URL that holds data files.
+    threads : int, default=1
+        Pairs of classes to train at the same time.
+    memory_share : float, default=1.0
+        The part of the free memory that is this job's; others run beside it.
+    inherited : dict or list of dict, optional
+        Selected parameters of the job that this one uses; a list has one a pair of classes.
+    """
+
+    data: Path
+    mirror: str | None = None
+    threads: int = 1
+    memory_share: float = 1.0
+    inherited: Choice | None = None
+
+
+class MemoryLimit(Exception):
+    """A job would take more memory than there is."""
+
+
+def execute(job: Job, context: Context) -> tuple[Record, Arrays]:
+    """Run a job. What goes wrong is in the record; nothing is raised.
+
+    Parameters
+    ----------
+    job : Job
+    context : Context
+
+    Returns
+    -------
+    record : dict
+    arrays : dict of str to ndarray
+        ``test_index``, ``predicted``, ``decisions`` and ``y_test``; empty without a result.
+    """
+    from threadpoolctl import threadpool_limits
+
+    import mmbench.selection  # noqa: F401  libraries loaded later would escape the limit
+
+    started, clock = timestamp(), Clock(*STAGES)
+    content: dict[str, Any]
+    arrays: Arrays = {}
+    try:
+        with threadpool_limits(1):
+            status, content, arrays = _run(job, context, clock)
+    except Exception as error:
+        status, content = _status_of(error), _failure(error)
+    times: dict[str, Any] = {
+        "cpu_seconds": clock.cpu,
+        "wall_seconds": clock.wall,
+        "started": started,
+        "finished": timestamp(),
+    }
+    return new_record(job, status, **times, **content), arrays
+
+
+def _status_of(error: Exception) -> Status:
+    limit = isinstance(error, MemoryLimit | MemoryError)
+    return Status.MEMORY_LIMIT if limit else Status.FAILED
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """Return what a record says of an exception; what we foresaw needs no traceback."""
+    foreseen = isinstance(error, UserError | MemoryLimit)
+    text = " ".join(str(error).split())
+    return {
+        "reason": text if foreseen else f"{type(error).__name__}: {text}",
+        "wrong_input": isinstance(error, UserError),
+        "traceback": "" if foreseen else "".join(traceback.format_exception(error)),
+    }
+
+
+def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
+    from mmbench.running.certificates import per_pair, summary
+    from mmbench.running.prepare import prepare
+    from mmbench.running.training import train
+
+    seeds = job_seeds(job)
+    with clock.stage("preparation"):
+        data = prepare(job, context.data, context.mirror)
+    threads = _threads(job, data, context)
+    machine, selection = train(job, data, context.inherited, threads, seeds, clock)
+    with clock.stage("test"):
+        metrics, arrays = _test(machine, job, data, seeds["ties"])
+    content = {
+        "metrics": metrics,
+        "selection": selection,
+        "seeds": seeds,
+        "split": data.split,
+        "fits": summary(machine.fits_),
+        "per_pair": per_pair(machine.fits_),
+        "deviations": data.deviations,
+        "warnings": data.warnings,
+        "environment": environment(threads),
+    }
+    return worst(fit.status for fit in machine.fits_), content, arrays
+
+
+def job_seeds(job: Job) -> dict[str, int]:
+    """Return the seeds of a job's random choices, independent of each other.
+
+    They follow from the experiment's seed and the split alone, so machines on one split see the
+    same inner folds.
+    """
+    import numpy as np
+
+    sequence = np.random.SeedSequence([job.split.seed, job.split.repeat, job.split.fold])
+    names = ("selection", "ties", "machine")
+    drawn = sequence.generate_state(len(names)).tolist()
+    return {"master": job.split.seed, **dict(zip(names, drawn, strict=True))}
+
+
+def _threads(job: Job, data: Prepared, context: Context) -> int:
+    """Return how many threads memory allows, of those that the job may have."""
+    sizes = Sizes(data.class_counts, len(data.y_test), data.X_train.shape[1], data.n_raw)
+    budget = budget_bytes(context.memory_share)
+    threads = threads_that_fit(job, sizes, context.threads, budget)
+    if threads == 0:
+        need = readable(estimate_bytes(job, sizes))
+        raise MemoryLimit(f"needs about {need} of memory, {readable(budget)} may be used")
+    return threads
+
+
+def _test(
+    machine: PairwiseClassifier, job: Job, data: Prepared, seed: int
+) -> tuple[dict[str, Any], Arrays]:
+    """Return the metrics on the test rows, and what is stored of them."""
+    import numpy as np
+
+    from mmbench.running.metrics import evaluate
+
+    # Votes are counted on the values as they are stored: a record agrees with itself.
+    decisions = machine.pairwise_decision_function(data.X_test).astype(np.float32)
+    metrics, predicted = evaluate(decisions, machine.classes_, data.y_test, job.ties, seed)
+    arrays = {
+        "test_index": data.test_index,
+        "predicted": _storable(predicted),
+        "decisions": decisions,
+        "y_test": _storable(data.y_test),
+    }
+    return metrics, arrays
+
+
+def _storable(labels: Any) -> Any:
+    return labels.astype(str) if labels.dtype.hasobject else labels
