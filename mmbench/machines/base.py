@@ -7,9 +7,10 @@ scikit-learn expects (validation, one-vs-one, prediction, tie rules) is here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -186,8 +187,18 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         models: list[BinaryModel | None] = [None] * len(points)
         model = None
         for k in sorted(range(len(points)), key=lambda k: self._path_key(points[k])):
-            model = models[k] = clone(self).set_params(**points[k])._train(problem, model)
+            model = models[k] = self._with(points[k])._train(problem, model)
         return models  # type: ignore[return-value]
+
+    def _with(self, params: Mapping[str, Any]) -> Self:
+        """Return an unfitted copy with other parameters, at a fraction of the cost of `clone`.
+
+        `clone` inspects signatures and copies deeply: on a path of a thousand small problems that
+        takes longer than the training.
+        """
+        other = copy(self)
+        vars(other).update(params)
+        return other
 
     # -- scikit-learn ----------------------------------------------------------------------
 

@@ -269,7 +269,7 @@ def _pair_signs(
     sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
     out = []
     for members, view in blocks:
-        local = clone(machine).set_params(**kernel_part(points[members[0]]))
+        local = machine._with(kernel_part(points[members[0]]))
         path = [without_kernel(points[k]) for k in members]
         signs = []
         for train, held in splits:
@@ -292,7 +292,7 @@ def _shared_blocks(
     base = Base(X, machine.kernel, machine.single_precision)
     groups = group_by_kernel(points)
     for g, (kernel_params, members) in enumerate(groups):
-        local = clone(machine).set_params(**kernel_params)
+        local = machine._with(kernel_params)
         kernel = local._make_kernel(reference)
         if kernel.name == "linear":
             yield local, members, LinearView(X, kernel)
@@ -311,7 +311,7 @@ def _pair_blocks(
     """Yield (grid points, view) per kernel, with a stored matrix of the pair's rows only."""
     rows, _ = pair_rows(labels, *pair)
     for kernel_params, members in group_by_kernel(points):
-        kernel = clone(machine).set_params(**kernel_params)._make_kernel(X)
+        kernel = machine._with(kernel_params)._make_kernel(X)
         if kernel.name == "linear":
             yield members, LinearView(X, kernel)
         else:

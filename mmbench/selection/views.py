@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
+from mmbench.kernels.submatrix import submatrix
 from mmbench.machines.base import BinaryModel, expand, linear_weights
 
 #: The kernel matrix of a whole training set is kept while it is at most this large; larger sets
@@ -71,12 +72,13 @@ class SharedView:
 
     def square(self, rows: NDArray) -> NDArray:
         """Return the Gram matrix of some rows."""
-        return self._gram[np.ix_(rows, rows)]
+        return submatrix(self._gram, rows, rows)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return the decisions of kernel expansions, reading only the columns they use."""
         coef, support = _supported(models, self._gram.dtype)
-        return self._gram[np.ix_(held, train[support])] @ coef.T + _intercepts(models)
+        block = submatrix(self._gram, held, train[support])
+        return block @ coef.T + _intercepts(models)
 
 
 class PairView:
@@ -91,7 +93,7 @@ class PairView:
     def square(self, rows: NDArray) -> NDArray:
         """Return the Gram matrix of some rows of the pair."""
         at = self._position[rows]
-        return self._gram[np.ix_(at, at)]
+        return submatrix(self._gram, at, at)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return the decisions of kernel expansions at rows of any class."""
