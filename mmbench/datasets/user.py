@@ -135,14 +135,12 @@ def _constant_columns(X: NDArray, names: list[str]) -> list[str]:
 
 def _contradictions(X: NDArray, y: NDArray) -> list[str]:
     """Report equal rows with different labels: no classifier can have them all right."""
-    _, group = np.unique(X, axis=0, return_inverse=True)
-    group = group.ravel()
-    codes = np.unique(y, return_inverse=True)[1]
-    low, high = np.full(group.max() + 1, len(y)), np.full(group.max() + 1, -1)
-    np.minimum.at(low, group, codes)
-    np.maximum.at(high, group, codes)
-    rows = np.flatnonzero((low != high)[group])
-    if not len(rows):
+    groups: dict[bytes, list[int]] = {}
+    for i, row in enumerate(X + 0.0):  # + 0.0 makes -0.0 and 0.0 equal bytes
+        groups.setdefault(row.tobytes(), []).append(i)
+    bad = [rows for rows in groups.values() if len(set(y[rows].tolist())) > 1]
+    if not bad:
         return []
-    first = ", ".join(str(row + 1) for row in np.flatnonzero(group == group[rows[0]])[:SHOWN])
-    return [f"{len(rows)} rows have equal values but different labels (first: data rows {first})"]
+    total = sum(map(len, bad))
+    first = ", ".join(str(i + 1) for i in bad[0][:SHOWN])
+    return [f"{total} rows have equal values but different labels (first: data rows {first})"]

@@ -1,0 +1,240 @@
+"""Parsers against the formats that servers send and the mirror does not hold."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.io import savemat
+
+from mmbench.datasets import load_card
+from mmbench.datasets.card import Expected
+from mmbench.datasets.dataset import Parsed
+from mmbench.datasets.loading import read_checked
+from mmbench.datasets.locate import Places, find
+from mmbench.datasets.parsers import parse
+from mmbench.datasets.parsers.lzw import uncompress
+from mmbench.datasets.parsers.text import to_labels
+from mmbench.datasets.sources import obtain
+from mmbench.datasets.verify import disagreement
+
+
+def compress(data: bytes, max_width: int = 16, reset_after: int | None = None) -> bytes:
+    """Write ``.Z``: the encoder that belongs to the decoder under test."""
+    out, group, width = bytearray(b"\x1f\x9d") + bytes([0x80 | max_width]), [], 9
+
+    def flush() -> None:
+        bits = sum(code << (width * k) for k, code in enumerate(group))
+        size = width if group else 0  # a group of eight codes fills `width` bytes
+        out.extend(bits.to_bytes(size, "little"))
+        group.clear()
+
+    def emit(code: int) -> None:
+        group.append(code)
+        if len(group) == 8:
+            flush()
+
+    table, word, done = {bytes([k]): k for k in range(256)}, b"", 0
+    free, known = 257, 256  # `known` trails `free` by one: what the decoder has by now
+    for byte in data:
+        longer = word + bytes([byte])
+        if longer in table:
+            word = longer
+            continue
+        emit(table[word])
+        done += 1
+        known = free
+        if free < 1 << max_width:
+            table[longer] = free
+            free += 1
+        if known >= 1 << width and width < max_width:
+            flush()
+            width += 1
+        word = bytes([byte])
+        if reset_after and done == reset_after:
+            emit(256)
+            flush()
+            table, free, known, width = {bytes([k]): k for k in range(256)}, 257, 256, 9
+    if word:
+        emit(table[word])
+    bits = sum(code << (width * k) for k, code in enumerate(group))
+    out.extend(bits.to_bytes(-(-len(group) * width // 8), "little"))
+    return bytes(out)
+
+
+@given(st.binary(max_size=3000), st.sampled_from([10, 12, 16]))
+@settings(max_examples=60, deadline=None)
+def test_compressed_bytes_come_back(data: bytes, width: int):
+    assert uncompress(compress(data, width)) == data
+
+
+@pytest.mark.parametrize(("width", "reset"), [(16, None), (12, None), (10, None), (16, 300)])
+def test_our_reader_agrees_with_gzip(tmp_path: Path, width: int, reset: int | None):
+    """gzip reads .Z files too, and is what people would use."""
+    if not shutil.which("gzip"):
+        pytest.skip("no gzip here")
+    rng = np.random.default_rng(0)
+    text = "\n".join(",".join(f"{v:.4f}" for v in row) for row in rng.normal(size=(900, 20)))
+    packed = compress(text.encode(), width, reset)
+    done = subprocess.run(["gzip", "-dc"], input=packed, capture_output=True, check=True)
+    assert uncompress(packed) == done.stdout == text.encode()
+
+
+@pytest.mark.parametrize("data", [b"", b"\x1f\x9d", b"PK\x03\x04", b"\x1f\x9d\x88abc"])
+def test_what_is_no_z_file_is_refused(data: bytes):
+    with pytest.raises(ValueError, match=r"\.Z file"):
+        uncompress(data)
+
+
+def test_a_damaged_z_file_is_refused():
+    packed = bytearray(compress(b"abcabcabcabcabcabc" * 20))
+    packed[3:5] = b"\xff\xff"
+    with pytest.raises(ValueError, match="damaged"):
+        uncompress(bytes(packed))
+
+
+@pytest.mark.slow
+def test_isolet_from_the_repository_is_the_full_set(mirror: Path, tmp_path: Path, server):
+    """The training rows here are those of isolet1, repeated; the test rows are the real ones."""
+    partial = np.load(mirror / "isolet" / "isolet_partial.npz")
+    X = np.resize(partial["X_train"], (6238, 617))
+    y = np.resize(partial["y_train"], 6238)
+    card = load_card("isolet")
+    paths = []
+    for name, (values, labels) in {
+        "train.data": (X, y),
+        "test.data": (partial["X_test"], partial["y_test"]),
+    }.items():
+        rows = np.column_stack([np.round(values.astype(float), 4), labels])
+        lines = "\n".join(
+            ", ".join(f"{v:.4f}" for v in row[:-1]) + f", {row[-1]:.0f}." for row in rows
+        )
+        paths.append(server.serve(f"/{name}", gzip.compress(lines.encode(), 1)))
+    source = card.sources[0].model_copy(update={"urls": paths})
+    card = card.model_copy(update={"sources": [source]})
+    found = find(card, Places(tmp_path))
+    data = read_checked(card, found)
+    assert [len(rows) for rows in data.official] == [6238, 1559]
+    assert found.source.deviations == []
+
+
+@pytest.mark.slow
+def test_usps_in_libsvms_format_is_the_same_data(mirror: Path, tmp_path: Path):
+    card = load_card("usps")
+    arrays = np.load(mirror / "usps" / "usps.npz")
+    paths = []
+    for part in ("train", "test"):
+        path = tmp_path / part
+        rows = zip(arrays[f"X_{part}"].tolist(), arrays[f"y_{part}"].tolist(), strict=True)
+        path.write_text(
+            "".join(
+                f"{label + 1} " + " ".join(f"{j + 1}:{v:.3g}" for j, v in enumerate(row) if v)
+                + "\n"
+                for row, label in rows
+            )
+        )  # fmt: skip
+        paths.append(path)
+    source = next(s for s in card.sources if s.kind == "url")
+    parser = card.parser_of(source)
+    data = parse(parser.name, paths, parser.options)
+    assert data.content_hash() == card.expect.content
+
+
+def test_the_full_raetsch_collection_is_read(mirror: Path, tmp_path: Path):
+    """A file of the collection's form, with as many splits as the real one has."""
+    pool = np.load(mirror / "ida" / "heart.npz")
+    random = np.random.default_rng(0)
+    order = np.array([random.permutation(270) + 1 for _ in range(100)])
+    entry = {"x": pool["x"], "t": pool["t"][:, None].astype(float)}
+    path = tmp_path / "benchmarks.mat"
+    savemat(path, {"heart": {**entry, "train": order[:, :170], "test": order[:, 170:]}})
+    card = load_card("ida_heart")
+    data = parse("ida_mat", [path], {"key": "heart"})
+    assert disagreement(data, card.expected(card.sources[0])) is None
+    assert np.array_equal(data.predefined[99][1], order[99, 170:] - 1)
+    with pytest.raises(ValueError, match="no structure 'banana'"):
+        parse("ida_mat", [path], {"key": "banana"})
+    path.write_bytes(b"no mat file" * 30)
+    with pytest.raises(ValueError, match="no structure"):
+        parse("ida_mat", [path], {"key": "heart"})
+
+
+def test_mnist_from_openml_is_the_same_data(tmp_path: Path):
+    """The parser of the card's OpenML source, on two images."""
+    arff = "@relation m\n@attribute p1 real\n@attribute p2 real\n@attribute class {0,1}\n@data\n"
+    path = tmp_path / "m.arff"
+    path.write_text(arff + "0,255,1\n7,8,0\n")
+    options = {**load_card("mnist").sources[1].parser.options, "n_train": 1, "target": "class"}
+    data = parse("arff", [path], options)
+    assert data.X.dtype == np.uint8
+    assert data.X.tolist() == [[0, 255], [7, 8]]
+    assert data.y.tolist() == [1, 0]
+
+
+def test_openmls_names_of_values_become_the_cards(tmp_path: Path):
+    """Vote as Weka and OpenML write it: 'n', 'y' and missing values."""
+    path = tmp_path / "v.arff"
+    path.write_text(
+        "@relation v\n@attribute a {'n','y'}\n@attribute b {'n','y'}\n"
+        "@attribute Class {'democrat','republican'}\n@data\n"
+        "'n',?,'republican'\n'y','n','democrat'\n"
+    )
+    source = next(s for s in load_card("vote").sources if s.kind == "openml")
+    data = parse("arff", [path], source.parser.options)
+    assert data.X.tolist() == [[0, 0.5], [1, 0]]
+    assert data.y.tolist() == ["republican", "democrat"]
+
+
+def test_scikit_learns_lfw_is_brought_into_the_cards_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The download itself needs the internet; what follows it does not."""
+    import sklearn.datasets
+    from sklearn.utils import Bunch
+
+    pairs = np.zeros((20, 2, 2, 3), dtype=np.float32)
+    pairs[:, 0] = 200 / 255
+    pairs[:, 1] = 150 / 255
+    monkeypatch.setattr(
+        sklearn.datasets,
+        "fetch_lfw_pairs",
+        lambda **options: Bunch(pairs=pairs, target=np.tile([1, 0], 10)),
+    )
+    card = load_card("lfw_pairs")
+    data: Parsed = obtain(card, card.sources[1], tmp_path, False)
+    assert np.all(data.X == 50)
+    assert data.X.dtype == np.uint8
+    assert [test.tolist() for _, test in data.predefined[:2]] == [[0, 1], [2, 3]]
+
+
+def test_labels_are_integers_only_if_all_are():
+    assert to_labels(["1", " 2."]).dtype == np.int64
+    assert to_labels(["1", "2.5"]).tolist() == ["1", "2.5"]
+    assert to_labels(["1", "x"]).tolist() == ["1", "x"]
+
+
+def test_known_rows_of_a_set_are_compared_where_the_whole_is_unknown():
+    """Isolet: the test rows are known, the full training set is not."""
+    data = Parsed(np.arange(12.0).reshape(6, 2), np.array([0, 1] * 3))
+    tail = Parsed(data.X[4:], data.y[4:]).content_hash()
+    expect = Expected.model_validate(
+        {
+            "shape": [6, 2],
+            "n_classes": 2,
+            "classes": {},
+            "known_rows": {"first": 4, "last": 6, "content": tail},
+        }
+    )
+    assert disagreement(data, expect) is None
+    X = data.X.copy()
+    X[5, 0] += 1e-6
+    assert "rows 5 to 6 hold other values" in str(disagreement(Parsed(X, data.y), expect))
+    X = data.X.copy()
+    X[0, 0] += 1
+    assert disagreement(Parsed(X, data.y), expect) is None

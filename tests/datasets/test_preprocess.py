@@ -1,0 +1,104 @@
+"""Preprocessing: what each step does to training and test rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
+
+from mmbench.datasets import check_steps, make_preprocess
+from mmbench.errors import UserError
+
+ALL = ["none", "standard", "minmax", "unit_norm", {"pca": 2}, {"divide": 255}]
+
+
+@given(arrays(float, (8, 3), elements=st.floats(-1e3, 1e3)), st.sampled_from(ALL))
+@settings(max_examples=60, deadline=None)
+def test_no_step_makes_a_value_that_is_not_finite(X, step):
+    assert np.isfinite(make_preprocess(step).fit_transform(X)).all()
+
+
+def test_a_constant_column_becomes_zero():
+    X = np.column_stack([np.full(5, 7.0), np.arange(5.0)])
+    for step in ("standard", "minmax"):
+        assert np.all(make_preprocess(step).fit_transform(X)[:, 0] == 0)
+
+
+def test_minmax_uses_the_range_of_the_training_rows_only():
+    scaler = make_preprocess("minmax").fit([[0.0], [10.0]])
+    assert scaler.transform([[5.0], [20.0]]).ravel().tolist() == [0.5, 2.0]
+
+
+def test_unit_norm_rows_have_norm_one_and_zero_rows_stay():
+    Z = make_preprocess("unit_norm").fit_transform([[3.0, 4.0], [0.0, 0.0]])
+    assert Z.tolist() == [[0.6, 0.8], [0.0, 0.0]]
+
+
+def test_pca_is_centred_not_whitened_and_without_chance():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6)) * [5, 4, 3, 2, 1, 0.5] + 100
+    first, second = (make_preprocess({"pca": 3}).fit_transform(X) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert np.allclose(first.mean(axis=0), 0)
+    singular = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:3]
+    assert np.allclose(np.linalg.norm(first, axis=0), singular)
+
+
+def test_steps_run_in_order_on_bytes():
+    X = np.arange(24, dtype=np.uint8).reshape(6, 4) * 10
+    Z = make_preprocess([{"divide": 255}, "minmax"]).fit_transform(X)
+    assert Z.min() == 0
+    assert Z.max() == 1
+    assert np.allclose(make_preprocess({"divide": 255}).fit_transform(X), X / 255)
+
+
+def test_none_changes_nothing():
+    X = np.arange(6.0).reshape(3, 2)
+    for steps in ("none", [], ["none"]):
+        assert np.array_equal(make_preprocess(steps).fit_transform(X), X)
+
+
+def test_a_fitted_pipeline_can_be_cloned_and_pickled():
+    X = np.arange(40.0).reshape(10, 4) ** 1.5
+    fitted = make_preprocess([{"divide": 2}, "standard", {"pca": 2}]).fit(X)
+    clone(fitted)
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).transform(X), fitted.transform(X))
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ("minmaxx", "did you mean 'minmax'"),
+        ({"pca": 0}, "pca needs a whole number"),
+        ({"pca": 2.5}, "pca needs a whole number"),
+        ({"pca": True}, "pca needs a whole number"),
+        ("pca", "pca needs a whole number"),
+        ({"divide": 0}, "divide needs a number above 0"),
+        ({"divide": "255"}, "divide needs a number above 0"),
+        ({"minmax": 1}, "minmax takes no number"),
+        ({"pca": 2, "divide": 3}, "a name or {name: number}"),
+        ([["minmax"]], "a name or {name: number}"),
+        (7, "a step or a list of steps"),
+    ],
+    ids=str,
+)
+def test_a_wrong_step_is_one_line(steps, reason: str):
+    problem = check_steps(steps)
+    assert problem is not None
+    assert reason in problem
+    assert "\n" not in problem
+    if not isinstance(steps, int):
+        with pytest.raises(UserError):
+            make_preprocess(steps)
+
+
+def test_more_components_than_columns_are_refused():
+    assert check_steps({"pca": 3}, n_features=3) is None
+    assert check_steps(["minmax", {"pca": 4}], n_features=3) == (
+        "pca: 4 components of data with 3 columns"
+    )

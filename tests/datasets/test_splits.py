@@ -1,0 +1,189 @@
+"""Test splits: complete, stratified, reproducible alone, and refused when they cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmbench.datasets import (
+    UserData,
+    check_rule,
+    count_splits,
+    load_dataset,
+    make_splits,
+    split_at,
+    split_rules,
+    split_slots,
+)
+from mmbench.datasets.dataset import Dataset
+from mmbench.errors import UserError
+
+
+def data_of(y: list | np.ndarray, name: str = "small") -> Dataset:
+    y = np.asarray(y)
+    return Dataset(name, np.arange(len(y), dtype=float)[:, None], y, np.unique(y), None, None, "0")
+
+
+labels = st.lists(st.integers(5, 30), min_size=2, max_size=4).flatmap(
+    lambda counts: st.permutations([k for k, n in enumerate(counts) for _ in range(n)])
+)
+
+
+@given(labels, st.integers(2, 5), st.integers(0, 2**32 - 1))
+@settings(max_examples=50, deadline=None)
+def test_folds_part_the_rows_and_share_each_class_evenly(y, folds, seed):
+    data = data_of(y)
+    splits = make_splits({"kfold": folds}, data, seed=seed)
+    assert np.array_equal(np.sort(np.concatenate([s.test for s in splits])), np.arange(len(y)))
+    sizes = [len(s.test) for s in splits]
+    assert max(sizes) - min(sizes) <= 1
+    for label in data.classes:
+        counts = [np.sum(data.y[s.test] == label) for s in splits]
+        assert max(counts) - min(counts) <= 1
+    for split in splits:
+        assert np.array_equal(np.sort(np.r_[split.train, split.test]), np.arange(len(y)))
+
+
+@given(labels, st.floats(0.1, 0.8), st.integers(0, 2**32 - 1))
+@settings(max_examples=50, deadline=None)
+def test_a_holdout_takes_its_share_of_every_class(y, share, seed):
+    data = data_of(y)
+    split = split_at({"holdout": share}, data, seed=seed)
+    assert len(split.test) == round(share * len(y))
+    assert np.array_equal(np.sort(np.r_[split.train, split.test]), np.arange(len(y)))
+    for label in data.classes:
+        exact = np.sum(data.y == label) * len(split.test) / len(y)
+        assert abs(np.sum(data.y[split.test] == label) - exact) < 1
+
+
+@pytest.mark.parametrize("rule", [{"kfold": 4}, {"holdout": 0.25}], ids=str)
+def test_a_split_made_alone_is_the_one_of_the_list(rule):
+    data = data_of([0, 1, 2] * 12)
+    for split in make_splits(rule, data, repeats=3, seed=5):
+        alone = split_at(rule, data, repeat=split.repeat, fold=split.fold, seed=5)
+        assert alone.digest == split.digest
+        assert np.array_equal(alone.test, split.test)
+
+
+@pytest.mark.parametrize("rule", [{"kfold": 4}, {"holdout": 0.25}], ids=str)
+def test_repeats_and_seeds_give_different_rows_and_more_repeats_keep_the_first(rule):
+    data = data_of([0, 1] * 40)
+    few, many = make_splits(rule, data, 2, seed=1), make_splits(rule, data, 5, seed=1)
+    assert [s.digest for s in many[: len(few)]] == [s.digest for s in few]
+    assert len({s.digest for s in many}) == len(many)
+    assert make_splits(rule, data, 1, seed=2)[0].digest != many[0].digest
+
+
+def test_rows_of_a_seed_never_change():
+    """A frozen stream: records of years ago must still name the same rows."""
+    data = data_of(["a"] * 6 + ["b"] * 4)
+    assert split_at({"holdout": 0.3}, data, seed=0).test.tolist() == [3, 5, 6]
+    assert split_at({"kfold": 2}, data, repeat=1, fold=0, seed=7).test.tolist() == [2, 3, 4, 7, 8]
+
+
+def test_a_class_with_fewer_rows_than_folds_is_refused():
+    with pytest.raises(UserError, match="'small': class b has 3 rows, fewer than 4 folds"):
+        make_splits({"kfold": 4}, data_of(["a"] * 9 + ["b"] * 3))
+
+
+def test_an_empty_test_split_is_refused():
+    with pytest.raises(UserError, match=r"'small': holdout 0\.01 of 12 rows leaves no test row"):
+        make_splits({"holdout": 0.01}, data_of(["a"] * 9 + ["b"] * 3))
+
+
+def test_a_class_without_training_row_is_refused():
+    with pytest.raises(UserError, match="leaves no training row of class b"):
+        make_splits({"holdout": 0.95}, data_of(["a"] * 20 + ["b"]))
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ("offical", "did you mean 'official'"),
+        ({"kfold": 1}, "kfold must be a whole number of at least 2, got 1"),
+        ({"kfold": 2.5}, "whole number"),
+        ({"kfold": True}, "whole number"),
+        ({"holdout": 1.0}, "between 0 and 1"),
+        ({"holdout": None}, "between 0 and 1"),
+        ({"official": 3}, "takes no number"),
+        ("kfold", "whole number"),
+        ({"kfold": 3, "holdout": 0.1}, "a name or {name: number}"),
+    ],
+    ids=str,
+)
+def test_a_wrong_rule_is_one_line(rule, reason: str):
+    problem = check_rule(rule)
+    assert problem is not None
+    assert reason in problem
+    with pytest.raises(UserError):
+        count_splits(rule, "iris")
+
+
+def test_counts_are_known_before_data_are_read():
+    assert count_splits("official", "usps") == 1
+    assert count_splits("official", "usps", 5) == 5
+    assert count_splits("predefined", "ida_banana") == 100
+    assert count_splits("predefined", "ida_image") == 20
+    assert count_splits("predefined", "ida_banana", 3) == 3
+    assert count_splits("predefined", "lfw_pairs") == 10
+    assert count_splits({"kfold": 10}, "iris", 5) == 50
+    assert count_splits({"holdout": 0.1}, UserData("my.csv", "y"), 50) == 50
+    assert split_slots({"kfold": 2}, "iris", 2) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_only_rules_that_a_data_set_has_are_offered():
+    assert split_rules("usps") == ["official", "kfold", "holdout"]
+    assert split_rules("ida_banana") == ["predefined", "kfold", "holdout"]
+    assert split_rules(UserData("my.csv", "y")) == ["kfold", "holdout"]
+    with pytest.raises(UserError, match="'iris' has no official split"):
+        count_splits("official", "iris")
+    with pytest.raises(UserError, match="'my' has no predefined splits"):
+        count_splits("predefined", UserData("my.csv", "y"))
+
+
+def test_the_official_split_is_the_same_in_every_repeat(mirror: Path, tmp_path: Path):
+    data = load_dataset("optdigits", store=tmp_path, mirror=mirror)
+    first, second = make_splits("official", data, 2, seed=3)
+    assert first.digest == second.digest
+    assert (len(first.train), len(first.test), first.origin) == (3823, 1797, "official")
+
+
+def test_missing_predefined_splits_are_drawn_and_said_to_be(mirror: Path, tmp_path: Path):
+    data = load_dataset("ida_heart", store=tmp_path, mirror=mirror)
+    splits = make_splits("predefined", data, seed=4)
+    assert [s.origin for s in splits] == ["official"] * 10 + ["drawn"] * 90
+    assert all((len(s.train), len(s.test)) == (170, 100) for s in splits)
+    assert len({s.digest for s in splits}) == 100
+    assert all(len(np.union1d(s.train, s.test)) == 270 for s in splits)
+    other = make_splits("predefined", data, seed=5)
+    assert [s.digest for s in other[:10]] == [s.digest for s in splits[:10]]
+    assert other[10].digest != splits[10].digest
+    assert len(make_splits("predefined", data, repeats=120)) == 120
+
+
+def test_more_splits_than_a_fixed_list_has_are_refused(mirror: Path, tmp_path: Path):
+    data = load_dataset("fsvm_sonar", store=tmp_path, mirror=mirror)
+    with pytest.raises(UserError, match=r"has 10 predefined splits, not 11; set protocol\.repeats"):
+        make_splits("predefined", data, repeats=11)
+    with pytest.raises(UserError, match="has 10 predefined splits"):
+        split_at("predefined", data, repeat=10)
+
+
+def test_a_jobs_own_form_of_a_rule_is_understood():
+    data = data_of([0, 1] * 20)
+    assert split_at("kfold", data, args=(5.0,)).digest == split_at({"kfold": 5}, data).digest
+
+
+def test_max_train_keeps_a_stratified_part_of_the_same_training_rows():
+    data = data_of([0] * 60 + [1] * 30 + [2] * 10)
+    full, part = (split_at({"holdout": 0.2}, data, seed=2, max_train=m) for m in (None, 40))
+    assert np.array_equal(full.test, part.test)
+    assert set(part.train) <= set(full.train)
+    assert np.bincount(data.y[part.train]).tolist() == [24, 12, 4]
+    assert full.digest != part.digest
+    with pytest.raises(UserError, match="max_train 2 leaves a class without training row"):
+        split_at({"holdout": 0.2}, data, max_train=2)
