@@ -84,7 +84,7 @@ def published_machines() -> tuple[str, ...]:
 def table_of_experiment(experiment: str) -> str | None:
     """Return the published table that an experiment's name points to.
 
-    Part of an experiment adds a suffix to its name.
+    A part of an experiment, or its smoke version, adds a suffix to the name.
 
     Examples
     --------
@@ -93,5 +93,9 @@ def table_of_experiment(experiment: str) -> str | None:
     >>> table_of_experiment("my_data") is None
     True
     """
-    matches = [t for t in published_tables() if experiment == t or experiment.startswith(f"{t}_")]
+    matches = [
+        t
+        for t in published_tables()
+        if experiment == t or experiment.startswith((f"{t}_", f"{t}-"))
+    ]
     return max(matches, key=len, default=None)

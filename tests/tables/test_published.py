@@ -94,7 +94,12 @@ def test_machines_of_all_tables_are_known_by_our_names() -> None:
 
 @pytest.mark.parametrize(
     ("experiment", "table"),
-    [("mmrm_table1", "mmrm_table1"), ("rmm_table1_usps", "rmm_table1"), ("rmm_table10", None)],
+    [
+        ("mmrm_table1", "mmrm_table1"),
+        ("rmm_table1_usps", "rmm_table1"),
+        ("rmm_table1-smoke", "rmm_table1"),
+        ("rmm_table10", None),
+    ],
 )
 def test_an_experiment_belongs_to_the_table_that_begins_its_name(experiment, table) -> None:
     assert table_of_experiment(experiment) == table

@@ -111,7 +111,7 @@ def pair_points(record: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> lis
             continue
         right = (decisions[rows] >= 0) == (truth[rows] == positive)
         separable = bool(fit["extra"].get("separable", True))
-        points.append(Point(f"{negative}/{positive}", ratio, 100 * right.mean(), separable))
+        points.append(Point(f"{negative}/{positive}", ratio, 100 * float(right.mean()), separable))
     return points
 
 

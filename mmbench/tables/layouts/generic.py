@@ -38,7 +38,7 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     cells, notes = Cells(frame), Footnotes()
     metric = _metric(cells)
     head = "Accuracy (%)" if metric == "accuracy_pct" else "Errors on the test part"
-    compared = any((row := cells.get(key, metric)) and row["published"] for key in cells.keys)
+    compared = any(published_text(cells.get(key, metric)) != NOTHING for key in cells.keys)
     grids = [_results(cells, metric, facts, notes)]
     if any(cells.value(key, "seconds_test") is not None for key in cells.keys):
         grids.append(_seconds(cells))
