@@ -169,9 +169,12 @@ class Card(_Strict):
     known_deviations: list[str] = []
 
     @model_validator(mode="after")
-    def _overrides_are_valid(self) -> Card:
+    def _sources_are_valid(self) -> Card:
         for source in self.sources:
             self.expected(source)
+        labels = [source.label for source in self.sources if source.kind != "files"]
+        if len(set(labels)) < len(labels):
+            raise ValueError("two sources would be stored under one name")
         return self
 
     @property

@@ -255,13 +255,16 @@ def _try_source(
 
 def _advice(card: Card, places: Places, tried: list[str]) -> str:
     """Return one line: what was looked at, and what the user can do."""
+    if places.mirror_folder and not places.mirror_folder.is_dir():
+        tried = [f"the mirror {places.mirror_folder} is not a folder", *tried]
     if not places.allow_network:
         tried = [*tried, "not in the store or the mirror, and the network is switched off"]
     elif not tried:
         tried = ["not in the store or the mirror, and no public source is known"]
     wanted = ", ".join(file.path for file in card.files)
     mirror = f"set --mirror or MMBENCH_MIRROR to a place that has {wanted}" if wanted else ""
-    online = f"run 'mmbench data fetch {card.name}' with internet access"
+    when = "again later" if places.allow_network else "with internet access"
+    online = f"run 'mmbench data fetch {card.name}' {when}"
     todo = " or ".join(filter(None, [mirror, online if _is_public(card) else ""]))
     return f"data set {card.name!r} cannot be had ({'; '.join(tried)}); {todo}"
 

@@ -121,6 +121,11 @@ def test_offline_and_without_files_the_message_says_what_to_do(tmp_path: Path):
     assert "\n" not in str(error.value)
 
 
+def test_a_mirror_that_is_not_there_is_said_to_be_missing(tmp_path: Path):
+    with pytest.raises(UserError, match=r"the mirror .*nowhere is not a folder"):
+        load_dataset("usps", store=tmp_path, mirror=tmp_path / "nowhere", allow_network=False)
+
+
 # What the data README and the papers say of the data.
 
 

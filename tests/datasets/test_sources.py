@@ -78,6 +78,12 @@ def test_a_url_delivers_the_file_whose_hash_the_card_knows(server: DataServer, s
     find(card, Places(store, allow_network=False))  # from now on without network
 
 
+def test_a_download_shows_a_bar_when_asked(server: DataServer, store: Path, capfd):
+    card = make_card(file_source(server.serve("/rows.data", BODY)))
+    find(card, Places(store, progress=True))
+    assert "100%" in capfd.readouterr().err
+
+
 def test_the_second_url_is_asked_when_the_first_fails(server: DataServer, store: Path):
     card = make_card(file_source(server.url + "/gone", server.serve("/rows.data", BODY)))
     find(card, Places(store))
@@ -303,9 +309,9 @@ def break_arff_hang(server: DataServer) -> None:
     ("breaks", "reason"),
     [
         (break_missing, "Unknown dataset"),
-        pytest.param(break_arff_404, "OpenML data set 7", marks=pytest.mark.slow),
-        (break_truncated, "OpenML data set 7"),
-        (break_html, "OpenML data set 7"),
+        pytest.param(break_arff_404, "not in OpenML's format", marks=pytest.mark.slow),
+        (break_truncated, "the connection broke off"),
+        (break_html, "not in OpenML's format"),
         pytest.param(break_arff_html, "not an ARFF file", marks=pytest.mark.slow),
         (break_md5, "Checksum"),
         pytest.param(break_content, "other values", marks=pytest.mark.slow),
@@ -322,10 +328,15 @@ def test_a_broken_openml_is_one_line_and_leaves_the_store_alone(
     assert len(line) < 600
 
 
-def test_a_later_source_is_asked_when_openml_fails(server: DataServer, store: Path, content: str):
+def test_a_later_source_is_asked_when_one_fails(server: DataServer, store: Path, content: str):
     url = server.serve("/rows.data", BODY)
-    card = make_card(openml_source(99), url_source(url), content=content)
+    card = make_card(file_source(server.url + "/gone"), url_source(url), content=content)
     assert find(card, Places(store)).source.kind == "url"
+
+
+def test_two_sources_of_one_kind_would_share_a_file_and_are_refused():
+    with pytest.raises(ValueError, match="stored under one name"):
+        make_card(url_source("http://a"), url_source("http://b"))
 
 
 def test_arrays_survive_packing(tmp_path: Path):

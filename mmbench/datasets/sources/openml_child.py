@@ -37,20 +37,26 @@ def download(data_id: int, server: str, folder: Path) -> dict[str, str]:
     return {"arff": str(dataset.data_file), "target": target}
 
 
+def describe(error: Exception, seconds: float) -> str:
+    """Return one line on a failure inside ``openml``, ``requests`` or the XML parser."""
+    text = " ".join(str(error).split())
+    if "timed out" in text:
+        return f"no answer within {seconds:g} s"
+    if isinstance(error, KeyError) or "xml" in type(error).__module__:
+        return "the server's answer is not in OpenML's format"
+    if "IncompleteRead" in text:
+        return "the connection broke off"
+    return text[:200] or type(error).__name__
+
+
 def main() -> None:
     """Read ``id server timeout folder`` from the command line."""
-    import requests
-
     data_id, server, seconds, folder = sys.argv[1:5]
     limit_silence(float(seconds))
     try:
         answer = download(int(data_id), server, Path(folder))
-    except requests.exceptions.Timeout:
-        answer = {"error": f"no answer within {float(seconds):g} s"}
     except Exception as error:  # the parent must hear of every failure of a foreign package
-        slow = "timed out" in str(error)
-        reason = f"no answer within {float(seconds):g} s" if slow else " ".join(str(error).split())
-        answer = {"error": reason[:200] or type(error).__name__}
+        answer = {"error": describe(error, float(seconds))}
     print(json.dumps(answer))
 
 
