@@ -328,6 +328,22 @@ def test_a_broken_openml_is_one_line_and_leaves_the_store_alone(
     assert len(line) < 600
 
 
+def test_an_openml_out_of_reach_is_said_in_plain_words():
+    import requests
+
+    from mmbench.datasets.sources.openml_child import describe
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/"
+    session = requests.Session()
+    session.trust_env = False
+    with pytest.raises(requests.ConnectionError) as error:
+        session.get(url)
+    assert describe(error.value, 1.0) == "the server cannot be reached"
+    assert describe(ValueError("two\nlines"), 1.0) == "two lines"
+
+
 def test_a_later_source_is_asked_when_one_fails(server: DataServer, store: Path, content: str):
     url = server.serve("/rows.data", BODY)
     card = make_card(file_source(server.url + "/gone"), url_source(url), content=content)

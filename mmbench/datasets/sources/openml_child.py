@@ -44,6 +44,8 @@ def describe(error: Exception, seconds: float) -> str:
         return f"no answer within {seconds:g} s"
     if isinstance(error, KeyError) or "xml" in type(error).__module__:
         return "the server's answer is not in OpenML's format"
+    if "Max retries exceeded" in text:
+        return "the server cannot be reached"
     if "IncompleteRead" in text:
         return "the connection broke off"
     return text[:200] or type(error).__name__
