@@ -47,4 +47,4 @@ def figure(
     """Draw a figure of stored records beside the published one."""
     from mmbench.tables import figure as draw
 
-    draw(name, results, output)
+    typer.echo(draw(name, results, output))

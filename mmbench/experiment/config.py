@@ -28,6 +28,8 @@ from mmbench.experiment.grids import parse_axis
 from mmbench.experiment.jobs import DatasetRef, Scalar, SelectRef, Steps
 from mmbench.kernels import KERNELS
 
+#: More repeats or folds than this are a slip of the pen; their jobs would fill the memory.
+MAX_SPLITS = 10_000
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
@@ -72,7 +74,7 @@ def _empty_if_none(value: Any) -> Any:
     return {} if value is None else value
 
 
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, le=MAX_SPLITS)]
 StepList = Annotated[
     Any, PlainValidator(_parse_steps), PlainSerializer(plain_steps, return_type=Any)
 ]
@@ -152,6 +154,8 @@ def _parse_test(value: Any) -> dict[str, Any]:
         rule, arg = parse_rule(value)
     except (UserError, OverflowError) as error:
         raise ValueError(str(error)) from None
+    if arg is not None and arg > MAX_SPLITS:
+        raise ValueError(f"{rule} of more than {MAX_SPLITS} parts, got {arg!r}")
     return {"rule": rule, "arg": arg}
 
 
@@ -175,7 +179,7 @@ class Protocol(Strict):
 class Select(Strict):
     """Inner model selection: folds, or repeated random splits."""
 
-    folds: Annotated[int, Field(ge=2)] | None = None
+    folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
     split: Annotated[float, Field(gt=0, lt=1)] | None = None
     repeats: Positive = 1
     scope: Literal["global", "pair"] = "global"

@@ -67,6 +67,8 @@ FAULTS = {
     "rule that the data lack": ("{kfold: 3}", "official", ["protocol.test", "wine", "kfold"]),
     "two rules": ("{kfold: 3}", "{kfold: 3, holdout: 0.1}", ["protocol.test"]),
     "no repeats": ("{kfold: 3}}", "{kfold: 3}, repeats: 0}", ["protocol.repeats", "0"]),
+    "endless repeats": ("{kfold: 3}}", "{kfold: 3}, repeats: 1000000000000}", ["repeats", "10000"]),
+    "endless folds": ("{kfold: 3}", "{kfold: 1000000000000}", ["protocol.test", "10000"]),
     "negative seed": ("{kfold: 3}}", "{kfold: 3}, seed: -1}", ["protocol.seed", "-1"]),
     "one inner fold": ("{folds: 3}", "{folds: 1}", ["select.folds", "1"]),
     "folds and split": ("{folds: 3}", "{folds: 3, split: 0.2}", ["select", "exclude"]),

@@ -205,7 +205,10 @@ def test_only_keeps_the_machines_that_others_use(tmp_path: Path):
     config = load_config(CONFIGS / "quickstart.yaml")
     jobs = offline_plan(config, tmp_path)
     kept = keep_only(jobs, parse_only(["machine=rmm", "dataset=digits"], [config]))
-    assert {(job.dataset.name, job.machine) for job in kept} == {("digits", "svm"), ("digits", "rmm")}
+    assert {(job.dataset.name, job.machine) for job in kept} == {
+        ("digits", "svm"),
+        ("digits", "rmm"),
+    }
     assert keep_only(jobs, {}) == jobs
 
 
