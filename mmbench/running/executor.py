@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any, Protocol
 
 
@@ -122,12 +121,16 @@ class _Slot:
         self.connection: Any = None
 
     def start(self, function: Callable[..., Any], args: Iterable[Any]) -> Future:
-        if self.process is None or not self.process.is_alive():
+        task = function, tuple(args)
+        if self.process is None:
             self._spawn()
+        try:
+            self.connection.send(task)
+        except BrokenPipeError:  # the worker was killed while it had nothing to do
+            self._spawn()
+            self.connection.send(task)
         self.future = Future()
         self.future.set_running_or_notify_cancel()
-        with suppress(BrokenPipeError):  # the worker was killed a moment ago: wait() will tell
-            self.connection.send((function, tuple(args)))
         return self.future
 
     def _spawn(self) -> None:
@@ -169,6 +172,5 @@ class _Slot:
         if self.process is not None:
             self.process.kill()
             self.process.join()
-            self.process.close()
             self.connection.close()
         self.process = self.connection = self.future = None

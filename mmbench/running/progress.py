@@ -127,9 +127,9 @@ def duration(seconds: float) -> str:
     >>> duration(0.42), duration(75), duration(7500)
     ('0.4 s', '1 min 15 s', '2 h 05 min')
     """
-    if seconds < 60:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    if round(seconds, 1) < 10:
+        return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

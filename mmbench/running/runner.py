@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmbench.experiment.jobs import Job
-from mmbench.running.executor import Executor
+from mmbench.running.executor import Executor, WorkerDied
 from mmbench.running.progress import Progress, progress_for
 from mmbench.running.record import Record, is_done, new_record
 from mmbench.running.schedule import Schedule, Start
@@ -192,7 +192,8 @@ def _outcome(job: Job, future: Future) -> tuple[Record, Arrays]:
     error = future.exception()
     if error is None:
         return future.result()
-    return new_record(job, Status.FAILED, f"{type(error).__name__}: {error}"), {}
+    reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
+    return new_record(job, Status.FAILED, reason), {}
 
 
 def _farewell(summary: Summary, store: RecordStore) -> str:

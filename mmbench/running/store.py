@@ -65,12 +65,13 @@ class RecordStore:
         Raises
         ------
         UserError
-            If the folder cannot be written to or holds somebody else's files.
+            If the folder cannot be written to, holds somebody else's files, or is in use.
         """
         _refuse_foreign(folder)
         try:
             (folder / "records").mkdir(parents=True, exist_ok=True)
-            write_atomically(folder / CONFIG, lambda file: file.write(config.encode()))
+            with exclusive(folder / LOCK):
+                write_atomically(folder / CONFIG, lambda file: file.write(config.encode()))
         except OSError as error:
             raise UserError(f"{folder}: cannot be written to ({error.strerror})") from error
         return cls(folder)
@@ -99,18 +100,21 @@ class RecordStore:
         ------
         FileExistsError
             If the job has its result already.
+        UserError
+            If there is no room, or no right to write.
         """
         key = record["key"]
         found = self.find(key)
         if found is not None and is_done(found):
             raise FileExistsError(f"{self.path_of(key)}: a finished record is never replaced")
-        digest = None
-        if arrays:
-            data = _npz(arrays)
-            digest = hashlib.sha256(data).hexdigest()
-            write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
-        text = dump({**record, "arrays": digest})
-        write_atomically(self.path_of(key), lambda file: file.write(text))
+        data = _npz(arrays) if arrays else None
+        text = dump({**record, "arrays": hashlib.sha256(data).hexdigest() if data else None})
+        try:
+            if data:
+                write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
+            write_atomically(self.path_of(key), lambda file: file.write(text))
+        except OSError as error:
+            raise UserError(f"{self.folder}: cannot be written to ({error.strerror})") from error
 
     def read(self, key: str) -> Record:
         """Return the record of a job, checked against its seal and its arrays.

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from small_run import NO_DATA, make_jobs
 
-from mmbench.experiment.jobs import DatasetRef, Job, SplitRef
+from mmbench.experiment.jobs import Job
 from mmbench.running.store import RecordStore
+from mmbench.running.worker import Context
 
 
 @pytest.fixture
-def job() -> Job:
-    return Job(
-        experiment="small",
-        dataset=DatasetRef("wine", preprocess=(("standard", None),)),
-        dataset_hash="0" * 64,
-        split=SplitRef("holdout", (0.3,)),
-        machine="svm",
-        kernel="rbf",
-        params=(("C", 10), ("gamma", 0.1)),
-    )
+def jobs() -> list[Job]:
+    return make_jobs(2)
 
 
 @pytest.fixture
-def jobs(job) -> list[Job]:
-    return [replace(job, split=replace(job.split, repeat=k)) for k in range(3)]
+def job(jobs) -> Job:
+    return jobs[0]
 
 
 @pytest.fixture
 def store(tmp_path) -> RecordStore:
     return RecordStore.create(tmp_path / "results" / "small", "name: small\n")
+
+
+@pytest.fixture
+def context() -> Context:
+    return Context(NO_DATA)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -84,6 +85,15 @@ def test_a_crash_while_writing_leaves_no_record(store, job, arrays, monkeypatch,
         assert not list(store.folder.rglob("*.tmp"))
         store.write(done(job), arrays)
     assert store.has(job)
+
+
+def test_a_full_disk_is_one_line(store, job, monkeypatch):
+    def full(path, write):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store_module, "write_atomically", full)
+    with pytest.raises(UserError, match=r"cannot be written to \(No space left on device\)"):
+        store.write(done(job))
 
 
 def _truncate(path):
@@ -180,8 +190,12 @@ def test_a_second_run_is_told_who_holds_the_folder_and_a_dead_one_holds_nothing(
         [sys.executable, "-c", HOLDER, str(store.folder)], stdout=subprocess.PIPE, text=True
     )
     assert holder.stdout.readline() == "held\n"
-    with pytest.raises(UserError, match=f"in use by process {holder.pid} on "), store.locked():
+    refusal = f"in use by process {holder.pid} on "
+    with pytest.raises(UserError, match=refusal), store.locked():
         pass
+    with pytest.raises(UserError, match=refusal):
+        RecordStore.create(store.folder, "name: other\n")
+    assert (store.folder / "experiment.yaml").read_text() == "name: small\n"
     holder.kill()
     holder.communicate()
     with store.locked():

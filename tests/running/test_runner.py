@@ -1,0 +1,197 @@
+"""Runs: resumed, interrupted, killed, in parallel; the records are always the same."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from small_run import NO_DATA, make_jobs
+
+from mmbench.experiment.jobs import SelectRef
+from mmbench.running import worker
+from mmbench.running.executor import LocalExecutor, SerialExecutor
+from mmbench.running.progress import Lines
+from mmbench.running.record import is_done
+from mmbench.running.runner import run
+from mmbench.running.store import RecordStore
+
+SCRIPT = Path(__file__).with_name("small_run.py")
+#: What differs between two runs of the same job.
+OF_THE_MOMENT = ("cpu_seconds", "wall_seconds", "started", "finished", "environment")
+
+
+def serial(jobs, store):
+    return run(jobs, store, SerialExecutor(), data=NO_DATA)
+
+
+def results(store):
+    """Return what must not depend on how a run went: records, and arrays byte by byte."""
+    found = {}
+    for record in filter(is_done, store.iterate()):
+        kept = {name: value for name, value in record.items() if name not in OF_THE_MOMENT}
+        kept["per_pair"] = [{**pair, "seconds": None} for pair in record["per_pair"]]
+        found[record["key"]] = kept, store.path_of(record["key"], ".npz").read_bytes()
+    return found
+
+
+def written(store):
+    """Return when each file of a record was written."""
+    return {path: path.stat().st_mtime_ns for path in (store.folder / "records").iterdir()}
+
+
+@pytest.fixture
+def other_store(tmp_path):
+    return RecordStore.create(tmp_path / "other", "name: small\n")
+
+
+def test_a_second_run_reuses_everything(jobs, store):
+    summary = serial(jobs, store)
+    assert (summary.done, summary.reused, summary.exit_code) == (4, 0, 0)
+    before = written(store)
+    summary = serial(jobs, store)
+    assert (summary.done, summary.reused, summary.exit_code) == (0, 4, 0)
+    assert written(store) == before
+
+
+def test_one_process_or_two_give_the_same_records(jobs, store, other_store):
+    serial(jobs, store)
+    summary = run(jobs, other_store, LocalExecutor(2), data=NO_DATA)
+    assert summary.done == len(jobs)
+    assert results(store) == results(other_store)
+
+
+def test_a_lost_record_is_made_again_the_same(jobs, store):
+    serial(jobs, store)
+    before = results(store)
+    store.path_of(jobs[1].key).unlink()
+    summary = serial(jobs, store)
+    assert (summary.done, summary.reused) == (1, 3)
+    assert results(store) == before
+
+
+def test_a_corrupted_record_is_put_aside_said_and_made_again(jobs, store, capsys):
+    serial(jobs, store)
+    before = results(store)
+    path = store.path_of(jobs[2].key)
+    path.write_bytes(path.read_bytes()[:100])
+    summary = serial(jobs, store)
+    assert (summary.done, summary.reused) == (1, 3)
+    assert results(store) == before
+    assert f"{path}: not complete JSON; moved to" in capsys.readouterr().err
+
+
+def test_a_failed_job_is_recorded_takes_its_children_along_and_is_retried(
+    jobs, store, monkeypatch, capsys
+):
+    real = worker._test
+
+    def broken(machine, job, *rest):
+        if job == jobs[0]:
+            raise RuntimeError("out of luck")
+        return real(machine, job, *rest)
+
+    monkeypatch.setattr(worker, "_test", broken)
+    summary = serial(jobs, store)
+    assert (summary.done, len(summary.failed), summary.exit_code) == (2, 2, 1)
+    reasons = [store.read(job.key)["reason"] for job in jobs[:2]]
+    assert reasons[0] == "RuntimeError: out of luck"
+    assert reasons[1].endswith("svm, which has no result: RuntimeError: out of luck")
+    assert "out of luck" in capsys.readouterr().err
+
+    monkeypatch.undo()
+    summary = serial(jobs, store)
+    assert (summary.done, summary.reused, summary.exit_code) == (2, 2, 0)
+
+
+def test_wrong_input_is_told_apart_and_loses_nothing(jobs, store):
+    bad = replace(jobs[0], select=SelectRef(folds=60))
+    summary = serial([*jobs, bad], store)
+    assert (summary.done, summary.exit_code) == (4, 2)
+    assert summary.wrong_input == [store.read(bad.key)["reason"]]
+
+
+def test_a_job_too_large_beside_others_runs_alone(jobs, store, monkeypatch):
+    class TwoSlots(SerialExecutor):
+        slots = 2
+
+    shares = []
+
+    def budget(share):
+        shares.append(share)
+        return 2**40 if share == 1 else 0
+
+    monkeypatch.setattr(worker, "budget_bytes", budget)
+    summary = run(jobs[::2], store, TwoSlots(), data=NO_DATA)
+    assert (summary.done, summary.exit_code) == (2, 0)
+    assert shares == [0.5, 0.5, 1, 1]
+
+
+class KillsTheWorkersOnce(Lines):
+    """Kills the workers of this process, one busy and one idle, when the first job has ended."""
+
+    def finished(self, job, record, left):
+        super().finished(job, record, left)
+        if self._count == 1:
+            for process in multiprocessing.active_children():
+                process.kill()
+                process.join()
+
+
+def test_a_killed_worker_costs_its_own_job_alone(store, other_store):
+    long, _ = make_jobs(1, "digits")
+    values = tuple(2.0**k for k in range(12))
+    long = replace(long, grid=(("C", values), ("gamma", values)))
+    jobs = [long, *make_jobs(2)]
+    progress = lambda total: KillsTheWorkersOnce(total, sys.stderr)  # noqa: E731
+    summary = run(jobs, store, LocalExecutor(2), data=NO_DATA, progress=progress)
+    assert [record["key"] for record in summary.failed] == [long.key]
+    assert "the worker process was ended by SIGKILL" in summary.failed[0]["reason"]
+    assert summary.done == 4
+    serial(jobs[1:], other_store)
+    assert results(store) == results(other_store)
+
+
+def start_run(store, n_splits):
+    """Start a run in a process group of its own, as a shell does."""
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(store.folder), "2", str(n_splits), "digits"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_a_run_killed_midway_goes_on_to_the_same_records(store, other_store):
+    jobs = make_jobs(4, "digits")
+    process = start_run(store, 4)
+    process.stderr.readline()
+    workers = psutil.Process(process.pid).children()
+    process.kill()
+    process.communicate()
+    assert not psutil.wait_procs(workers, timeout=10)[1]
+    kept = store.keys()
+    assert 0 < len(kept) < len(jobs)
+    summary = serial(jobs, store)
+    assert summary.reused == len(kept)
+    serial(jobs, other_store)
+    assert results(store) == results(other_store)
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(store):
+    process = start_run(store, 8)
+    first = process.stderr.readline()
+    workers = psutil.Process(process.pid).children()
+    os.killpg(process.pid, signal.SIGINT)
+    *_, last = (first + process.communicate()[1]).splitlines()
+    assert process.returncode == 130
+    assert last.startswith(f"interrupted: {len(store.keys())} finished jobs are kept in ")
+    assert "the same command goes on" in last
+    assert not psutil.wait_procs(workers, timeout=10)[1]
+    assert all(is_done(record) for record in store.iterate())

@@ -1,0 +1,128 @@
+"""The order of jobs, their share of the computer, and the estimate of the time left."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from small_run import make_jobs
+
+from mmbench.running.progress import Lines, duration, progress_for
+from mmbench.running.record import new_record
+from mmbench.running.schedule import Schedule
+from mmbench.running.time_left import TimeLeft
+from mmbench.solvers.status import Status
+
+
+def done(job, seconds=1.0):
+    return new_record(
+        job,
+        Status.OPTIMAL,
+        metrics={"accuracy_pct": 97.5},
+        wall_seconds={"training": seconds},
+    )
+
+
+def test_a_child_waits_for_its_parent_and_then_goes_first(jobs):
+    first, child, second, _ = jobs
+    schedule = Schedule(jobs, {}, slots=1)
+    assert [start.job for start in schedule.starts()] == [first]
+    schedule.finish(done(first))
+    assert [start.job for start in schedule.starts()] == [child]
+    schedule.finish(done(child))
+    assert [start.job for start in schedule.starts()] == [second]
+
+
+def test_a_child_whose_parent_ran_before_starts_at_once(jobs):
+    parent, child = jobs[:2]
+    schedule = Schedule([child], {parent.key: done(parent)}, slots=1)
+    assert [start.job for start in schedule.starts()] == [child]
+
+
+@pytest.mark.parametrize(
+    "slots, n_ready, threads", [(2, 1, [2]), (2, 2, [1, 1]), (4, 3, [2, 1, 1]), (2, 5, [1, 1])]
+)
+def test_ready_jobs_share_the_slots(slots, n_ready, threads):
+    parents = [job for job in make_jobs(n_ready) if job.parent is None]
+    starts = list(Schedule(parents, {}, slots).starts())
+    assert [start.threads for start in starts] == threads
+    assert [start.alone for start in starts] == [threads == [slots]] * len(threads)
+
+
+def test_children_of_a_failed_job_can_never_run_and_say_why(jobs):
+    parent, child = jobs[:2]
+    schedule = Schedule([parent, child], {}, slots=1)
+    list(schedule.starts())
+    schedule.finish(new_record(parent, Status.FAILED, "out of luck"))
+    assert list(schedule.starts()) == []
+    assert list(schedule.hopeless()) == [
+        (child, "takes its parameters from svm, which has no result: out of luck")
+    ]
+    assert not schedule.unfinished
+
+
+def test_a_child_without_a_parent_can_never_run(jobs):
+    schedule = Schedule([jobs[1]], {}, slots=1)
+    [(child, reason)] = schedule.hopeless()
+    assert (child, "not among the jobs" in reason) == (jobs[1], True)
+
+
+def test_a_job_that_needs_all_memory_runs_when_nothing_else_does(jobs):
+    large, _, other, _ = jobs
+    schedule = Schedule([large, other], {}, slots=2)
+    list(schedule.starts())
+    schedule.again_alone(large)
+    assert list(schedule.starts()) == []
+    schedule.finish(done(other))
+    [start] = schedule.starts()
+    assert (start.job, start.threads, start.alone) == (large, 2, True)
+
+
+def test_time_left_is_that_of_similar_jobs(jobs):
+    parents, children = jobs[::2], jobs[1::2]
+    estimate = TimeLeft(parents, slots=2)
+    assert estimate.seconds() is None
+    estimate.learn(done(children[0], seconds=10.0))  # the same machine and data set
+    assert estimate.seconds() == pytest.approx(2 * 10.0 / 2)
+    estimate.end(parents[0])
+    assert estimate.seconds() == pytest.approx(10.0 / 2)
+    estimate.start(parents[1])
+    assert estimate.seconds() < 10.0 / 2
+    estimate.end(parents[1])
+    assert estimate.seconds() == 0
+
+
+def test_without_a_terminal_each_job_is_a_line(jobs):
+    stream = io.StringIO()
+    progress = progress_for(2, stream)
+    assert isinstance(progress, Lines)
+    progress.finished(jobs[0], done(jobs[0]), 75)
+    progress.finished(jobs[1], new_record(jobs[1], Status.FAILED, "out of luck"), 0)
+    assert stream.getvalue().splitlines() == [
+        "[1/2] wine 1.1 svm rbf: 97.50 % correct, 1.0 s, 1 min 15 s left",
+        "[2/2] wine 1.1 svm rbf: failed: out of luck",
+    ]
+
+
+def test_a_terminal_shows_a_bar(jobs):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    bar = progress_for(2, stream)
+    bar.finished(jobs[0], done(jobs[0]), 75)
+    bar.finished(jobs[1], new_record(jobs[1], Status.FAILED, "out of luck"), None)
+    bar.close()
+    assert "1/2 jobs" in stream.getvalue()
+    assert "1 min 15 s left" in stream.getvalue()
+    assert "wine 1.1 svm rbf: failed: out of luck" in stream.getvalue()
+
+
+def test_durations_never_show_sixty_seconds():
+    assert [duration(s) for s in (9.96, 59.7, 119.8, 3599.9)] == [
+        "10 s",
+        "1 min 00 s",
+        "2 min 00 s",
+        "1 h 00 min",
+    ]

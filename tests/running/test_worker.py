@@ -1,0 +1,173 @@
+"""One job: what its record says is what plain scikit-learn says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.model_selection import GridSearchCV, RepeatedStratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from mmbench.experiment.jobs import SelectRef
+from mmbench.running import worker
+from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, threads_that_fit
+from mmbench.running.record import is_done
+from mmbench.running.training import make_machine, merged, own_part
+from mmbench.running.worker import Context, execute, job_seeds
+from mmbench.solvers.status import Status
+
+
+def test_a_job_is_a_grid_search_on_the_scaled_training_part(job, context):
+    record, arrays = execute(job, context)
+    X, y = load_wine(return_X_y=True)
+    test = arrays["test_index"]
+    train = np.setdiff1d(np.arange(len(y)), test)
+    scaler = StandardScaler().fit(X[train])
+    folds = RepeatedStratifiedKFold(
+        n_splits=3, n_repeats=1, random_state=record["seeds"]["selection"]
+    )
+    search = GridSearchCV(SVC(), {name: list(values) for name, values in job.grid}, cv=folds)
+    search.fit(scaler.transform(X[train]), y[train])
+    theirs = {tuple(p.values()): s for p, s in zip(*_points_and_scores(search), strict=True)}
+    ours = {(row["C"], row["gamma"]): row["score"] for row in record["selection"]["scores"]}
+    assert ours == pytest.approx(theirs)
+    final = make_pipeline(StandardScaler(), SVC(**record["selection"]["params"]))
+    predicted = final.fit(X[train], y[train]).predict(X[test])
+    np.testing.assert_array_equal(_codes(arrays["predicted"]), predicted)
+    assert record["metrics"]["errors_count"] == (predicted != y[test]).sum()
+    assert record["split"]["n_train"] == len(train)
+
+
+def _points_and_scores(search):
+    return search.cv_results_["params"], search.cv_results_["mean_test_score"]
+
+
+def _codes(labels):
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def test_a_record_answers_a_sceptic(job, context):
+    record, arrays = execute(job, context)
+    assert is_done(record)
+    assert record["status"] == "optimal"
+    assert record["fits"]["n"] == len(record["per_pair"]) == arrays["decisions"].shape[1] == 3
+    assert record["fits"]["statuses"] == {"optimal": 3}
+    assert record["selection"]["n_points"] == 4
+    assert set(record["cpu_seconds"]) >= {"selection", "training", "test"}
+    assert record["environment"]["libraries"]["libsvm-official"]
+    assert set(record["environment"]["threads"]["libraries"].values()) == {1}
+
+
+def test_the_child_fits_at_the_parameters_of_its_parent(jobs, context):
+    parent, child = jobs[:2]
+    chosen = execute(parent, context)[0]["selection"]["params"]
+    given = Context(context.data, inherited=chosen)
+    record, arrays = execute(child, given)
+    direct = replace(parent, grid=(), params=tuple(sorted(chosen.items())))
+    expected = execute(direct, context)[1]
+    assert record["selection"]["params"] == chosen
+    np.testing.assert_array_equal(arrays["predicted"], expected["predicted"])
+    np.testing.assert_allclose(arrays["decisions"], expected["decisions"], atol=5e-3)
+
+
+def test_a_choice_per_pair_is_inherited_per_pair(job, context):
+    per_pair = replace(job, select=SelectRef(folds=3, scope="pair"))
+    chosen = execute(per_pair, context)[0]["selection"]["params"]
+    assert len(chosen) == 3
+    child = replace(job, grid=(("C", (2, 20)),), use="svm")
+    record, _ = execute(child, Context(context.data, inherited=chosen))
+    assert [row["gamma"] for row in record["selection"]["params"]] == [
+        row["gamma"] for row in chosen
+    ]
+    assert {row["C"] for row in record["selection"]["params"]} <= {2, 20}
+
+
+def test_what_a_job_states_overrides_what_it_inherits(job):
+    stated = replace(job, params=(("C", 3),), grid=())
+    machine = make_machine(stated, threads=1, seed=0)
+    assert machine.C == 3
+    assert own_part(machine, stated, {"C": 1, "gamma": 2, "B": 9}) == {"gamma": 2}
+    assert own_part(machine, stated, [{"C": 1, "gamma": 2}]) == [{"gamma": 2}]
+
+
+def test_a_chain_of_machines_passes_choices_on():
+    assert merged({"C": 1}, {"B": 2}) == {"C": 1, "B": 2}
+    assert merged([{"C": 1}, {"C": 2}], {"B": 3}) == [{"C": 1, "B": 3}, {"C": 2, "B": 3}]
+    assert merged({"C": 1}, [{"B": 2}, {"B": 3}]) == [{"C": 1, "B": 2}, {"C": 1, "B": 3}]
+
+
+def test_machines_on_one_split_share_seeds_and_splits_do_not(jobs):
+    assert job_seeds(jobs[0]) == job_seeds(jobs[1])
+    assert job_seeds(jobs[0])["selection"] != job_seeds(jobs[2])["selection"]
+
+
+def test_a_smoke_run_trains_on_fewer_rows_and_tests_on_all(job, context):
+    record, _ = execute(replace(job, split=replace(job.split, max_train=40)), context)
+    assert (record["split"]["n_train"], record["split"]["n_test"]) == (40, 53)
+
+
+class TestFailures:
+    def test_too_few_rows_for_the_folds_is_the_users_to_mend(self, job, context):
+        record, arrays = execute(replace(job, select=SelectRef(folds=60)), context)
+        assert not is_done(record)
+        assert arrays == {}
+        assert record["wrong_input"]
+        assert record["traceback"] == ""
+        assert "fewer than select.folds: 60" in record["reason"]
+
+    def test_data_that_changed_since_planning_are_refused(self, job, context):
+        record, _ = execute(replace(job, dataset_hash="0" * 64), context)
+        assert "changed since the run was planned" in record["reason"]
+
+    def test_a_bug_leaves_its_traceback_and_one_line(self, job, context, monkeypatch):
+        def broken(*_):
+            raise RuntimeError("first line\nsecond line")
+
+        monkeypatch.setattr(worker, "_test", broken)
+        record, _ = execute(job, context)
+        assert record["status"] == "failed"
+        assert record["reason"] == "RuntimeError: first line second line"
+        assert "in broken" in record["traceback"]
+        assert not record["wrong_input"]
+        assert record["cpu_seconds"]["training"] > 0
+
+    def test_a_job_too_large_for_memory_is_refused_before_it_starts(
+        self, job, context, monkeypatch
+    ):
+        monkeypatch.setattr(worker, "budget_bytes", lambda share: 2**20)
+        record, _ = execute(job, context)
+        assert record["status"] == Status.MEMORY_LIMIT
+        assert "needs about" in record["reason"]
+        assert record["wall_seconds"]["training"] == 0
+
+
+class TestMemory:
+    MNIST = Sizes((6742, 6131, 5958, 5923, 6265, 5421, 5918, 5851, 5949, 6000), 10000, 80, 784)
+
+    def test_a_pair_of_mnist_takes_its_gram_matrix(self, job):
+        fixed = replace(job, grid=())
+        gram = 8 * self.MNIST.largest_pair**2
+        assert gram < estimate_bytes(fixed, self.MNIST) < gram + 2 * 2**30
+
+    def test_threads_are_given_up_before_the_job_is(self, job):
+        one, two = (estimate_bytes(job, self.MNIST, threads) for threads in (1, 2))
+        assert one < two
+        assert threads_that_fit(job, self.MNIST, 2, two) == 2
+        assert threads_that_fit(job, self.MNIST, 2, two - 1) == 1
+        assert threads_that_fit(job, self.MNIST, 2, one - 1) == 0
+
+    def test_two_classes_are_one_pair_whatever_the_threads(self, job):
+        sizes = Sizes((400, 300), 100, 5, 5)
+        assert estimate_bytes(job, sizes, 8) == estimate_bytes(job, sizes, 1)
+
+    def test_a_plan_knows_the_sizes_without_the_data(self, job):
+        sizes = planned_sizes(job, (59, 71, 48), n_features=13)
+        record_sizes = (178 - 53, 53, 13, 13)
+        assert (sizes.n_test, sizes.n_features, sizes.n_raw) == record_sizes[1:]
+        assert abs(sizes.n_train - record_sizes[0]) <= 3
+        fewer = replace(job, split=replace(job.split, max_train=50))
+        assert planned_sizes(fewer, (59, 71, 48), n_features=13).n_train <= 53
