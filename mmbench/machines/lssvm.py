@@ -212,14 +212,15 @@ def _certificates(
     gram: NDArray, y: NDArray, costs: NDArray, found: Solutions, reading: str, tol: float
 ) -> list[Fit]:
     """Return the certificates of all C; every product with the Gram matrix is one of matrices."""
-    decisions = gram @ found.coef + found.b
-    centred = found.a - found.a.mean(axis=0)  # 1'a = 0 exactly: dual feasible
-    image = gram @ centred
+    image = gram @ found.coef
+    decisions = image + found.b
+    means = found.a.mean(axis=0)
+    centred = found.a - means  # 1'a = 0 exactly: dual feasible
     if reading == "empirical":
-        norms, dual_norms = _squares(found.coef), _squares(image)
+        norms, dual_norms = _squares(found.coef), _squares(gram @ centred)
     else:
-        norms = np.sum(found.coef * (decisions - found.b), axis=0)
-        dual_norms = np.sum(centred * image, axis=0)
+        norms = _inner(found.coef, image)
+        dual_norms = _inner(centred, image - np.outer(gram.sum(axis=1), means))
     objective = 0.5 * norms + 0.5 * costs * _squares(y[:, None] - decisions)
     bound = y @ centred - 0.5 * dual_norms - 0.5 * _squares(centred) / costs
     residual = np.abs(decisions + found.a / costs - y[:, None]).max(axis=0)
@@ -232,8 +233,13 @@ def _certificates(
     ]
 
 
+def _inner(left: NDArray, right: NDArray) -> NDArray:
+    """Return the inner products of the columns of two arrays."""
+    return np.einsum("ij,ij->j", left, right)
+
+
 def _squares(columns: NDArray) -> NDArray:
-    return np.einsum("ij,ij->j", columns, columns)
+    return _inner(columns, columns)
 
 
 def _fit(objective: float, bound: float, violation: float, *, n_support: int, tol: float) -> Fit:

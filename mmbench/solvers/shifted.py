@@ -42,9 +42,12 @@ class ShiftedSystems:
         )
         if info:
             raise ValueError(f"dsytrd refused argument {-info}")
-        # Reflector i acts on the coordinates after i: those of a QR factorisation of the rows
-        # after the first, so the routine that applies such a Q applies this one too.
-        self._reflectors = np.asfortranarray(reduced[1:, :-1])
+        # Reflector i acts on the coordinates after i, as in a QR factorisation of the rows after
+        # the first; so what applies such a Q applies this one. The view starts at entry (1, 0) and
+        # keeps the stride, at the price of a last row that is not read.
+        n = len(matrix)
+        entries = reduced.ravel(order="A")
+        self._reflectors = entries[1 : 1 + n * (n - 1)].reshape((n, n - 1), order="F")
 
     def enter(self, columns: NDArray) -> NDArray:
         """Return ``Q'`` times some columns, shape (n, k)."""
