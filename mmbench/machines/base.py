@@ -154,6 +154,8 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         before it and the machine's own values of those after. Axes in no group join the first.
     single_precision : bool
         Whether kernel values in [0, 1] may be stored in float32 during selection.
+    search_tol : float or None
+        Tolerance of the trainings of a run's grid search; None for that of the final training.
     version : int
         Raised whenever a change may alter results; part of every record's key.
     """
@@ -164,6 +166,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     prefer: ClassVar[dict[str, str]] = {"C": "small", "gamma": "small", "degree": "small"}
     stages: ClassVar[tuple[tuple[str, ...], ...]] = ()
     single_precision: ClassVar[bool] = True
+    search_tol: ClassVar[float | None] = None
     version: ClassVar[int] = 1
 
     # -- what a machine implements ---------------------------------------------------------

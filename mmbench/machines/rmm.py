@@ -108,6 +108,7 @@ class RMM(PairwiseClassifier):
     ('optimal', True)
     """
 
+    search_tol = 1e-3  # libsvm's own: a search ranks accuracies, the final training is certified
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
         "C": positive(),
         "B": Param(low=0, optional=True),

@@ -110,6 +110,7 @@ def _search(
         seed=seed,
         n_jobs=threads,
         pair_params=given if isinstance(given, list) else None,
+        tol=None if "tol" in dict(job.params) else machine.search_tol,
     )
     return {
         "params": found.params,

@@ -74,6 +74,7 @@ def select(
     seed: int = 0,
     n_jobs: int = 1,
     pair_params: Sequence[Point] | None = None,
+    tol: float | None = None,
 ) -> Selection:
     """Choose the grid point with the best cross-validated accuracy.
 
@@ -102,6 +103,8 @@ def select(
         Threads; they share the Gram matrices. Results do not depend on it.
     pair_params : sequence of dict, optional
         Parameters fixed per pair beforehand (inherited from another machine's selection).
+    tol : float, optional
+        Tolerance of the trainings of the search, where it differs from that of the machine.
 
     Returns
     -------
@@ -113,6 +116,8 @@ def select(
         If the grid is empty or a class has fewer rows than folds.
     """
     parts = [grid_points(part) for part in staged(grid, machine.stages)]
+    if tol is not None:
+        machine = machine._with({"tol": tol})
     classes, labels = np.unique(y, return_inverse=True)
     pairs = class_pairs(len(classes))
     fixed = list(pair_params) if pair_params is not None else [{}] * len(pairs)
