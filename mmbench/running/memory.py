@@ -116,17 +116,19 @@ def _selection_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     """Return what selection holds: the matrix of all rows or one a pair, and one a fold."""
     import numpy as np
 
+    from mmbench.machines import machine_class
     from mmbench.selection.grid import KERNEL_AXES
     from mmbench.selection.views import can_share, precision
 
     if not job.grid:
         return 0
-    itemsize = np.dtype(precision(job.kernel)).itemsize
+    single = machine_class(job.machine).single_precision
+    itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     fold = _grams(job) * itemsize * int(share * sizes.largest_pair) ** 2
     # The base matrix is kept beside the kernel matrix while other widths are to come.
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
-    if job.select.scope == "global" and can_share(sizes.n_train, job.kernel):
+    if job.select.scope == "global" and can_share(sizes.n_train, job.kernel, single):
         return widths * itemsize * sizes.n_train**2 + threads * fold
     return threads * (widths * itemsize * sizes.largest_pair**2 + fold)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +15,10 @@ from sklearn.svm import SVC
 
 from mmbench.experiment.jobs import SelectRef
 from mmbench.running import worker
+from mmbench.running.executor import LocalExecutor
 from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, threads_that_fit
 from mmbench.running.record import is_done
-from mmbench.running.training import make_machine, merged, own_part
+from mmbench.running.training import _rehearse, make_machine, merged, own_part
 from mmbench.running.worker import Context, execute, job_seeds
 from mmbench.solvers.status import Status
 
@@ -108,6 +110,37 @@ def test_machines_on_one_split_share_seeds_and_splits_do_not(jobs):
 def test_a_smoke_run_trains_on_fewer_rows_and_tests_on_all(job, context):
     record, _ = execute(replace(job, split=replace(job.split, max_train=40)), context)
     assert (record["split"]["n_train"], record["split"]["n_test"]) == (40, 53)
+
+
+def compiled():
+    """Return the signatures for which every compiled function of ours exists in this process."""
+    from numba.core.dispatcher import Dispatcher
+
+    modules = [module for name, module in sys.modules.items() if name.startswith("mmbench")]
+    functions = {f for m in modules for f in vars(m).values() if isinstance(f, Dispatcher)}
+    return {f"{f.__module__}.{f.__name__}": set(f.signatures) for f in functions}
+
+
+def compiled_before_and_after(job, context):
+    _rehearse(job.machine, job.kernel, None)
+    before = compiled()
+    record, _ = execute(job, context)
+    return before, compiled(), record["reason"]
+
+
+@pytest.mark.parametrize("machine", ["svm", "rmm"])
+def test_the_rehearsal_compiles_everything_so_that_no_stage_does(job, context, machine):
+    executor = LocalExecutor(1)  # a process in which nothing is compiled yet
+    try:
+        task = executor.submit(compiled_before_and_after, replace(job, machine=machine), context)
+        while not executor.wait(1):
+            continue
+        before, after, reason = task.result()
+    finally:
+        executor.cancel()
+    assert reason == ""
+    assert after
+    assert before == after
 
 
 class TestFailures:
