@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mmbench.errors import UserError
 from mmbench.experiment.config import Config
 from mmbench.experiment.jobs import Job
 from mmbench.experiment.load import load_configs, to_yaml
@@ -85,7 +86,11 @@ def plan_experiments(
     if say:
         for config in configs:
             prepare_data(config, wanted.get("dataset"), options.store, options.mirror, say)
-    return [_planned(config, wanted, options, say is not None) for config in configs]
+    planned = [_planned(config, wanted, options, say is not None) for config in configs]
+    experiments = [experiment for experiment in planned if experiment.jobs]
+    if not experiments:
+        raise UserError(f"--only {' --only '.join(options.only)}: leaves no job")
+    return experiments
 
 
 def _planned(

@@ -157,5 +157,19 @@ def test_run_resume_table_and_repair(tmp_path: Path):
     assert "quarantine" in again.stderr
 
 
+def test_only_that_leaves_nothing(tmp_path: Path):
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    text = "name: NAME\ndatasets: [DATA]\nprotocol: {test: {kfold: 2}}\nmachines:\n  MACHINE:\n"
+    for path, data, machine in ((one, "wine", "svm"), (other, "iris", "mmrm")):
+        named = text.replace("NAME", path.stem).replace("DATA", data)
+        path.write_text(named.replace("MACHINE", machine))
+    both = (str(other), "--only", "machine=svm", "--dry-run")
+    assert run(one, *both).stdout.startswith("one: 2 jobs")
+    assert "other" not in run(one, *both).stdout
+    result = run(one, *both, "--only", "dataset=iris")
+    assert result.exit_code == 2
+    assert "leaves no job" in result.stderr
+
+
 def test_number_of_processes_is_at_least_one():
     assert default_slots() >= 1

@@ -60,6 +60,14 @@ def test_example_of_the_design_is_valid(tmp_path: Path):
     assert jobs["mmrm"].grid == ()
 
 
+def test_documented_keys_are_valid_and_complete(tmp_path: Path):
+    text = (CONFIGS / "README.md").read_text().partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "my.csv").write_text("a,label\n1,x\n2,y\n")
+    config = config_from(text, tmp_path)
+    assert set(yaml.safe_load(text)) == set(Config.model_fields)
+    assert len(offline_plan(config, tmp_path)) == 3 * 50 * (2 + 3 + 2 * 2)
+
+
 @pytest.mark.parametrize("name", config_names(CONFIGS))
 def test_configs_of_the_repository_are_valid_and_survive_yaml(name: str, tmp_path: Path):
     config = load_config(CONFIGS / f"{name}.yaml")
