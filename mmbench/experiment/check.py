@@ -7,12 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mmbench.errors import UserError, did_you_mean
-from mmbench.experiment.config import (
-    Config,
-    DatasetEntry,
-    MachineEntry,
-    plain_steps,
-)
+from mmbench.experiment.config import Config, DatasetEntry, MachineEntry, plain_steps
 from mmbench.experiment.grids import (
     EXPERIMENT_KEYS,
     KERNEL_PARAMETERS,

@@ -30,6 +30,8 @@ from mmbench.kernels import KERNELS
 
 #: More repeats or folds than this are a slip of the pen; their jobs would fill the memory.
 MAX_SPLITS = 10_000
+#: Folders below results/ that are no experiment's.
+TAKEN_NAMES = ("reference",)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
@@ -119,7 +121,7 @@ class DatasetEntry(Strict):
             raise ValueError("needs a name (a card) or a path and a target (a file)")
         if (self.path is None) != (self.target is None):
             raise ValueError("path and target go together")
-        if not re.match(NAME_PATTERN, self.label):
+        if not re.fullmatch(NAME_PATTERN, self.label):
             raise ValueError(f"{self.label!r} cannot name the data in tables; give it a 'name'")
         return self
 
@@ -224,6 +226,13 @@ class Config(Strict):
     )
     published_only: list[str] = []
     layout: str = "generic"
+
+    @field_validator("name", mode="after")
+    @classmethod
+    def _not_taken(cls, name: str) -> str:
+        if name in TAKEN_NAMES:
+            raise ValueError(f"{name!r} is the folder of the reference tables")
+        return name
 
     @field_validator("datasets", mode="before")
     @classmethod

@@ -5,6 +5,7 @@ Bad data are the user's input. They end the command with one line, not every job
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +62,7 @@ def _prepare(config: Config, entry: DatasetEntry, store: Path, mirror: str | Non
         seed=protocol.seed,
         max_train=protocol.max_train,
         steps=ref.steps,
-        progress=True,
+        progress=sys.stderr.isatty(),
     )
 
 

@@ -37,6 +37,7 @@ FAULTS = {
     "unknown layout": ("name: trial", "name: t\nlayout: genric", ["layout", "mean 'generic'?"]),
     "unknown kernel": ("kernel: rbf", "kernel: rbv", ["kernel", "did you mean 'rbf'?"]),
     "name that is no folder": ("name: trial", "name: ../x", ["name", "letters"]),
+    "name that is taken": ("name: trial", "name: reference", ["name", "reference"]),
     "empty name": ("name: trial", "name:", ["name", "text", "nothing"]),
     "number as a name": ("name: trial", "name: 3", ["name", "text"]),
     "empty grid": ("C: [1, 10]", "C: []", ["machines.svm.grid.C", "empty"]),
