@@ -14,7 +14,7 @@ CACHE_MB = 500
 
 
 def solve_libsvm(
-    problem: PiecewiseQP, y: NDArray, C: float, tol: float = 1e-3
+    problem: PiecewiseQP, y: NDArray, C: float, tol: float = 1e-5
 ) -> PiecewiseSolution:
     """Solve the dual of the SVM from its Gram matrix.
 
@@ -25,7 +25,7 @@ def solve_libsvm(
     y : ndarray of shape (n,)
         -1.0 or +1.0.
     C : float
-    tol : float, default=1e-3
+    tol : float, default=1e-5
         libsvm's `eps`.
 
     Returns

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.status import Status
+from mmbench.solvers.subspace import newton_steps
 
-#: Steps between two returns to Python, where Ctrl-C is heard and ``Ku`` is computed afresh.
-CHUNK = 200_000
+#: Pairwise steps come in chunks of n, at least this many. Between chunks Ctrl-C is heard, ``Ku`` is
+#: computed afresh, and Newton steps are taken.
+MIN_CHUNK = 1000
 
 #: Columns looked at together. A block is scanned for its best row only if a vectorised test says
 #: that it holds a better one: an argmax loop would not be vectorised.
@@ -42,7 +44,7 @@ compiled = partial(
 def solve_smo(
     problem: PiecewiseQP,
     start: NDArray | None = None,
-    tol: float = 1e-3,
+    tol: float = 1e-5,
     max_iter: int | None = None,
 ) -> PiecewiseSolution:
     """Solve by pairwise steps until no pair violates the optimality conditions by `tol`.
@@ -52,7 +54,7 @@ def solve_smo(
     problem : PiecewiseQP
     start : ndarray of shape (n,), optional
         A neighbouring solution; it need not be feasible.
-    tol : float, default=1e-3
+    tol : float, default=1e-5
         Largest difference of ``f(x_i)`` that two rows may disagree on b by (libsvm's `eps`).
     max_iter : int, optional
         Steps; by default libsvm's ``max(10**7, 100 n)``.
@@ -76,11 +78,14 @@ def solve_smo(
     slopes = np.ascontiguousarray(problem.slopes, dtype=float)
     u = np.zeros(len(gram)) if start is None else problem.feasible(start)
     allowed = left = max(10**7, 100 * len(u)) if max_iter is None else max_iter
+    chunk, budget = max(len(u), MIN_CHUNK), 0.0
     decision = combine(gram, u)
     done, violation, bias = 1, np.inf, 0.0
     while done and violation > tol and left > 0:
-        done = _descend(gram, diagonal, u, decision, knots, slopes, tol, min(CHUNK, left))
+        done = _descend(gram, diagonal, u, decision, knots, slopes, tol, min(chunk, left))
         left -= done
+        if done == chunk:  # not there yet: Newton steps may cost as much as these steps did
+            u, budget = newton_steps(problem, u, budget + done * len(u))
         decision = combine(gram, u)
         bias, violation = _optimality(u, decision, knots, slopes)
     status = _status(violation <= tol, left <= 0)
