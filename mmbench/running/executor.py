@@ -144,7 +144,13 @@ class _Slot:
         context = multiprocessing.get_context("spawn")
         self.connection, remote = context.Pipe()
         self.process = context.Process(target=serve, args=(remote,), daemon=True)
-        self.process.start()
+        # Ctrl-C reaches the whole process group. The worker inherits the block, from its first
+        # instruction on: what becomes of it is for this process to decide.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         remote.close()  # ours must be the only copy here, or the worker's death is no end of file
 
     def finish(self) -> Future:

@@ -32,8 +32,6 @@ def serve(connection: Connection) -> None:
     connection : Connection
         Brings (function, arguments) and takes (True, result) or (False, exception).
     """
-    # Ctrl-C reaches the whole process group: the parent decides what becomes of its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _ask_kernel_to_end_orphans()
     threading.Thread(target=_die_with_parent, daemon=True).start()
     os.environ.update(dict.fromkeys(PINNED, "1"))

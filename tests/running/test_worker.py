@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from mmbench.experiment.jobs import SelectRef
-from mmbench.running import worker
+from mmbench.running import free_memory, worker
 from mmbench.running.executor import LocalExecutor
 from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, threads_that_fit
 from mmbench.running.record import is_done
@@ -204,3 +204,22 @@ class TestMemory:
         assert abs(sizes.n_train - record_sizes[0]) <= 3
         fewer = replace(job, split=replace(job.split, max_train=50))
         assert planned_sizes(fewer, (59, 71, 48), n_features=13).n_train <= 53
+
+    @pytest.mark.parametrize(
+        "limit, usage, cache",
+        [
+            ("memory.max", "memory.current", "inactive_file"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ],
+    )
+    def test_a_control_group_limits_what_is_free(self, tmp_path, monkeypatch, limit, usage, cache):
+        (tmp_path / limit).write_text("1000\n")
+        (tmp_path / usage).write_text("900\n")
+        (tmp_path / "memory.stat").write_text(f"anon 700\n{cache} 200\n")
+        monkeypatch.setattr(free_memory, "_own_groups", lambda root: [root])
+        assert list(free_memory._free_in_groups(tmp_path)) == [300]
+        (tmp_path / limit).write_text("max\n")
+        assert list(free_memory._free_in_groups(tmp_path)) == []
+
+    def test_something_is_free(self):
+        assert 0 < free_memory.available_bytes() < 2**60
