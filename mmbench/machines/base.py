@@ -82,12 +82,15 @@ class BinaryProblem:
     kernel : Kernel
     given_gram : ndarray of shape (n_samples, n_samples), optional
         The kernel matrix of `X` where a caller has it already (float32 or float64).
+    classes : tuple, default=()
+        The negative and the positive class as the user labelled them, where they are known.
     """
 
     X: NDArray
     y: NDArray
     kernel: Kernel
     given_gram: NDArray | None = None
+    classes: tuple = ()
 
     @cached_property
     def gram(self) -> NDArray:
@@ -333,8 +336,12 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         self.kernels_ = [machine._make_kernel(X) for machine in machines]
         rows = [pair_rows(labels, i, j) for i, j in pairs]
         models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(machine._train)(BinaryProblem(X[index], signs, kernel))
-            for machine, kernel, (index, signs) in zip(machines, self.kernels_, rows, strict=True)
+            delayed(machine._train)(
+                BinaryProblem(X[index], signs, kernel, classes=tuple(self.classes_[list(pair)]))
+            )
+            for machine, kernel, (index, signs), pair in zip(
+                machines, self.kernels_, rows, pairs, strict=True
+            )
         )
         self._store(X, [index for index, _ in rows], models)
         return self

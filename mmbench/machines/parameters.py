@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class Param:
         Whether numbers are valid at all.
     optional : bool, default=False
         Whether None is valid.
+    boolean : bool, default=False
+        Whether True and False are the valid values, instead of numbers.
+    mapping : bool, default=False
+        Whether a mapping to numbers greater than zero is valid.
     """
 
     low: float = -math.inf
@@ -34,6 +40,8 @@ class Param:
     choices: tuple[str, ...] = ()
     numeric: bool = True
     optional: bool = False
+    boolean: bool = False
+    mapping: bool = False
 
     def problem(self, value: object) -> str | None:
         """Return what is wrong with a value, or None when it is valid.
@@ -47,18 +55,28 @@ class Param:
         """
         if (self.optional and value is None) or (isinstance(value, str) and value in self.choices):
             return None
+        if self.mapping and isinstance(value, Mapping):
+            wrong = [number for number in value.values() if positive().problem(number)]
+            return f"must map to numbers > 0, got {wrong[0]!r}" if wrong else None
+        if self.boolean:
+            return None if isinstance(value, bool) else f"must be {self.describe()}, got {value!r}"
         if self.numeric and isinstance(value, numbers.Real) and not isinstance(value, bool):
             whole = not self.integer or isinstance(value, numbers.Integral)
-            above = value > self.low if self.open_low else value >= self.low
-            if whole and above and value <= self.high and math.isfinite(value):
+            number = float(value)
+            above = number > self.low if self.open_low else number >= self.low
+            if whole and above and number <= self.high and math.isfinite(number):
                 return None
         return f"must be {self.describe()}, got {value!r}"
 
     def describe(self) -> str:
         """Return the valid values in words."""
         parts = [repr(choice) for choice in self.choices]
-        if self.numeric:
+        if self.boolean:
+            parts.append("True or False")
+        elif self.numeric:
             parts.append(self._describe_number())
+        if self.mapping:
+            parts.append("a mapping to numbers > 0")
         if self.optional:
             parts.append("None")
         return " or ".join(parts)
@@ -72,7 +90,7 @@ class Param:
         return text
 
 
-def positive(**options: bool) -> Param:
+def positive(**options: Any) -> Param:
     """Return the declaration of a number greater than zero."""
     return Param(low=0, open_low=True, **options)
 

@@ -171,7 +171,7 @@ def train_svm(
     return BinaryModel(intercept=found.bias, fit=fit, coef=found.u, state=found.decision)
 
 
-def svm_dual(gram: NDArray, y: NDArray, C: float) -> PiecewiseQP:
+def svm_dual(gram: NDArray, y: NDArray, C: float | NDArray) -> PiecewiseQP:
     """Return (2), its sign changed: u_i costs ``-y_i u_i`` and lies between 0 and ``y_i C``."""
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     return PiecewiseQP(gram, ends, -y[:, None])
