@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from mmbench.datasets import load_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -17,3 +20,10 @@ def mirror() -> Path:
     if not (folder / "SHA256SUMS").exists():
         pytest.skip("the data mirror is not on this machine (set MMBENCH_MIRROR to its folder)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def real_data(mirror, tmp_path_factory):
+    """Return a function that loads a data set of the mirror by the name of its card."""
+    store = tmp_path_factory.mktemp("store")
+    return partial(load_dataset, store=store, mirror=mirror, allow_network=False)

@@ -66,7 +66,7 @@ class PiecewiseQP:
         inside = np.abs(u[:, None] - self.knots).min(axis=1)
         for k in np.lexsort((-room, -inside)):
             step = np.clip(excess, -room[k], room[k])
-            u[k] -= step
+            u[k] = np.clip(u[k] - step, low[k], high[k])  # u - (u - low) may miss low by an ulp
             excess -= step
             if excess == 0:
                 break

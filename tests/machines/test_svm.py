@@ -1,0 +1,228 @@
+"""The SVM: its certificate, libsvm as oracle on real pairs, and the invariances of methods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+
+from mmbench.kernels import Kernel
+from mmbench.machines import SVM
+from mmbench.machines.base import BinaryProblem
+from mmbench.machines.svm import judge, svm_dual, train_svm
+from mmbench.solvers.clarabel_ import solve_qp
+from mmbench.solvers.piecewise import PiecewiseSolution
+from mmbench.solvers.status import Status
+
+KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=0.1))
+LINEAR = Kernel("linear")
+
+
+def decision(problem, model):
+    return problem.gram @ model.coef + model.intercept
+
+
+# -- the certificate ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_fast_and_reference_reach_the_same_optimum(pair, kernel, C):
+    """The dual value is compared: libsvm rounds kernel values to float32, which enters it squared.
+
+    Its primal value suffers in the first order, and is compared where kernel values are below 1.
+    """
+    problem = pair(kernel)
+    fast = train_svm(problem, C, tol=1e-9).fit
+    reference = train_svm(problem, C, "reference", tol=1e-9).fit
+    assert fast.status is Status.OPTIMAL
+    assert fast.bound <= fast.objective <= fast.bound * (1 + 1e-6)
+    assert reference.bound == pytest.approx(fast.objective, rel=1e-6)
+    assert reference.objective >= fast.bound
+    if kernel.name == "rbf":
+        assert reference.objective == pytest.approx(fast.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_an_interior_point_reaches_the_same_optimum(pair, kernel):
+    problem, C = pair(kernel), 10.0
+    ends = svm_dual(problem.gram, problem.y, C).knots
+    total = sparse.csc_array(np.ones((1, len(problem.y))))
+    gram = sparse.csc_array(problem.gram)
+    found = solve_qp(gram, -problem.y, total, np.zeros(1), ends[:, 0], ends[:, 1], tol=1e-10)
+    best = problem.y @ found.x - found.x @ problem.gram @ found.x / 2
+    assert train_svm(problem, C, tol=1e-9).fit.objective == pytest.approx(best, rel=1e-6)
+
+
+def test_certificate_follows_from_the_returned_solution(pair):
+    problem, C = pair(Kernel("rbf", gamma=0.3)), 5.0
+    model = train_svm(problem, C)
+    u, y, f = model.coef, problem.y, decision(problem, model)
+    norm = u @ problem.gram @ u
+    assert model.fit.objective == pytest.approx(norm / 2 + C * np.maximum(0, 1 - y * f).sum())
+    assert model.fit.bound == pytest.approx(u @ y - norm / 2)
+    assert model.fit.n_support == np.count_nonzero(u)
+    assert model.fit.max_violation < 1e-9
+
+
+def test_solution_satisfies_the_optimality_conditions(pair):
+    problem, C, tol = pair(Kernel("rbf", gamma=0.3)), 5.0, 1e-7
+    model = train_svm(problem, C, tol=tol)
+    alpha, margin = problem.y * model.coef, problem.y * decision(problem, model)
+    assert alpha.min() >= 0
+    assert alpha.max() <= C
+    assert abs(model.coef.sum()) < 1e-10
+    assert np.all(margin[alpha == 0] >= 1 - tol)
+    assert np.all(margin[alpha == C] <= 1 + tol)
+    np.testing.assert_allclose(margin[(alpha > 0) & (alpha < C)], 1, atol=tol)
+
+
+@given(st.integers(2, 12), st.floats(1e-3, 1e4), st.integers(0, 99), st.sampled_from(KERNELS))
+@settings(max_examples=60, deadline=None)
+def test_small_problems_with_repeated_rows_are_certified(n, C, seed, kernel):
+    rng = np.random.RandomState(seed)
+    X = rng.randint(3, size=(n, 2)).astype(float)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    fit = train_svm(BinaryProblem(X, y, kernel), C, tol=1e-9).fit
+    assert fit.status is Status.OPTIMAL
+    assert -1e-9 <= fit.gap < 1e-5
+    assert fit.objective <= C * 2 * min(sum(y > 0), sum(y < 0)) * (1 + 1e-6)  # that of w = 0
+
+
+def test_a_solver_that_lies_is_not_believed(tiny):
+    zero = PiecewiseSolution(np.zeros(30), np.zeros(30), 0.0, 1, Status.OPTIMAL)
+    assert judge(zero, gap=1e-5, tol=1e-3, C=1.0) is Status.OPTIMAL
+    assert judge(zero, gap=1.0, tol=1e-3, C=1.0) is Status.INACCURATE
+    assert judge(zero, gap=np.nan, tol=1e-3, C=1.0) is Status.INACCURATE
+    stopped = replace(zero, status=Status.ITERATION_LIMIT)
+    assert judge(stopped, gap=1.0, tol=1e-3, C=1.0) is Status.ITERATION_LIMIT
+
+
+# -- known solutions ---------------------------------------------------------------------------
+
+
+def test_two_points():
+    """w joins them, |w| = 2 / distance, and f is -1 and 1 at them, if C allows it."""
+    X, y = np.array([[1.0, 1.0], [4.0, 5.0]]), np.array([-1.0, 1.0])
+    model = train_svm(BinaryProblem(X, y, LINEAR), 10.0)
+    np.testing.assert_allclose(X.T @ model.coef, [0.24, 0.32])
+    np.testing.assert_allclose(X @ X.T @ model.coef + model.intercept, [-1, 1])
+    assert model.fit.objective == pytest.approx(0.5 * (2 / 5) ** 2)
+    small = train_svm(BinaryProblem(X, y, LINEAR), 0.01)
+    np.testing.assert_allclose(X.T @ small.coef, 0.01 * (X[1] - X[0]))
+
+
+def test_contradicting_duplicates_cost_one_slack_each():
+    """Twice the same row with both labels: w = 0 and the optimum is 2 C."""
+    model = train_svm(BinaryProblem(np.ones((2, 3)), np.array([1.0, -1.0]), LINEAR), 7.0)
+    assert model.fit.objective == pytest.approx(14)
+    assert model.fit.gap == pytest.approx(0, abs=1e-9)
+
+
+def test_constant_features_predict_the_majority():
+    X, y = np.ones((9, 2)), np.array([0] * 6 + [1] * 3)
+    machine = SVM().fit(X, y)
+    assert np.all(machine.predict(X) == 0)
+    assert machine.fits_[0].status is Status.OPTIMAL
+
+
+# -- invariances of the linear machine ---------------------------------------------------------
+
+
+@pytest.fixture
+def linear(pair):
+    return pair(LINEAR)
+
+
+def test_translation_and_rotation_change_nothing(linear):
+    rotation = np.linalg.qr(np.random.RandomState(0).normal(size=(linear.X.shape[1],) * 2))[0]
+    expected = decision(linear, train_svm(linear, 1.0, tol=1e-8))
+    for X in (linear.X + 3.0, linear.X @ rotation):
+        moved = replace(linear, X=X)
+        found = decision(moved, train_svm(moved, 1.0, tol=1e-8))
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_swapping_labels_changes_the_sign(linear):
+    swapped = replace(linear, y=-linear.y)
+    one, other = train_svm(linear, 1.0, tol=1e-8), train_svm(swapped, 1.0, tol=1e-8)
+    np.testing.assert_allclose(decision(swapped, other), -decision(linear, one), atol=1e-5)
+
+
+def test_scale_of_a_feature_matters():
+    X = np.array([[0.0, 0.0], [1.0, 0.2], [0.1, 1.0], [1.2, 1.1]])
+    problem = BinaryProblem(X, np.array([-1.0, 1, -1, 1]), LINEAR)
+    scaled = replace(problem, X=X * [5.0, 1.0])
+    one, other = train_svm(problem, 1.0), train_svm(scaled, 1.0)
+    assert np.abs(decision(problem, one) - decision(scaled, other)).max() > 0.1
+
+
+# -- paths -------------------------------------------------------------------------------------
+
+
+def test_a_path_gives_the_models_of_single_trainings(pair):
+    problem, costs = pair(Kernel("rbf", gamma=0.2)), (100.0, 0.1, 1.0)
+    machine = SVM(tol=1e-8)
+    path = machine._train_path(problem, [{"C": C} for C in costs])
+    for C, model in zip(costs, path, strict=True):
+        alone = train_svm(problem, C, tol=1e-8)
+        assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
+        np.testing.assert_allclose(decision(problem, model), decision(problem, alone), atol=1e-6)
+
+
+def test_a_warm_start_from_a_larger_C_is_cut_to_its_box(tiny):
+    large = train_svm(tiny, 100.0)
+    small = train_svm(tiny, 0.5, start=large.coef)
+    assert np.abs(small.coef).max() <= 0.5
+    alone = train_svm(tiny, 0.5)
+    assert small.fit.objective == pytest.approx(alone.fit.objective, rel=1e-5)
+
+
+# -- the whole classifier ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gamma", "errors"), [(2.0**-7, 94), (2.0**-6, 95)])
+def test_usps_errors_are_those_of_libsvm(real_data, gamma, errors):
+    """One-vs-one at C = 10: the count that libsvm gives on these files."""
+    data = real_data("usps")
+    train, test = data.split
+    machine = SVM(C=10, gamma=gamma).fit(data.X[train], data.y[train])
+    assert np.sum(machine.predict(data.X[test]) != data.y[test]) == errors
+    assert {fit.status for fit in machine.fits_} == {Status.OPTIMAL}
+    assert max(fit.gap for fit in machine.fits_) < 1e-3
+
+
+def test_threads_do_not_change_a_bit(real_data):
+    data = real_data("usps")
+    X, y = data.X[:600], data.y[:600]
+    machine = SVM(C=10, gamma=0.01)
+    one, two = clone(machine).fit(X, y), clone(machine).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+    np.testing.assert_array_equal(one.intercept_, two.intercept_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"C": -1}, "C must be a number > 0"),
+        ({"C": np.inf}, "C must be a number > 0"),
+        ({"kernel": "sigmoid"}, "kernel must be"),
+        ({"solver": "highs"}, "solver must be"),
+        ({"tol": 0}, "tol must be"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        SVM(**parameters).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_dual_is_the_paper_s(tiny):
+    """Cost of u: minus alpha between 0 and y C, as (2) says with its sign changed."""
+    dual = svm_dual(tiny.gram, tiny.y, 3.0)
+    alpha = np.random.RandomState(0).uniform(0, 3, size=30)
+    assert dual.cost(tiny.y * alpha) == pytest.approx(-alpha.sum())

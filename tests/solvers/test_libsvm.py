@@ -1,0 +1,57 @@
+"""The libsvm adapter: libsvm's own kernels must give what the given kernel matrix gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mmbench.kernels import Kernel
+from mmbench.machines.svm import svm_dual
+from mmbench.solvers.libsvm_ import solve_libsvm
+from mmbench.solvers.smo import solve_smo
+
+#: libsvm's options for our kernels.
+NATIVE = {
+    Kernel("linear"): "-t 0",
+    Kernel("poly", degree=2): "-t 1 -g 1 -r 1 -d 2",
+    Kernel("rbf", gamma=0.4): "-t 2 -g 0.4",
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(80, 3))
+    return X, np.where(X[:, 0] + rng.normal(size=80) > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("kernel", NATIVE, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("flip", [1, -1])
+def test_agrees_with_libsvm_s_own_kernels(kernel, flip, data):
+    from libsvm.svmutil import svm_predict, svm_train
+
+    X, y = data[0], flip * data[1]
+    model = svm_train(y, X, f"-s 0 {NATIVE[kernel]} -c 2 -e 1e-6 -q")
+    values = np.array(svm_predict(y, X, model, "-q")[2])[:, 0] * model.get_labels()[0]
+    found = solve_libsvm(svm_dual(kernel(X, X), y, 2.0), y, 2.0, tol=1e-6)
+    np.testing.assert_allclose(found.decision + found.bias, values, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", NATIVE, ids=lambda kernel: kernel.name)
+def test_agrees_with_our_own_solver(kernel, data):
+    X, y = data
+    dual = svm_dual(kernel(X, X), y, 2.0)
+    ours, theirs = solve_smo(dual, tol=1e-8), solve_libsvm(dual, y, 2.0, tol=1e-8)
+    assert dual.value(theirs) == pytest.approx(dual.value(ours), rel=1e-6)
+    assert theirs.bias == pytest.approx(ours.bias, abs=1e-4)
+    assert dual.violation(theirs.u) < 1e-12
+
+
+def test_zeros_of_the_kernel_matrix_are_values():
+    """libsvm finds a given kernel value by its position: a dropped zero would shift the row."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.0, 3.0]])
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    dual = svm_dual(X @ X.T, y, 5.0)
+    expected = solve_smo(dual, tol=1e-9)
+    found = solve_libsvm(dual, y, 5.0, tol=1e-9)
+    np.testing.assert_allclose(found.u, expected.u, atol=1e-6)
