@@ -159,6 +159,9 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         Whether kernel values in [0, 1] may be stored in float32 during selection.
     search_tol : float or None
         Tolerance of the trainings of a run's grid search; None for that of the final training.
+    gram_copies : int
+        Arrays as large as a pair's Gram matrix that one training holds at once, that matrix
+        included: by it a run knows beforehand whether a job fits into memory.
     version : int
         Raised whenever a change may alter results; part of every record's key.
     """
@@ -170,6 +173,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     stages: ClassVar[tuple[tuple[str, ...], ...]] = ()
     single_precision: ClassVar[bool] = True
     search_tol: ClassVar[float | None] = None
+    gram_copies: ClassVar[int] = 1
     version: ClassVar[int] = 1
 
     # -- what a machine implements ---------------------------------------------------------

@@ -135,7 +135,10 @@ def _selection_bytes(job: Job, sizes: Sizes, threads: int) -> int:
 
 def _grams(job: Job) -> int:
     """Return the number of arrays as large as a Gram matrix that one training holds."""
-    return REFERENCE_GRAMS if dict(job.params).get("solver") == "reference" else 1
+    from mmbench.machines import machine_class
+
+    own = machine_class(job.machine).gram_copies
+    return max(own, REFERENCE_GRAMS) if dict(job.params).get("solver") == "reference" else own
 
 
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from mmbench.experiment.jobs import SelectRef
-from mmbench.machines import MACHINES
+from mmbench.machines import LSSVM, MACHINES
 from mmbench.running import free_memory, worker
 from mmbench.running.executor import LocalExecutor
 from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, threads_that_fit
@@ -192,6 +192,13 @@ class TestMemory:
         assert threads_that_fit(job, self.MNIST, 2, two) == 2
         assert threads_that_fit(job, self.MNIST, 2, two - 1) == 1
         assert threads_that_fit(job, self.MNIST, 2, one - 1) == 0
+
+    def test_a_machine_says_how_many_copies_of_the_matrix_it_makes(self, job):
+        fixed = replace(job, grid=(), machine="lssvm")
+        more = estimate_bytes(fixed, self.MNIST) - estimate_bytes(
+            replace(fixed, machine="svm"), self.MNIST
+        )
+        assert more == (LSSVM.gram_copies - 1) * 8 * self.MNIST.largest_pair**2
 
     def test_two_classes_are_one_pair_whatever_the_threads(self, job):
         sizes = Sizes((400, 300), 100, 5, 5)
