@@ -1,0 +1,77 @@
+"""What scikit-learn asks of every machine; a machine listed in `MACHINES` is tested here."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mmbench.errors import UserError
+from mmbench.machines import MACHINES, machine_class
+from mmbench.solvers.status import Status
+
+
+@parametrize_with_checks([machine_class(name)() for name in MACHINES])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(params=MACHINES)
+def machine(request):
+    return machine_class(request.param)()
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=False)
+    return X[::2], np.array(["setosa", "versicolor", "virginica"])[y[::2]]
+
+
+def test_every_parameter_is_declared(machine):
+    assert set(machine.get_params()) == set(machine.parameters)
+    assert all(machine.parameters[k].problem(v) is None for k, v in machine.get_params().items())
+
+
+def test_fits_are_certified(machine, iris):
+    fits = machine.fit(*iris).fits_
+    pairs = [tuple(fit.pair) for fit in fits]
+    assert pairs == [("setosa", "versicolor"), ("setosa", "virginica"), ("versicolor", "virginica")]
+    for fit in fits:
+        assert isinstance(fit.status, Status)
+        assert fit.bound <= fit.objective + 1e-6 * max(1, abs(fit.objective))
+        assert fit.max_violation < 1e-5
+        assert fit.seconds >= 0
+
+
+def test_survives_pickle_clone_and_refit_with_another_kernel(machine, iris):
+    X, y = iris
+    machine.fit(X, y)
+    expected = machine.decision_function(X)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(machine)).decision_function(X), expected
+    )
+    for kernel in (*machine.kernels, machine.kernel):
+        machine.set_params(kernel=kernel).fit(X, y)
+        alone = clone(machine).fit(X, y)
+        np.testing.assert_array_equal(machine.decision_function(X), alone.decision_function(X))
+    np.testing.assert_array_equal(machine.decision_function(X), expected)
+
+
+def test_works_in_pipelines_and_searches(machine, iris):
+    pipe = make_pipeline(StandardScaler(), machine)
+    assert cross_val_score(pipe, *iris, cv=3).mean() > 0.6
+    name = type(machine).__name__.lower()
+    grid = {f"{name}__kernel": list(machine.kernels)}
+    assert GridSearchCV(pipe, grid, cv=2).fit(*iris).best_score_ > 0.6
+
+
+def test_an_unknown_machine_is_named_with_the_nearest():
+    with pytest.raises(UserError, match="did you mean 'svm'"):
+        machine_class("swm")
