@@ -168,7 +168,9 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
 
     kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
     parameters: ClassVar[dict[str, Param]] = {}
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {}
+    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
+        "gamma": ("gamma", tuple(2.0**k for k in range(-15, 4, 2)))  # libsvm's guide
+    }
     prefer: ClassVar[dict[str, str]] = {"C": "small", "gamma": "small", "degree": "small"}
     stages: ClassVar[tuple[tuple[str, ...], ...]] = ()
     single_precision: ClassVar[bool] = True

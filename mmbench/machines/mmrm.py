@@ -140,7 +140,7 @@ class MMRM(PairwiseClassifier):
         "unique": Param(boolean=True),
         "solver": choice("auto", "interior", "generation", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
+    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = PairwiseClassifier.auto_grids | {
         "C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))
     }
     single_precision: ClassVar[bool] = False  # coefficients of 1e6 occur, and cancel

@@ -37,7 +37,7 @@ from mmbench.machines.base import (
     common_parameters,
 )
 from mmbench.machines.parameters import Param, choice, positive
-from mmbench.machines.svm import hinge_objective, judge, train_svm
+from mmbench.machines.svm import SVM, hinge_objective, judge, train_svm
 from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
 
 
@@ -115,7 +115,7 @@ class RMM(PairwiseClassifier):
         "B_fraction": Param(low=0, open_low=True, high=1),
         "solver": choice("auto", "smo", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
+    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = SVM.auto_grids | {
         "B": ("B_fraction", (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02))
     }
     prefer: ClassVar[dict[str, str]] = PairwiseClassifier.prefer | {

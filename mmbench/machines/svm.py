@@ -93,6 +93,9 @@ class SVM(PairwiseClassifier):
         "C": positive(),
         "solver": choice("auto", "smo", "reference"),
     }
+    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = PairwiseClassifier.auto_grids | {
+        "C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))  # libsvm's guide
+    }
 
     def __init__(
         self,
