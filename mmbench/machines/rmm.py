@@ -178,7 +178,7 @@ class RMM(PairwiseClassifier):
 
     def _path_key(self, point: Mapping[str, Any]) -> tuple:
         """Order a path by C, then B descending: each C trains its SVM once, and starts from it."""
-        return (point.get("C", 0), -point.get("B", 0), -point.get("B_fraction", 0))
+        return (point.get("C", 0), -(point.get("B") or 0), -point.get("B_fraction", 0))
 
 
 @dataclass(frozen=True)
