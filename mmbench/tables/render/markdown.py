@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mmbench.tables.model import Grid, Table
 
 
@@ -39,5 +41,6 @@ def _line(cells: list[str], widths: list[int], aligns: list[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Keep a cell's own text from being read as markup; underscores inside words are safe."""
-    return text.replace("|", r"\|").replace("*", r"\*").replace("<", r"\<").replace("\n", " ")
+    """Keep a cell's own text from being read as markup; ``a_b`` and ``<0.1`` are safe."""
+    text = text.replace("|", r"\|").replace("*", r"\*").replace("\n", " ")
+    return re.sub(r"<(?=[A-Za-z/!?])", r"\<", text)
