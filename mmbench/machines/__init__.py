@@ -24,9 +24,25 @@ MACHINES = {
     "mamc_bsg": "mmbench.machines.mamc:MAMCbsg",
     "emamc": "mmbench.machines.lssvm:EMAMC",
     "lssvm": "mmbench.machines.lssvm:LSSVM",
+    "lda": "mmbench.machines.lda:LDA",
+    "mpm": "mmbench.machines.mpm:MPM",
+    "mempm": "mmbench.machines.mempm:MEMPM",
+    "m4": "mmbench.machines.m4:M4",
 }
 
-__all__ = ["LSSVM", "MACHINES", "MAMC", "MMRM", "RMM", "SVM", "machine_class"]
+__all__ = [
+    "LDA",
+    "LSSVM",
+    "M4",
+    "MACHINES",
+    "MAMC",
+    "MEMPM",
+    "MMRM",
+    "MPM",
+    "RMM",
+    "SVM",
+    "machine_class",
+]
 
 
 def machine_class(name: str) -> type[PairwiseClassifier]:

@@ -1,0 +1,166 @@
+"""Coordinates of the training rows in which both class covariances are diagonal.
+
+Everything that LDA, MPM, MEMPM and M4 ask of the data are inner products with the training points
+and the spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``. A change of coordinates that diagonalises
+Sx and Sy together makes a spread cost O(k) and turns every machine into one over n rows of k
+numbers. It is made once for a training set, a kernel width and a ridge, and serves every C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, eigh, solve_triangular
+
+#: Without a ridge, a direction with less than this share of the largest variance has none.
+NO_VARIANCE = 1e-12
+
+#: Class means closer than this, in units of the spread between them, are equal.
+EQUAL_MEANS = 1e-9
+
+
+@dataclass(frozen=True)
+class Pencil:
+    """The training rows in coordinates that are uncorrelated within both classes.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, k)
+        U; their mean is the origin.
+    y : ndarray of shape (n,)
+    mean_x, mean_y : ndarray of shape (k,)
+        Means of the positive and the negative class.
+    var_x, var_y : ndarray of shape (k,)
+        Variances of the two classes, ridge included.
+    free : bool, default=False
+        The one coordinate is a direction along which neither class varies while their means differ:
+        every machine of this family separates the classes along it with an infinite margin.
+    """
+
+    rows: NDArray
+    y: NDArray
+    mean_x: NDArray
+    mean_y: NDArray
+    var_x: NDArray
+    var_y: NDArray
+    free: bool = False
+
+    @property
+    def delta(self) -> NDArray:
+        """Difference of the class means."""
+        return self.mean_x - self.mean_y
+
+    @property
+    def equal_means(self) -> bool:
+        """Whether no direction tells the class means apart."""
+        return float(np.linalg.norm(self.delta)) <= EQUAL_MEANS
+
+    @property
+    def majority(self) -> float:
+        """The sign of the larger class; of equal ones the positive."""
+        return 1.0 if 2 * (self.y > 0).sum() >= len(self.y) else -1.0
+
+    @property
+    def n_smaller(self) -> int:
+        """Number of rows of the smaller class."""
+        n_positive = int((self.y > 0).sum())
+        return min(n_positive, len(self.y) - n_positive)
+
+    def distances(self) -> NDArray:
+        """Return the squared Mahalanobis distance of each row to its class mean."""
+        positive = (self.y > 0)[:, None]
+        centred = self.rows - np.where(positive, self.mean_x, self.mean_y)
+        variance = np.where(positive, self.var_x, self.var_y)
+        return np.einsum("ij,ij->i", centred, centred / np.maximum(variance, 1e-300))
+
+    def with_scatter(self, scatter: str) -> Pencil:
+        """Return this pencil with covariances (scatter "mean") or sums of squares ("sum")."""
+        if scatter == "mean":
+            return self
+        n_x = int((self.y > 0).sum())
+        return replace(self, var_x=n_x * self.var_x, var_y=(len(self.y) - n_x) * self.var_y)
+
+
+def diagonalise(
+    rows: NDArray, y: NDArray, ridge_x: float, ridge_y: float, carry: NDArray
+) -> tuple[Pencil, NDArray]:
+    """Change to coordinates in which both class covariances are diagonal and sum to the identity.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Their mean is the origin.
+    y : ndarray of shape (n,)
+    ridge_x, ridge_y : float
+        Added to the variances of the positive and the negative class.
+    carry : ndarray of shape (m, d)
+        Other vectors to take along.
+
+    Returns
+    -------
+    Pencil
+    ndarray of shape (m, k)
+        `carry` in the new coordinates.
+
+    Notes
+    -----
+    With ``Sx + Sy = L L'`` the rows ``F L^-T`` have covariances A and I - A, and the eigenvectors
+    of A finish. At no time are there more than four arrays of the size of `rows`, the caller's
+    included.
+    """
+    total = _covariance(rows, y > 0)
+    total += _covariance(rows, y < 0)
+    if ridge_x + ridge_y == 0:
+        change, free = _without_ridge(total, rows, y)
+        rows, carry = rows @ change, carry @ change
+        if free:
+            return _pencil(rows, y, np.zeros(1), np.zeros(1), free=True), carry
+    else:
+        total[np.diag_indices_from(total)] += ridge_x + ridge_y
+        factor = cholesky(total, lower=True, overwrite_a=True, check_finite=False)
+        rows = solve_triangular(factor, rows.T, lower=True, check_finite=False).T
+        carry = solve_triangular(factor, carry.T, lower=True, check_finite=False).T
+        del factor
+    del total
+    share = ridge_x / (ridge_x + ridge_y) if ridge_x + ridge_y else 0.5
+    # A = cov_x + ridge_x L^-1 L^-T, and I = cov_x + cov_y + (ridge_x + ridge_y) L^-1 L^-T.
+    matrix = _covariance(rows, y < 0)
+    matrix *= -share
+    other = _covariance(rows, y > 0)
+    other *= 1.0 - share
+    matrix += other
+    del other
+    matrix[np.diag_indices_from(matrix)] += share
+    values, vectors = eigh(matrix, driver="evr", overwrite_a=True, check_finite=False)
+    del matrix
+    values = np.clip(values, 0.0, 1.0)
+    return _pencil(rows @ vectors, y, values, 1.0 - values), carry @ vectors
+
+
+def _covariance(rows: NDArray, members: NDArray) -> NDArray:
+    part = rows[members]
+    part -= part.mean(axis=0)
+    out = part.T @ part
+    out /= len(part)
+    return out
+
+
+def _without_ridge(total: NDArray, rows: NDArray, y: NDArray) -> tuple[NDArray, bool]:
+    """Return a map (d, k) onto the directions with variance, scaled to one; or onto a free one."""
+    delta = rows[y > 0].mean(axis=0) - rows[y < 0].mean(axis=0)
+    values, vectors = eigh(total)
+    has = values > NO_VARIANCE * values[-1]
+    rest = vectors[:, ~has]
+    outside = rest @ (rest.T @ delta)
+    if outside @ outside > NO_VARIANCE * (values[-1] + delta @ delta):
+        return outside[:, None] / np.linalg.norm(outside), True
+    return vectors[:, has] / np.sqrt(values[has]), False
+
+
+def _pencil(
+    rows: NDArray, y: NDArray, var_x: NDArray, var_y: NDArray, free: bool = False
+) -> Pencil:
+    means = rows[y > 0].mean(axis=0), rows[y < 0].mean(axis=0)
+    return Pencil(rows, y, *means, var_x, var_y, free)

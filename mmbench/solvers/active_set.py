@@ -1,0 +1,78 @@
+"""The SVM's dual by guessing which multipliers are free, for a kernel that is never formed.
+
+    min over u   1/2 ||M^{1/2} Z'u||^2 - sum_i y_i u_i    subject to   sum_i u_i = 0,
+                                                                     0 <= y_i u_i <= C
+
+with rows Z and a positive diagonal M. Given the rows whose multiplier lies between its bounds, u
+and b solve one linear system; rows that then break an optimality condition change sides, and the
+guess is tried again. Only the free rows' part of ``Z M Z'`` is needed. From a neighbouring solution
+this takes two or three systems and ends at rounding level. It may fail to settle: then a descent
+method has to bring a better guess.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+#: By how much ``y f`` may miss 1 on the wrong side before a row changes sides.
+SLACKNESS = 1e-10
+
+
+def settle(
+    rows: NDArray, metric: NDArray, y: NDArray, C: float, u: NDArray, max_rounds: int = 15
+) -> NDArray | None:
+    """Return the solution next to a guess, or None if the guess does not settle.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, k)
+        Z.
+    metric : ndarray of shape (k,)
+        Diagonal of M.
+    y : ndarray of shape (n,)
+        -1.0 or +1.0.
+    C : float
+    u : ndarray of shape (n,)
+        The guess; only which bounds it touches matters.
+    max_rounds : int, default=15
+    """
+    below, above = y * u <= 0, y * u >= C
+    for _ in range(max_rounds):
+        free = np.flatnonzero(~(below | above))
+        u = np.where(above, C * y, 0.0)
+        found = _free_part(rows, metric, y, u, free)
+        if found is None:
+            return None
+        u[free], b = found
+        margins = y * (rows @ (metric * (rows.T @ u)) + b)
+        inside = ~(below | above)
+        now_below = (inside & (y * u < 0)) | (below & (margins >= 1 - SLACKNESS))
+        now_above = (inside & (y * u > C)) | (above & (margins <= 1 + SLACKNESS))
+        if np.array_equal(now_below, below) and np.array_equal(now_above, above):
+            return u
+        below, above = now_below, now_above
+    return None
+
+
+def _free_part(
+    rows: NDArray, metric: NDArray, y: NDArray, u: NDArray, free: NDArray
+) -> tuple[NDArray, float] | None:
+    """Return the free multipliers and b for which free rows have ``y f = 1`` and ``sum u = 0``."""
+    if not len(free) or len(free) > rows.shape[1] + 1:
+        return None
+    part = rows[free] * np.sqrt(metric)
+    square = part @ part.T
+    # Equal rows share a multiplier in any proportion; a trace of ridge makes it equal shares.
+    square[np.diag_indices_from(square)] += 1e-14 * np.trace(square)
+    try:
+        factor = cho_factor(square, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    pull = y[free] - rows[free] @ (metric * (rows.T @ u))
+    solved, ones = cho_solve(
+        factor, np.column_stack([pull, np.ones(len(free))]), check_finite=False
+    ).T
+    b = float((solved.sum() + u.sum()) / ones.sum())
+    return (solved - b * ones, b) if np.isfinite(b) else None

@@ -1,0 +1,52 @@
+"""ECOS, an interior point for cone programs: the second opinion on Clarabel's.
+
+It is GPL and has no wheels from Python 3.13 on, so it is an optional extra and imported only here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mmbench.solvers.socp import ConeProgram, ConeSolution
+from mmbench.solvers.status import Status
+
+#: ``info["exitFlag"]`` to ours; ECOS adds 10 where it stopped at a looser tolerance.
+STATUS = {
+    0: Status.OPTIMAL,
+    10: Status.INACCURATE,
+    1: Status.INFEASIBLE,
+    11: Status.INFEASIBLE,
+    2: Status.UNBOUNDED,
+    12: Status.UNBOUNDED,
+    -1: Status.ITERATION_LIMIT,
+    -2: Status.INACCURATE,
+}
+
+
+def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) -> ConeSolution:
+    """Solve a cone program; see `mmbench.solvers.socp.solve_socp`. ECOS knows no time limit."""
+    import ecos
+
+    equations = {}
+    if len(program.b):
+        equations = {"A": sparse.csc_matrix(program.A), "b": program.b}
+    found = ecos.solve(
+        program.c,
+        sparse.csc_matrix(program.G),
+        program.h,
+        {"l": program.n_linear, "q": list(program.cones)},
+        **equations,
+        verbose=False,
+        feastol=tol,
+        abstol=tol,
+        reltol=tol,
+        max_iters=max_iter,
+    )
+    return ConeSolution(
+        np.asarray(found["x"]),
+        np.asarray(found["y"]) if len(program.b) else np.zeros(0),
+        np.asarray(found["z"]),
+        int(found["info"]["iter"]),
+        STATUS.get(found["info"]["exitFlag"], Status.FAILED),
+    )

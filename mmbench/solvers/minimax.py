@@ -1,0 +1,115 @@
+"""The direction of smallest total spread: the minimax probability machine without a cone solver.
+
+    min over w   ||Dx w|| + ||Dy w||   subject to   t'w = 1,       Dx, Dy diagonal
+
+For ``0 < theta < 1`` Cauchy's inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``,
+with equality at ``theta = sx/(sx + sy)``. For a given theta the right hand side is a quadratic form
+``w'Aw`` with ``A = Dx^2/theta + Dy^2/(1 - theta)``, whose minimiser is ``A^-1 t / (t'A^-1 t)``. The
+textbook iteration alternates the two; here the equation that it solves, one equation in theta, goes
+to a bracketing root finder, which needs about ten evaluations of O(k).
+
+Its dual, ``max g`` subject to ``g t = Dx p + Dy q``, ``||p||, ||q|| <= 1``, certifies the result:
+``p = Dx w/theta`` and ``q = Dy w/(1 - theta)`` satisfy it up to their length.
+
+References
+----------
+G. Lanckriet, L. El Ghaoui, C. Bhattacharyya, M. Jordan: A robust minimax approach to
+classification. JMLR 3, 2002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+#: log(theta / (1 - theta)) is sought between minus and plus this.
+LIMIT = 30.0
+
+TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A minimiser and its certificate.
+
+    Attributes
+    ----------
+    w : ndarray of shape (k,)
+        ``t'w = 1``.
+    spread_x, spread_y : float
+        ``||Dx w||`` and ``||Dy w||``.
+    bound : float
+        A dual value: no direction has a smaller total spread.
+    iterations : int
+        Evaluations of the equation.
+    """
+
+    w: NDArray
+    spread_x: float
+    spread_y: float
+    bound: float
+    iterations: int
+
+    @property
+    def value(self) -> float:
+        """The total spread."""
+        return self.spread_x + self.spread_y
+
+
+def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direction:
+    """Minimise the total spread.
+
+    Parameters
+    ----------
+    target : ndarray of shape (k,)
+        t, not zero.
+    var_x, var_y : ndarray of shape (k,)
+        Squares of the diagonals of Dx and Dy; where one is zero the other is not.
+
+    Returns
+    -------
+    Direction
+
+    Examples
+    --------
+    >>> found = minimax_direction(np.array([1.0, 1.0]), np.array([1.0, 4.0]), np.array([1.0, 4.0]))
+    >>> found.w.round(3), round(found.value, 6), round(found.bound, 6)
+    (array([0.8, 0.2]), 1.788854, 1.788854)
+    """
+    evaluations = 0
+
+    def trial(logit: float) -> tuple[NDArray, float, float]:
+        nonlocal evaluations
+        evaluations += 1
+        # 1/theta and 1/(1 - theta), both exact at the ends.
+        w = target / (var_x * (1.0 + np.exp(-logit)) + var_y * (1.0 + np.exp(logit)))
+        squares = w * w
+        return w, float(np.sqrt(var_x @ squares)), float(np.sqrt(var_y @ squares))
+
+    def excess(logit: float) -> float:
+        _, spread_x, spread_y = trial(logit)
+        return np.log(spread_x + TINY) - np.log(spread_y + TINY) - logit
+
+    logit = _root(excess)
+    w, spread_x, spread_y = trial(logit)
+    scale = float(target @ w)
+    longest = max(spread_x * (1.0 + np.exp(-logit)), spread_y * (1.0 + np.exp(logit)))
+    return Direction(
+        w / scale, spread_x / scale, spread_y / scale, 1.0 / float(longest), evaluations
+    )
+
+
+def _root(excess: Callable[[float], float]) -> float:
+    """Return the zero of a function that falls; an end where it has none.
+
+    At an end one class has no spread along the solution.
+    """
+    if excess(-LIMIT) <= 0:
+        return -LIMIT
+    if excess(LIMIT) >= 0:
+        return LIMIT
+    return float(brentq(excess, -LIMIT, LIMIT, xtol=1e-12))

@@ -1,0 +1,128 @@
+"""The soft M4 as a few support vector machines: iterative reweighting.
+
+    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     s_c = ||D_c w||
+
+As ``s = min over e > 0 of (s^2/e + e)/2``, this is the minimum over two numbers ex, ey of an SVM
+with the quadratic form ``w'(Dx^2/ex + Dy^2/ey)w``, jointly convex. Setting ``e = (sx, sy)`` and
+training again never raises the objective. The plain iteration converges linearly; here its fixed
+point is sought by secant steps on log e, and the SVM follows by a linear system in its free rows
+where the same rows stay free. Every round gives an upper and a lower bound of the optimum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.solvers.active_set import settle
+from mmbench.solvers.margin_problem import MarginProblem, MarginSolution
+from mmbench.solvers.minimax import minimax_direction
+from mmbench.solvers.piecewise import PiecewiseQP
+from mmbench.solvers.smo import solve_smo
+
+#: Tolerance of pairwise steps, in units of f: they only have to find which rows are free.
+LOOSE = 1e-3
+
+#: A row of multipliers needs pairwise steps at most this many times its length, per round.
+STEPS_PER_ROW = 200
+
+#: Largest change of log e in one round.
+LONGEST = 1.5
+
+#: A spread below this share of the other counts as this share.
+FLOOR = 1e-13
+
+
+def solve_reweighted(
+    problem: MarginProblem,
+    tol: float = 1e-6,
+    start: MarginSolution | None = None,
+    max_rounds: int = 40,
+) -> MarginSolution:
+    """Minimise the objective "margin" of a problem without reduction.
+
+    Parameters
+    ----------
+    problem : MarginProblem
+    tol : float, default=1e-6
+        Relative gap at which to stop.
+    start : MarginSolution, optional
+        Of a neighbouring problem on the same rows.
+    max_rounds : int, default=40
+
+    Returns
+    -------
+    MarginSolution
+        Whether it is `closed` at `tol` says whether the rounds sufficed.
+    """
+    weights, u = _first(problem, start)
+    best, secant, gap = problem.trivial_solution(), _Secant(), 1.0
+    for rounds in range(1, max_rounds + 1):
+        metric = 1.0 / (problem.var_x / weights[0] + problem.var_y / weights[1])
+        u = _svm(problem, metric, u, min(LOOSE, max(0.1 * gap * LOOSE, 0.01 * tol)))
+        w = metric * (problem.rows.T @ u)
+        found = problem.solution(w, np.abs(u), iterations=rounds, weights=weights)
+        best = best.better(found)
+        if best.closed(tol):
+            break
+        gap = best.gap
+        spreads = problem.spreads(w)
+        weights = secant.next(weights, np.maximum(spreads, FLOOR * spreads.sum() + 1e-300))
+    return best
+
+
+def _first(problem: MarginProblem, start: MarginSolution | None) -> tuple[NDArray, NDArray]:
+    """Return (ex, ey) and u: the neighbour's, or those of the MPM at unit margin of the means."""
+    if start is not None and start.weights is not None:
+        return start.weights, np.minimum(start.multipliers, problem.C) * problem.y
+    u = np.zeros(len(problem.y))
+    if not problem.delta.any():
+        return np.ones(2), u
+    found = minimax_direction(problem.delta, problem.var_x, problem.var_y)
+    weights = 2.0 * np.array([found.spread_x, found.spread_y])
+    return np.maximum(weights, FLOOR * weights.sum()), u
+
+
+def _svm(problem: MarginProblem, metric: NDArray, u: NDArray, tol: float) -> NDArray:
+    """Return u of the SVM with kernel ``Z M Z'``: by its free rows, or pairwise steps first.
+
+    Where there is nothing to start from, kernel values in single precision find the free rows.
+    """
+    rows, y, C = problem.rows, problem.y, problem.C
+    cold = not u.any()
+    found = None if cold else settle(rows, metric, y, C, u)
+    if found is not None:
+        return found
+    u = _pairwise(problem, metric, u, LOOSE if cold else tol, np.float32 if cold else np.float64)
+    found = settle(rows, metric, y, C, u)
+    return u if found is None else found
+
+
+def _pairwise(
+    problem: MarginProblem, metric: NDArray, u: NDArray, tol: float, dtype: type
+) -> NDArray:
+    scaled = (problem.rows * np.sqrt(metric)).astype(dtype, copy=False)
+    ends = np.outer(problem.C * problem.y, [0.0, 1.0])
+    dual = PiecewiseQP(scaled @ scaled.T, np.sort(ends, axis=1), -problem.y[:, None])
+    return solve_smo(dual, u, tol, STEPS_PER_ROW * len(u)).u
+
+
+class _Secant:
+    """Secant steps on a fixed point in log e, with the plain step where they do not help."""
+
+    def __init__(self) -> None:
+        self._last: tuple[NDArray, NDArray] | None = None
+
+    def next(self, weights: NDArray, image: NDArray) -> NDArray:
+        """Return the next point, given a point and its image under the plain iteration."""
+        at, residual = np.log(weights), np.log(image / weights)
+        step = residual
+        if self._last is not None:
+            before, last_residual = self._last
+            change = residual - last_residual
+            helped = np.linalg.norm(residual) < np.linalg.norm(last_residual)
+            if helped and change.any():
+                share = (change @ residual) / (change @ change)
+                step = residual - share * (at - before + change)
+        self._last = at, residual
+        return np.exp(at + np.clip(step, -LONGEST, LONGEST))
