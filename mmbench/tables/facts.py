@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mmbench.experiment.jobs import Job
 from mmbench.running.record import is_done
+from mmbench.tables.cells import Key, key_of
 from mmbench.tables.model import Facts
 from mmbench.tables.records import Experiment
 
@@ -25,6 +27,7 @@ def gather_facts(
         published=published,
         deviations={name: _remarks_on_data(name, records) for name, records in by_dataset.items()},
         sizes={name: _sizes(name, records) for name, records in by_dataset.items()},
+        by_split=_by_split(experiment),
         remarks=(*remarks, *_unreadable(experiment), *_environment(experiment)),
     )
 
@@ -46,6 +49,15 @@ def _sizes(name: str, records: list[Mapping[str, Any]]) -> dict[str, int]:
     if name in card_names():
         sizes["n_features"] = load_card(name).expect.shape[1]
     return sizes
+
+
+def _by_split(experiment: Experiment) -> dict[Key, dict[tuple[int, int], float]]:
+    accuracies: dict[Key, dict[tuple[int, int], float]] = {}
+    for record in filter(is_done, experiment.records):
+        job = Job.from_dict(record["job"])
+        splits = accuracies.setdefault(key_of(job), {})
+        splits[job.split.repeat, job.split.fold] = record["metrics"]["accuracy_pct"]
+    return accuracies
 
 
 def _unreadable(experiment: Experiment) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mmbench.tables.cells import Key
+
 #: Marks of a comparison, explained in the legend of every table that has one.
 IN_BAND = "✓"
 OUT_OF_BAND = "✗"
@@ -67,6 +69,8 @@ class Facts:
         By data set: where the data differ from what the paper used, or look suspicious.
     sizes : mapping of str to mapping
         By data set: ``n_train``, ``n_test``, ``n_classes``, ``n_features`` as far as known.
+    by_split : mapping of Key to mapping
+        Accuracy in per cent of every finished split, by its (repeat, fold).
     remarks : tuple of str
         On the whole run: hardware, unreadable records, mixed settings.
     """
@@ -75,4 +79,5 @@ class Facts:
     published: pd.DataFrame | None = None
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    by_split: Mapping[Key, Mapping[tuple[int, int], float]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()

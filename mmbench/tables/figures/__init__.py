@@ -2,7 +2,7 @@
 
 A figure registers itself by one line in `FIGURES`. Its module holds `draw`, a function of an
 experiment and an output path that writes the picture and returns its numbers in words, and
-`MACHINE`, the machine whose records it needs.
+`MACHINE`, the machine whose records it needs; None where any will do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from types import ModuleType
 from mmbench.errors import UserError, did_you_mean
 from mmbench.tables.records import Experiment, read_experiments
 
-FIGURES = {"mmrm_fig2": "mmbench.tables.figures.mmrm_fig2"}
+FIGURES = {
+    "mmrm_fig2": "mmbench.tables.figures.mmrm_fig2",
+    "critical_difference": "mmbench.tables.figures.critical_difference",
+}
 SUFFIXES = (".pdf", ".png", ".svg")
 
 
@@ -64,11 +67,13 @@ def _choose(name: str, module: ModuleType, results: Path) -> Experiment:
     if name in suitable:
         return suitable[name]
     if not suitable:
-        raise UserError(f"{results}: no finished record of {module.MACHINE}, which {name} needs")
+        whose = f" of {module.MACHINE}" if module.MACHINE else ""
+        raise UserError(f"{results}: no finished record{whose}, which {name} needs")
     if len(suitable) > 1:
         raise UserError(f"{results}: {name} can be drawn of {', '.join(suitable)}; name one folder")
     return next(iter(suitable.values()))
 
 
-def _has_machine(experiment: Experiment, machine: str) -> bool:
-    return any(r["job"]["machine"] == machine and r["metrics"] for r in experiment.records)
+def _has_machine(experiment: Experiment, machine: str | None) -> bool:
+    done = (r["job"]["machine"] for r in experiment.records if r["metrics"])
+    return any(machine in (name, None) for name in done)

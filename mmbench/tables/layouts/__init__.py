@@ -13,6 +13,9 @@ from mmbench.errors import UserError, did_you_mean
 
 LAYOUTS = {
     "generic": "mmbench.tables.layouts.generic",
+    "comparison": "mmbench.tables.layouts.comparison",
+    "mamc_table2": "mmbench.tables.layouts.mamc_table2",
+    "mamc_table3": "mmbench.tables.layouts.mamc_table3",
     "mmrm_table1": "mmbench.tables.layouts.mmrm_table1",
     "mmrm_table2": "mmbench.tables.layouts.mmrm_table2",
 }

@@ -62,7 +62,7 @@ def _metric(cells: Cells) -> str:
 def _results(cells: Cells, metric: str, facts: Facts, notes: Footnotes) -> Grid:
     columns = (*_places(), *(Column(machine_label(machine)) for machine in cells.machines))
     rows = []
-    for place in _lines(cells):
+    for place in cells.places:
         found = [cells.get(place._replace(machine=m), metric) for m in cells.machines]
         name = dataset_label(place.dataset, place.dataset, facts, notes)
         texts = (_cell(row, metric, notes) for row in found)
@@ -81,7 +81,7 @@ def _seconds(cells: Cells) -> Grid:
     columns = (*_places(), *(Column(machine_label(machine)) for machine in cells.machines))
     rows = [
         [place.dataset, kernel_text(place.kernel, place.degree), *_seconds_cells(cells, place)]
-        for place in _lines(cells)
+        for place in cells.places
     ]
     caption = f"CPU seconds a split: {' + '.join(SECONDS.values())}"
     return Grid(columns, rows, caption)
@@ -98,7 +98,3 @@ def _seconds_cells(cells: Cells, place: Key) -> list[str]:
 
 def _places() -> tuple[Column, ...]:
     return Column("data set", align="left"), Column("kernel", align="left")
-
-
-def _lines(cells: Cells) -> list[Key]:
-    return list(dict.fromkeys(key._replace(machine="") for key in cells.keys))

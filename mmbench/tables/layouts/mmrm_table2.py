@@ -16,11 +16,10 @@ from mmbench.tables.layouts.parts import (
     certificates,
     dataset_label,
     join,
-    kernel_text,
     legend,
     machine_label,
     measured_text,
-    printed_name,
+    place_name,
     published_text,
     remark,
     seconds_text,
@@ -72,8 +71,8 @@ def _errors(cells: Cells, machines: list[str], facts: Facts, notes: Footnotes) -
         *(Column(machine_label(m), group="Errors: measured / published") for m in machines),
     )
     rows = []
-    for key in _rows_of(cells):
-        name = dataset_label(key.dataset, _name(cells, key, facts), facts, notes)
+    for key in cells.places:
+        name = dataset_label(key.dataset, place_name(cells, key, facts), facts, notes)
         sizes = facts.sizes.get(key.dataset, {})
         found = [cells.get(key._replace(machine=machine), METRIC) for machine in machines]
         info = [str(sizes.get(size, NOTHING)) for size in SIZES]
@@ -96,8 +95,8 @@ def _details(cells: Cells, machines: list[str], facts: Facts) -> Grid:
         Column("support vectors a pair"),
     )
     rows = []
-    for place in _rows_of(cells):
-        label = _name(cells, place, facts)
+    for place in cells.places:
+        label = place_name(cells, place, facts)
         for machine in machines:
             key = place._replace(machine=machine)
             if cells.value(key, METRIC) is None:
@@ -115,15 +114,3 @@ def _detail_cells(cells: Cells, key: Key) -> list[str]:
         *(seconds_text(cells.value(key, metric)) for metric in SECONDS),
         measured_text(cells.get(key, "n_support"), 0),
     ]
-
-
-def _name(cells: Cells, key: Key, facts: Facts) -> str:
-    """Return the head of a line; the paper has one kernel, so it is named only beside others."""
-    name = printed_name(key.dataset, facts)
-    several = len(cells.kernels) > 1
-    return join(name, f"({kernel_text(key.kernel, key.degree)})" if several else "")
-
-
-def _rows_of(cells: Cells) -> list[Key]:
-    """Return one key a line: data set, kernel and degree."""
-    return list(dict.fromkeys(key._replace(machine="") for key in cells.keys))

@@ -43,6 +43,8 @@ class Cells:
         self.datasets = list(dict.fromkeys(key.dataset for key in self.keys))
         self.machines = list(dict.fromkeys(key.machine for key in self.keys))
         self.kernels = list(dict.fromkeys((key.kernel, key.degree) for key in self.keys))
+        #: One key a line of a table with a column a machine: data set, kernel and degree.
+        self.places = list(dict.fromkeys(key._replace(machine="") for key in self.keys))
 
     @staticmethod
     def _key(row: Row) -> Key:
@@ -85,6 +87,13 @@ def printed_name(dataset: str, facts: Facts) -> str:
     if table is None or not (table["dataset"] == dataset).any():
         return dataset
     return str(table.loc[table["dataset"] == dataset, "printed_dataset"].iloc[0])
+
+
+def place_name(cells: Cells, place: Key, facts: Facts) -> str:
+    """Return the head of a line; a kernel is named only where there are several."""
+    name = printed_name(place.dataset, facts)
+    several = len(cells.kernels) > 1
+    return join(name, f"({kernel_text(place.kernel, place.degree)})" if several else "")
 
 
 def dataset_label(dataset: str, name: str, facts: Facts, notes: Footnotes) -> str:
@@ -165,8 +174,13 @@ def seconds_text(value: float | None) -> str:
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
-def legend(cells: Cells, metric: str) -> list[str]:
-    """Return what the marks of a table mean, as far as they occur for a metric."""
+def legend(
+    cells: Cells, metric: str, spread: str = "In parentheses: standard error over {} partitions."
+) -> list[str]:
+    """Return what the marks of a table mean, as far as they occur for a metric.
+
+    `spread` says what stands beside a mean, with a place for the number of partitions.
+    """
     rows = [row for key in cells.keys if (row := cells.get(key, metric))]
     lines = []
     if any(row["in_band"] is not None for row in rows):
@@ -180,7 +194,7 @@ def legend(cells: Cells, metric: str) -> list[str]:
     counts = sorted({int(row["n"]) for row in rows if row["sd"] is not None})
     if counts:
         text = " or ".join(str(count) for count in counts)
-        lines.append(f"In parentheses: standard error over {text} partitions.")
+        lines.append(spread.format(text))
     if any(row["status"] == PUBLISHED_ONLY for row in rows):
         lines.append(f"{NOTHING} not run; the published value alone is shown.")
     return lines

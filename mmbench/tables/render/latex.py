@@ -31,6 +31,7 @@ ESCAPES = str.maketrans(
         OUT_OF_BAND: r"$\times$",
         NOTHING: "--",
         "±": r"$\pm$",
+        "−": r"$-$",
         "Σ": r"$\Sigma$",
         "μ": r"$\mu$",
         "ρ": r"$\rho$",

@@ -1,0 +1,103 @@
+"""Critical-difference diagram (Demsar 2006): mean ranks of the machines over data sets.
+
+Machines that a bar joins do not differ significantly by Nemenyi's test at 0.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmbench.errors import UserError
+from mmbench.tables.frame import build_frame
+from mmbench.tables.layouts.comparison import ranks_of
+from mmbench.tables.layouts.parts import Cells, machine_label
+from mmbench.tables.ranks import LEVEL, Ranks
+from mmbench.tables.records import Experiment, check_settings, group_cells
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Any machine will do.
+MACHINE = None
+
+#: Heights, in lines of text below the axis of ranks.
+FIRST_BAR, BAR_STEP, FIRST_LABEL = 0.45, 0.3, 0.6
+
+
+def draw(experiment: Experiment, output: Path) -> str:
+    """Write the diagram of an experiment and return its numbers in words.
+
+    Raises
+    ------
+    UserError
+        If too few machines or data sets have results, or records of different settings meet.
+    """
+    cells = group_cells(experiment)
+    check_settings(experiment, cells, mix=False)
+    try:
+        ranks = ranks_of(Cells(build_frame(experiment.name, cells, None)))
+    except ValueError as error:
+        raise UserError(f"{experiment.name}: {error}") from None
+    _plot(ranks, experiment.name, output)
+    return _describe(ranks)
+
+
+def _plot(ranks: Ranks, title: str, output: Path) -> None:
+    from matplotlib.figure import Figure
+
+    order = sorted(ranks.means, key=lambda machine: ranks.means[machine])
+    bars = ranks.cliques()
+    left, right = order[: (len(order) + 1) // 2], order[(len(order) + 1) // 2 :][::-1]
+    top_of_labels = FIRST_LABEL + BAR_STEP * len(bars)
+    depth = top_of_labels + max(len(left), len(right))
+    canvas = Figure(figsize=(7, 1.3 + 0.35 * depth), layout="constrained")
+    axes = canvas.subplots()
+    low, high = 1, len(order)
+    axes.set(xlim=(low - 1.1, high + 1.1), ylim=(depth, -1.6))
+    axes.axis("off")
+    axes.set_title(f"{title}: mean ranks over {ranks.n} data sets", fontsize=10)
+    _draw_scale(axes, low, high)
+    _draw_critical_difference(axes, low, ranks.critical_difference)
+    for k, group in enumerate(bars):
+        ends = [ranks.means[group[0]] - 0.04, ranks.means[group[-1]] + 0.04]
+        axes.plot(ends, [FIRST_BAR + BAR_STEP * k] * 2, color="black", lw=3)
+    _draw_labels(axes, ranks, left, low - 0.15, "right", top_of_labels)
+    _draw_labels(axes, ranks, right, high + 0.15, "left", top_of_labels)
+    canvas.savefig(output, dpi=160)
+
+
+def _draw_scale(axes: Axes, low: int, high: int) -> None:
+    axes.plot([low, high], [0, 0], color="black", lw=1)
+    for rank in range(low, high + 1):
+        axes.plot([rank, rank], [0, -0.15], color="black", lw=1)
+        axes.text(rank, -0.25, str(rank), ha="center", va="bottom", fontsize=9)
+
+
+def _draw_critical_difference(axes: Axes, low: int, width: float) -> None:
+    axes.plot([low, low + width], [-1.1, -1.1], color="black", lw=1.5, marker="|")
+    text = f"critical difference {width:.2f}"
+    axes.text(low + width / 2, -1.2, text, ha="center", va="bottom", fontsize=9)
+
+
+def _draw_labels(
+    axes: Axes, ranks: Ranks, machines: Sequence[str], edge: float, side: str, top: float
+) -> None:
+    """Lead a line from each rank down and out to the machine's name; the outermost is on top."""
+    for k, machine in enumerate(machines):
+        rank, height = ranks.means[machine], top + k
+        axes.plot([rank, rank, edge], [0, height, height], color="black", lw=0.8)
+        text = f" {machine_label(machine)} ({rank:.2f}) "
+        axes.text(edge, height, text, ha=side, va="center", fontsize=9)
+
+
+def _describe(ranks: Ranks) -> str:
+    order = sorted(ranks.means, key=lambda machine: ranks.means[machine])
+    lines = [
+        f"Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, p = {ranks.p:.2g}",
+        f"Nemenyi: critical difference {ranks.critical_difference:.2f} at {LEVEL:g}",
+        "Mean ranks: " + ", ".join(f"{machine_label(m)} {ranks.means[m]:.2f}" for m in order),
+    ]
+    groups = [", ".join(map(machine_label, group)) for group in ranks.cliques()]
+    return "\n".join([*lines, *(f"Not significantly different: {group}" for group in groups)])

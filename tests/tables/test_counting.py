@@ -1,0 +1,95 @@
+"""The MAMC paper's counting rules, fed with its own means and deviations."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_ind_from_stats
+
+from mmbench.tables import load_published
+from mmbench.tables.counting import Counts, Sample, best_and_worst, welch_p, win_tie_loss
+from mmbench.tables.layouts.mamc_table2 import MACHINES, published_lines, summary
+
+samples = st.builds(Sample, st.floats(0, 100), st.floats(0.01, 20), st.integers(2, 200))
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """The thirteen lines of table 2."""
+    table = load_published("mamc_table2")
+    datasets = [name for name in dict.fromkeys(table["dataset"]) if name != "average"]
+    assert len(datasets) == 13
+    return published_lines(table, datasets, list(MACHINES))
+
+
+def test_published_averages_follow_from_the_published_means(lines):
+    table = load_published("mamc_table2")
+    printed = table[table["dataset"] == "average"].set_index("machine")["value"]
+    for machine in MACHINES:
+        assert round(fmean(line[machine].mean for line in lines), 2) == printed[machine]
+
+
+@pytest.mark.parametrize(
+    ("machine", "printed"),
+    [
+        ("mamc_bsg", "1/11/1"),
+        ("mamc_b", "1/12/0"),
+        ("mamc", "13/0/0"),
+        ("emamc", "1/4/8"),
+        ("svm", "2/3/8"),
+    ],
+)
+def test_published_wins_and_losses_follow_from_means_and_deviations(machine, printed, lines):
+    counts = win_tie_loss((line["mamc_bs"], line[machine]) for line in lines)
+    assert str(counts) == printed
+
+
+def test_best_and_worst_follow_but_for_the_two_counts_that_the_paper_has_wrong(lines):
+    counts = best_and_worst([{m: line[m].mean for m in MACHINES} for line in lines])
+    printed = {
+        "mamc_bs": (1, 0),
+        "mamc_bsg": (2, 0),
+        "mamc_b": (2, 1),
+        "mamc": (0, 11),
+        "emamc": (6, 0),
+        "svm": (4, 0),
+    }
+    assert counts == printed | {"mamc_bsg": (1, 0), "mamc": (0, 12)}
+
+
+def test_rows_under_the_lines(lines):
+    rows = summary(lines, list(MACHINES))
+    assert rows["Average"] == ["84.12", "84.18", "83.60", "65.43", "85.34", "85.26"]
+    assert rows["W/T/L"] == ["–", "1/11/1", "1/12/0", "13/0/0", "1/4/8", "2/3/8"]
+
+
+def test_a_machine_that_misses_a_data_set_has_no_average(lines):
+    holed = [dict(line) for line in lines]
+    del holed[3]["svm"]
+    rows = summary(holed, list(MACHINES))
+    assert rows["Average"][-1] == "–"
+    assert rows["Average"][0] == "84.12"
+    assert Counts(*map(int, rows["W/T/L"][-1].split("/"))) == Counts(2, 3, 7)
+
+
+@given(samples, samples)
+def test_welch_is_scipy_s(one, other):
+    expected = ttest_ind_from_stats(
+        one.mean, one.sd, one.n, other.mean, other.sd, other.n, equal_var=False
+    )
+    assert welch_p(one, other) == pytest.approx(expected.pvalue, abs=1e-9)
+
+
+def test_samples_without_spread_are_equal_or_different():
+    same, higher = Sample(90.0, 0.0, 5), Sample(91.0, 0.0, 5)
+    assert win_tie_loss([(same, same), (higher, same), (same, higher)]) == Counts(1, 1, 1)
+    assert 0 < welch_p(Sample(90.0, 0.0, 5), Sample(91.0, 1.0, 5)) < 1
+
+
+def test_lengths_of_time_are_compared_as_they_are():
+    times = [{"a": -0.0012, "b": -0.0013}]
+    assert best_and_worst(times, decimals=None) == {"a": (1, 0), "b": (0, 1)}
+    assert best_and_worst(times) == {"a": (1, 1), "b": (1, 1)}

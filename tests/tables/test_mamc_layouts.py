@@ -1,0 +1,101 @@
+"""The MAMC paper's tables, and the comparison that it lacks, from invented records."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmbench.errors import UserError
+from mmbench.tables import figure, table
+from mmbench.tables.layouts.mamc_table2 import MACHINES
+
+DATASETS = ("ida_heart", "ida_banana", "ida_thyroid")
+ERRORS = dict(zip(MACHINES, (20, 21, 22, 60, 18, 17), strict=True))
+
+
+def cells_of(text: str, start: str, nth: int = 0) -> list[str]:
+    lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+    return [cell.strip() for cell in lines[nth].strip("|").split("|")]
+
+
+@pytest.fixture
+def mamc(results):
+    """Three data sets, three splits each, six machines; seconds as ten times the errors."""
+    experiment = results.experiment(
+        "mamc_table2",
+        datasets=list(DATASETS),
+        kernel="rbf",
+        protocol={"test": "predefined"},
+        machines={machine: {} for machine in MACHINES},
+        layout="mamc_table2",
+    )
+    for shift, dataset in enumerate(DATASETS):
+        for machine, errors in ERRORS.items():
+            for repeat in range(3):
+                job = experiment.job(dataset, machine, repeat=repeat, rule="predefined")
+                seconds = {"selection": float(errors), "training": 0.0, "test": 0.0}
+                wobble = repeat * (1 + (machine == "mamc"))
+                experiment.add(job, errors + shift + wobble, cpu_seconds=seconds)
+    return experiment
+
+
+def test_table_2_has_means_deviations_and_the_paper_s_counts(mamc):
+    text = table(mamc.folder)
+    heart = cells_of(text, "Heart")
+    assert heart[:2] == ["Heart", "measured"]
+    assert heart[2].startswith("79.00 ± 1.00")
+    assert cells_of(text, "Average")[2:] == ["78.00", "77.00", "76.00", "37.00", "80.00", "81.00"]
+    assert cells_of(text, "best/worst")[2:] == ["0/0", "0/0", "0/0", "0/3", "0/0", "3/0"]
+    assert cells_of(text, "W/T/L")[2:] == ["–", "0/3/0", "0/3/0", "3/0/0", "0/3/0", "0/0/3"]
+    average = text.splitlines().index(
+        next(line for line in text.splitlines() if line.startswith("| Average"))
+    )
+    assert "published" in text.splitlines()[average + 1]
+
+
+def test_table_1_shows_the_splits_run_and_those_of_the_paper(mamc):
+    assert cells_of(table(mamc.folder), "Heart", nth=1)[-2:] == ["3", "100"]
+
+
+def test_a_failed_cell_has_no_average_and_is_not_counted(mamc):
+    mamc.fail(mamc.job("ida_heart", "svm", repeat=3, rule="predefined"), reason="ran away")
+    text = table(mamc.folder)
+    assert "ran away" in text
+    assert cells_of(text, "Average")[2] == "78.00"
+
+
+def test_table_3_compares_ratios_to_the_mamc(mamc):
+    text = table(mamc.folder, layout="mamc_table3")
+    heart = cells_of(text, "Heart")
+    assert heart[:2] == ["Heart", "60.0"]
+    # 0.24 / 0.11 and 2.05 / 0.11 in the paper.
+    assert heart[2] == "0.3 / 2.2"
+    assert heart[6] == "0.3 / 18.6"
+    assert cells_of(text, "Banana")[2] == "0.3 / –"
+    assert cells_of(text, "shortest-longest")[5] == "0-3 / 12-0"
+
+
+def test_comparison_has_ranks_and_corrected_tests(mamc):
+    text = table(mamc.folder, layout="comparison")
+    assert cells_of(text, "SVM")[1] == "1.00"
+    assert "Friedman over 3 data sets" in text
+    assert cells_of(text, "better/same/worse")[1:3] == ["0/0/3", "0/0/3"]
+    assert cells_of(text, "Heart")[1] == "−1.00 (0) −"
+
+
+def test_too_little_to_rank_is_said(usps, tmp_path):
+    assert "No ranks: ranks need three machines and two" in table(usps.folder, layout="comparison")
+    with pytest.raises(UserError, match="three machines and two data sets"):
+        figure("critical_difference", usps.folder, tmp_path / "cd.png")
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+def test_diagram_of_critical_differences(suffix, mamc, tmp_path):
+    output = tmp_path / f"cd{suffix}"
+    text = figure("critical_difference", mamc.folder, output)
+    assert output.stat().st_size > 1000
+    assert "Mean ranks: SVM 1.00, EMAMC 2.00" in text
+
+
+@pytest.mark.parametrize("layout", ["mamc_table2", "mamc_table3", "comparison"])
+def test_all_formats(layout, mamc):
+    assert r"\toprule" in table(mamc.folder, "latex", layout=layout)
