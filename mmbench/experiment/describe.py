@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import ceil
+from math import ceil, prod
 
 from mmbench.errors import UserError
 from mmbench.experiment.jobs import Job
@@ -64,7 +64,7 @@ def _row(jobs: list[Job], stored: set[str], memory: str) -> tuple[str, ...]:
     job = jobs[0]
     degree = "" if job.degree is None else f" {job.degree}"
     done = sum(job.key in stored for job in jobs)
-    points = str(job.n_points) if job.grid else "-"
+    points = str(n_points(job)) if job.grid else "-"
     fits = n_fits(job)
     total = UNKNOWN if fits is None else str(fits * len(jobs))
     return (
@@ -79,13 +79,22 @@ def _row(jobs: list[Job], stored: set[str], memory: str) -> tuple[str, ...]:
     )
 
 
+def n_points(job: Job) -> int:
+    """Return the number of grid points that selection tries: stages are searched one by one."""
+    from mmbench.machines import machine_class
+    from mmbench.selection.grid import staged
+
+    parts = staged(dict(job.grid), machine_class(job.machine).stages)
+    return sum(prod(map(len, part.values())) for part in parts)
+
+
 def n_fits(job: Job) -> int | None:
     """Return the number of binary trainings of a job, None where only the data can tell."""
     counts = class_counts(job)
     if counts is None:
         return None
     pairs = len(counts) * (len(counts) - 1) // 2
-    inner = job.n_points * (job.select.folds or 1) * job.select.repeats if job.grid else 0
+    inner = n_points(job) * (job.select.folds or 1) * job.select.repeats if job.grid else 0
     return pairs * (inner + 1)
 
 

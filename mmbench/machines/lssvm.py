@@ -126,7 +126,7 @@ class LSSVM(PairwiseClassifier):
     }
     # At C = 2000 the rounding of float32 kernel values moves decisions by 0.007 (German, Image).
     single_precision: ClassVar[bool] = False
-    gram_copies: ClassVar[int] = 3  # the matrix, its eigenvectors, and workspace
+    gram_copies: ClassVar[int] = 2  # the matrix and its factor
 
     def __init__(
         self,
