@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 #: By how much ``y f`` may miss 1 on the wrong side before a row changes sides.
 SLACKNESS = 1e-10
@@ -59,20 +58,22 @@ def settle(
 def _free_part(
     rows: NDArray, metric: NDArray, y: NDArray, u: NDArray, free: NDArray
 ) -> tuple[NDArray, float] | None:
-    """Return the free multipliers and b for which free rows have ``y f = 1`` and ``sum u = 0``."""
-    if not len(free) or len(free) > rows.shape[1] + 1:
+    """Return the free multipliers and b for which free rows have ``y f = 1`` and ``sum u = 0``.
+
+    With one free row more than there are coordinates the square is singular, the system is not.
+    """
+    n_free = len(free)
+    if not n_free or n_free > rows.shape[1] + 1:
         return None
     part = rows[free] * np.sqrt(metric)
+    system = np.ones((n_free + 1, n_free + 1))
     square = part @ part.T
     # Equal rows share a multiplier in any proportion; a trace of ridge makes it equal shares.
     square[np.diag_indices_from(square)] += 1e-14 * np.trace(square)
-    try:
-        factor = cho_factor(square, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        return None
+    system[:-1, :-1], system[-1, -1] = square, 0.0
     pull = y[free] - rows[free] @ (metric * (rows.T @ u))
-    solved, ones = cho_solve(
-        factor, np.column_stack([pull, np.ones(len(free))]), check_finite=False
-    ).T
-    b = float((solved.sum() + u.sum()) / ones.sum())
-    return (solved - b * ones, b) if np.isfinite(b) else None
+    try:
+        found = np.linalg.solve(system, np.append(pull, -u.sum()))
+    except np.linalg.LinAlgError:
+        return None
+    return (found[:-1], float(found[-1])) if np.isfinite(found).all() else None

@@ -14,6 +14,7 @@ from dataclasses import replace
 from mmbench.solvers.interior import solve_interior
 from mmbench.solvers.line_search import bisect, interpolate
 from mmbench.solvers.margin_problem import MarginProblem, MarginSolution
+from mmbench.solvers.margin_programs import budget_program, margin_program, step_program
 from mmbench.solvers.minimax import minimax_direction
 from mmbench.solvers.reweighted import solve_reweighted
 from mmbench.solvers.spread_program import SpreadProgram, SpreadSolution
@@ -51,7 +52,7 @@ def solve_soft(
         found = solve_reweighted(problem, tol, start)
         if found.closed(tol) or solver == "reweighted":
             return found
-    return _from_program(problem, solve_program(problem.margin_program(), solver, tol))
+    return _from_program(problem, solve_program(margin_program(problem), solver, tol))
 
 
 def solve_hard(
@@ -66,12 +67,12 @@ def solve_hard(
     solver : {"auto", "interior", "reference", "clarabel", "ecos"}, default="auto"
     tol : float, default=1e-6
     """
-    apart = solve_program(problem.step_program(0.0), solver, 1e-3 * tol)
-    if problem.step_program(0.0).value(apart.x) >= -NO_MARGIN:
+    apart = step_program(problem, 0.0)
+    if apart.value(solve_program(apart, solver, 1e-3 * tol).x) >= -NO_MARGIN:
         return None
     if solver == "reference":
         return _bisect_rho(problem, tol)
-    return _from_program(problem, solve_program(problem.margin_program(), solver, tol))
+    return _from_program(problem, solve_program(margin_program(problem), solver, tol))
 
 
 def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolution:
@@ -107,7 +108,7 @@ def _search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
         nonlocal best
         if budget <= 0:
             return -problem.trivial[0]
-        program = problem.budget_program(2.0 / budget)
+        program = budget_program(problem, 2.0 / budget)
         found = solve_program(program, "reference", tol)
         iterations = best.iterations + found.iterations
         # Its multipliers are those of slack at unit price.
@@ -117,7 +118,7 @@ def _search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
 
     kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     interpolate(criterion, (0.0, 2.0 / kappa, 4.0 / kappa), 1e-2 * tol / kappa)
-    joint = _from_program(problem, solve_program(problem.margin_program(), "reference", tol))
+    joint = _from_program(problem, solve_program(margin_program(problem), "reference", tol))
     return replace(best, bound=max(best.bound, joint.bound))
 
 
@@ -129,7 +130,7 @@ def _bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
 
     def feasible(rho: float) -> bool:
         nonlocal best
-        found = solve_program(problem.step_program(rho), "reference", 1e-3 * tol)
+        found = solve_program(step_program(problem, rho), "reference", 1e-3 * tol)
         best = best.better(
             problem.solution(found.x[:k], found.multipliers, best.iterations + found.iterations)
         )

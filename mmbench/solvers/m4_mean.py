@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mmbench.solvers.line_search import interpolate, maximise
 from mmbench.solvers.m4_margin import solve_program
 from mmbench.solvers.margin_problem import MarginProblem, balanced
+from mmbench.solvers.margin_programs import fixed_program
 from mmbench.solvers.minimax import minimax_direction
 from mmbench.solvers.spread_program import SpreadSolution
 from mmbench.solvers.spread_socp import solve_spread
@@ -99,7 +100,7 @@ class _Search:
         if rho <= 0:
             return -np.inf
         if rho not in self.found:
-            program = self.problem.fixed_program(rho)
+            program = fixed_program(self.problem, rho)
             if self.solver == "reference":
                 found = solve_spread(program, "clarabel", 1e-3 * self.tol, cone_a_row=True)
             else:

@@ -1,17 +1,12 @@
 """The maxi-min margin machine in coordinates in which both class covariances are diagonal.
 
-With ``sx = ||Sx^{1/2} w||`` and ``sy`` likewise, every form of the M4 is a `SpreadProgram`:
+    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     sx = ||Sx^{1/2} w||, sy alike
 
-    margin     min sx + sy + C sum xi     y_i (w'z_i + b) >= 1 - xi_i
-    fixed rho  min sum xi                 y_i (w'z_i + b) >= rho s_i - xi_i,   w'(xm - ym) = 1
-    step       min t                      the same with t for every xi_i: rho is feasible iff t <= 0
-    budget     min sum xi                 the rows of "margin",   sx + sy = 2/rho
+Between this, the normalisation "margin", and the constraints (2), (3) of the paper lies a shift of
+b alone: with ``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
 
-Reduction: a removed point leaves its share in one row of the class means with slack xi_m,
-``w'(xm - ym) >= 2 - xi_m`` in "margin" and ``>= rho (sx + sy) - xi_m`` for fixed rho.
-
-Between "margin" and the constraints (2), (3) of the paper lies a shift of b alone: with
-``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
+Reduction: the points that are removed leave their share in one row of the class means, with slack
+xi_m: ``w'(xm - ym) >= 2 - xi_m``.
 """
 
 from __future__ import annotations
@@ -22,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.solvers.minimax import minimax_direction
-from mmbench.solvers.spread_program import SpreadProgram
 
 
 @dataclass(frozen=True)
@@ -99,8 +93,6 @@ class MarginProblem:
     C: float
     removed: int = 0
 
-    # -- values ----------------------------------------------------------------------------------
-
     def spreads(self, w: NDArray) -> NDArray:
         """Return (sx, sy)."""
         squares = w * w
@@ -162,7 +154,7 @@ class MarginProblem:
         return factor * w, factor * b
 
     def _best_factor(self, w: NDArray, margins: NDArray) -> float:
-        """Return the minimiser of "margin" over multiples of a solution; 1 where it has none.
+        """Return the minimiser of "margin" over multiples of a solution, 1 where it has none.
 
         It is where the slope, ``sx + sy - C (sum of the margins with slack)``, changes its sign.
         """
@@ -180,10 +172,13 @@ class MarginProblem:
             return (1.0 + 1e-14) / float(ends[-1]) if positive.all() else 1.0
         gains = (weights[positive] * margins[positive])[order]
         losses = float(weights[~positive] @ margins[~positive])
-        # After the k largest margins have reached 1 the others still gain from growing.
-        slope = float(self.spreads(w).sum()) - self.C * (losses + gains.sum() - np.cumsum(gains))
+        # Before any margin has reached 1, after the largest has, after the two largest have, ...
+        reached = np.append(0.0, np.cumsum(gains))
+        slope = float(self.spreads(w).sum()) - self.C * (losses + gains.sum() - reached)
         rising = np.flatnonzero(slope >= 0)
-        return float(1.0 / ends[rising[0]]) if len(rising) else 1.0
+        if not len(rising):
+            return 1.0
+        return float(1.0 / ends[rising[0] - 1]) if rising[0] else 0.0
 
     def trivial_solution(self) -> MarginSolution:
         """Return w = 0 and the larger class."""
@@ -220,71 +215,6 @@ class MarginProblem:
             weights,
         )
         return self.trivial_solution().better(found)
-
-    # -- programs --------------------------------------------------------------------------------
-
-    def margin_program(self) -> SpreadProgram:
-        """Return "margin" over (w, b, sx, sy); the last row is that of the means."""
-        cost = self._columns(np.zeros(len(self.delta)), 0.0, 1.0, 1.0)
-        rows, sides, price = self._unit_rows()
-        return self._program(cost, rows, sides, price)
-
-    def budget_program(self, rho: float) -> SpreadProgram:
-        """Return "budget" over (w, b, sx, sy)."""
-        rows, sides, price = self._unit_rows(1.0)
-        equation = self._columns(np.zeros(len(self.delta)), 0.0, 0.5 * rho, 0.5 * rho)
-        return self._program(np.zeros(rows.shape[1]), rows, sides, price, equation)
-
-    def fixed_program(self, rho: float) -> SpreadProgram:
-        """Return "fixed rho" over (w, b, sx, sy)."""
-        rows, sides, price = self._rho_rows(rho)
-        equation = self._columns(self.delta, 0.0, 0.0, 0.0)
-        return self._program(np.zeros(rows.shape[1]), rows, sides, price, equation)
-
-    def step_program(self, rho: float) -> SpreadProgram:
-        """Return "step" over (w, b, sx, sy, t)."""
-        rows, sides, _ = self._rho_rows(rho)
-        rows = np.column_stack([rows, np.ones(len(rows))])
-        cost = np.zeros(rows.shape[1])
-        cost[-1] = 1.0
-        equation = np.append(self._columns(self.delta, 0.0, 0.0, 0.0), 0.0)
-        return self._program(cost, rows, sides, np.full(len(rows), np.inf), equation)
-
-    def _unit_rows(self, unit: float | None = None) -> tuple[NDArray, NDArray, NDArray]:
-        price = self.C if unit is None else unit
-        rows = self._own_rows(np.zeros((len(self.y), 2)))
-        sides, prices = np.ones(len(self.y)), np.full(len(self.y), price)
-        if self.removed:
-            rows = np.vstack([rows, self._columns(self.delta, 0.0, 0.0, 0.0)])
-            sides, prices = np.append(sides, 2.0), np.append(prices, price * self.removed)
-        return rows, sides, prices
-
-    def _rho_rows(self, rho: float) -> tuple[NDArray, NDArray, NDArray]:
-        positive = self.y > 0
-        rows = self._own_rows(-rho * np.column_stack([positive, ~positive]))
-        price = np.ones(len(self.y))
-        if self.removed:
-            rows = np.vstack([rows, self._columns(self.delta, 0.0, -rho, -rho)])
-            price = np.append(price, float(self.removed))
-        return rows, np.zeros(len(rows)), price
-
-    def _own_rows(self, spreads: NDArray) -> NDArray:
-        return np.column_stack([self.y[:, None] * self.rows, self.y, spreads])
-
-    def _columns(self, w: NDArray, b: float, sx: float, sy: float) -> NDArray:
-        return np.concatenate([w, [b, sx, sy]])
-
-    def _program(
-        self,
-        cost: NDArray,
-        rows: NDArray,
-        sides: NDArray,
-        price: NDArray,
-        equation: NDArray | None = None,
-    ) -> SpreadProgram:
-        k = len(self.delta)
-        roots = (np.sqrt(self.var_x), np.sqrt(self.var_y))
-        return SpreadProgram(cost, rows, sides, price, roots, (k + 1, k + 2), equation)
 
 
 def best_bias(decision: NDArray, y: NDArray) -> float:
