@@ -14,6 +14,9 @@ from numpy.typing import DTypeLike, NDArray
 
 KERNELS = ("linear", "poly", "rbf")
 
+#: Rows of a matrix handled together, so that no second matrix of its size is made.
+CHUNK = 256
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -67,7 +70,8 @@ def squared_distances(X: NDArray, Z: NDArray) -> NDArray:
     """Return ``||x - z||**2`` for all pairs, shape (len(X), len(Z)), never negative.
 
     Both sets are first moved by the mean of `Z`: the expansion ``x'x + z'z - 2x'z`` loses digits
-    when the data lie far from the origin. For ``X is Z`` the diagonal is exactly zero.
+    when the data lie far from the origin. For ``X is Z`` the diagonal is exactly zero and the
+    matrix exactly symmetric, in float32 too.
     """
     centre = Z.mean(axis=0)
     same = X is Z
@@ -75,8 +79,10 @@ def squared_distances(X: NDArray, Z: NDArray) -> NDArray:
     Z = X if same else Z - centre
     out = X @ Z.T
     out *= -2
-    out += np.einsum("ij,ij->i", X, X)[:, None]
-    out += np.einsum("ij,ij->i", Z, Z)[None, :]
+    squares, others = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Z, Z)
+    for start in range(0, len(X), CHUNK):
+        # one sum an entry: two in turn would round (i, j) and (j, i) differently
+        out[start : start + CHUNK] += squares[start : start + CHUNK, None] + others
     np.maximum(out, 0, out=out)
     if same:
         np.fill_diagonal(out, 0)

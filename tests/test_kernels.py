@@ -1,0 +1,24 @@
+"""Kernel matrices: what every solver takes for granted of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from mmbench.kernels import Kernel, squared_distances
+
+
+@pytest.mark.parametrize("name", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_gram_matrix_is_exactly_symmetric(name, dtype):
+    X = np.random.RandomState(0).normal(size=(300, 7))
+    gram = Kernel(name, gamma=0.3)(X, X, dtype)
+    assert gram.dtype == dtype
+    np.testing.assert_array_equal(gram, gram.T)
+
+
+def test_distances_keep_their_digits_far_from_the_origin():
+    rng = np.random.RandomState(0)
+    X, Z = rng.normal(size=(300, 4)) + 1e6, rng.normal(size=(20, 4)) + 1e6
+    np.testing.assert_allclose(squared_distances(X, Z), cdist(X, Z) ** 2, rtol=1e-9, atol=1e-9)
