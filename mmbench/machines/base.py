@@ -6,7 +6,7 @@ scikit-learn expects (validation, one-vs-one, prediction, tie rules) is here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -202,6 +202,16 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
             model = models[k] = self._with(points[k])._train(problem, model)
         return models  # type: ignore[return-value]
 
+    def _train_folds(
+        self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
+    ) -> Iterator[list[BinaryModel]]:
+        """Train a path on every fold of a cross-validation, one fold's matrix alive at a time.
+
+        A machine that shares work between folds overrides this.
+        """
+        for problem in problems:
+            yield self._train_path(problem, points)
+
     def _with(self, params: Mapping[str, Any]) -> Self:
         """Return an unfitted copy with other parameters, at a fraction of the cost of `clone`.
 
@@ -394,7 +404,9 @@ def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, N
 
 def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArray:
     """Return ``sum_i coef[p, i] k(support[i], x)``, shape (len(X), len(coef)), block by block."""
-    out = np.empty((len(X), len(coef)), dtype=coef.dtype)
+    out = np.zeros((len(X), len(coef)), dtype=coef.dtype)
+    if not len(support):
+        return out
     step = max(1, BLOCK_BYTES // (coef.itemsize * max(1, len(support))))
     for start in range(0, len(X), step):
         block = kernel(X[start : start + step], support, dtype=coef.dtype)
