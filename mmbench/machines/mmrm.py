@@ -34,18 +34,11 @@ from mmbench.machines.base import (
 )
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.svm import svm_dual
+from mmbench.solvers.mmrm_certificate import FLAT, Answer, reused, settled
 from mmbench.solvers.mmrm_face import smallest_norm
 from mmbench.solvers.mmrm_kernel import solve_kernel
 from mmbench.solvers.mmrm_linear import solve_linear
-from mmbench.solvers.mmrm_program import (
-    FLAT,
-    Answer,
-    KernelProgram,
-    LinearProgram,
-    reused,
-    settled,
-    without_repeats,
-)
+from mmbench.solvers.mmrm_program import KernelProgram, LinearProgram, without_repeats
 from mmbench.solvers.mmrm_reference import solve_reference
 from mmbench.solvers.mmrm_rounds import Guess
 from mmbench.solvers.smo import solve_smo

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.solvers.highs_ import solve_qp
-from mmbench.solvers.mmrm_program import Answer, Program, certify
+from mmbench.solvers.mmrm_certificate import Answer, certify
+from mmbench.solvers.mmrm_program import Program
 from mmbench.solvers.status import Status
 
 #: Relative to the largest: multipliers and reduced costs below this are zero.

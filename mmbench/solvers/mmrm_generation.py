@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.solvers.highs_ import AT_LOWER, BASIC, Basis, LpModel, LpSolution
-from mmbench.solvers.mmrm_program import Answer, Program, certify, failed
+from mmbench.solvers.mmrm_certificate import Answer, certify, failed
+from mmbench.solvers.mmrm_program import Program
 from mmbench.solvers.mmrm_vertex import Partition, polished
 from mmbench.solvers.status import Status
 

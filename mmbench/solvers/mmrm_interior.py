@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.solvers.mmrm_newton import NotSolved, Reduced, System, whole_system
+from mmbench.solvers.mmrm_newton import NotSolved, Reduced, System, Whole
 
 #: Fraction of the way to the boundary that a step goes.
 STEP = 0.995
@@ -31,7 +31,7 @@ STEP = 0.995
 CORRECTORS, BAND = 2, (0.1, 10.0)
 
 #: A primal residual may not grow beyond this while the reduced equations are in use.
-DRIFT = 1e-7
+DRIFT = 1e-6
 
 #: Largest order for which the whole system is factorised.
 WHOLE_ORDER = 4000
@@ -95,7 +95,7 @@ class InteriorPoint:
             False when the steps vanish, values are not finite or `max_iter` is reached.
         """
         for k in range(max_iter):
-            size = 1 + abs(self._objective())
+            size = 1 + abs(self.objective)
             residuals = self._residuals()
             self.complementarity = self._products_sum(self.point) / size
             error = max(np.abs(r).max(initial=0.0) for r in residuals)
@@ -109,7 +109,9 @@ class InteriorPoint:
                 return False
         return False
 
-    def _objective(self) -> float:
+    @property
+    def objective(self) -> float:
+        """Value of the primal at the present point."""
         return float(self.c @ self.point.u + self.cost @ self.point.xi)
 
     def _residuals(self) -> tuple[NDArray, NDArray, NDArray]:
@@ -238,7 +240,7 @@ class InteriorPoint:
                 return reduced
         if sum(self.A.shape) > WHOLE_ORDER:
             return None
-        return whole_system(self.A, self.y, diagonal, weight)
+        return Whole(self.A, self.y, diagonal, weight)
 
     def _adapt(self, steps: int) -> None:
         """Keep more or less in the factor of the next iteration, by what this one cost."""

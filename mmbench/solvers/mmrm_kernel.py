@@ -6,8 +6,9 @@ certify, the next is tried, and the best objective and the best bound found are 
 
 from __future__ import annotations
 
+from mmbench.solvers.mmrm_certificate import Answer, best
 from mmbench.solvers.mmrm_generation import solve_generation
-from mmbench.solvers.mmrm_program import Answer, Program, best
+from mmbench.solvers.mmrm_program import Program
 from mmbench.solvers.mmrm_reference import solve_reference
 from mmbench.solvers.mmrm_rounds import Guess, Rounds
 from mmbench.solvers.status import Status
@@ -30,7 +31,8 @@ def solve_kernel(
     guess : Guess
         A neighbouring machine; its support and margins say where to begin.
     solver : {"auto", "interior", "generation", "reference"}, default="auto"
-        A named route is followed by no other.
+        "auto" goes by the number of rows near the guess's margin, and tries another route where
+        one does not certify.
     tol : float, default=1e-6
         For the certificate.
 
@@ -38,26 +40,38 @@ def solve_kernel(
     -------
     Answer
     """
-    if solver == "reference":
-        return solve_reference(program, tol=tol)
     answers: list[Answer] = []
-    # a part of an unbounded program gives an interior point nothing to converge to
-    if program.surely_bounded and (solver == "interior" or _is_large(program, guess, solver)):
-        rounds = Rounds(program, guess, tol)
-        answers.append(rounds.solve())
-        # where even the whole Newton system was too badly conditioned, simplex does no better
-        if answers[0].status is Status.OPTIMAL or rounds.careful:
-            return answers[0]
-    first = guess.first_rows(program)
-    answers.append(solve_generation(program, first, first, tol=tol))
-    if _needs_more(answers[-1]) and solver == "auto" and len(program.rows) <= WHOLE_UP_TO:
-        answers.append(solve_reference(program, tol=tol))
+    for route in _routes(program, guess, solver):
+        answer, hopeless = _solve(program, guess, route, tol)
+        if answer.status in (Status.OPTIMAL, Status.UNBOUNDED):
+            return answer
+        answers.append(answer)
+        if hopeless:
+            break
     return best(program, answers, tol)
 
 
-def _is_large(program: Program, guess: Guess, solver: str) -> bool:
-    return solver == "auto" and len(guess.first_rows(program)) >= INTERIOR_FROM
+def _routes(program: Program, guess: Guess, solver: str) -> list[str]:
+    """Return the routes to try, in their order."""
+    if solver != "auto":
+        return [solver]
+    routes = ["generation"]
+    # a part of an unbounded program gives an interior point nothing to converge to
+    if program.surely_bounded:
+        large = len(guess.first_rows(program)) >= INTERIOR_FROM
+        routes.insert(0 if large else 1, "interior")
+    if len(program.rows) <= WHOLE_UP_TO:
+        routes.append("reference")
+    return routes
 
 
-def _needs_more(answer: Answer) -> bool:
-    return answer.status not in (Status.OPTIMAL, Status.UNBOUNDED)
+def _solve(program: Program, guess: Guess, route: str, tol: float) -> tuple[Answer, bool]:
+    """Return a route's answer, and whether it shows that no other will do better."""
+    if route == "reference":
+        return solve_reference(program, tol=tol), False
+    if route == "interior":
+        rounds = Rounds(program, guess, tol)
+        # where even the whole Newton equations were too badly conditioned, simplex does no better
+        return rounds.solve(), rounds.careful
+    first = guess.first_rows(program)
+    return solve_generation(program, first, first, tol=tol), False

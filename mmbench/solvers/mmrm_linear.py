@@ -12,7 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from mmbench.solvers.highs_ import Basis, solve_lp
-from mmbench.solvers.mmrm_program import Answer, LinearProgram, failed
+from mmbench.solvers.mmrm_certificate import Answer, failed
+from mmbench.solvers.mmrm_program import LinearProgram
 from mmbench.solvers.mmrm_reference import solve_reference
 from mmbench.solvers.status import Status
 

@@ -2,7 +2,7 @@
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
-`reduced_system` eliminates du. What is left is positive definite,
+`Reduced` eliminates du. What is left is positive definite,
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b,
 
@@ -10,9 +10,9 @@ where the term in theta changes nothing, as y'dlam is given, and removes the nea
 direction that the free b leaves. It is factorised only where it matters: rows of large D and
 columns of small Theta are left to conjugate gradients on the true operator.
 
-`whole_system` factorises the equations as they stand. That costs an order of magnitude more, but
-does not square the condition of A: the Gram matrix of a smooth kernel on data of few dimensions is
-nearly singular, and there the reduced equations lose all their digits.
+`Whole` factorises the equations as they stand. That costs several times more, but does not square
+the condition of A: the Gram matrix of a smooth kernel on data of few dimensions is nearly singular,
+and there the reduced equations lose all their digits.
 """
 
 from __future__ import annotations
@@ -145,29 +145,32 @@ def conjugate_gradients(
     raise NotSolved
 
 
-def whole_system(A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> System:
-    """Return the solver of the equations as they stand; arguments as `Reduced`."""
-    n, m = A.shape
-    inverse = 1 / weight
-    scale = np.concatenate([1 / np.sqrt(diagonal + 1), 1 / np.sqrt(inverse + 1), [1.0]])
-    matrix = np.zeros((n + m + 1, n + m + 1))
-    matrix[:n, n:-1] = A
-    matrix[:n, -1] = y
-    matrix += matrix.T
-    matrix[np.diag_indices(n + m)] = np.concatenate([diagonal, -inverse])
-    matrix *= scale
-    matrix *= scale[:, None]
-    factor = lu_factor(matrix, overwrite_a=True, check_finite=False)
+class Whole:
+    """The equations as they stand, by one LU factorisation; arguments as `Reduced`."""
 
-    def apply(x: NDArray) -> NDArray:
-        lam, u, b = x[:n], x[n:-1], x[-1]
-        return np.concatenate([diagonal * lam + A @ u + b * y, lam @ A - inverse * u, [y @ lam]])
+    def __init__(self, A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
+        self.A, self.y, self.diagonal, self.inverse = A, y, diagonal, 1 / weight
+        n, m = A.shape
+        matrix = np.zeros((n + m + 1, n + m + 1))
+        matrix[:n, n:-1] = A
+        matrix[:n, -1] = y
+        matrix += matrix.T
+        matrix[np.diag_indices(n + m)] = np.concatenate([diagonal, -self.inverse])
+        self._scale = 1 / np.sqrt(1 + np.abs(np.diagonal(matrix)))
+        matrix *= self._scale
+        matrix *= self._scale[:, None]
+        self._factor = lu_factor(matrix, overwrite_a=True, check_finite=False)
 
-    def system(r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+    def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        """Return (du, dlam, db)."""
+        n = len(self.y)
         right = np.concatenate([r, r_u, [r_b]])
-        x = np.zeros(n + m + 1)
+        x = np.zeros(len(right))
         for _ in range(1 + REFINEMENTS):
-            x += scale * lu_solve(factor, scale * (right - apply(x)), check_finite=False)
+            error = self._scale * (right - self._apply(x[n:-1], x[:n], x[-1]))
+            x += self._scale * lu_solve(self._factor, error, check_finite=False)
         return x[n:-1], x[:n], float(x[-1])
 
-    return system
+    def _apply(self, u: NDArray, lam: NDArray, b: float) -> NDArray:
+        rows = self.diagonal * lam + self.A @ u + b * self.y
+        return np.concatenate([rows, lam @ self.A - self.inverse * u, [self.y @ lam]])

@@ -6,7 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from mmbench.solvers.highs_ import BASIC, Basis, LpSolution, solve_lp
-from mmbench.solvers.mmrm_program import Answer, Program, certify, failed
+from mmbench.solvers.mmrm_certificate import Answer, certify, failed
+from mmbench.solvers.mmrm_program import Program
 from mmbench.solvers.mmrm_vertex import Partition, polished
 from mmbench.solvers.status import Status
 

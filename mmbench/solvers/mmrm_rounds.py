@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.solvers.mmrm_certificate import Answer, certify
 from mmbench.solvers.mmrm_generation import solve_generation
 from mmbench.solvers.mmrm_interior import InteriorPoint, Point
-from mmbench.solvers.mmrm_program import Answer, Program, certify
+from mmbench.solvers.mmrm_program import Program
 from mmbench.solvers.mmrm_vertex import Partition, solve_vertex
 from mmbench.solvers.status import Status
 
@@ -35,6 +36,9 @@ EXTRA_COARSE, EXTRA_FINE = 0.1, 0.03
 
 #: A vertex that violates at most so many rows and columns is left to simplex pivots.
 FEW = 8
+
+#: A program of so many rows is tried as a whole where a part of it does not converge.
+RETRY_UP_TO = 2000
 
 #: Fine rounds before the rest is left to generation.
 MAX_ROUNDS = 12
@@ -101,7 +105,7 @@ class Rounds:
     Attributes
     ----------
     careful : bool
-        Whether some part was so badly conditioned that the reduced Newton equations failed.
+        Whether the last part was so badly conditioned that the reduced Newton equations failed.
     """
 
     def __init__(self, program: Program, guess: Guess, tol: float) -> None:
@@ -112,17 +116,24 @@ class Rounds:
 
     def solve(self) -> Answer:
         """Return the best answer that this route finds, with its certificate."""
-        if 2 * len(self.rows) > len(self.program.rows):
-            self.rows = self.columns = self.program.rows
+        whole = self.program.rows
+        if 2 * len(self.rows) > len(whole):
+            self.rows = self.columns = whole
         else:
             for tol in COARSE:
                 self._coarse_round(tol, drop=tol < COARSE[0])
         for _ in range(MAX_ROUNDS):
             found = self._fine_round()
+            if not found.converged:
+                # the shape of a part may be to blame for that
+                if len(self.rows) == len(self.columns) == len(whole) or len(whole) > RETRY_UP_TO:
+                    break
+                self.rows = self.columns = whole
+                continue
             margins, reduced = self._price(found.u, found.b, found.lam)
             rows, columns = self._violated(margins, reduced)
             count = len(rows) + len(columns)
-            if not count or not found.converged:
+            if not count:
                 break
             if count <= FEW and found.partition is not None:
                 return self._pivot(found.partition, margins, reduced, rows, columns)
@@ -160,7 +171,7 @@ class Rounds:
 
     def _count(self, iterate: InteriorPoint) -> None:
         self.iterations += iterate.iterations
-        self.careful |= iterate.careful
+        self.careful = iterate.careful
 
     def _partition(self, iterate: InteriorPoint) -> Partition:
         """Sort rows and columns by which factor of their products is the larger."""
@@ -177,24 +188,23 @@ class Rounds:
         )
 
     def _cold_start(self) -> InteriorPoint:
-        """Start from the shape of the guess; iterates of other parts have proved worse."""
-        program, rows, columns = self.program, self.rows, self.columns
+        """Start from the guess's u and from lam = 1/n_class, where A'lam = c.
+
+        Iterates of other parts have proved worse. A nearly singular matrix leaves the dual feasible
+        set almost no interior, and a start far from it takes twice the iterations.
+        """
+        program, columns = self.program, self.columns
         A, y, cost, margins = self._part()
         c = program.c[columns]
         u = self.guess.u[columns]
-        base = 0.1 * _mean_positive(u)
-        shape = np.full(len(y), base)
-        shape[: len(rows)] += self.guess.u[rows]
-        scale = np.abs(c).mean()
-        tau = 0.5 * scale / np.abs(shape @ A).mean()
-        lam = np.minimum(tau * shape, 0.5 * cost)
+        share = cost / program.class_cost[(y > 0).astype(int)]
         point = Point(
-            u=u + base,
+            u=u + 0.1 * _mean_positive(u),
             b=0.0,
             xi=np.maximum(1 - margins, 0.01),
             z=np.maximum(margins - 1, 0.3),
-            lam=lam,
-            s=np.maximum(c - lam @ A, 0.3 * scale),
+            lam=np.minimum(share, 0.9 * cost),
+            s=np.full(len(c), 0.01 * np.abs(c).mean()),
         )
         return InteriorPoint(A, y, c, cost, point)
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve
 
-from mmbench.solvers.mmrm_program import Answer, Program, best, certify
+from mmbench.solvers.mmrm_certificate import Answer, best, certify
+from mmbench.solvers.mmrm_program import Program
 
 #: How negative, relative to the largest, a coefficient or multiplier of a vertex may come out.
 SIGN_TOL = 1e-9
