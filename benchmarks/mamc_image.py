@@ -2,8 +2,8 @@
 
     python benchmarks/mamc_image.py --mirror FOLDER [--data image] [--split 0]
 
-Both use the grids of the MAMC paper and five folds, on one thread. Prints seconds, test accuracy
-and the ratio of every machine to the MAMC.
+All use the grids of the MAMC paper and five folds, on one thread. "libsvm" is the SVM by its
+reference route. Prints seconds, their ratio to the MAMC's, and test accuracy.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ GRIDS = {
     "mamc_bsg": {"gamma": GAMMAS, "Cm": SLOPES},
     "emamc": {"gamma": SHORT, "C": COSTS},
     "svm": {"gamma": SHORT, "C": COSTS},
+    "libsvm": {"gamma": SHORT, "C": COSTS},
 }
 
 
@@ -40,14 +41,18 @@ def read(mirror, name, split):
     return X[train], y[train], X[test], y[test]
 
 
-def run(name, X, y, X_test, y_test):
-    """Return CPU seconds of selection and training, and the test accuracy in percent."""
-    machine = machine_class(name)(gamma_scaling="per_feature")
+def run(name, repeats, X, y, X_test, y_test):
+    """Return CPU seconds of selection and training (the best of several), and test accuracy."""
+    machine = machine_class("svm" if name == "libsvm" else name)(gamma_scaling="per_feature")
+    machine.set_params(solver="reference" if name == "libsvm" else "auto")
     select(machine, X[:60], y[:60], {"tol": [machine.tol]}, folds=2)  # compile and import
-    start = time.process_time()
-    found = select(machine, X, y, GRIDS[name], folds=5, seed=0, tol=machine.search_tol)
-    machine.set_params(**found.params).fit(X, y)
-    return time.process_time() - start, 100 * machine.score(X_test, y_test)
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        found = select(machine, X, y, GRIDS[name], folds=5, seed=0, tol=machine.search_tol)
+        machine.set_params(**found.params).fit(X, y)
+        seconds.append(time.process_time() - start)
+    return min(seconds), 100 * machine.score(X_test, y_test)
 
 
 def main():
@@ -56,12 +61,13 @@ def main():
     parser.add_argument("--data", default="image")
     parser.add_argument("--split", type=int, default=0)
     parser.add_argument("--machines", nargs="+", default=list(GRIDS), choices=list(GRIDS))
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     parts = read(options.mirror, options.data, options.split)
     unit = None
     with threadpool_limits(1):
         for name in options.machines:
-            seconds, accuracy = run(name, *parts)
+            seconds, accuracy = run(name, options.repeats, *parts)
             unit = unit or seconds
             print(
                 f"{name:9} {seconds:8.2f} s   {seconds / unit:7.1f}   {accuracy:6.2f} %", flush=True

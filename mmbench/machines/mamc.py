@@ -22,7 +22,7 @@ estimators. NIPS 20, 2008.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +38,7 @@ from mmbench.machines.base import (
 )
 from mmbench.machines.bias import Bias, optimal_bias, reference_bias
 from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.part import PartProblem
 from mmbench.machines.presets import preset
 from mmbench.solvers.status import Status
 
@@ -149,11 +150,19 @@ class MAMC(PairwiseClassifier):
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         """Train at every point from one pair of class sums."""
+        (models,) = self._train_folds([problem], points)
+        return models
+
+    def _train_folds(
+        self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
+    ) -> Iterator[list[BinaryModel]]:
+        """Train at every point of every fold; one product with the stored matrix serves all."""
         started = time.perf_counter()
-        sums = class_sums(problem)
-        shared = (time.perf_counter() - started) / len(points)
-        own = self.get_params()
-        return [_at(problem.y, sums, shared, {**own, **point}) for point in points]
+        problems, own = list(problems), self.get_params()
+        sums = class_sums(problems)
+        seconds = (time.perf_counter() - started) / (len(problems) * len(points))
+        for problem, fold in zip(problems, sums, strict=True):
+            yield [_at(problem.y, fold, seconds, {**own, **point}) for point in points]
 
 
 @preset(bias="optimized")
@@ -171,24 +180,47 @@ class MAMCbsg(MAMCb):
     """MAMC_bsg: MAMC_b with a slope, selected together with gamma on the full grid."""
 
 
-def class_sums(problem: BinaryProblem) -> NDArray:
+def class_sums(problems: Sequence[BinaryProblem]) -> list[NDArray]:
     """Return the sums over class 1 and class 2 in (29), each divided by M, at the training rows.
 
     Parameters
     ----------
-    problem : BinaryProblem
-        A Gram matrix that nobody has computed yet is not stored either.
+    problems : sequence of BinaryProblem
+        Parts of one stored matrix cost one product with it; a matrix that nobody has computed yet
+        is not stored either.
 
     Returns
     -------
-    ndarray of shape (n_samples, 2)
+    list of ndarray of shape (n_samples, 2)
     """
-    shares = np.column_stack([problem.y > 0, problem.y < 0]) / len(problem.y)
+    parts = [problem for problem in problems if isinstance(problem, PartProblem)]
+    if len(parts) == len(problems) and all(part.whole is parts[0].whole for part in parts):
+        return _sums_of_parts(parts)
+    return [_sums(problem) for problem in problems]
+
+
+def _sums_of_parts(parts: Sequence[PartProblem]) -> list[NDArray]:
+    """Return the class sums of problems on rows of one matrix."""
+    whole = parts[0].whole
+    shares = np.zeros((len(whole), 2 * len(parts)), dtype=whole.dtype)
+    for k, part in enumerate(parts):
+        shares[part.rows, 2 * k : 2 * k + 2] = _shares(part.y)
+    sums = whole @ shares
+    return [sums[part.rows, 2 * k : 2 * k + 2] for k, part in enumerate(parts)]
+
+
+def _sums(problem: BinaryProblem) -> NDArray:
+    shares = _shares(problem.y)
     if problem.given_gram is not None:
         return problem.given_gram @ shares
     if problem.kernel.name == "linear":
         return problem.X @ (problem.X.T @ shares)
     return expand(problem.kernel, problem.X, problem.X, np.ascontiguousarray(shares.T))
+
+
+def _shares(y: NDArray) -> NDArray:
+    """Return 1/M for the rows of class 1 and of class 2, else 0, shape (n_samples, 2)."""
+    return np.column_stack([y > 0, y < 0]) / len(y)
 
 
 def _at(y: NDArray, sums: NDArray, seconds: float, settings: Mapping[str, Any]) -> BinaryModel:

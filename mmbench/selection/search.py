@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mmbench.machines.base import BinaryProblem, PairwiseClassifier, pair_rows
+from mmbench.machines.base import PairwiseClassifier, pair_rows
 from mmbench.machines.one_vs_one import class_pairs, resolve_votes
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.grid import (
@@ -33,6 +33,19 @@ from mmbench.selection.views import Base, LinearView, PairView, SharedView, View
 Splits = list[tuple[NDArray, NDArray]]
 Pairs = list[tuple[int, int]]
 Signs = list[tuple[list[int], list[NDArray]]]
+
+
+class Fold(NamedTuple):
+    """Rows to train on with their signs, and rows to decide on."""
+
+    train: NDArray
+    signs: NDArray
+    held: NDArray
+
+    @property
+    def both(self) -> bool:
+        """Whether both classes are there to train on."""
+        return bool((self.signs != self.signs[0]).any())
 
 
 @dataclass(frozen=True)
@@ -175,12 +188,13 @@ def _pair_scores(
     def one(machine: PairwiseClassifier, pair: tuple[int, int]) -> NDArray:
         rows, signs = pair_rows(labels, *pair)
         splits = cut((signs > 0).astype(int))
-        table = np.empty((len(points), len(splits)))
+        folds = [Fold(train, signs[train], held) for train, held in splits]
+        table = np.empty((len(points), len(folds)))
         for local, members, view in _shared_blocks(machine, X[rows], points, X):
             path = [without_kernel(points[k]) for k in members]
-            for s, (train, held) in enumerate(splits):
-                decisions = _fold_decisions(local, view, train, signs[train], held, path)
-                table[members, s] = ((decisions >= 0) == (signs[held] > 0)[:, None]).mean(axis=0)
+            for s, decisions in enumerate(_decisions(local, view, folds, path)):
+                truth = signs[folds[s].held] > 0
+                table[members, s] = ((decisions >= 0) == truth[:, None]).mean(axis=0)
         return table
 
     return Parallel(n_jobs=n_jobs, prefer="threads")(
@@ -272,19 +286,19 @@ def _pair_signs(
     The held-out rows are those of all classes: every pair votes on every row.
     """
     sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
+    folds = []
+    for train, held in splits:
+        mine = train[sign_of[train] != 0]
+        folds.append(Fold(mine, sign_of[mine], held))
     out = []
     for members, view in blocks:
         local = machine._with(kernel_part(points[members[0]]))
         path = [without_kernel(points[k]) for k in members]
-        signs = []
-        for train, held in splits:
-            mine = train[sign_of[train] != 0]
-            signs.append(_fold_decisions(local, view, mine, sign_of[mine], held, path) >= 0)
-        out.append((members, signs))
+        out.append((members, [d >= 0 for d in _decisions(local, view, folds, path)]))
     return out
 
 
-# -- blocks of grid points that share a kernel, and one fold of one pair ------------------------
+# -- blocks of grid points that share a kernel, and the folds of one pair -----------------------
 
 
 def _shared_blocks(
@@ -323,16 +337,15 @@ def _pair_blocks(
             yield members, PairView(X, kernel, rows, machine.single_precision)
 
 
-def _fold_decisions(
-    machine: PairwiseClassifier,
-    view: View,
-    train: NDArray,
-    signs: NDArray,
-    held: NDArray,
-    path: list[Point],
-) -> NDArray:
-    """Train a path on some rows and return its decisions on others, shape (n_held, n_points)."""
-    if len(np.unique(signs)) < 2:
-        return np.full((len(held), len(path)), signs[0])
-    problem = BinaryProblem(view.X[train], signs, view.kernel, view.square(train))
-    return view.decisions(machine._train_path(problem, path), train, held)
+def _decisions(
+    machine: PairwiseClassifier, view: View, folds: list[Fold], path: list[Point]
+) -> list[NDArray]:
+    """Train a path on each fold and return its decisions there, shape (n_held, n_points)."""
+    problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
+    trained = iter(machine._train_folds(problems, path))
+    return [
+        view.decisions(next(trained), fold.train, fold.held)
+        if fold.both
+        else np.full((len(fold.held), len(path)), fold.signs[0])
+        for fold in folds
+    ]

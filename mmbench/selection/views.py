@@ -1,7 +1,7 @@
 """Where the kernel values of a fold come from: a stored matrix of all rows, or one of a pair.
 
-A view answers two questions: the Gram matrix of some rows, and the decisions of models trained on
-them at other rows. Row numbers always refer to the whole training set.
+A view answers two questions: what is the training problem on some rows, and how do models trained
+there decide at other rows. Row numbers always refer to the whole training set.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
 from mmbench.kernels.submatrix import submatrix
-from mmbench.machines.base import BinaryModel, expand, linear_weights
+from mmbench.machines.base import BinaryModel, BinaryProblem, expand, linear_weights
+from mmbench.machines.part import PartProblem
 
 #: The kernel matrix of a whole training set is kept while it is at most this large; larger sets
 #: (MNIST) take one pair of classes at a time.
@@ -26,8 +27,8 @@ class View(Protocol):
     X: NDArray
     kernel: Kernel
 
-    def square(self, rows: NDArray) -> NDArray | None:
-        """Return the Gram matrix of some rows; None lets the problem compute what it needs."""
+    def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
+        """Return the training problem on some rows, of classes -1.0 and +1.0."""
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return ``f(x)`` of models trained on `train`, shape (len(held), len(models))."""
@@ -70,9 +71,9 @@ class SharedView:
     def __init__(self, X: NDArray, kernel: Kernel, gram: NDArray):
         self.X, self.kernel, self._gram = X, kernel, gram
 
-    def square(self, rows: NDArray) -> NDArray:
-        """Return the Gram matrix of some rows."""
-        return submatrix(self._gram, rows, rows)
+    def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
+        """Return the training problem on some rows."""
+        return PartProblem(self.X[rows], signs, self.kernel, self._gram, rows)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return the decisions of kernel expansions, reading only the columns they use."""
@@ -90,10 +91,9 @@ class PairView:
         self._position[rows] = np.arange(len(rows))
         self._gram = Base(X[rows], kernel.name, single).gram(kernel, last=True)
 
-    def square(self, rows: NDArray) -> NDArray:
-        """Return the Gram matrix of some rows of the pair."""
-        at = self._position[rows]
-        return submatrix(self._gram, at, at)
+    def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
+        """Return the training problem on some rows of the pair."""
+        return PartProblem(self.X[rows], signs, self.kernel, self._gram, self._position[rows])
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return the decisions of kernel expansions at rows of any class."""
@@ -108,9 +108,9 @@ class LinearView:
     def __init__(self, X: NDArray, kernel: Kernel):
         self.X, self.kernel = X, kernel
 
-    def square(self, rows: NDArray) -> None:
-        """Return None: a linear machine may never need the Gram matrix."""
-        return
+    def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
+        """Return the training problem on some rows; a linear machine may need no Gram matrix."""
+        return BinaryProblem(self.X[rows], signs, self.kernel)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return the decisions of linear machines."""

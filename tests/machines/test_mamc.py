@@ -16,6 +16,7 @@ from mmbench.machines import MAMC, machine_class
 from mmbench.machines.base import BinaryProblem
 from mmbench.machines.bias import optimal_bias, reference_bias
 from mmbench.machines.mamc import GAMMAS, SLOPES, class_sums
+from mmbench.machines.part import PartProblem
 from mmbench.solvers.status import Status
 
 NAMES = ("mamc", "mamc_b", "mamc_bs", "mamc_bsg")
@@ -192,8 +193,20 @@ def test_class_sums_do_not_need_a_stored_gram(cancer):
     X, y = cancer
     signs = np.where(y == 1, 1.0, -1.0)
     for kernel in (Kernel("linear"), Kernel("poly", degree=2), Kernel("rbf", 0.3)):
-        stored = class_sums(BinaryProblem(X, signs, kernel, kernel(X, X)))
-        np.testing.assert_allclose(class_sums(BinaryProblem(X, signs, kernel)), stored)
+        stored = class_sums([BinaryProblem(X, signs, kernel, kernel(X, X))])
+        np.testing.assert_allclose(class_sums([BinaryProblem(X, signs, kernel)]), stored)
+
+
+def test_class_sums_of_folds_are_those_of_their_own_matrices(cancer):
+    X, y = cancer
+    signs = np.where(y == 1, 1.0, -1.0)
+    kernel = Kernel("rbf", 0.3)
+    whole = kernel(X, X)
+    folds = [np.flatnonzero(np.arange(len(y)) % 4 != k) for k in range(4)]
+    together = class_sums([PartProblem(X[f], signs[f], kernel, whole, f) for f in folds])
+    for rows, sums in zip(folds, together, strict=True):
+        alone = BinaryProblem(X[rows], signs[rows], kernel, whole[np.ix_(rows, rows)])
+        np.testing.assert_allclose(sums, class_sums([alone])[0])
 
 
 def test_objective_is_the_minimum_of_the_printed_problem(cancer):
