@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import MinMaxScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mmbench.kernels import Kernel
 from mmbench.machines import LSSVM, machine_class
@@ -189,8 +188,3 @@ def test_many_classes_are_learnt_one_against_one():
 def test_grids_are_the_paper_s():
     assert GAMMAS == (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
     assert COSTS == (0.1, 1, 10, 50, 100, 500, 1000, 2000)
-
-
-@parametrize_with_checks([machine_class(name)() for name in ("lssvm", "emamc")])
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import MinMaxScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mmbench.kernels import Kernel
 from mmbench.machines import MAMC, machine_class
@@ -18,8 +17,6 @@ from mmbench.machines.bias import optimal_bias, reference_bias
 from mmbench.machines.mamc import GAMMAS, SLOPES, class_sums
 from mmbench.machines.part import PartProblem
 from mmbench.solvers.status import Status
-
-NAMES = ("mamc", "mamc_b", "mamc_bs", "mamc_bsg")
 
 labels = st.lists(st.sampled_from([-1.0, 1.0]), min_size=2, max_size=40).filter(
     lambda y: len(set(y)) == 2
@@ -265,8 +262,3 @@ def test_grids_are_the_paper_s():
     np.testing.assert_allclose(SLOPES, sorted(below + [1.0] + [1 / v for v in below]))
     assert len(SLOPES) == 21
     assert SLOPES[11] == pytest.approx(1.1111, abs=1e-4)
-
-
-@parametrize_with_checks([machine_class(name)() for name in NAMES])
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
