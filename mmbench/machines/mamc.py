@@ -115,6 +115,7 @@ class MAMC(PairwiseClassifier):
     }
     #: Of equally good slopes the one that changes least: the choice survives a swap of the classes.
     prefer: ClassVar[dict[str, str]] = {"gamma": "small", "Cm": "near_one", "degree": "small"}
+    # At gamma = 0.01 kernel values are all near 1: float32 leaves scores few digits to differ in.
     single_precision: ClassVar[bool] = False
 
     def __init__(
