@@ -178,8 +178,9 @@ class MMRM(PairwiseClassifier):
         self.n_jobs = n_jobs
 
     def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        program = self._program(problem)
+        gram = None if self.kernel == "linear" else problem.gram
         started = time.perf_counter()
+        program = self._program(problem, gram)
         answer = self._solve(program, problem, None if warm is None else warm.state)
         answer = settled(program, answer)
         facts = margin_facts(program.y, answer.margins)
@@ -201,11 +202,13 @@ class MMRM(PairwiseClassifier):
             return BinaryModel(intercept=b, fit=fit, w=w, state=answer)
         return BinaryModel(intercept=b, fit=fit, coef=program.coefficients(answer.u), state=answer)
 
-    def _program(self, problem: BinaryProblem) -> LinearProgram | KernelProgram:
+    def _program(
+        self, problem: BinaryProblem, gram: NDArray | None
+    ) -> LinearProgram | KernelProgram:
         cost = self._costs(problem)
-        if self.kernel == "linear":
+        if gram is None:
             return LinearProgram(problem.X, problem.y, cost)
-        return KernelProgram(problem.gram, problem.y, without_repeats(problem.X, problem.y, cost))
+        return KernelProgram(gram, problem.y, without_repeats(problem.X, problem.y, cost))
 
     def _costs(self, problem: BinaryProblem) -> NDArray:
         """Return the price of a unit of slack of each row."""
