@@ -15,7 +15,9 @@ find_python() {
 # setup_venv EXTRAS: create .venv if it is missing and install this checkout with EXTRAS ("" or "[test]").
 setup_venv() {
     if [ ! -x .venv/bin/python ]; then
-        "$(find_python)" -m venv .venv || return 2
+        local python
+        python=$(find_python) || return 2
+        "$python" -m venv .venv || return 2
     fi
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".$1"
 }

@@ -219,7 +219,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         takes longer than the training.
         """
         other = copy(self)
-        vars(other).update(params)
+        other.__dict__.update(params)
         return other
 
     # -- scikit-learn ----------------------------------------------------------------------
@@ -280,7 +280,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
             return X @ self.coef_.T + self.intercept_
         out = np.tile(self.intercept_, (len(X), 1))
         for kernel in dict.fromkeys(self.kernels_):
-            pairs = [k for k, other in enumerate(self.kernels_) if other == kernel]
+            pairs = np.array([k for k, other in enumerate(self.kernels_) if other == kernel])
             support = np.flatnonzero(self.dual_coef_[pairs].any(axis=0))
             out[:, pairs] += expand(
                 kernel, X, self.support_vectors_[support], self.dual_coef_[np.ix_(pairs, support)]
@@ -342,7 +342,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
-        vars(self).pop("coef_", None)  # a refit with another kernel leaves nothing behind
+        self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
         if len(self.classes_) == 1:
             return self._set_one_class(X)
         pairs = class_pairs(len(self.classes_))
