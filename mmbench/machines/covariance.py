@@ -128,7 +128,8 @@ class KernelCoordinates:
         W = np.column_stack([answer.w for answer in answers])
         shifts = self.shift @ W
         values = (self.last.rows @ W + shifts)[self.pivots]
-        triangle = self.rows[self.pivots] + self.origin
+        triangle = self.rows[self.pivots]
+        triangle += self.origin
         coef = np.zeros((len(answers), len(self.y)))
         coef[:, self.pivots] = cho_solve((triangle, True), values, check_finite=False).T
         return [

@@ -149,6 +149,7 @@ class M4(CovarianceMachine):
         "C_factor": "small",
         **CovarianceMachine.prefer,
     }
+    search_tol: ClassVar[float | None] = 1e-4
 
     def __init__(
         self,

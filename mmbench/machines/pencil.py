@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import blas, cholesky, eigh, solve_triangular
 
 #: Without a ridge, a direction with less than this share of the largest variance has none.
 NO_VARIANCE = 1e-12
@@ -110,47 +110,50 @@ def diagonalise(
     of A finish. At no time are there more than four arrays of the size of `rows`, the caller's
     included.
     """
-    total = _covariance(rows, y > 0)
-    total += _covariance(rows, y < 0)
-    if ridge_x + ridge_y == 0:
+    total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
+    total = _add_covariance(total, rows[y > 0], 1.0)
+    total = _add_covariance(total, rows[y < 0], 1.0)
+    both = ridge_x + ridge_y
+    if both == 0:
         change, free = _without_ridge(total, rows, y)
         rows, carry = rows @ change, carry @ change
         if free:
             return _pencil(rows, y, np.zeros(1), np.zeros(1), free=True), carry
     else:
-        total[np.diag_indices_from(total)] += ridge_x + ridge_y
+        total[np.diag_indices_from(total)] += both
         factor = cholesky(total, lower=True, overwrite_a=True, check_finite=False)
         rows = solve_triangular(factor, rows.T, lower=True, check_finite=False).T
         carry = solve_triangular(factor, carry.T, lower=True, check_finite=False).T
         del factor
     del total
-    share = ridge_x / (ridge_x + ridge_y) if ridge_x + ridge_y else 0.5
     # A = cov_x + ridge_x L^-1 L^-T, and I = cov_x + cov_y + (ridge_x + ridge_y) L^-1 L^-T.
-    matrix = _covariance(rows, y < 0)
-    matrix *= -share
-    other = _covariance(rows, y > 0)
-    other *= 1.0 - share
-    matrix += other
-    del other
-    matrix[np.diag_indices_from(matrix)] += share
+    share = ridge_x / both if both else 0.5
+    matrix = np.zeros((rows.shape[1], rows.shape[1]), order="F")
+    matrix[np.diag_indices_from(matrix)] = share
+    matrix = _add_covariance(matrix, rows[y > 0], 1.0 - share)
+    matrix = _add_covariance(matrix, rows[y < 0], -share)
     values, vectors = eigh(matrix, driver="evr", overwrite_a=True, check_finite=False)
     del matrix
+    rows, carry = rows @ vectors, carry @ vectors
+    del vectors
     values = np.clip(values, 0.0, 1.0)
-    return _pencil(rows @ vectors, y, values, 1.0 - values), carry @ vectors
+    return _pencil(rows, y, values, 1.0 - values), carry
 
 
-def _covariance(rows: NDArray, members: NDArray) -> NDArray:
-    part = rows[members]
+def _add_covariance(matrix: NDArray, part: NDArray, weight: float) -> NDArray:
+    """Add a multiple of the covariance of some rows to the lower triangle of a matrix, in place.
+
+    The rows are a copy that is destroyed. BLAS adds to its argument; numpy would need a second
+    matrix for the product.
+    """
     part -= part.mean(axis=0)
-    out = part.T @ part
-    out /= len(part)
-    return out
+    return blas.dsyrk(weight / len(part), part.T, beta=1.0, c=matrix, lower=True, overwrite_c=True)
 
 
 def _without_ridge(total: NDArray, rows: NDArray, y: NDArray) -> tuple[NDArray, bool]:
     """Return a map (d, k) onto the directions with variance, scaled to one; or onto a free one."""
     delta = rows[y > 0].mean(axis=0) - rows[y < 0].mean(axis=0)
-    values, vectors = eigh(total)
+    values, vectors = eigh(total, check_finite=False)
     has = values > NO_VARIANCE * values[-1]
     rest = vectors[:, ~has]
     outside = rest @ (rest.T @ delta)
@@ -162,5 +165,5 @@ def _without_ridge(total: NDArray, rows: NDArray, y: NDArray) -> tuple[NDArray, 
 def _pencil(
     rows: NDArray, y: NDArray, var_x: NDArray, var_y: NDArray, free: bool = False
 ) -> Pencil:
-    means = rows[y > 0].mean(axis=0), rows[y < 0].mean(axis=0)
-    return Pencil(rows, y, *means, var_x, var_y, free)
+    mean_x, mean_y = ((side @ rows) / side.sum() for side in ((y > 0) * 1.0, (y < 0) * 1.0))
+    return Pencil(rows, y, mean_x, mean_y, var_x, var_y, free)
