@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from mmbench.kernels import Kernel, squared_distances
+from mmbench.kernels.stored import StoredGram
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf"])
@@ -22,3 +23,17 @@ def test_distances_keep_their_digits_far_from_the_origin():
     rng = np.random.RandomState(0)
     X, Z = rng.normal(size=(300, 4)) + 1e6, rng.normal(size=(20, 4)) + 1e6
     np.testing.assert_allclose(squared_distances(X, Z), cdist(X, Z) ** 2, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("kernel", [Kernel("rbf", 0.7), Kernel("poly", degree=3)])
+def test_stored_gram_is_the_kernel_matrix_read_or_not(kernel, overwrite):
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(300, 4)), rng.normal(size=(300, 3))
+    K = kernel(X, X)
+    gram = StoredGram(kernel, kernel.base(X, X), overwrite)
+    np.testing.assert_allclose(gram.product(V), K @ V, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(gram.values, K, rtol=1e-13)
+    np.testing.assert_allclose(gram.product(V), K @ V, rtol=1e-12, atol=1e-12)
+    rows, columns = np.array([3, 1]), np.array([0, 299, 5])
+    np.testing.assert_array_equal(gram.part(rows, columns), gram.values[np.ix_(rows, columns)])

@@ -114,6 +114,9 @@ class BinaryModel:
         Weights of a linear machine, ``f(z) = w'z + b``. One of `coef` and `w` is given.
     state : object
         Whatever lets the machine start a neighbouring problem from here.
+    scores : ndarray of shape (n_all,) or None
+        ``f(z) - b`` at every row of the matrix that a `PartProblem` is cut from, where training
+        had to compute it: the search then need not do so again.
     """
 
     intercept: float
@@ -121,6 +124,7 @@ class BinaryModel:
     coef: NDArray | None = None
     w: NDArray | None = None
     state: Any = None
+    scores: NDArray | None = None
 
 
 def common_parameters() -> dict[str, Param]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +117,7 @@ class MAMC(PairwiseClassifier):
     prefer: ClassVar[dict[str, str]] = {"gamma": "small", "Cm": "near_one", "degree": "small"}
     # At gamma = 0.01 kernel values are all near 1: float32 leaves scores few digits to differ in.
     single_precision: ClassVar[bool] = False
+    version: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -181,8 +182,17 @@ class MAMCbsg(MAMCb):
     """MAMC_bsg: MAMC_b with a slope, selected together with gamma on the full grid."""
 
 
-def class_sums(problems: Sequence[BinaryProblem]) -> list[NDArray]:
-    """Return the sums over class 1 and class 2 in (29), each divided by M, at the training rows.
+class ClassSums(NamedTuple):
+    """The sums over class 1 and class 2 in (29), each divided by M, shape (n, 2)."""
+
+    #: at the training rows
+    own: NDArray
+    #: at every row of the matrix that the training rows are a part of
+    whole: NDArray | None = None
+
+
+def class_sums(problems: Sequence[BinaryProblem]) -> list[ClassSums]:
+    """Return the class sums of some problems.
 
     Parameters
     ----------
@@ -192,22 +202,22 @@ def class_sums(problems: Sequence[BinaryProblem]) -> list[NDArray]:
 
     Returns
     -------
-    list of ndarray of shape (n_samples, 2)
+    list of ClassSums
     """
     parts = [problem for problem in problems if isinstance(problem, PartProblem)]
     if len(parts) == len(problems) and all(part.whole is parts[0].whole for part in parts):
         return _sums_of_parts(parts)
-    return [_sums(problem) for problem in problems]
+    return [ClassSums(_sums(problem)) for problem in problems]
 
 
-def _sums_of_parts(parts: Sequence[PartProblem]) -> list[NDArray]:
+def _sums_of_parts(parts: Sequence[PartProblem]) -> list[ClassSums]:
     """Return the class sums of problems on rows of one matrix."""
     whole = parts[0].whole
-    shares = np.zeros((len(whole), 2 * len(parts)), dtype=whole.dtype)
+    shares = np.zeros((whole.n, 2 * len(parts)), dtype=whole.dtype)
     for k, part in enumerate(parts):
         shares[part.rows, 2 * k : 2 * k + 2] = _shares(part.y)
-    sums = whole @ shares
-    return [sums[part.rows, 2 * k : 2 * k + 2] for k, part in enumerate(parts)]
+    sums = np.split(whole.product(shares), len(parts), axis=1)
+    return [ClassSums(of[part.rows], of) for part, of in zip(parts, sums, strict=True)]
 
 
 def _sums(problem: BinaryProblem) -> NDArray:
@@ -224,13 +234,13 @@ def _shares(y: NDArray) -> NDArray:
     return np.column_stack([y > 0, y < 0]) / len(y)
 
 
-def _at(y: NDArray, sums: NDArray, seconds: float, settings: Mapping[str, Any]) -> BinaryModel:
+def _at(y: NDArray, sums: ClassSums, seconds: float, settings: Mapping[str, Any]) -> BinaryModel:
     """Return the model of one grid point, given the class sums."""
     started = time.perf_counter()
     slope = settings["Cm"]
-    coef = np.where(y > 0, 1.0, -slope) / len(y)
-    scores = sums[:, 0] - slope * sums[:, 1]
-    resolution = settings["tol"] * float(np.abs(sums).max() * max(1.0, slope))
+    coef, both = np.where(y > 0, 1.0, -slope) / len(y), np.array([1.0, -slope])
+    scores = sums.own @ both
+    resolution = settings["tol"] * float(np.abs(sums.own).max() * max(1.0, slope))
     value = -0.5 * float(coef @ scores)
     if settings["bias"] == "prior":
         b = float(y.mean())
@@ -249,7 +259,8 @@ def _at(y: NDArray, sums: NDArray, seconds: float, settings: Mapping[str, Any]) 
         n_support=len(y),
         extra={"errors": found.errors, "slack": found.slack, "rho": found.rho},
     )
-    return BinaryModel(intercept=found.b, fit=fit, coef=coef)
+    everywhere = None if sums.whole is None else sums.whole @ both
+    return BinaryModel(intercept=found.b, fit=fit, coef=coef, scores=everywhere)
 
 
 def _given_bias(b: float, scores: NDArray, y: NDArray) -> Bias:

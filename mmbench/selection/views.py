@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
-from mmbench.kernels.submatrix import submatrix
+from mmbench.kernels.stored import StoredGram
 from mmbench.machines.base import BinaryModel, BinaryProblem, expand, linear_weights
 from mmbench.machines.part import PartProblem
 
@@ -52,12 +52,12 @@ class Base:
         self.dtype = precision(kernel_name, single)
         self._base: NDArray | None = None
 
-    def gram(self, kernel: Kernel, last: bool) -> NDArray:
+    def gram(self, kernel: Kernel, last: bool) -> StoredGram:
         """Return the kernel matrix; the last kernel asked for may overwrite the base."""
         if self._base is None:
             self._base = kernel.base(self.X, self.X, self.dtype)
         base, self._base = self._base, None if last else self._base
-        return kernel.apply(base, out=base if last else None)
+        return StoredGram(kernel, base, overwrite=last)
 
 
 def can_share(n_samples: int, kernel_name: str, single: bool = True) -> bool:
@@ -68,7 +68,7 @@ def can_share(n_samples: int, kernel_name: str, single: bool = True) -> bool:
 class SharedView:
     """A stored kernel matrix of all rows."""
 
-    def __init__(self, X: NDArray, kernel: Kernel, gram: NDArray):
+    def __init__(self, X: NDArray, kernel: Kernel, gram: StoredGram):
         self.X, self.kernel, self._gram = X, kernel, gram
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
@@ -77,9 +77,11 @@ class SharedView:
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return the decisions of kernel expansions, reading only the columns they use."""
+        scores = [model.scores[held] for model in models if model.scores is not None]
+        if len(scores) == len(models):
+            return np.column_stack(scores) + _intercepts(models)
         coef, support = _supported(models, self._gram.dtype)
-        block = submatrix(self._gram, held, train[support])
-        return block @ coef.T + _intercepts(models)
+        return self._gram.part(held, train[support]) @ coef.T + _intercepts(models)
 
 
 class PairView:
