@@ -172,6 +172,11 @@ class Job:
         return _digest(one._content())
 
     @property
+    def task_digest(self) -> str:
+        """Hash of all but the version of the code: what the job asks for, whoever answers it."""
+        return _digest(replace(self, parent=None, machine_version=0)._content())
+
+    @property
     def settings_digest(self) -> str:
         """Hash of what all jobs of one experiment share: protocol, seed, selection, tie rule."""
         split = replace(self.split, repeat=0, fold=0)

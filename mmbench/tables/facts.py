@@ -28,7 +28,12 @@ def gather_facts(
         deviations={name: _remarks_on_data(name, records) for name, records in by_dataset.items()},
         sizes={name: _sizes(name, records) for name, records in by_dataset.items()},
         by_split=_by_split(experiment),
-        remarks=(*remarks, *_unreadable(experiment), *_environment(experiment)),
+        remarks=(
+            *remarks,
+            *_replaced(experiment),
+            *_unreadable(experiment),
+            *_environment(experiment),
+        ),
     )
 
 
@@ -58,6 +63,11 @@ def _by_split(experiment: Experiment) -> dict[Key, dict[tuple[int, int], float]]
         splits = accuracies.setdefault(key_of(job), {})
         splits[job.split.repeat, job.split.fold] = record["metrics"]["accuracy_pct"]
     return accuracies
+
+
+def _replaced(experiment: Experiment) -> tuple[str, ...]:
+    count = experiment.replaced
+    return (f"{count} record(s) of earlier versions of a machine left out.",) if count else ()
 
 
 def _unreadable(experiment: Experiment) -> tuple[str, ...]:

@@ -29,7 +29,9 @@ class Experiment:
     config : mapping
         The YAML file as run.
     records : list of mapping
-        The intact ones, failed jobs included.
+        The intact ones, failed jobs included, that no later version of a machine has replaced.
+    replaced : int
+        Number of those left out because one has.
     unreadable : tuple of str
         One line for each file that is no intact record.
     """
@@ -38,6 +40,7 @@ class Experiment:
     store: RecordStore
     config: Mapping[str, Any]
     records: list[Mapping[str, Any]]
+    replaced: int = 0
     unreadable: tuple[str, ...] = ()
 
     @property
@@ -92,7 +95,26 @@ def _read(folder: Path) -> Experiment:
             unreadable.append(f"{store.path_of(key).name}: {error}")
         else:
             records.append(record)
-    return Experiment(folder.name, store, _read_config(folder), records, tuple(unreadable))
+    current = _current(records)
+    replaced = len(records) - len(current)
+    return Experiment(
+        folder.name, store, _read_config(folder), current, replaced, tuple(unreadable)
+    )
+
+
+def _current(records: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the records of the latest version of each machine, built on parents that are such."""
+    jobs = [Job.from_dict(record["job"]) for record in records]
+    tasks = [job.task_digest for job in jobs]
+    newest: dict[str, int] = {}
+    for job, task in zip(jobs, tasks, strict=True):
+        newest[task] = max(newest.get(task, 0), job.machine_version)
+    old = {
+        job.key for job, task in zip(jobs, tasks, strict=True) if job.machine_version < newest[task]
+    }
+    while heirs := {job.key for job in jobs if job.parent in old} - old:
+        old |= heirs
+    return [record for record, job in zip(records, jobs, strict=True) if job.key not in old]
 
 
 def _read_config(folder: Path) -> Mapping[str, Any]:

@@ -126,6 +126,23 @@ def test_warnings_on_a_users_file_are_cited(results) -> None:
     assert "- [1] mine: column 2 is constant" in table(experiment.folder)
 
 
+def test_records_of_earlier_versions_of_a_machine_are_left_out(results) -> None:
+    experiment = results.experiment("own", datasets=["pima"], machines={"svm": {}, "rmm": {}})
+    keys = {}
+    for version, errors in ((1, 50), (2, 20)):
+        svm = experiment.job("pima", "svm", machine_version=version)
+        keys[version] = experiment.add(svm, errors)
+        if version == 1:
+            experiment.add(experiment.job("pima", "rmm", use="svm", parent=keys[1]), 40)
+    text = table(experiment.folder)
+    assert "80.0" in text and "50.0" not in text
+    # what was built on the old record is not shown beside the new one
+    assert "60.0" not in text and "not run" in text
+    assert "2 record(s) of earlier versions of a machine left out" in text
+    experiment.add(experiment.job("pima", "rmm", use="svm", parent=keys[2]), 10)
+    assert "90.0" in table(experiment.folder)
+
+
 def test_the_computer_is_named_once_with_all_its_thread_settings(results) -> None:
     experiment = results.experiment("own")
     computer = {"mmbench": "0.1.0", "python": "3.11", "cpu": "a processor"}
