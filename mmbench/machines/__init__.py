@@ -28,9 +28,19 @@ MACHINES = {
     "mpm": "mmbench.machines.mpm:MPM",
     "mempm": "mmbench.machines.mempm:MEMPM",
     "m4": "mmbench.machines.m4:M4",
+    "fsvm": "mmbench.machines.fsvm:FSVM",
+    "fsvm_semi": "mmbench.machines.fsvm:FSVMsemi",
+    "fsvm_pg": "mmbench.machines.fsvm:FSVMpg",
+    "fsvm_eps": "mmbench.machines.fsvm:FSVMeps",
+    "fsvm_opt": "mmbench.machines.fsvm:FSVMopt",
+    "fsvm_1": "mmbench.machines.fsvm:FSVM1",
+    "fsvm_2": "mmbench.machines.fsvm:FSVM2",
+    "fsvm_5": "mmbench.machines.fsvm:FSVM5",
+    "fsvm_15": "mmbench.machines.fsvm:FSVM15",
 }
 
 __all__ = [
+    "FSVM",
     "LDA",
     "LSSVM",
     "M4",

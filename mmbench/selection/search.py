@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mmbench.machines.base import PairwiseClassifier, pair_rows
+from mmbench.machines.joint import JointClassifier
 from mmbench.machines.one_vs_one import class_pairs, resolve_votes
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.grid import (
@@ -28,6 +29,7 @@ from mmbench.selection.grid import (
     staged,
     without_kernel,
 )
+from mmbench.selection.joint import joint_scores
 from mmbench.selection.views import Base, LinearView, PairView, SharedView, View, can_share
 
 Splits = list[tuple[NDArray, NDArray]]
@@ -216,6 +218,9 @@ def _global_scores(
 ) -> NDArray:
     """Return the (n_points, n_splits) accuracies of the one-vs-one vote."""
     n_classes = int(labels.max()) + 1
+    if isinstance(machines[0], JointClassifier) and n_classes > 2:
+        blocks = _shared_blocks(machines[0], X, points, X)
+        return joint_scores(blocks, labels, points, splits, n_jobs)
     counts = [np.zeros((len(points), len(held), n_classes), np.int16) for _, held in splits]
     for (i, j), found in _signs_of_pairs(machines, X, labels, pairs, points, splits, n_jobs):
         for members, signs in found:

@@ -1,0 +1,353 @@
+"""The two steps of the F-SVM's alternation: hyperplanes for a fixed M, and M for fixed hyperplanes.
+
+Everything is in the coordinates of a `Spectrum`, where S = diag(s), and in units in which rho = 1.
+The step from there is exact for every variant: with ``M = N / sqrt(rho)``
+
+    1/2 w'M^{-1}w + rho tr(MS) + C sum xi
+        =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
+
+so that only C / sqrt(rho) matters, and a grid over C and rho needs one training a ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_solve, cholesky
+
+from mmbench.machines.svm import svm_dual
+from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.smo import solve_smo
+from mmbench.solvers.status import Status, worst
+
+#: The paper's code: first step size, its factor from step to step, floor of the eigenvalues of M.
+FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
+#: The gradient steps of one M-step end after so many, or when F falls by less than this share.
+MAX_STEPS, MIN_DECREASE = 50, 1e-3
+#: A step halved below this does not lower F any more.
+SHORTEST_STEP = 1e-9
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The training rows of all pairs.
+
+    Attributes
+    ----------
+    Z : ndarray of shape (n, k)
+        Coordinates in which S is diagonal.
+    s : ndarray of shape (k,)
+        Its diagonal, ridge included.
+    pairs : list of (ndarray of int, ndarray)
+        The rows of each pair and their signs (-1.0, +1.0).
+    """
+
+    Z: NDArray
+    s: NDArray
+    pairs: list[tuple[NDArray, NDArray]]
+
+    def grams(self, root: NDArray) -> list[NDArray]:
+        """Return ``Z_p M Z_p'`` of each pair for ``M = root root'`` (a vector: a diagonal root)."""
+        T = self.Z * root if root.ndim == 1 else self.Z @ root
+        return [part @ part.T for part in (T[index] for index, _ in self.pairs)]
+
+
+@dataclass(frozen=True)
+class Hyperplanes:
+    """SVMs of all pairs in the space of one M.
+
+    Attributes
+    ----------
+    u : list of ndarray
+        Signed multipliers of each pair.
+    q : ndarray of shape (k, n_pairs)
+        ``Z'u``, which is ``M^{-1} w``.
+    b : ndarray of shape (n_pairs,)
+    norm : float
+        Sum over pairs of ``w'M^{-1}w``.
+    slack : float
+        Sum of all slacks.
+    iterations : list of int
+    violation : float
+        Largest violation of a dual constraint.
+    status : Status
+    """
+
+    u: list[NDArray]
+    q: NDArray
+    b: NDArray
+    norm: float
+    slack: float
+    iterations: list[int]
+    violation: float
+    status: Status
+
+    @property
+    def multipliers(self) -> float:
+        """The sum of all multipliers."""
+        return float(sum(np.abs(u).sum() for u in self.u))
+
+
+def train_hyperplanes(
+    rows: Rows,
+    grams: Sequence[NDArray],
+    C: float,
+    starts: Sequence[NDArray] | None,
+    tol: float,
+    solver: str = "auto",
+    offsets: Sequence[NDArray] | None = None,
+) -> Hyperplanes:
+    """Train the SVM of each pair on its Gram matrix.
+
+    Parameters
+    ----------
+    rows : Rows
+    grams : sequence of ndarray of shape (n_p, n_p)
+    C : float
+    starts : sequence of ndarray, optional
+        Signed multipliers of a neighbouring problem.
+    tol : float
+        Of the optimality conditions.
+    solver : {"auto", "reference"}, default="auto"
+        "reference" is libsvm.
+    offsets : sequence of ndarray of shape (n_p,), optional
+        Decisions to which those of the hyperplanes are added.
+
+    Returns
+    -------
+    Hyperplanes
+    """
+    found, slack, violation = [], 0.0, 0.0
+    for p, gram in enumerate(grams):
+        y = rows.pairs[p][1]
+        problem, given = svm_dual(gram, y, C), 0.0 if offsets is None else offsets[p]
+        if offsets is not None:
+            problem = replace(problem, slopes=problem.slopes + offsets[p][:, None])
+        one = _solve(problem, y, C, None if starts is None else starts[p], tol, solver)
+        slack += float(np.maximum(0.0, 1.0 - y * (given + one.decision + one.bias)).sum())
+        violation = max(violation, problem.violation(one.u))
+        found.append(one)
+    return Hyperplanes(
+        u=[one.u for one in found],
+        q=np.column_stack(
+            [rows.Z[index].T @ one.u for (index, _), one in zip(rows.pairs, found, strict=True)]
+        ),
+        b=np.array([one.bias for one in found]),
+        norm=float(sum(one.u @ one.decision for one in found)),
+        slack=slack,
+        iterations=[one.iterations for one in found],
+        violation=violation,
+        status=worst(one.status for one in found),
+    )
+
+
+def _solve(
+    problem: PiecewiseQP, y: NDArray, C: float, start: NDArray | None, tol: float, solver: str
+) -> PiecewiseSolution:
+    if solver == "reference":
+        from mmbench.solvers.libsvm_ import solve_libsvm
+
+        return solve_libsvm(problem, y, C, tol)
+    return solve_smo(problem, start, tol)
+
+
+def lower_bound(planes: Hyperplanes, s: NDArray) -> float:
+    """Return a lower bound of the optimum: the value of the dual at the scaled multipliers.
+
+        max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
+
+    with a column ``q = sum_i a_i t_i z_i`` of Q a pair, and the spectral norm. The multipliers of
+    any SVM, scaled into the last constraint, are feasible.
+    """
+    size = np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2)
+    return planes.multipliers * min(1.0, np.sqrt(2.0) / max(float(size), 1e-300))
+
+
+# -- M for fixed hyperplanes -----------------------------------------------------------------------
+
+
+def transform_value(M: NDArray, W: NDArray, s: NDArray, eps: float = 0.0) -> float:
+    """Return ``1/2 tr(M^{-1} (WW' + eps I)) + tr(MS)``; infinity where M is not positive."""
+    try:
+        factor = cholesky(M, lower=True, check_finite=False)
+    except LinAlgError:
+        return np.inf
+    value = 0.5 * float(np.sum(W * cho_solve((factor, True), W, check_finite=False)))
+    if eps:
+        inverse = cho_solve((factor, True), np.eye(len(M)), check_finite=False)
+        value += 0.5 * eps * float(np.trace(inverse))
+    return value + float(np.diagonal(M) @ s)
+
+
+def gradient(M: NDArray, W: NDArray, s: NDArray, eps: float = 0.0) -> NDArray:
+    """Return that of `transform_value`: ``-1/2 M^{-1} (WW' + eps I) M^{-1} + S``, equation (21)."""
+    inverse = np.linalg.inv(M)
+    image = inverse @ W
+    return -0.5 * (image @ image.T + eps * inverse @ inverse) + np.diag(s)
+
+
+def gradient_steps(M: NDArray, W: NDArray, s: NDArray) -> NDArray:
+    """Lower ``1/2 tr(M^{-1}WW') + tr(MS)`` by projected gradient steps, equations (20) to (22).
+
+    The step is halved until the value does not grow: the plain steps of the paper diverge.
+    """
+    step, value = FIRST_STEP, transform_value(M, W, s)
+    for _ in range(MAX_STEPS):
+        direction = gradient(M, W, s)
+        while step > SHORTEST_STEP:
+            moved = above_floor(M - step * direction)
+            lower = transform_value(moved, W, s)
+            if lower <= value:
+                break
+            step *= 0.5
+        else:
+            return M
+        M, fallen, value = moved, value - lower, lower
+        if fallen <= MIN_DECREASE * value:
+            break
+        step *= STEP_FACTOR
+    return M
+
+
+def above_floor(M: NDArray) -> NDArray:
+    """Return the nearest matrix with no eigenvalue below `FLOOR`."""
+    shifted = M.copy()
+    shifted[np.diag_indices_from(shifted)] -= FLOOR
+    try:
+        cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        values, vectors = np.linalg.eigh(M)
+        return (vectors * np.maximum(values, FLOOR)) @ vectors.T
+    return M
+
+
+def closed_form_root(W: NDArray, s: NDArray, eps: float) -> NDArray:
+    """Return a root of the M with the smallest ``1/2 tr(M^{-1} (WW' + eps I)) + tr(MS)``.
+
+    Notes
+    -----
+    ``M = 2^{-1/2} S^{-1/2} (S^{1/2} (WW' + eps I) S^{1/2})^{1/2} S^{-1/2}``.
+    """
+    root = np.sqrt(s)
+    inner = (root[:, None] * W) @ (root[:, None] * W).T
+    inner[np.diag_indices_from(inner)] += eps * s
+    values, vectors = np.linalg.eigh(inner)
+    return vectors * (np.maximum(values, 0.0) / 2.0) ** 0.25 / root[:, None]
+
+
+# -- the alternation -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Alternation:
+    """Where an alternation ended.
+
+    Attributes
+    ----------
+    M : ndarray of shape (k, k)
+    planes : Hyperplanes
+        The SVMs in the space of M.
+    values : list of float
+        F after 0, 1, 2, ... rounds; never growing.
+    bound : float
+        The best lower bound of the optimum of F without eps.
+    iterations : list of int
+        Of each pair.
+    start : list of ndarray
+        The multipliers of round 0: a neighbouring C starts there.
+    """
+
+    M: NDArray
+    planes: Hyperplanes
+    values: list[float]
+    bound: float
+    iterations: list[int]
+    start: list[NDArray]
+
+    @property
+    def W(self) -> NDArray:
+        """The hyperplanes, one column a pair."""
+        return self.M @ self.planes.q
+
+
+def alternate(
+    rows: Rows,
+    first_grams: Sequence[NDArray],
+    C: float,
+    tol: float,
+    *,
+    rounds: int,
+    decrease: float,
+    eps: float = 0.0,
+    solver: str = "auto",
+    starts: Sequence[NDArray] | None = None,
+) -> Alternation:
+    """Alternate SVMs and M-steps from the semi-whitening ``M = S^{-1/2}``, equation (17).
+
+    Parameters
+    ----------
+    rows : Rows
+    first_grams : sequence of ndarray
+        Of the semi-whitened rows of each pair.
+    C, tol, solver, starts
+        As for `train_hyperplanes`.
+    rounds : int
+        An M-step and an SVM each; 0 is the SVM on semi-whitened rows.
+    decrease : float
+        Ends where F falls by less than this share; 0 for never.
+    eps : float, default=0.0
+        Added to ``ww'``; then the M-step is exact. Without it, gradient steps are taken.
+
+    Returns
+    -------
+    Alternation
+    """
+    M = np.diag(1.0 / np.sqrt(rows.s))
+    planes = train_hyperplanes(rows, first_grams, C, starts, tol, solver)
+    first, iterations = planes.u, np.array(planes.iterations)
+    bound, values = lower_bound(planes, rows.s), [_value(M, planes, rows.s, C, eps)]
+    for _ in range(rounds):
+        W = M @ planes.q
+        root = closed_form_root(W, rows.s, eps) if eps else None
+        moved = gradient_steps(M, W, rows.s) if root is None else root @ root.T
+        grams = rows.grams(cholesky(moved, lower=True) if root is None else root)
+        after = train_hyperplanes(rows, grams, C, planes.u, tol, solver)
+        iterations += after.iterations
+        value = _value(moved, after, rows.s, C, eps)
+        if value >= values[-1]:  # below the accuracy of the SVMs
+            break
+        M, planes = moved, after
+        values.append(value)
+        bound = max(bound, lower_bound(planes, rows.s))
+        if values[-2] - value <= decrease * values[-2]:
+            break
+    return Alternation(M, planes, values, bound, iterations.tolist(), first)
+
+
+def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) -> float:
+    value = 0.5 * planes.norm + float(np.diagonal(M) @ s) + C * planes.slack
+    return value + 0.5 * eps * float(np.trace(np.linalg.inv(M))) if eps else value
+
+
+def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
+    """Return a lower bound of the optimum with ``WW' + eps I`` in place of ``WW'``.
+
+    Notes
+    -----
+    For multipliers in the feasible set of `lower_bound`, minimising over W, b and then M leaves
+    ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``. The multipliers are scaled into that set, and a
+    little further: at its edge the root falls infinitely fast.
+    """
+    size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
+    largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))
+    outer = 0.5 * planes.q @ planes.q.T
+    bounds = []
+    for share in (1.0, 1 - 1e-6, 1 - 1e-4, 1 - 1e-2, 0.9):
+        scale = share * largest
+        values = np.linalg.eigvalsh(np.diag(s) - scale**2 * outer)
+        rest = np.sqrt(np.maximum(values, 0.0)).sum()
+        bounds.append(scale * planes.multipliers + np.sqrt(2.0 * eps) * float(rest))
+    return max(bounds)

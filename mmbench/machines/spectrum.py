@@ -1,0 +1,131 @@
+"""Coordinates of the training rows in which their total scatter is diagonal.
+
+    S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
+
+With a kernel these are the components of kernel PCA: with ``H K H = V diag(n s) V'`` and H the
+centring matrix, row i has the coordinates ``sqrt(n s_k) V_ik``. One decomposition serves every
+hyper-parameter of a machine that sees the data through S, and every number of components.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from mmbench.machines.base import BinaryProblem
+
+#: A direction with less than this share of the largest variance has none.
+NO_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The training rows in uncorrelated coordinates, and the way back.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, k)
+        z of each row; variances descend.
+    variances : ndarray of shape (k,)
+        s.
+    basis : ndarray of shape (n_features, k) or (n, k)
+        Linear: U. Kernel: ``V / sqrt(n s)``, by which a direction is expanded over the rows.
+    origin : ndarray of shape (n_features,) or (n,)
+        Linear: the mean. Kernel: the mean of the kernel's columns.
+    linear : bool
+    """
+
+    rows: NDArray
+    variances: NDArray
+    basis: NDArray
+    origin: NDArray
+    linear: bool
+
+    def first(self, n_components: int | float | None) -> Spectrum:
+        """Return the first components only.
+
+        Parameters
+        ----------
+        n_components : int, float or None
+            How many; below 1 the share of the variance that they must reach; None: all.
+
+        Examples
+        --------
+        >>> three = Spectrum(np.eye(3), np.array([6.0, 3.0, 1.0]), np.eye(3), np.zeros(3), True)
+        >>> [len(three.first(wanted).variances) for wanted in (None, 2, 0.5, 0.95)]
+        [3, 2, 1, 3]
+        """
+        if n_components is None:
+            return self
+        k = int(n_components)
+        if n_components < 1:
+            shares = np.cumsum(self.variances) / max(self.variances.sum(), 1e-300)
+            k = int(np.searchsorted(shares, n_components * (1 - 1e-12))) + 1
+        if k >= len(self.variances):
+            return self
+        return Spectrum(
+            self.rows[:, :k], self.variances[:k], self.basis[:, :k], self.origin, self.linear
+        )
+
+    def original(self, w: NDArray, b: float) -> tuple[NDArray, float]:
+        """Return ``f(x) = w'z(x) + b`` by weights of features, or of training rows, and a bias."""
+        weights = self.basis @ w
+        return weights, b - float(self.origin @ weights)
+
+
+def spectrum(problem: BinaryProblem) -> Spectrum:
+    """Decompose the total scatter of the training rows, whatever their classes.
+
+    Parameters
+    ----------
+    problem : BinaryProblem
+        Its kernel says in which space; its labels are not used.
+
+    Returns
+    -------
+    Spectrum
+        Directions without variance are left out: no training row has a part in them. Rows that
+        are all equal get one coordinate, which is zero.
+    """
+    if problem.kernel.name == "linear":
+        found = _linear(problem.X)
+    else:
+        found = _kernel(np.asarray(problem.gram, dtype=np.float64))
+    if len(found.variances):
+        return found
+    nothing = np.zeros((len(problem.X), 1)), np.zeros(1), np.zeros((len(found.basis), 1))
+    return Spectrum(*nothing, found.origin, found.linear)
+
+
+def _linear(X: NDArray) -> Spectrum:
+    origin = X.mean(axis=0)
+    rows = X - origin
+    n, d = rows.shape
+    if d <= n:
+        variances, basis = _eigh(rows.T @ rows / n)
+        return Spectrum(rows @ basis, variances, basis, origin, True)
+    variances, vectors = _eigh(rows @ rows.T / n)
+    lengths = np.sqrt(n * variances)
+    return Spectrum(vectors * lengths, variances, rows.T @ (vectors / lengths), origin, True)
+
+
+def _kernel(gram: NDArray) -> Spectrum:
+    means = gram.mean(axis=0)
+    n = len(gram)
+    centred = gram - means
+    centred -= means[:, None]
+    centred += means.mean()
+    centred /= n
+    variances, vectors = _eigh(centred)
+    lengths = np.sqrt(n * variances)
+    return Spectrum(vectors * lengths, variances, vectors / lengths, means, False)
+
+
+def _eigh(matrix: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the eigenvalues that are not zero, descending, and their vectors."""
+    values, vectors = eigh(matrix, driver="evr", check_finite=False)
+    kept = np.flatnonzero(values > NO_VARIANCE * max(values[-1], 0.0))[::-1]
+    return values[kept], vectors[:, kept]
