@@ -14,17 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.solvers.active_set import settle
 from mmbench.solvers.margin_problem import MarginProblem, MarginSolution
 from mmbench.solvers.minimax import minimax_direction
-from mmbench.solvers.piecewise import PiecewiseQP
-from mmbench.solvers.smo import solve_smo
-
-#: Tolerance of pairwise steps, in units of f: they only have to find which rows are free.
-LOOSE = 1e-3
-
-#: A row of multipliers needs pairwise steps at most this many times its length, per round.
-STEPS_PER_ROW = 200
+from mmbench.solvers.scaled_svm import LOOSE, train_scaled
 
 #: Largest change of log e in one round.
 LONGEST = 1.5
@@ -59,7 +51,8 @@ def solve_reweighted(
     best, secant, gap = problem.trivial_solution(), _Secant(), 1.0
     for rounds in range(1, max_rounds + 1):
         metric = 1.0 / (problem.var_x / weights[0] + problem.var_y / weights[1])
-        u = _svm(problem, metric, u, min(LOOSE, max(0.1 * gap * LOOSE, 0.01 * tol)))
+        accuracy = min(LOOSE, max(0.1 * gap * LOOSE, 0.01 * tol))
+        u = train_scaled(problem.rows, metric, problem.y, problem.C, u, accuracy)
         w = metric * (problem.rows.T @ u)
         found = problem.solution(w, np.abs(u), iterations=rounds, weights=weights)
         best = best.better(found)
@@ -81,30 +74,6 @@ def _first(problem: MarginProblem, start: MarginSolution | None) -> tuple[NDArra
     found = minimax_direction(problem.delta, problem.var_x, problem.var_y)
     weights = 2.0 * np.array([found.spread_x, found.spread_y])
     return np.maximum(weights, FLOOR * weights.sum()), u
-
-
-def _svm(problem: MarginProblem, metric: NDArray, u: NDArray, tol: float) -> NDArray:
-    """Return u of the SVM with kernel ``Z M Z'``: by its free rows, or pairwise steps first.
-
-    Where there is nothing to start from, kernel values in single precision find the free rows.
-    """
-    rows, y, C = problem.rows, problem.y, problem.C
-    cold = not u.any()
-    found = None if cold else settle(rows, metric, y, C, u)
-    if found is not None:
-        return found
-    u = _pairwise(problem, metric, u, LOOSE if cold else tol, np.float32 if cold else np.float64)
-    found = settle(rows, metric, y, C, u)
-    return u if found is None else found
-
-
-def _pairwise(
-    problem: MarginProblem, metric: NDArray, u: NDArray, tol: float, dtype: type
-) -> NDArray:
-    scaled = (problem.rows * np.sqrt(metric)).astype(dtype, copy=False)
-    ends = np.outer(problem.C * problem.y, [0.0, 1.0])
-    dual = PiecewiseQP(scaled @ scaled.T, np.sort(ends, axis=1), -problem.y[:, None])
-    return solve_smo(dual, u, tol, STEPS_PER_ROW * len(u)).u
 
 
 class _Secant:
