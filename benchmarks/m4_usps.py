@@ -78,7 +78,7 @@ def main():
             ratios = "   ".join(f"{seconds / svm[name]:4.1f} ({name})" for name in svm)
             fit = answer.fit
             print(
-                f"M4, C_factor {factor:5.1f} {seconds:8.4f} s   ratio to SVM and Gram matrix {ratios}   "
+                f"M4, C_factor {factor:5.1f} {seconds:8.4f} s   ratio to SVM and matrix {ratios}   "
                 f"{fit.iterations} rounds, gap {fit.gap:.0e}"
             )
 

@@ -196,6 +196,8 @@ class M4(CovarianceMachine):
         if self.variant == "lda":
             total = pencil.var_x + pencil.var_y
             pencil = replace(pencil, var_x=total, var_y=total)
+        if not pencil.rows.shape[1]:
+            return constant(pencil, Status.TRIVIAL, "all rows are equal")
         if pencil.equal_means:
             kappa = 0.0
         else:

@@ -41,6 +41,9 @@ GRID = 50
 #: Rounds of the ratio's iteration; it converges quadratically.
 MAX_ROUNDS = 60
 
+#: kap(alpha) of a class that has no spread; alpha is 1 then.
+LARGEST = 1e12
+
 
 class MEMPM(CovarianceMachine):
     """Minimum error minimax probability machine, one-vs-one.
@@ -176,7 +179,8 @@ class _Search:
         self.iterations = 0
         # The largest kap(beta): all the distance of the means is given to class y.
         self.narrowest = self._direction(0.0, 1.0)
-        self.limit = 1.0 / self.narrowest.spread_y if self.narrowest.spread_y > 0 else np.inf
+        spread = self.narrowest.spread_y
+        self.limit = min(1.0 / spread, LARGEST) if spread > 0 else LARGEST
 
     def best_beta(self, solver: str, tol: float) -> float:
         """Return the best beta: of a grid, refined, or by the authors' interpolation."""
@@ -201,6 +205,8 @@ class _Search:
             if not kappa > best.kappa * (1.0 + 1e-13):
                 break
             best = Biased(found, kappa, kappa_y)
+            if kappa == LARGEST:
+                break
         return best
 
     def kappa_bound(self, biased: Biased) -> float:
@@ -215,11 +221,11 @@ class _Search:
             if self._weighted(kappa, biased.kappa_y).bound >= 1.0:
                 return kappa
             step *= 4.0
-        return np.inf
+        return LARGEST
 
     def _ratio(self, found: Direction, kappa_y: float) -> float:
         room = max(0.0, 1.0 - kappa_y * found.spread_y)
-        return room / found.spread_x if found.spread_x > 0 else np.inf
+        return min(room / found.spread_x, LARGEST) if found.spread_x > 0 else LARGEST
 
     def _weighted(self, weight_x: float, weight_y: float) -> Direction:
         pencil = self.pencil
@@ -250,4 +256,4 @@ def accuracy(kappa: float) -> float:
     >>> accuracy(2.0)
     0.8
     """
-    return 1.0 if np.isinf(kappa) else kappa**2 / (1.0 + kappa**2)
+    return kappa**2 / (1.0 + kappa**2)

@@ -117,8 +117,9 @@ def diagonalise(
     if both == 0:
         change, free = _without_ridge(total, rows, y)
         rows, carry = rows @ change, carry @ change
-        if free:
-            return _pencil(rows, y, np.zeros(1), np.zeros(1), free=True), carry
+        if free or not rows.shape[1]:  # the second: all rows are equal
+            none = np.zeros(rows.shape[1])
+            return _pencil(rows, y, none, none, free), carry
     else:
         total[np.diag_indices_from(total)] += both
         factor = cholesky(total, lower=True, overwrite_a=True, check_finite=False)

@@ -102,8 +102,11 @@ class _Point:
             x[column] = 1.5 * np.linalg.norm(root * x[: len(root)]) + 1.0
         priced = program.priced
         over = program.rows @ x - program.sides
-        z = np.maximum(over, 0.0) + 1.0
-        a = np.where(priced, 0.5 * program.price, 1.0)
+        z, a = np.maximum(over, 0.0) + 1.0, np.where(priced, 0.5 * program.price, 1.0)
+        if not priced.all() and over[~priced].min() > 0:
+            # A start that satisfies the rows without slack is worth keeping, however narrowly.
+            z[~priced] = over[~priced]
+            a[~priced] = 1.0 / (len(a) * z[~priced])
         cones = []
         for root, column in zip(program.roots, program.scales, strict=True):
             dual = np.zeros(len(root) + 1)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from numpy.typing import NDArray
+
 from mmbench.solvers.interior import solve_interior
 from mmbench.solvers.line_search import bisect, interpolate
 from mmbench.solvers.margin_problem import MarginProblem, MarginSolution
@@ -68,14 +70,22 @@ def solve_hard(
     tol : float, default=1e-6
     """
     apart = step_program(problem, 0.0)
-    if apart.value(solve_program(apart, solver, 1e-3 * tol).x) >= -NO_MARGIN:
+    widest = solve_program(apart, solver, 1e-3 * tol).x
+    margin = -apart.value(widest)
+    if margin <= NO_MARGIN:
         return None
     if solver == "reference":
         return _bisect_rho(problem, tol)
-    return _from_program(problem, solve_program(margin_program(problem), solver, tol))
+    # The length of w is free: at this one the spreads are of order 1, and there is a start.
+    scale = 1.0 / float(problem.spreads(widest[: len(problem.delta)]).sum())
+    program = margin_program(problem)
+    program = replace(program, sides=0.5 * scale * margin * program.sides)
+    return _from_program(problem, solve_program(program, solver, tol, scale * widest[:-1]))
 
 
-def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolution:
+def solve_program(
+    program: SpreadProgram, solver: str, tol: float, start: NDArray | None = None
+) -> SpreadSolution:
     """Solve a spread program to well below a relative gap of `tol`.
 
     Parameters
@@ -84,11 +94,13 @@ def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolu
     solver : str
         "clarabel", "ecos" or "reference" (Clarabel); anything else is the dense interior point.
     tol : float
+    start : ndarray of shape (n_columns,), optional
+        For the interior point.
     """
     tol = min(1e-9, 1e-3 * tol)
     if solver in ("clarabel", "ecos", "reference"):
         return solve_spread(program, "clarabel" if solver == "reference" else solver, tol)
-    return solve_interior(program, tol)
+    return solve_interior(program, tol, start=start)
 
 
 def _from_program(problem: MarginProblem, found: SpreadSolution) -> MarginSolution:

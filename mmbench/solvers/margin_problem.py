@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from mmbench.solvers.minimax import minimax_direction
 
+#: Slack that rounding may leave in a hard margin: w is long where the margin is narrow.
+HARD_SLACK = 1e-6
+
 
 @dataclass(frozen=True)
 class MarginSolution:
@@ -104,10 +107,11 @@ class MarginProblem:
         return float(own + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
 
     def value(self, w: NDArray, b: float) -> float:
-        """Return the objective "margin"; infinite where a hard margin is violated."""
-        slack = self.slack(w, b)
-        price = self.C * slack if slack > 0 else 0.0
-        return float(self.spreads(w).sum()) + price
+        """Return the objective; infinite where a hard margin is violated."""
+        slack, spread = self.slack(w, b), float(self.spreads(w).sum())
+        if np.isinf(self.C):
+            return spread if slack <= HARD_SLACK else np.inf
+        return spread + self.C * slack
 
     @property
     def trivial(self) -> tuple[float, float]:
@@ -168,8 +172,7 @@ class MarginProblem:
         order = np.argsort(-margins[positive])
         ends = margins[positive][order]
         if np.isinf(self.C):
-            # A trace more, or the rounding of the product would violate what must not be.
-            return (1.0 + 1e-14) / float(ends[-1]) if positive.all() else 1.0
+            return 1.0 / float(ends[-1]) if positive.all() else 1.0
         gains = (weights[positive] * margins[positive])[order]
         losses = float(weights[~positive] @ margins[~positive])
         # Before any margin has reached 1, after the largest has, after the two largest have, ...
