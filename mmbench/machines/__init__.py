@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MACHINES = {
     "svm": "mmbench.machines.svm:SVM",
     "rmm": "mmbench.machines.rmm:RMM",
+    "sigma_svm": "mmbench.machines.sigma_svm:SigmaSVM",
+    "klda": "mmbench.machines.klda:KLDA",
     "mmrm": "mmbench.machines.mmrm:MMRM",
     "mamc": "mmbench.machines.mamc:MAMC",
     "mamc_b": "mmbench.machines.mamc:MAMCb",
@@ -41,6 +43,7 @@ MACHINES = {
 
 __all__ = [
     "FSVM",
+    "KLDA",
     "LDA",
     "LSSVM",
     "M4",
@@ -51,6 +54,7 @@ __all__ = [
     "MPM",
     "RMM",
     "SVM",
+    "SigmaSVM",
     "machine_class",
 ]
 

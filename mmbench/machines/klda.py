@@ -1,0 +1,259 @@
+"""Kernel discriminant analysis with a ridge: Fisher's direction in the feature space of a kernel.
+
+    min over w   1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)
+
+with m+ and m- the class means and N the scatter within the classes, a sum over all rows. Expanded
+over the rows, ``w = sum_i a_i phi(x_i)``, the optimum is
+
+    a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
+
+with K_c the columns of the Gram matrix K that belong to class c. The papers leave b open.
+
+The total scatter is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``, so w is a multiple of that of the
+least squares SVM with C = 1/eta, and one reduction of K serves every eta.
+
+References
+----------
+S. Mika, G. Raetsch, J. Weston, B. Schoelkopf, K.-R. Mueller: Fisher discriminant analysis with
+kernels. IEEE Neural Networks for Signal Processing, 1999.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.machines.base import (
+    BinaryModel,
+    BinaryProblem,
+    Fit,
+    PairwiseClassifier,
+    common_parameters,
+)
+from mmbench.machines.bias import optimal_bias
+from mmbench.machines.parameters import Param, choice, positive
+from mmbench.solvers.least_squares import solve_path
+from mmbench.solvers.status import Status
+
+#: Scores that differ by less than this share of the largest are equal: repeated rows.
+SAME_SCORE = 1e-12
+
+
+class KLDA(PairwiseClassifier):
+    """Regularised kernel Fisher discriminant, one-vs-one.
+
+    Parameters
+    ----------
+    eta : float, default=1e-3
+        Ridge, as a multiple of the mean diagonal ``tr(K)/n`` of the Gram matrix.
+    bias : {"optimized", "midpoint"}, default="optimized"
+        b with the fewest training errors, or in the middle between the projected class means.
+    kernel : {"rbf", "linear", "poly"}, default="rbf"
+        ``exp(-gamma ||u - v||^2)``, ``u'v`` or ``(1 + u'v)**degree``.
+    gamma : float or "scale", default="scale"
+        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
+    gamma_scaling : {"none", "per_feature"}, default="none"
+        "per_feature" divides gamma by the number of features.
+    degree : int, default=3
+        Degree of ``poly``.
+    solver : {"auto", "reference"}, default="auto"
+        "auto" reduces the Gram matrix, once for all eta of a grid; "reference" solves the printed
+        system of each.
+    tol : float, default=1e-6
+        Relative gap and residual up to which a solution counts as optimal.
+    ties : {"lowest", "random"}, default="lowest"
+        Which of several classes with most votes is predicted.
+    random_state : int, optional
+        Seed of ``ties="random"``.
+    n_jobs : int, optional
+        Threads over pairs of classes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    fits_ : list of Fit
+        One a pair. `objective` is that of the first formula, `bound` what it cannot fall below by
+        the residual r of its optimality condition: ``objective - ||r||^2 / (2 eta)``.
+        `max_violation` is the residual's largest coefficient, relative to those of m+ - m-. Equal
+        class means: status ``trivial`` and w = 0.
+    dual_coef_ : ndarray of shape (n_pairs, n_support)
+        a of each pair (``rbf``, ``poly``).
+    support_, support_vectors_ : ndarray
+        Rows with a non-zero coefficient: all (``rbf``, ``poly``).
+    coef_ : ndarray of shape (n_pairs, n_features)
+        w of each pair (``linear``).
+    intercept_ : ndarray of shape (n_pairs,)
+        b of each pair.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mmbench.machines import KLDA
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = KLDA(gamma=0.1).fit(X[::2], y[::2])
+    >>> round(machine.score(X[1::2], y[1::2]), 2)
+    0.96
+    """
+
+    parameters: ClassVar[dict[str, Param]] = common_parameters() | {
+        "eta": positive(),
+        "bias": choice("optimized", "midpoint"),
+        "solver": choice("auto", "reference"),
+    }
+    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = PairwiseClassifier.auto_grids | {
+        "eta": ("eta", tuple(10.0**k for k in range(-6, 2)))
+    }
+    prefer: ClassVar[dict[str, str]] = {"eta": "large"} | PairwiseClassifier.prefer
+    # A ridge of 1e-6 is below the rounding of float32.
+    single_precision: ClassVar[bool] = False
+    gram_copies: ClassVar[int] = 2  # the matrix and its factor
+
+    def __init__(
+        self,
+        eta=1e-3,
+        bias="optimized",
+        kernel="rbf",
+        gamma="scale",
+        gamma_scaling="none",
+        degree=3,
+        solver="auto",
+        tol=1e-6,
+        ties="lowest",
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.eta = eta
+        self.bias = bias
+        self.kernel = kernel
+        self.gamma = gamma
+        self.gamma_scaling = gamma_scaling
+        self.degree = degree
+        self.solver = solver
+        self.tol = tol
+        self.ties = ties
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        return train_klda(problem, [self.eta], self.bias, self.solver, self.tol)[0]
+
+    def _train_path(
+        self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
+    ) -> list[BinaryModel]:
+        """Train at every point; one reduction of the Gram matrix serves all eta."""
+        if any(set(point) - {"eta"} for point in points):
+            return super()._train_path(problem, points)
+        etas = [point.get("eta", self.eta) for point in points]
+        return train_klda(problem, etas, self.bias, self.solver, self.tol)
+
+
+def train_klda(
+    problem: BinaryProblem,
+    etas: Sequence[float],
+    bias: str = "optimized",
+    solver: str = "auto",
+    tol: float = 1e-6,
+) -> list[BinaryModel]:
+    """Train a binary machine at several eta.
+
+    Parameters
+    ----------
+    problem : BinaryProblem
+    etas : sequence of float
+        Multiples of ``tr(K)/n``.
+    bias : {"optimized", "midpoint"}, default="optimized"
+    solver : {"auto", "reference"}, default="auto"
+    tol : float, default=1e-6
+
+    Returns
+    -------
+    list of BinaryModel
+        One a value of eta, in their order.
+    """
+    gram, y = np.asarray(problem.gram, dtype=np.float64), problem.y
+    started = time.perf_counter()
+    delta = np.where(y > 0, 1 / (y > 0).sum(), -1 / (y < 0).sum())
+    level = float(np.trace(gram)) / len(y)
+    if delta @ gram @ delta <= len(y) * np.finfo(float).eps * level:
+        a, status = np.zeros((len(y), len(etas))), Status.TRIVIAL
+    else:
+        solve = _solve_printed if solver == "reference" else _solve_by_least_squares
+        a, status = solve(gram, y, delta, level * np.array(etas)), Status.OPTIMAL
+    models = _certified(gram, y, delta, level * np.array(etas), a, bias)
+    seconds = (time.perf_counter() - started) / len(etas)
+    for model in models:
+        model.fit = replace(model.fit, seconds=seconds, status=_judge(model.fit, status, tol))
+    return models
+
+
+def _solve_by_least_squares(gram: NDArray, y: NDArray, delta: NDArray, etas: NDArray) -> NDArray:
+    """Return a for every eta, one a column, from the least squares SVM's a.
+
+    Its w is ``c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2 n+ n- / n. By the
+    formula of Sherman and Morrison ``(N + eta I)^-1 (m+ - m-)`` is that over ``c - w'(m+ - m-)
+    c/2``, and the projected means of the least squares SVM are ``2 - eta delta'a`` apart.
+    """
+    a = solve_path(gram, y, (1 / etas).tolist()).a
+    n_plus, n = float((y > 0).sum()), len(y)
+    half = n_plus * (n - n_plus) / n
+    return a / (half * etas * (delta @ a))
+
+
+def _solve_printed(gram: NDArray, y: NDArray, delta: NDArray, etas: NDArray) -> NDArray:
+    """Return a for every eta from the printed system, which is K times ``(P K + eta I) a = d``.
+
+    P subtracts the mean of each class and d holds 1/n+ and -1/n-. Without the factor K the system
+    has a solution that is unique, K singular or not.
+    """
+    centred = gram.copy()
+    for own in (y > 0, y < 0):
+        centred[own] -= gram[own].mean(axis=0)
+    return np.column_stack([np.linalg.solve(centred + eta * np.eye(len(y)), delta) for eta in etas])
+
+
+def _certified(
+    gram: NDArray, y: NDArray, delta: NDArray, etas: NDArray, a: NDArray, bias: str
+) -> list[BinaryModel]:
+    """Return the models of all eta; every product with the Gram matrix is one of matrices."""
+    scores = gram @ a
+    centred = scores.copy()
+    for own in (y > 0, y < 0):
+        centred[own] -= scores[own].mean(axis=0)
+    residual = centred + etas * a - delta[:, None]
+    slack = np.einsum("ij,ij->j", residual, gram @ residual) / (2 * etas)
+    norms = np.einsum("ij,ij->j", a, scores)
+    objective = 0.5 * (centred**2).sum(axis=0) + 0.5 * etas * norms - delta @ scores
+    worst = np.abs(residual).max(axis=0) / np.abs(delta).max()
+    return [
+        BinaryModel(
+            intercept=_intercept(scores[:, k], y, bias),
+            fit=Fit(
+                status=Status.OPTIMAL,
+                objective=float(objective[k]),
+                bound=float(objective[k] - max(slack[k], 0.0)),
+                max_violation=float(worst[k]) if a[:, k].any() else 0.0,
+                iterations=0,
+                seconds=0.0,
+                n_support=int(np.count_nonzero(a[:, k])),
+            ),
+            coef=a[:, k],
+        )
+        for k in range(len(etas))
+    ]
+
+
+def _intercept(scores: NDArray, y: NDArray, bias: str) -> float:
+    if bias == "midpoint":
+        return -0.5 * float(scores[y > 0].mean() + scores[y < 0].mean())
+    return optimal_bias(scores, y, SAME_SCORE * float(np.abs(scores).max())).b
+
+
+def _judge(fit: Fit, status: Status, tol: float) -> Status:
+    """Return the status, but ``inaccurate`` where gap or residual belie an optimum."""
+    accurate = fit.gap <= tol and fit.max_violation <= tol
+    return status if accurate else Status.INACCURATE

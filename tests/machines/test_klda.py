@@ -1,0 +1,154 @@
+"""KLDA: the printed system, the least squares SVM and LDA as oracles, its two thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmbench.kernels import Kernel
+from mmbench.machines import KLDA, LSSVM
+from mmbench.machines.base import BinaryProblem
+from mmbench.machines.klda import train_klda
+from mmbench.machines.lssvm import train_lssvm
+from mmbench.solvers.status import Status
+
+KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
+LINEAR, RBF = KERNELS[0], KERNELS[2]
+ETAS = (1e-6, 1e-3, 10.0)
+
+
+def scores(problem, model):
+    return problem.gram @ model.coef
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("eta", ETAS)
+def test_direction_is_that_of_the_least_squares_svm(pair, kernel, eta):
+    """w is a positive multiple, so centred scores are, on training and on new rows."""
+    whole = pair(kernel)
+    train = BinaryProblem(whole.X[::2], whole.y[::2], kernel)
+    level = np.trace(train.gram) / len(train.y)
+    ours = train_klda(train, [eta])[0].coef
+    theirs = train_lssvm(train, [1 / (eta * level)])[0].coef
+    for rows in (whole.X[::2], whole.X[1::2]):
+        a, b = (kernel(rows, train.X) @ coef for coef in (ours, theirs))
+        cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+        assert cosine == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("eta", [1e-3, 10.0])
+def test_fast_and_reference_agree(pair, kernel, eta):
+    problem = pair(kernel)
+    fast, printed = (train_klda(problem, [eta], solver=s)[0] for s in ("auto", "reference"))
+    assert fast.fit.objective == pytest.approx(printed.fit.objective, rel=1e-6)
+    np.testing.assert_allclose(
+        scores(problem, fast), scores(problem, printed), atol=1e-5 * np.ptp(scores(problem, fast))
+    )
+
+
+@pytest.mark.parametrize("eta", ETAS)
+def test_linear_direction_is_fisher_s_with_a_ridge(pair, eta):
+    """(Sw + eta I)^-1 delta in the space of the features."""
+    problem = pair(LINEAR)
+    X, y = problem.X, problem.y
+    parts = [X[y > 0], X[y < 0]]
+    Sw = sum((p - p.mean(axis=0)).T @ (p - p.mean(axis=0)) for p in parts)
+    ridge = eta * np.trace(problem.gram) / len(y)
+    delta = parts[0].mean(axis=0) - parts[1].mean(axis=0)
+    w = np.linalg.solve(Sw + ridge * np.eye(X.shape[1]), delta)
+    model = train_klda(problem, [eta])[0]
+    np.testing.assert_allclose(X.T @ model.coef, w, rtol=1e-6, atol=1e-8 * np.abs(w).max())
+    assert model.fit.objective == pytest.approx(-0.5 * w @ delta, rel=1e-6)
+    assert model.fit.bound <= model.fit.objective
+
+
+@pytest.mark.parametrize("bias", ["optimized", "midpoint"])
+def test_threshold(pair, bias):
+    problem = pair(RBF)
+    s, y = scores(problem, train_klda(problem, [1.0])[0]), problem.y
+    b = train_klda(problem, [1.0], bias)[0].intercept
+    if bias == "midpoint":
+        assert b == pytest.approx(-(s[y > 0].mean() + s[y < 0].mean()) / 2)
+        return
+    wrong = ((s + b >= 0) != (y > 0)).sum()
+    middles = -(np.sort(s)[1:] + np.sort(s)[:-1]) / 2
+    assert wrong == min(((s + m >= 0) != (y > 0)).sum() for m in middles)
+
+
+def test_a_path_gives_the_models_of_single_trainings(pair):
+    problem = pair(RBF)
+    for eta, model in zip(ETAS, train_klda(problem, ETAS), strict=True):
+        alone = KLDA(eta=eta)._train(problem)
+        assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
+        assert model.fit.status is Status.OPTIMAL
+
+
+def test_a_path_factorises_once(tiny, monkeypatch):
+    from mmbench.machines import klda
+
+    calls, solve = [], klda.solve_path
+    monkeypatch.setattr(klda, "solve_path", lambda *args: calls.append(1) or solve(*args))
+    KLDA()._train_path(tiny, [{"eta": eta} for eta in ETAS])
+    assert calls == [1]
+
+
+def test_kernel_values_may_have_any_scale(pair):
+    """eta is relative to tr(K)/n."""
+    problem = pair(RBF)
+    scaled = replace(problem, given_gram=problem.gram * 1000)
+    one, other = (train_klda(p, [1e-3])[0] for p in (problem, scaled))
+    np.testing.assert_allclose(scores(problem, one) * 1, scores(scaled, other), rtol=1e-6)
+
+
+def test_translation_rotation_and_label_swap(pair):
+    problem = pair(LINEAR)
+    gram = replace(problem, X=problem.X - problem.X.mean(axis=0))
+    rotation = np.linalg.qr(np.random.RandomState(0).normal(size=(problem.X.shape[1],) * 2))[0]
+    machine = KLDA(eta=1e-3, bias="midpoint")
+
+    def decide(p):
+        model = machine._train(p)
+        return scores(p, model) + model.intercept
+
+    expected = decide(gram)
+    np.testing.assert_allclose(decide(replace(gram, X=gram.X @ rotation)), expected, atol=1e-8)
+    np.testing.assert_allclose(-decide(replace(gram, y=-gram.y)), expected, atol=1e-8)
+
+
+def test_equal_class_means_are_called_trivial():
+    X = np.array([[-1.0], [1.0], [-2.0], [2.0], [0.0]])
+    model = train_klda(BinaryProblem(X, np.array([1.0, 1, -1, -1, -1]), LINEAR), [0.1])[0]
+    assert model.fit.status is Status.TRIVIAL
+    assert not model.coef.any()
+    assert model.intercept < 0  # the larger class
+
+
+@given(
+    n=st.integers(2, 12),
+    eta=st.sampled_from([1e-6, 1e-3, 1.0, 10.0]),
+    seed=st.integers(0, 99),
+    kernel=st.sampled_from(KERNELS),
+)
+@settings(max_examples=60, deadline=None)
+def test_small_problems_with_repeated_rows_are_certified(n, eta, seed, kernel):
+    X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    fit = train_klda(BinaryProblem(X, y, kernel), [eta])[0].fit
+    assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
+    assert fit.max_violation <= 1e-6
+    assert 0 <= fit.gap < 1e-6
+
+
+def test_predictions_at_equal_thresholds_are_the_least_squares_svm_s(real_data):
+    """Balanced classes and midpoints: both machines separate at the same place."""
+    data = real_data("usps")
+    rows = np.concatenate([np.flatnonzero(data.y == c)[:100] for c in (3, 5)])
+    X, y = data.X[rows], data.y[rows]
+    klda = KLDA(eta=1e-2, gamma=2.0**-7, bias="midpoint").fit(X, y)
+    lssvm = LSSVM(C=100, gamma=2.0**-7).fit(X, y)
+    np.testing.assert_array_equal(klda.predict(data.X), lssvm.predict(data.X))
