@@ -178,7 +178,7 @@ def train_klda(
     gram, y = np.asarray(problem.gram, dtype=np.float64), problem.y
     started = time.perf_counter()
     delta = np.where(y > 0, 1 / (y > 0).sum(), -1 / (y < 0).sum())
-    level = float(np.trace(gram)) / len(y)
+    level = float(np.trace(gram)) / len(y) or 1.0  # rows that are all zero: any will do
     if delta @ gram @ delta <= len(y) * np.finfo(float).eps * level:
         a, status = np.zeros((len(y), len(etas))), Status.TRIVIAL
     else:
