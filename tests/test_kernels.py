@@ -37,3 +37,16 @@ def test_stored_gram_is_the_kernel_matrix_read_or_not(kernel, overwrite):
     np.testing.assert_allclose(gram.product(V), K @ V, rtol=1e-12, atol=1e-12)
     rows, columns = np.array([3, 1]), np.array([0, 299, 5])
     np.testing.assert_array_equal(gram.part(rows, columns), gram.values[np.ix_(rows, columns)])
+
+
+@pytest.mark.parametrize("degree", [1, 2, 7])
+def test_trace_normalisation_halves_unit_rows_degree_times(degree):
+    """(1 + u'u)^d is 2^d for rows of unit length."""
+    X = np.random.RandomState(0).normal(size=(300, 5))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    kernel = Kernel("poly", degree=degree)
+    scaled = kernel.trace_normalised(X)
+    assert scaled.divisor == pytest.approx(2**degree)
+    np.testing.assert_allclose(scaled(X, X), kernel(X, X) / 2**degree)
+    np.testing.assert_allclose(kernel(X, X), (1 + X @ X.T) ** degree)
+    assert Kernel("rbf").trace_normalised(X) == Kernel("rbf")

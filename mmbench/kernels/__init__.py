@@ -7,7 +7,7 @@ makes a width grid cheap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -30,6 +30,8 @@ class Kernel:
         Width of ``rbf``.
     degree : int, default=3
         Degree of ``poly``.
+    divisor : float, default=1.0
+        What the values of ``poly`` are divided by; see `trace_normalised`.
 
     Examples
     --------
@@ -42,6 +44,23 @@ class Kernel:
     name: str
     gamma: float = 1.0
     degree: int = 3
+    divisor: float = 1.0
+
+    def trace_normalised(self, X: NDArray) -> Kernel:
+        """Return this kernel divided by its mean over ``k(x, x)``: the Gram's trace is then n.
+
+        Only ``poly`` is: ``rbf`` has the trace n, and rows may be scaled for ``linear``.
+
+        Examples
+        --------
+        >>> X = np.array([[0.6, 0.8], [1.0, 0.0]])
+        >>> Kernel("poly", degree=2).trace_normalised(X)(X, X).trace().round(9)
+        2.0
+        """
+        if self.name != "poly":
+            return self
+        mean = float(((1 + np.einsum("ij,ij->i", X, X)) ** self.degree).mean())
+        return replace(self, divisor=self.divisor * mean)
 
     def base(self, X: NDArray, Z: NDArray, dtype: DTypeLike = np.float64) -> NDArray:
         """Return the (len(X), len(Z)) matrix that `apply` turns into kernel values."""
@@ -57,7 +76,7 @@ class Kernel:
             return np.exp(out, out=out)
         if self.name == "poly":
             out = np.add(base, base.dtype.type(1), out=out)
-            return _integer_power(out, self.degree)
+            return _integer_power(out, self.degree, self.divisor)
         return base
 
     def __call__(self, X: NDArray, Z: NDArray, dtype: DTypeLike = np.float64) -> NDArray:
@@ -89,11 +108,15 @@ def squared_distances(X: NDArray, Z: NDArray) -> NDArray:
     return out
 
 
-def _integer_power(base: NDArray, degree: int) -> NDArray:
-    """Raise in place by repeated products: `np.power` takes the slow general route."""
-    if degree == 1:
+def _integer_power(base: NDArray, degree: int, divisor: float) -> NDArray:
+    """Raise in place by repeated products, and divide: `np.power` takes the slow general route."""
+    if degree == 1 and divisor == 1:
         return base
-    factor = base.copy()
-    for _ in range(degree - 1):
-        base *= factor
+    for start in range(0, len(base), CHUNK):
+        rows = base[start : start + CHUNK]
+        factor = rows.copy()
+        for _ in range(degree - 1):
+            rows *= factor
+        if divisor != 1:
+            rows /= rows.dtype.type(divisor)
     return base

@@ -373,7 +373,10 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
             gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
-        return Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
+        kernel = Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
+        # a parameter of the machines that were published with it
+        trace = getattr(self, "kernel_scaling", "none") == "trace"
+        return kernel.trace_normalised(X) if trace else kernel
 
     def _set_one_class(self, X: NDArray) -> PairwiseClassifier:
         label = self.classes_[0]

@@ -61,6 +61,8 @@ class KLDA(PairwiseClassifier):
         "per_feature" divides gamma by the number of features.
     degree : int, default=3
         Degree of ``poly``.
+    kernel_scaling : {"none", "trace"}, default="none"
+        "trace" divides ``poly`` by the mean of k(x, x) over the training rows.
     solver : {"auto", "reference"}, default="auto"
         "auto" reduces the Gram matrix, once for all eta of a grid; "reference" solves the printed
         system of each.
@@ -101,6 +103,7 @@ class KLDA(PairwiseClassifier):
     """
 
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
+        "kernel_scaling": choice("none", "trace"),
         "eta": positive(),
         "bias": choice("optimized", "midpoint"),
         "solver": choice("auto", "reference"),
@@ -121,6 +124,7 @@ class KLDA(PairwiseClassifier):
         gamma="scale",
         gamma_scaling="none",
         degree=3,
+        kernel_scaling="none",
         solver="auto",
         tol=1e-6,
         ties="lowest",
@@ -133,6 +137,7 @@ class KLDA(PairwiseClassifier):
         self.gamma = gamma
         self.gamma_scaling = gamma_scaling
         self.degree = degree
+        self.kernel_scaling = kernel_scaling
         self.solver = solver
         self.tol = tol
         self.ties = ties

@@ -61,6 +61,8 @@ class RMM(PairwiseClassifier):
         "per_feature" divides gamma by the number of features.
     degree : int, default=3
         Degree of ``poly``.
+    kernel_scaling : {"none", "trace"}, default="none"
+        "trace" divides ``poly`` by the mean of k(x, x) over the training rows.
     solver : {"auto", "smo", "reference"}, default="auto"
         "auto" is "smo", pairwise steps from the SVM's solution on the stored Gram matrix;
         "reference" is libsvm for the SVM and an interior point (Clarabel) on (8).
@@ -110,6 +112,7 @@ class RMM(PairwiseClassifier):
 
     search_tol = 1e-3  # libsvm's own: a search ranks accuracies, the final training is certified
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
+        "kernel_scaling": choice("none", "trace"),
         "C": positive(),
         "B": Param(low=0, optional=True),
         "B_fraction": Param(low=0, open_low=True, high=1),
@@ -132,6 +135,7 @@ class RMM(PairwiseClassifier):
         gamma="scale",
         gamma_scaling="none",
         degree=3,
+        kernel_scaling="none",
         solver="auto",
         tol=1e-5,
         ties="lowest",
@@ -145,6 +149,7 @@ class RMM(PairwiseClassifier):
         self.gamma = gamma
         self.gamma_scaling = gamma_scaling
         self.degree = degree
+        self.kernel_scaling = kernel_scaling
         self.solver = solver
         self.tol = tol
         self.ties = ties

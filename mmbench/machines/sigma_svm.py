@@ -58,6 +58,8 @@ class SigmaSVM(PairwiseClassifier):
         "per_feature" divides gamma by the number of features.
     degree : int, default=3
         Degree of ``poly``.
+    kernel_scaling : {"none", "trace"}, default="none"
+        "trace" divides ``poly`` by the mean of k(x, x) over the training rows.
     solver : {"auto", "smo", "reference"}, default="auto"
         "auto" is "smo", pairwise steps on the matrix of (4); "reference" is libsvm.
     tol : float, default=1e-5
@@ -99,6 +101,7 @@ class SigmaSVM(PairwiseClassifier):
 
     search_tol = 1e-3  # libsvm's own: a search ranks accuracies, the final training is certified
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
+        "kernel_scaling": choice("none", "trace"),
         "C": positive(),
         "D": Param(low=0, high=1),
         "solver": choice("auto", "smo", "reference"),
@@ -117,6 +120,7 @@ class SigmaSVM(PairwiseClassifier):
         gamma="scale",
         gamma_scaling="none",
         degree=3,
+        kernel_scaling="none",
         solver="auto",
         tol=1e-5,
         ties="lowest",
@@ -129,6 +133,7 @@ class SigmaSVM(PairwiseClassifier):
         self.gamma = gamma
         self.gamma_scaling = gamma_scaling
         self.degree = degree
+        self.kernel_scaling = kernel_scaling
         self.solver = solver
         self.tol = tol
         self.ties = ties

@@ -50,6 +50,8 @@ class SVM(PairwiseClassifier):
         "per_feature" divides gamma by the number of features.
     degree : int, default=3
         Degree of ``poly``.
+    kernel_scaling : {"none", "trace"}, default="none"
+        "trace" divides ``poly`` by the mean of k(x, x) over the training rows.
     solver : {"auto", "smo", "reference"}, default="auto"
         "auto" is "smo", pairwise steps on the stored Gram matrix; "reference" is libsvm.
     tol : float, default=1e-5
@@ -90,6 +92,7 @@ class SVM(PairwiseClassifier):
 
     search_tol = 1e-3  # libsvm's own: a search ranks accuracies, the final training is certified
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
+        "kernel_scaling": choice("none", "trace"),
         "C": positive(),
         "solver": choice("auto", "smo", "reference"),
     }
@@ -104,6 +107,7 @@ class SVM(PairwiseClassifier):
         gamma="scale",
         gamma_scaling="none",
         degree=3,
+        kernel_scaling="none",
         solver="auto",
         tol=1e-5,
         ties="lowest",
@@ -115,6 +119,7 @@ class SVM(PairwiseClassifier):
         self.gamma = gamma
         self.gamma_scaling = gamma_scaling
         self.degree = degree
+        self.kernel_scaling = kernel_scaling
         self.solver = solver
         self.tol = tol
         self.ties = ties
