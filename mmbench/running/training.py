@@ -91,16 +91,20 @@ def _search(
     threads: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Search the job's grid with the inherited parameters fixed."""
+    """Search the job's grid with the inherited parameters fixed; one point needs no search."""
     from mmbench.selection import select
+
+    if job.n_points == 1:
+        only = {name: values[0] for name, values in job.grid}
+        return {"params": only, "scores": [], "n_points": 1}
 
     given = own_part(machine, job, inherited)
     if isinstance(given, dict):
         machine = machine.set_params(**given)
     found = select(
         machine,
-        data.X_train,
-        data.y_train,
+        data.X_pool,
+        data.y_pool,
         dict(job.grid),
         folds=job.select.folds,
         split=job.select.split,
@@ -109,6 +113,7 @@ def _search(
         prefer=dict(job.select.prefer),
         seed=seed,
         n_jobs=threads,
+        n_train=len(data.y_train),
         pair_params=given if isinstance(given, list) else None,
         tol=None if "tol" in dict(job.params) else machine.search_tol,
     )

@@ -113,6 +113,12 @@ def test_a_smoke_run_trains_on_fewer_rows_and_tests_on_all(job, context):
     assert (record["split"]["n_train"], record["split"]["n_test"]) == (40, 53)
 
 
+def test_a_grid_of_one_point_is_taken_without_a_search(job, context):
+    record, _ = execute(replace(job, grid=(("C", (3.0,)),)), context)
+    assert record["selection"]["params"]["C"] == 3.0
+    assert record["selection"]["scores"] == []
+
+
 def compiled():
     """Return the signatures for which every compiled function of ours exists in this process."""
     from numba.core.dispatcher import Dispatcher
@@ -128,7 +134,7 @@ def compiled_while_timed(job, context):
     for machine in MACHINES:
         _rehearse(machine, job.kernel, None)
         before = compiled()
-        record, _ = execute(replace(job, machine=machine, grid=(("tol", (1e-3,)),)), context)
+        record, _ = execute(replace(job, machine=machine, grid=(("tol", (1e-3, 1e-2)),)), context)
         assert not record["reason"], record["reason"]
         found[machine] = {name: new for name, new in compiled().items() if new != before.get(name)}
     return found
