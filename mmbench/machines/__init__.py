@@ -39,6 +39,9 @@ MACHINES = {
     "fsvm_2": "mmbench.machines.fsvm:FSVM2",
     "fsvm_5": "mmbench.machines.fsvm:FSVM5",
     "fsvm_15": "mmbench.machines.fsvm:FSVM15",
+    "rsvm_plus": "mmbench.machines.rsvm_plus:RSVMPlus",
+    "rsvm_mu_plus": "mmbench.machines.rsvm_mu_plus:RSVMMuPlus",
+    "mrsvm": "mmbench.machines.mrsvm:MRSVM",
 }
 
 __all__ = [
@@ -52,8 +55,11 @@ __all__ = [
     "MEMPM",
     "MMRM",
     "MPM",
+    "MRSVM",
     "RMM",
     "SVM",
+    "RSVMMuPlus",
+    "RSVMPlus",
     "SigmaSVM",
     "machine_class",
 ]
