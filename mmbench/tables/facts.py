@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mmbench.experiment.jobs import Job
@@ -27,7 +27,8 @@ def gather_facts(
         published=published,
         deviations={name: _remarks_on_data(name, records) for name, records in by_dataset.items()},
         sizes={name: _sizes(name, records) for name, records in by_dataset.items()},
-        by_split=_by_split(experiment),
+        by_split=_by_split(experiment, lambda record: record["metrics"]["accuracy_pct"]),
+        per_pair=_by_split(experiment, lambda record: record["per_pair"]),
         remarks=(
             *remarks,
             *_replaced(experiment),
@@ -56,13 +57,16 @@ def _sizes(name: str, records: list[Mapping[str, Any]]) -> dict[str, int]:
     return sizes
 
 
-def _by_split(experiment: Experiment) -> dict[Key, dict[tuple[int, int], float]]:
-    accuracies: dict[Key, dict[tuple[int, int], float]] = {}
+def _by_split(
+    experiment: Experiment, read: Callable[[Mapping[str, Any]], Any]
+) -> dict[Key, dict[tuple[int, int], Any]]:
+    """Return something of every finished record, by its cell and split."""
+    found: dict[Key, dict[tuple[int, int], Any]] = {}
     for record in filter(is_done, experiment.records):
         job = Job.from_dict(record["job"])
-        splits = accuracies.setdefault(key_of(job), {})
-        splits[job.split.repeat, job.split.fold] = record["metrics"]["accuracy_pct"]
-    return accuracies
+        splits = found.setdefault(key_of(job), {})
+        splits[job.split.repeat, job.split.fold] = read(record)
+    return found
 
 
 def _replaced(experiment: Experiment) -> tuple[str, ...]:

@@ -71,6 +71,8 @@ class Facts:
         By data set: ``n_train``, ``n_test``, ``n_classes``, ``n_features`` as far as known.
     by_split : mapping of Key to mapping
         Accuracy in per cent of every finished split, by its (repeat, fold).
+    per_pair : mapping of Key to mapping
+        The certificates of the pairs of classes of every finished split, by its (repeat, fold).
     remarks : tuple of str
         On the whole run: hardware, unreadable records, mixed settings.
     """
@@ -80,4 +82,5 @@ class Facts:
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     by_split: Mapping[Key, Mapping[tuple[int, int], float]] = field(default_factory=dict)
+    per_pair: Mapping[Key, Mapping[tuple[int, int], list]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()

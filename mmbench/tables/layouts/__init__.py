@@ -14,6 +14,8 @@ from mmbench.errors import UserError, did_you_mean
 LAYOUTS = {
     "generic": "mmbench.tables.layouts.generic",
     "comparison": "mmbench.tables.layouts.comparison",
+    "fsvm_table2": "mmbench.tables.layouts.fsvm_table2",
+    "fsvm_rounds": "mmbench.tables.layouts.fsvm_rounds",
     "mamc_table2": "mmbench.tables.layouts.mamc_table2",
     "mamc_table3": "mmbench.tables.layouts.mamc_table3",
     "mmrm_table1": "mmbench.tables.layouts.mmrm_table1",

@@ -48,7 +48,7 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
         *(Column(machine_label(machine)) for machine in machines),
     )
     grids = [
-        Grid(columns, _rows(cells, kernel, machines, facts, notes), kernel_caption(*kernel))
+        Grid(columns, accuracy_rows(cells, kernel, machines, facts, notes), kernel_caption(*kernel))
         for kernel in kernels
     ]
     return Table(
@@ -64,26 +64,33 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     )
 
 
-def _rows(
-    cells: Cells, kernel: KernelKey, machines: list[str], facts: Facts, notes: Footnotes
+def accuracy_rows(
+    cells: Cells,
+    kernel: KernelKey,
+    machines: list[str],
+    facts: Facts,
+    notes: Footnotes,
+    decimals: int = 1,
 ) -> list[list[str]]:
+    """Return two lines a data set: accuracies measured here, and those of the paper."""
     rows: list[list[str]] = []
     for dataset in cells.datasets:
         found = [cells.get(Key(dataset, *kernel, machine), METRIC) for machine in machines]
         if not any(found):
             continue
         name = dataset_label(dataset, printed_name(dataset, facts), facts, notes)
-        rows.append([name, "measured", *(_measured(row, notes) for row in found)])
-        rows.append(["", "published", *(_published(row, notes) for row in found)])
+        rows.append([name, "measured", *(_measured(row, notes, decimals) for row in found)])
+        rows.append(["", "published", *(_published(row, notes, decimals) for row in found)])
     return rows
 
 
-def _measured(row: Row | None, notes: Footnotes) -> str:
+def _measured(row: Row | None, notes: Footnotes, decimals: int) -> str:
     ran = row is not None and row["status"] != PUBLISHED_ONLY
-    return join(measured_text(row, 1), verdict_mark(row), notes.cite(remark(row)) if ran else "")
+    cited = notes.cite(remark(row)) if ran else ""
+    return join(measured_text(row, decimals), verdict_mark(row), cited)
 
 
-def _published(row: Row | None, notes: Footnotes) -> str:
+def _published(row: Row | None, notes: Footnotes, decimals: int) -> str:
     """Return the paper's value; what is to be said of it alone is cited beside it."""
     alone = row is not None and row["status"] == PUBLISHED_ONLY
-    return join(published_text(row, 1), notes.cite(remark(row)) if alone else "")
+    return join(published_text(row, decimals), notes.cite(remark(row)) if alone else "")

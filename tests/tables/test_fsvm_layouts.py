@@ -1,0 +1,104 @@
+"""The F-SVM paper's tables, and that of its rounds, from invented records."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmbench.tables import table
+
+ROUNDS = {"fsvm_semi": 12.0, "fsvm_1": 11.0, "fsvm": 10.5, "fsvm_opt": 10.0}
+
+
+def cells_of(text: str, start: str, nth: int = 0) -> list[str]:
+    lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+    return [cell.strip() for cell in lines[nth].strip("|").split("|")]
+
+
+@pytest.fixture
+def accuracies(results):
+    """Two data sets with two splits each; R-SVM+ as published only."""
+    experiment = results.experiment(
+        "fsvm_table2",
+        datasets=["ida_heart", "ida_thyroid"],
+        kernel="linear",
+        protocol={"test": "predefined"},
+        machines={"fsvm": {}, "svm": {}},
+        published_only=["rsvm_plus"],
+        layout="fsvm_table2",
+    )
+    errors = {("ida_heart", "svm"): 16, ("ida_heart", "fsvm"): 15}
+    errors |= {("ida_thyroid", "svm"): 9, ("ida_thyroid", "fsvm"): 12}
+    for (dataset, machine), count in errors.items():
+        for repeat in range(2):
+            seconds = {"selection": 1.0, "training": 0.0125, "test": 0.0}
+            job = experiment.job(
+                dataset, machine, repeat=repeat, rule="predefined", kernel="linear"
+            )
+            experiment.add(job, count + repeat, cpu_seconds=seconds)
+    return experiment
+
+
+def test_machines_are_in_the_order_of_the_paper(accuracies):
+    text = table(accuracies.folder)
+    head = next(line for line in text.splitlines() if line.startswith("| data"))
+    assert [cell.strip() for cell in head.strip("|").split("|")][2:] == ["SVM", "R-SVM+", "F-SVM"]
+    assert cells_of(text, "Heart")[2].startswith("83.50 (0.50)")
+    assert cells_of(text, "Thyroid")[3] == "–"
+
+
+def test_wins_are_counted_for_both_by_the_same_rule(accuracies):
+    text = table(accuracies.folder)
+    assert cells_of(text, "F-SVM better on") == [
+        *("F-SVM better on", "measured", "1 of 2", "–", "–")
+    ]
+    line = text.splitlines().index(
+        next(line for line in text.splitlines() if line.startswith("| F-SVM better on"))
+    )
+    # in the paper F-SVM is better than both on Heart, and worse on Thyroid
+    assert text.splitlines()[line + 1].count("1 of 2") == 2
+
+
+def test_training_times_are_in_milliseconds(accuracies):
+    assert cells_of(table(accuracies.folder), "Heart", nth=1) == ["Heart", "12.5", "12.5"]
+
+
+@pytest.fixture
+def rounds(results):
+    experiment = results.experiment(
+        "fsvm_rounds",
+        datasets=["ida_heart"],
+        kernel="linear",
+        protocol={"test": "predefined"},
+        machines={machine: {} for machine in ROUNDS},
+        layout="fsvm_rounds",
+    )
+    for machine, value in ROUNDS.items():
+        for repeat in range(2):
+            job = experiment.job(
+                "ida_heart", machine, repeat=repeat, rule="predefined", kernel="linear"
+            )
+            extra = {"rounds": 3 + repeat}
+            fit = {"objective": value * (1 + repeat), "bound": 9.999 * (1 + repeat)}
+            pair = {"pair": [0, 1], "status": "optimal", **fit, "extra": extra}
+            experiment.add(job, 20, per_pair=[pair])
+    return experiment
+
+
+def test_gaps_are_to_the_optimum_on_the_same_split(rounds):
+    text = table(rounds.folder)
+    gaps = ["20.0 (20.0)", "10.0 (10.0)", "5.0 (5.0)", "1e-02 (1e-02)", "3 to 4"]
+    assert cells_of(text, "ida_heart")[1:] == gaps
+    assert cells_of(text, "ida_heart", nth=1)[1] == "80.00 (0.00)"
+
+
+def test_a_split_without_the_optimum_has_no_gap(rounds):
+    job = rounds.job("ida_heart", "fsvm_1", repeat=2, rule="predefined", kernel="linear")
+    pair = {"pair": [0, 1], "objective": 99.0, "bound": 1.0, "extra": {}}
+    rounds.add(job, 20, per_pair=[pair])
+    assert cells_of(table(rounds.folder), "ida_heart")[2] == "10.0 (10.0)"
+
+
+@pytest.mark.parametrize("fmt", ["latex", "csv"])
+def test_all_formats(fmt, accuracies, rounds):
+    assert "heart" in table(rounds.folder, fmt)
+    assert table(accuracies.folder, fmt)
