@@ -76,8 +76,8 @@ class SplitRef:
         Counts the folds of one partition; 0 for every rule but kfold.
     seed : int
         Master seed of the experiment.
-    max_train : int, optional
-        Train on a seeded stratified subset of at most so many rows.
+    max_train : int or ("per_class", int), optional
+        Train on a seeded stratified subset of at most so many rows, or of so many of each class.
     """
 
     rule: str
@@ -85,7 +85,7 @@ class SplitRef:
     repeat: int = 0
     fold: int = 0
     seed: int = 0
-    max_train: int | None = None
+    max_train: int | tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,10 @@ class SelectRef:
     Parameters
     ----------
     folds : int or None
-        Cross-validation with so many folds; None when `split` is used.
+        Cross-validation with so many folds.
     split : float or None
-        Validation fraction of repeated random splits.
+        Validation fraction of repeated random splits. Where both are None, the training rows that
+        ``max_train`` leaves out are the validation rows.
     repeats : int
         Repeats of the folds or of the split.
     scope : {"global", "pair"}
@@ -160,6 +161,11 @@ class Job:
     def key(self) -> str:
         """Hash of everything that may alter the result."""
         return _digest(self._content())
+
+    @property
+    def validates_on_rest(self) -> bool:
+        """Whether selection is by the training rows that `max_train` leaves out."""
+        return bool(self.grid) and self.select.folds is None and self.select.split is None
 
     @property
     def cell_digest(self) -> str:

@@ -54,7 +54,7 @@ class Kernel:
         Examples
         --------
         >>> X = np.array([[0.6, 0.8], [1.0, 0.0]])
-        >>> Kernel("poly", degree=2).trace_normalised(X)(X, X).trace().round(9)
+        >>> round(float(Kernel("poly", degree=2).trace_normalised(X)(X, X).trace()), 9)
         2.0
         """
         if self.name != "poly":

@@ -36,12 +36,15 @@ class Sizes:
         Columns after preprocessing.
     n_raw : int
         Columns before.
+    n_rest : int
+        Rows besides, that selection validates on.
     """
 
     class_counts: tuple[int, ...]
     n_test: int
     n_features: int
     n_raw: int
+    n_rest: int = 0
 
     @property
     def n_train(self) -> int:
@@ -75,10 +78,15 @@ def planned_sizes(
     """
     total = sum(class_counts)
     n_test = round(total * _test_share(job.split)) if test_rows is None else test_rows
-    n_train = min(total - n_test, job.split.max_train or total)
-    counts = tuple(-(-count * n_train // total) for count in class_counts)
+    most = job.split.max_train or total
+    if isinstance(most, tuple):
+        counts = tuple(min(count, most[1]) for count in class_counts)
+    else:
+        n_train = min(total - n_test, most)
+        counts = tuple(-(-count * n_train // total) for count in class_counts)
     n_columns = dict(job.dataset.preprocess).get("pca", n_features)
-    return Sizes(counts, n_test, int(n_columns or n_features), n_features)
+    rest = max(0, total - n_test - sum(counts)) if job.validates_on_rest else 0
+    return Sizes(counts, n_test, int(n_columns or n_features), n_features, rest)
 
 
 def _test_share(split: SplitRef) -> float:
@@ -99,8 +107,9 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
     from mmbench.machines.base import BLOCK_BYTES
 
     threads = min(threads, sizes.n_pairs)
-    data = DATA_COPIES * 8 * (sizes.n_train * sizes.n_features + sizes.n_test * sizes.n_features)
-    raw = 8 * (sizes.n_train + sizes.n_test) * sizes.n_raw
+    n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
+    data = DATA_COPIES * 8 * n_rows * sizes.n_features
+    raw = 8 * n_rows * sizes.n_raw
     blocks = 2 * BLOCK_BYTES * threads
     work = max(_fit_bytes(job, sizes, threads), _selection_bytes(job, sizes, threads))
     return PROCESS_BYTES + data + raw + blocks + work
@@ -126,6 +135,8 @@ def _selection_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     fold = _grams(job) * itemsize * int(share * sizes.largest_pair) ** 2
+    if job.validates_on_rest:  # there is one fold, and its matrix is that of the pair
+        return threads * fold
     # The base matrix is kept beside the kernel matrix while other widths are to come.
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
     if job.select.scope == "global" and can_share(sizes.n_train, job.kernel, single):

@@ -26,6 +26,9 @@ class Prepared:
     X_train, X_test : ndarray of shape (n_rows, n_features)
         Preprocessed by steps fitted on the training rows.
     y_train, y_test : ndarray of shape (n_rows,)
+    X_pool, y_pool : ndarray
+        The rows that selection sees: the training rows, and after them those that validate where
+        no inner split is made of the training rows.
     test_index : ndarray of shape (n_test,)
         Rows of the data set.
     split : dict
@@ -42,6 +45,8 @@ class Prepared:
     y_train: NDArray = field(repr=False)
     X_test: NDArray = field(repr=False)
     y_test: NDArray = field(repr=False)
+    X_pool: NDArray = field(repr=False)
+    y_pool: NDArray = field(repr=False)
     test_index: NDArray = field(repr=False)
     split: dict[str, Any]
     n_raw: int
@@ -51,7 +56,12 @@ class Prepared:
     @property
     def class_counts(self) -> tuple[int, ...]:
         """Training rows of each class."""
-        return tuple(np.unique(self.y_train, return_counts=True)[1].tolist())
+        return tuple(counts_of(self.y_train).tolist())
+
+
+def counts_of(y: NDArray) -> NDArray:
+    """Return the number of rows of each class."""
+    return np.unique(y, return_counts=True)[1]
 
 
 def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
@@ -74,18 +84,23 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
 
     dataset = _load(job, store, mirror)
     split = split_at(**_arguments(job.split), dataset=dataset)
-    _check(job, dataset.y[split.train])
+    _check(job, dataset.y[split.train], len(split.rest))
     steps = make_preprocess(job.dataset.steps).fit(dataset.X[split.train])
+    seen = np.append(split.train, split.rest) if job.validates_on_rest else split.train
+    X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
     return Prepared(
-        X_train=steps.transform(dataset.X[split.train]),
-        y_train=dataset.y[split.train],
+        X_train=X_pool[:n_train],
+        y_train=y_pool[:n_train],
+        X_pool=X_pool,
+        y_pool=y_pool,
         X_test=steps.transform(dataset.X[split.test]),
         y_test=dataset.y[split.test],
         test_index=split.test,
         split={
             "digest": split.digest,
             "origin": split.origin,
-            "n_train": len(split.train),
+            "n_train": n_train,
+            "n_train_pair": int(np.sort(counts_of(y_pool[:n_train]))[-2:].sum()),
             "n_test": len(split.test),
         },
         n_raw=dataset.X.shape[1],
@@ -115,7 +130,7 @@ def _arguments(split: SplitRef) -> dict[str, Any]:
     return {"spec": values.pop("rule"), **values}
 
 
-def _check(job: Job, y_train: NDArray) -> None:
+def _check(job: Job, y_train: NDArray, n_rest: int) -> None:
     """Refuse a training part of which no machine could make sense, in the user's words."""
     where = f"data set {job.dataset.name!r}"
     labels, counts = np.unique(y_train, return_counts=True)
@@ -125,3 +140,5 @@ def _check(job: Job, y_train: NDArray) -> None:
     if job.grid and folds and counts.min() < folds:
         rare = f"class {labels[counts.argmin()]!s} has {counts.min()} training rows"
         raise UserError(f"{where}: {rare}, fewer than select.folds: {folds}")
+    if job.validates_on_rest and not n_rest:
+        raise UserError(f"{where}: protocol.max_train leaves no row to validate on")

@@ -152,7 +152,8 @@ def job_seeds(job: Job) -> dict[str, int]:
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
     """Return how many threads memory allows, of those that the job may have."""
-    sizes = Sizes(data.class_counts, len(data.y_test), data.X_train.shape[1], data.n_raw)
+    n_rest = len(data.y_pool) - len(data.y_train)
+    sizes = Sizes(data.class_counts, len(data.y_test), data.X_train.shape[1], data.n_raw, n_rest)
     budget = budget_bytes(context.memory_share)
     threads = threads_that_fit(job, sizes, context.threads, budget)
     if threads == 0:

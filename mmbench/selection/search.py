@@ -34,6 +34,7 @@ from mmbench.selection.views import Base, LinearView, PairView, SharedView, View
 
 Splits = list[tuple[NDArray, NDArray]]
 Pairs = list[tuple[int, int]]
+PairBlocks = Iterator[tuple[list[int], View]]
 Signs = list[tuple[list[int], list[NDArray]]]
 
 
@@ -88,10 +89,11 @@ def select(
     prefer: Mapping[str, str] | None = None,
     seed: int = 0,
     n_jobs: int = 1,
+    n_train: int | None = None,
     pair_params: Sequence[Point] | None = None,
     tol: float | None = None,
 ) -> Selection:
-    """Choose the grid point with the best cross-validated accuracy.
+    """Choose the grid point with the best accuracy on rows that were not trained on.
 
     Parameters
     ----------
@@ -102,9 +104,10 @@ def select(
     grid : mapping of str to sequence
         Values per parameter. A machine with `stages` is searched on one part after the other.
     folds : int or None, default=5
-        Folds of the cross-validation; None when `split` is given.
+        Folds of the cross-validation.
     split : float, optional
-        Share of rows held out, for repeated random splits instead of folds.
+        Share of rows held out, for repeated random splits instead of folds. Where `folds` and
+        `split` are both None, the rows after the first `n_train` are held out.
     repeats : int, default=1
         Repetitions of the folds, or number of random splits.
     scope : {"global", "pair"}, default="global"
@@ -116,6 +119,9 @@ def select(
         Of the inner splits.
     n_jobs : int, default=1
         Threads; they share the Gram matrices. Results do not depend on it.
+    n_train : int, optional
+        Number of training rows, which come first; others are used for validation only. All when
+        not given.
     pair_params : sequence of dict, optional
         Parameters fixed per pair beforehand (inherited from another machine's selection).
     tol : float, optional
@@ -133,7 +139,9 @@ def select(
     parts = [grid_points(part) for part in staged(grid, machine.stages)]
     if tol is not None:
         machine = machine._with({"tol": tol})
-    classes, labels = np.unique(y, return_inverse=True)
+    n_train = len(y) if n_train is None else n_train
+    classes = np.unique(y[:n_train])
+    labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
     pairs = class_pairs(len(classes))
     fixed = list(pair_params) if pair_params is not None else [{}] * len(pairs)
     rule = {
@@ -141,18 +149,23 @@ def select(
         **{k: v for k, v in machine.prefer.items() if k not in (prefer or {})},
     }
     X = np.asarray(X, dtype=np.float64)
+    if folds is not None or split is not None:
+        X, labels = X[:n_train], labels[:n_train]
 
-    def cut(of: NDArray) -> Splits:
-        return inner_splits(of, folds, split, repeats, seed)
+    def cut(rows: NDArray) -> Splits:
+        if folds is None and split is None:
+            return [(np.flatnonzero(rows < n_train), np.flatnonzero(rows >= n_train))]
+        return inner_splits(labels[rows], folds, split, repeats, seed)
 
     common: Point = {}
     scores: list[dict[str, Any]] = []
     for points in parts:
         machines = [clone(machine).set_params(**params) for params in fixed]
         if scope == "pair":
-            tables = _pair_scores(machines, X, labels, pairs, points, cut, n_jobs)
+            tables = _pair_scores(machines, X, labels, pairs, points, cut, n_train, n_jobs)
         else:
-            tables = [_global_scores(machines, X, labels, pairs, points, cut(labels), n_jobs)]
+            splits = cut(np.arange(len(labels)))
+            tables = [_global_scores(machines, X, labels, pairs, points, splits, n_train, n_jobs)]
         chosen = [best_point(points, table.mean(axis=1), rule) for table in tables]
         best = float(np.mean([t[k].mean() for t, k in zip(tables, chosen, strict=True)]))
         scores += _score_rows([{**common, **point} for point in points], np.mean(tables, axis=0))
@@ -183,16 +196,18 @@ def _pair_scores(
     pairs: Pairs,
     points: list[Point],
     cut: Callable[[NDArray], Splits],
+    n_train: int,
     n_jobs: int,
 ) -> list[NDArray]:
     """Return one (n_points, n_splits) array of accuracies a pair."""
 
     def one(machine: PairwiseClassifier, pair: tuple[int, int]) -> NDArray:
         rows, signs = pair_rows(labels, *pair)
-        splits = cut((signs > 0).astype(int))
+        splits = cut(rows)
         folds = [Fold(train, signs[train], held) for train, held in splits]
         table = np.empty((len(points), len(folds)))
-        for local, members, view in _shared_blocks(machine, X[rows], points, X):
+        own = int((rows < n_train).sum())
+        for local, members, view in _blocks(machine, X[rows], own, points, X[:n_train]):
             path = [without_kernel(points[k]) for k in members]
             for s, decisions in enumerate(_decisions(local, view, folds, path)):
                 truth = signs[folds[s].held] > 0
@@ -214,6 +229,7 @@ def _global_scores(
     pairs: Pairs,
     points: list[Point],
     splits: Splits,
+    n_train: int,
     n_jobs: int,
 ) -> NDArray:
     """Return the (n_points, n_splits) accuracies of the one-vs-one vote."""
@@ -222,7 +238,8 @@ def _global_scores(
         blocks = _shared_blocks(machines[0], X, points, X)
         return joint_scores(blocks, labels, points, splits, n_jobs)
     counts = [np.zeros((len(points), len(held), n_classes), np.int16) for _, held in splits]
-    for (i, j), found in _signs_of_pairs(machines, X, labels, pairs, points, splits, n_jobs):
+    said = _signs_of_pairs(machines, X, labels, pairs, points, splits, n_train, n_jobs)
+    for (i, j), found in said:
         for members, signs in found:
             for count, positive in zip(counts, signs, strict=True):
                 count[members, :, j] += positive.T
@@ -241,6 +258,7 @@ def _signs_of_pairs(
     pairs: Pairs,
     points: list[Point],
     splits: Splits,
+    n_train: int,
     n_jobs: int,
 ) -> Iterator[tuple[tuple[int, int], Signs]]:
     """Yield a pair and what its models say, for every pair and grid point.
@@ -249,7 +267,7 @@ def _signs_of_pairs(
     alive; where that matrix is too large, each pair goes through the kernels with its own.
     """
     pool = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    if _can_share_view(machines, X):
+    if len(X) == n_train and _can_share_view(machines, X):
         for _, members, view in _shared_blocks(machines[0], X, points, X):
             yield from zip(
                 pairs,
@@ -260,12 +278,15 @@ def _signs_of_pairs(
                 strict=True,
             )
         return
+
+    def own_blocks(machine: PairwiseClassifier, pair: tuple[int, int]) -> PairBlocks:
+        rows = np.flatnonzero(np.isin(labels[:n_train], pair))
+        return _pair_blocks(machine, X, rows, points, X[:n_train])
+
     yield from zip(
         pairs,
         pool(
-            delayed(_pair_signs)(
-                m, labels, pair, splits, points, _pair_blocks(m, X, labels, pair, points)
-            )
+            delayed(_pair_signs)(m, labels, pair, splits, points, own_blocks(m, pair))
             for m, pair in zip(machines, pairs, strict=True)
         ),
         strict=True,
@@ -325,17 +346,34 @@ def _shared_blocks(
             yield local, members, SharedView(X, kernel, gram)
 
 
+def _blocks(
+    machine: PairwiseClassifier,
+    X: NDArray,
+    n_train: int,
+    points: list[Point],
+    reference: NDArray,
+) -> Iterator[tuple[PairwiseClassifier, list[int], View]]:
+    """Yield (machine, grid points, view) per kernel; values of validation rows are not stored.
+
+    `reference` is that of `_shared_blocks`.
+    """
+    if len(X) == n_train:
+        yield from _shared_blocks(machine, X, points, reference)
+        return
+    for members, view in _pair_blocks(machine, X, np.arange(n_train), points, reference):
+        yield machine._with(kernel_part(points[members[0]])), members, view
+
+
 def _pair_blocks(
     machine: PairwiseClassifier,
     X: NDArray,
-    labels: NDArray,
-    pair: tuple[int, int],
+    rows: NDArray,
     points: list[Point],
-) -> Iterator[tuple[list[int], View]]:
-    """Yield (grid points, view) per kernel, with a stored matrix of the pair's rows only."""
-    rows, _ = pair_rows(labels, *pair)
+    reference: NDArray,
+) -> PairBlocks:
+    """Yield (grid points, view) per kernel, with a stored matrix of some rows only."""
     for kernel_params, members in group_by_kernel(points):
-        kernel = machine._with(kernel_params)._make_kernel(X)
+        kernel = machine._with(kernel_params)._make_kernel(reference)
         if kernel.name == "linear":
             yield members, LinearView(X, kernel)
         else:

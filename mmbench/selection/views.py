@@ -95,7 +95,10 @@ class PairView:
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
         """Return the training problem on some rows of the pair."""
-        return PartProblem(self.X[rows], signs, self.kernel, self._gram, self._position[rows])
+        position = self._position[rows]
+        if np.array_equal(position, np.arange(self._gram.n)):  # all of them: no copy is cut out
+            return BinaryProblem(self.X[rows], signs, self.kernel, self._gram.values)
+        return PartProblem(self.X[rows], signs, self.kernel, self._gram, position)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return the decisions of kernel expansions at rows of any class."""

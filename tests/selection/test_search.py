@@ -21,6 +21,8 @@ GRIDS = {
     "svm": {"C": [0.3, 3.0, 30.0]},
     "rmm": {"C": [0.3, 30.0], "B_fraction": [1.0, 0.5, 0.1]},
     "mmrm": {"C": [0.3, 30.0]},
+    "sigma_svm": {"C": [0.3, 30.0], "D": [0.0, 0.5, 0.99]},
+    "klda": {"eta": [1e-4, 1e-2, 1.0]},
     "mamc_b": {"Cm": [0.3, 1.0, 2.0]},
     "emamc": {"C": [0.3, 30.0, 2000.0]},
     "lssvm": {"C": [0.3, 30.0, 2000.0]},
@@ -142,3 +144,38 @@ def test_ties_are_decided_by_preference_alone(pairs, seed):
 def test_groups_partition_the_points(points):
     members = [k for _, group in group_by_kernel(points) for k in group]
     assert sorted(members) == list(range(len(points)))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("scope", ["global", "pair"])
+def test_rows_after_the_training_rows_validate(kernel, scope, digits):
+    """Also a class that no training row has: always an error of the vote, no pair's business."""
+    X, y = digits
+    order = np.append(np.flatnonzero(y < 4), np.flatnonzero(y == 4))
+    X, y, n = X[order], y[order], 120
+    grid = {"C": [0.01, 1.0]}
+    machine = machine_class("svm")(kernel=kernel, degree=2)
+    found = select(machine, X, y, grid, folds=None, scope=scope, n_train=n)
+    if scope == "global":
+        expected = naive_scores(machine, X, y, grid, [(np.arange(n), np.arange(n, len(y)))])
+    else:
+        gamma = 1 / (X.shape[1] * X[:n].var())  # of all training rows, as the final fit has it
+        parts = []
+        for i, j in class_pairs(4):
+            rows = np.flatnonzero((y == i) | (y == j))
+            cut = [(np.flatnonzero(rows < n), np.flatnonzero(rows >= n))]
+            alone = clone(machine).set_params(gamma=gamma)
+            parts.append(naive_scores(alone, X[rows], y[rows], grid, cut))
+        expected = np.mean(parts, axis=0)
+    np.testing.assert_allclose(scores_of(found), expected[:, 0])
+
+
+def test_the_matrix_of_a_validation_set_is_never_stored(digits, monkeypatch):
+    stored = []
+    made = views.Base.__init__
+    monkeypatch.setattr(
+        views.Base, "__init__", lambda self, X, *args: stored.append(len(X)) or made(self, X, *args)
+    )
+    machine = machine_class("svm")()
+    select(machine, *digits, {"C": [1.0]}, folds=None, scope="pair", n_train=100)
+    assert sum(stored) == 4 * 100  # each training row is in the matrices of four pairs

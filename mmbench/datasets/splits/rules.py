@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,6 +33,9 @@ RULES: dict[str, Rule] = {
 #: How a rule is written: ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
 
+#: Rows to train on at most: of all classes together, or ``("per_class", n)``.
+MaxTrain = int | tuple[str, int] | None
+
 #: Keeps the random numbers of `max_train` apart from those that cut the split.
 SUBSET_STREAM = 1
 
@@ -52,6 +55,8 @@ class Split:
         Hash of the row numbers, in order.
     origin : {"official", "drawn"}
         Whether the rows come with the data or from the seed.
+    rest : ndarray of int
+        Training rows that `max_train` left out.
     """
 
     train: IntArray
@@ -62,6 +67,7 @@ class Split:
     seed: int
     digest: str
     origin: str
+    rest: IntArray = field(default_factory=lambda: np.empty(0, np.intp))
 
 
 def parse_rule(spec: RuleSpec) -> tuple[str, float | None]:
@@ -167,7 +173,7 @@ def split_at(
     repeat: int = 0,
     fold: int = 0,
     seed: int = 0,
-    max_train: int | None = None,
+    max_train: MaxTrain = None,
 ) -> Split:
     """Return one split, made alone.
 
@@ -179,8 +185,9 @@ def split_at(
     args : sequence of float
         Argument of the rule.
     repeat, fold, seed : int
-    max_train : int, optional
-        Train on a seeded stratified subset of at most so many of the training rows.
+    max_train : int or ("per_class", int), optional
+        Train on a seeded stratified subset of at most so many of the training rows, or on so many
+        of each class.
 
     Raises
     ------
@@ -193,14 +200,23 @@ def split_at(
     if not len(train) or not len(test):
         part = "training" if not len(train) else "test"
         raise UserError(f"data set {dataset.name!r}: split {repeat} has no {part} row")
-    if max_train is not None and max_train < len(train):
-        train = _subset(train, dataset, max_train, repeat, seed)
-    return Split(train, test, name, repeat, fold, seed, split_digest(train, test), origin)
+    whole = train
+    if max_train is not None:
+        train = _subset(whole, dataset, max_train, repeat, seed)
+    rest = np.setdiff1d(whole, train)
+    return Split(train, test, name, repeat, fold, seed, split_digest(train, test), origin, rest)
 
 
-def _subset(train: IntArray, data: Dataset, size: int, repeat: int, seed: int) -> IntArray:
+def _subset(
+    train: IntArray, data: Dataset, size: int | tuple[str, int], repeat: int, seed: int
+) -> IntArray:
     codes, counts = codes_and_counts(data.y[train])
-    share = allocate(counts, size)
+    if isinstance(size, tuple):
+        share = np.minimum(counts, size[1])
+    else:
+        share = allocate(counts, min(size, len(train)))
+    if share.sum() == len(train):
+        return train
     if share.min() == 0:
         message = f"max_train {size} leaves a class without training row"
         raise UserError(f"data set {data.name!r}: {message}")
