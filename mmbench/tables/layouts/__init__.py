@@ -18,8 +18,11 @@ LAYOUTS = {
     "fsvm_rounds": "mmbench.tables.layouts.fsvm_rounds",
     "mamc_table2": "mmbench.tables.layouts.mamc_table2",
     "mamc_table3": "mmbench.tables.layouts.mamc_table3",
+    "m4_table1": "mmbench.tables.layouts.m4_table1",
+    "m4_table2": "mmbench.tables.layouts.m4_table2",
     "mmrm_table1": "mmbench.tables.layouts.mmrm_table1",
     "mmrm_table2": "mmbench.tables.layouts.mmrm_table2",
+    "rmm_table1": "mmbench.tables.layouts.rmm_table1",
 }
 
 

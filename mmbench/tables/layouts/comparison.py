@@ -118,11 +118,15 @@ def _differences(cells: Cells, machines: list[str], facts: Facts) -> Grid:
     return Grid(columns, rows, caption)
 
 
-def _difference(facts: Facts, place: Key, reference: str, machine: str) -> Difference:
-    """Return the comparison on the splits that both machines have done."""
+def split_gaps(facts: Facts, place: Key, machine: str, reference: str) -> list[float]:
+    """Return the accuracy of a machine less another's on every split that both have done."""
     ours = facts.by_split.get(place._replace(machine=machine), {})
     theirs = facts.by_split.get(place._replace(machine=reference), {})
-    gaps = [ours[split] - theirs[split] for split in sorted(ours.keys() & theirs.keys())]
+    return [ours[split] - theirs[split] for split in sorted(ours.keys() & theirs.keys())]
+
+
+def _difference(facts: Facts, place: Key, reference: str, machine: str) -> Difference:
+    gaps = split_gaps(facts, place, machine, reference)
     if not gaps:
         return Difference(float("nan"), float("nan"))
     return Difference(sum(gaps) / len(gaps), paired_p(gaps))

@@ -1,0 +1,86 @@
+"""The M4 paper's tables from invented records."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmbench.tables import table
+from mmbench.tables.layouts.m4_table1 import percentile
+from mmbench.tables.ranks import paired_p
+
+MACHINES = ("m4", "svm", "mpm")
+
+
+def cells_of(text: str, start: str, nth: int = 0) -> list[str]:
+    lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+    return [cell.strip() for cell in lines[nth].strip("|").split("|")]
+
+
+def made(results, name, datasets, kernel, errors, n_test, n_train, repeats=4):
+    """One experiment with some splits; `errors` by machine, one more in every other split."""
+    experiment = results.experiment(
+        name,
+        datasets=list(datasets),
+        kernel=kernel,
+        protocol={"test": "predefined"},
+        machines={machine: {} for machine in errors},
+        layout=name,
+    )
+    split = {"digest": "d", "origin": "drawn", "n_train": n_train, "n_test": n_test}
+    for dataset in datasets:
+        for machine, count in errors.items():
+            for repeat in range(repeats):
+                job = experiment.job(
+                    dataset, machine, repeat=repeat, rule="predefined", kernel=kernel
+                )
+                wobble = repeat % 2 if machine == "m4" else 0
+                experiment.add(job, count + wobble, n_test, split=split)
+    return experiment
+
+
+def test_the_published_draw_is_placed_among_ours(results):
+    toy = made(results, "m4_table1", ["toy_1"], "linear", {"m4": 5, "svm": 5, "mpm": 6}, 500, 240)
+    text = table(toy.folder)
+    assert cells_of(text, "toy_I")[1:] == [
+        "measured",
+        "98.9 ± 0.1 ✓",
+        "99.0 ± 0.0 [1]",
+        "98.8 ± 0.0 ✓",
+    ]
+    lines = text.splitlines()
+    below = lines[next(k for k, line in enumerate(lines) if line.startswith("| toy_I")) :]
+    assert "98.8 to 99.0" in below[1]
+    assert [cell.strip() for cell in below[2].strip("|").split("|")][2:] == ["98.8", "96.8", "98.8"]
+    assert [cell.strip() for cell in below[3].strip("|").split("|")][2:] == ["25", "0", "50"]
+
+
+def test_a_percentile_counts_equal_draws_half():
+    assert percentile([1.0, 2.0, 3.0], 2.5) == pytest.approx(200 / 3)
+    assert percentile([2.0, 2.0], 2.0) == 50
+
+
+def test_the_means_of_a_table_are_tested_with_and_without_the_correction(results):
+    errors = {"m4": 1, "svm": 2, "mpm": 2}
+    heart = made(results, "m4_table2", ["heart", "vote"], "linear", errors, 30, 270)
+    text = table(heart.folder)
+    assert cells_of(text, "Heart-disease")[:2] == ["Heart-disease", "measured"]
+    gaps = [100 / 30 * d for d in (1, 0, 1, 0)]
+    row = cells_of(text, "Heart-disease", nth=1)
+    assert row[1:4] == ["+1.67", f"{paired_p(gaps):.3f}", f"{paired_p(gaps, 1 / 9):.3f}"]
+    assert row[-1] == "yes"
+    assert cells_of(text, "Best")[2:] == ["2", "0", "0"]
+
+
+def test_swapped_means_of_the_papers_are_no_target(results):
+    sonar = made(results, "m4_table2", ["sonar"], "rbf", {"m4": 3, "svm": 3, "mpm": 3}, 21, 187)
+    text = table(sonar.folder)
+    assert "M4 and MPM are exchanged" in text
+    marks = cells_of(text, "Sonar")[2:]
+    assert "✓" in marks[1] or "✗" in marks[1]
+    assert not {"✓", "✗"} & set(marks[0] + marks[2])
+
+
+@pytest.mark.parametrize("share", [1 / 9, 0.5])
+def test_the_correction_only_raises_p(share):
+    gaps = [0.5, 1.0, -0.2, 0.8, 0.4]
+    assert paired_p(gaps, share) > paired_p(gaps)
