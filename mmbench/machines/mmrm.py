@@ -94,7 +94,7 @@ class MMRM(PairwiseClassifier):
     fits_ : list of Fit
         The certificate of each pair. `objective` is (28) or (30), `bound` its dual value less what
         its violations may amount to. ``extra`` has "margin_ratio", "separable" (no slack is used)
-        and "route".
+        and "route", and where it applies "coefficient_price": see Notes.
     margin_ratios_ : ndarray of shape (n_pairs,)
         rho of each pair on its training rows; negative where the projections overlap.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
@@ -112,6 +112,11 @@ class MMRM(PairwiseClassifier):
     "unbounded": C is too small, the program has no minimum. Status "trivial": w = 0 is optimal. For
     classes of different size this holds for a range of C, and if the mean of the smaller class lies
     among the points of the larger, for every C; ``class_weight="balanced"`` avoids it.
+
+    Where the Gram matrix is singular to working precision (a smooth kernel, features few), (30) has
+    no solution that double precision could hold: coefficients of 1e9 still lower the objective. It
+    is then solved with a price of ``tol / 2`` on the coefficients, in units of the kernel's spread;
+    unless that changes nothing, the status is "inaccurate".
 
     Examples
     --------

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from mmbench.solvers.mmrm_certificate import Answer, best
 from mmbench.solvers.mmrm_generation import solve_generation
-from mmbench.solvers.mmrm_program import Program
+from mmbench.solvers.mmrm_program import KernelProgram
 from mmbench.solvers.mmrm_reference import solve_reference
 from mmbench.solvers.mmrm_rounds import Guess, Rounds
+from mmbench.solvers.mmrm_whole import solve_whole
 from mmbench.solvers.status import Status
 
 #: From so many rows in the first part on, the interior point is faster than simplex pivots.
 INTERIOR_FROM = 250
 
-#: The whole program goes to HiGHS as the last resort only up to this many rows.
-WHOLE_UP_TO = 2000
+#: The whole program is solved only up to so many rows: by an interior point, at once where so many
+#: rows are near the guess's margin and they are most of it; by HiGHS as the last resort.
+WHOLE_UP_TO, WHOLE_FROM = 2000, 100
 
 
 def solve_kernel(
-    program: Program, guess: Guess, *, solver: str = "auto", tol: float = 1e-6
+    program: KernelProgram, guess: Guess, *, solver: str = "auto", tol: float = 1e-6
 ) -> Answer:
     """Solve program (30).
 
@@ -41,34 +43,42 @@ def solve_kernel(
     Answer
     """
     answers: list[Answer] = []
-    for route in _routes(program, guess, solver):
+    routes = _routes(program, guess, solver)
+    for tried, route in enumerate(routes, start=1):
         answer, hopeless = _solve(program, guess, route, tol)
         if answer.status in (Status.OPTIMAL, Status.UNBOUNDED):
             return answer
         answers.append(answer)
-        if hopeless:
+        if hopeless and "whole" not in routes[tried:]:
             break
     return best(program, answers, tol)
 
 
-def _routes(program: Program, guess: Guess, solver: str) -> list[str]:
+def _routes(program: KernelProgram, guess: Guess, solver: str) -> list[str]:
     """Return the routes to try, in their order."""
     if solver != "auto":
         return [solver]
+    size, first = len(program.rows), len(guess.first_rows(program))
     routes = ["generation"]
     # a part of an unbounded program gives an interior point nothing to converge to
     if program.surely_bounded:
-        large = len(guess.first_rows(program)) >= INTERIOR_FROM
-        routes.insert(0 if large else 1, "interior")
-    if len(program.rows) <= WHOLE_UP_TO:
+        routes.insert(0 if first >= INTERIOR_FROM else 1, "interior")
+        if size <= WHOLE_UP_TO:
+            at_once = first >= WHOLE_FROM and 2 * first > size
+            routes.insert(0 if at_once else 1, "whole")
+    if size <= WHOLE_UP_TO:
         routes.append("reference")
     return routes
 
 
-def _solve(program: Program, guess: Guess, route: str, tol: float) -> tuple[Answer, bool]:
+def _solve(program: KernelProgram, guess: Guess, route: str, tol: float) -> tuple[Answer, bool]:
     """Return a route's answer, and whether it shows that no other will do better."""
     if route == "reference":
         return solve_reference(program, tol=tol), False
+    if route == "whole":
+        answer = solve_whole(program, guess.margins, tol)
+        # where coefficients need a price, no route does without
+        return answer, "coefficient_price" in answer.facts and answer.status is Status.INACCURATE
     if route == "interior":
         rounds = Rounds(program, guess, tol)
         # where even the whole Newton equations were too badly conditioned, simplex does no better

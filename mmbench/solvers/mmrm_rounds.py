@@ -20,7 +20,7 @@ from mmbench.solvers.mmrm_certificate import Answer, certify
 from mmbench.solvers.mmrm_generation import solve_generation
 from mmbench.solvers.mmrm_interior import InteriorPoint, Point
 from mmbench.solvers.mmrm_program import Program
-from mmbench.solvers.mmrm_vertex import Partition, solve_vertex
+from mmbench.solvers.mmrm_vertex import Partition, partition_of, solve_vertex
 from mmbench.solvers.status import Status
 
 #: Tolerances of the two rounds that only find rows and columns, and of the attempts at a vertex.
@@ -157,7 +157,7 @@ class Rounds:
         converged = False
         for tol in FINE:
             reached = iterate.run(tol)
-            partition = self._partition(iterate)
+            partition = partition_of(iterate, self.rows, self.columns)
             vertex = solve_vertex(self.program, partition)
             if vertex is not None and vertex.signs_hold(self.program):
                 self._count(iterate)
@@ -172,20 +172,6 @@ class Rounds:
     def _count(self, iterate: InteriorPoint) -> None:
         self.iterations += iterate.iterations
         self.careful = iterate.careful
-
-    def _partition(self, iterate: InteriorPoint) -> Partition:
-        """Sort rows and columns by which factor of their products is the larger."""
-        point, own = iterate.point, slice(len(self.rows))
-        cost = self.program.cost[self.rows]
-        at_cost = np.zeros(len(self.rows), dtype=bool)
-        if point.xi.max() > 1e-7:
-            at_cost = (point.xi / iterate.slack)[own] > point.xi.max() / cost.max()
-        tight = (point.lam / point.z)[own] > point.lam.max() / point.z.max()
-        return Partition(
-            positive=self.columns[point.u / point.s > point.u.max() / point.s.max()],
-            tight=self.rows[tight & ~at_cost],
-            at_cost=self.rows[at_cost],
-        )
 
     def _cold_start(self) -> InteriorPoint:
         """Start from the guess's u and from lam = 1/n_class, where A'lam = c.

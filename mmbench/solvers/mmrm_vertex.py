@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve
 
 from mmbench.solvers.mmrm_certificate import Answer, best, certify
+from mmbench.solvers.mmrm_interior import InteriorPoint
 from mmbench.solvers.mmrm_program import Program
 
 #: How negative, relative to the largest, a coefficient or multiplier of a vertex may come out.
@@ -35,6 +36,23 @@ class Partition:
     def square(self) -> bool:
         """Whether the partition can be a vertex."""
         return len(self.tight) == len(self.positive) + 1
+
+
+def partition_of(iterate: InteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
+    """Sort rows and columns by which factor of an iterate's products is the larger.
+
+    `rows` may be fewer than the iterate has: then they are its first ones.
+    """
+    point, own = iterate.point, slice(len(rows))
+    at_cost = np.zeros(len(rows), dtype=bool)
+    if point.xi.max() > 1e-7:
+        at_cost = (point.xi / iterate.slack)[own] > point.xi.max() / iterate.cost[own].max()
+    tight = (point.lam / point.z)[own] > point.lam.max() / point.z.max()
+    return Partition(
+        positive=columns[point.u / point.s > point.u.max() / point.s.max()],
+        tight=rows[tight & ~at_cost],
+        at_cost=rows[at_cost],
+    )
 
 
 @dataclass(frozen=True)

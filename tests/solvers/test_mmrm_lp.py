@@ -17,6 +17,7 @@ from mmbench.solvers.mmrm_program import KernelProgram, LinearProgram, without_r
 from mmbench.solvers.mmrm_reference import solve_reference
 from mmbench.solvers.mmrm_rounds import Guess, Rounds
 from mmbench.solvers.mmrm_vertex import Partition, solve_vertex
+from mmbench.solvers.mmrm_whole import Shifted, singular, solve_whole
 from mmbench.solvers.smo import solve_smo
 from mmbench.solvers.status import Status
 
@@ -161,7 +162,9 @@ def test_a_noisy_program_with_a_rank_deficient_kernel_is_never_called_optimal_wr
     assert answer.objective == pytest.approx(again.objective)
     assert answer.bound == pytest.approx(again.bound)
     assert answer.bound <= answer.objective
-    assert (answer.status is Status.OPTIMAL) == (max(abs(again.gap), again.max_violation) <= 1e-6)
+    certified = max(abs(again.gap), again.max_violation) <= 1e-6
+    priced = "coefficient_price" in answer.facts
+    assert certified if answer.status is Status.OPTIMAL else priced or not certified
 
 
 def test_a_nearly_singular_kernel_is_solved_to_the_last_digits(real_data):
@@ -175,6 +178,69 @@ def test_a_nearly_singular_kernel_is_solved_to_the_last_digits(real_data):
     assert answer.status is Status.OPTIMAL
     assert abs(answer.gap) < 1e-8
     assert solve_reference(program).objective >= answer.objective - 1e-6
+
+
+@pytest.mark.parametrize("factor", [1.1, 30.0])
+def test_the_whole_route_solves_inseparable_data_as_the_growing_parts_do(real_data, factor):
+    # coefficients of 1e8; HiGHS ends 1e-4 too high
+    X, y = scaled_pair(real_data, "pima", 0, 1)
+    gram = Kernel("rbf", gamma=0.5)(X, X)
+    program = KernelProgram(gram, y, np.full(len(y), factor / np.sum(y > 0)))
+    assert not singular(program)
+    guess = svm_guess(gram, y, factor)
+    fast, slow = solve_whole(program, guess.margins, 1e-6), Rounds(program, guess, 1e-6).solve()
+    assert fast.status is slow.status is Status.OPTIMAL
+    assert fast.objective == pytest.approx(slow.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [2.0, 30.0, 1000.0])
+def test_where_the_kernel_is_singular_coefficients_have_a_price_and_that_is_said(real_data, factor):
+    X, y = scaled_pair(real_data, "pima", 0, 1)
+    gram = Kernel("rbf", gamma=2.0**-5)(X, X)
+    program = KernelProgram(gram, y, np.full(len(y), factor / np.sum(y > 0)))
+    assert singular(program)
+    answer = solve_kernel(program, svm_guess(gram, y, factor))
+    assert answer.status is Status.INACCURATE
+    again = certify(program, answer.u, answer.b, answer.lam, 1e-6)
+    assert answer.max_violation == again.max_violation
+    assert answer.max_violation <= 1.1 * answer.facts["coefficient_price"]
+    assert answer.bound <= answer.objective
+    assert answer.gap < 1e-4
+    # the price alone keeps the coefficients down: what they cost is what the slacks would save
+    priced = Shifted(program, 5e-7)
+    assert priced.scale * priced.price == pytest.approx(answer.facts["coefficient_price"])
+
+
+def test_a_price_that_changes_nothing_leaves_an_answer_optimal():
+    X, y = overlapping(n=60)
+    copies = np.r_[
+        0:30, 0, 31:60
+    ]  # one sample in both classes
+    gram = Kernel("rbf", gamma=2.0)(X, X)[np.ix_(copies, copies)]
+    program = KernelProgram(gram, y, np.full(60, 0.05))
+    assert singular(program)
+    answer = solve_whole(program, np.ones(60), 1e-6)
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(solve_reference(program).objective, rel=1e-6)
+
+
+@given(seed=st.integers(0, 10**6), gamma=st.floats(0.01, 5))
+@settings(max_examples=25, deadline=None)
+def test_shifted_columns_are_the_same_program_with_another_b(seed, gamma):
+    program = small_program(n=30, gamma=gamma, seed=seed)
+    shifted, rng = Shifted(program, 0.0), np.random.RandomState(seed)
+    u, b = rng.uniform(size=30), rng.normal()
+    plain, plain_b = shifted.original(program, u, b)
+    np.testing.assert_allclose(
+        shifted.forward(u) + shifted.y * b,
+        program.forward(plain) + program.y * plain_b,
+        atol=1e-9 * u.sum() / shifted.scale,
+    )
+    assert shifted.c @ u == pytest.approx(program.c @ plain, rel=1e-6)
+    lam = rng.uniform(size=30)
+    lam[program.y > 0] *= lam[program.y < 0].sum() / lam[program.y > 0].sum()
+    ratio = program.scale / shifted.scale
+    np.testing.assert_allclose(shifted.adjoint(lam), program.adjoint(lam) * ratio, atol=1e-9)
 
 
 def test_repeated_samples_carry_each_others_cost_and_change_nothing():
@@ -251,10 +317,11 @@ def test_a_part_that_leaves_rows_out_is_a_relaxation():
     assert iterate.objective >= 2 - 1e-6  # bounded by the class means of the rest
 
 
-def test_both_newton_systems_solve_the_same_equations():
+@pytest.mark.parametrize("spread", [1, 3])
+def test_both_newton_systems_solve_the_same_equations(spread):
     rng = np.random.RandomState(0)
     A, y = rng.normal(size=(12, 9)), np.where(np.arange(12) % 2, 1.0, -1.0)
-    diagonal, weight = rng.uniform(0.1, 10, 12), rng.uniform(0.1, 10, 9)
+    diagonal, weight = 10 ** rng.uniform(-spread, spread, 12), 10 ** rng.uniform(-1, spread, 9)
     r, r_u, r_b = rng.normal(size=12), rng.normal(size=9), 0.3
     for system in (
         Reduced(A, A * A, y, diagonal, weight, threshold=100.0),
