@@ -171,15 +171,18 @@ def lower_bound(planes: Hyperplanes, s: NDArray) -> float:
 
 def transform_value(M: NDArray, W: NDArray, s: NDArray, eps: float = 0.0) -> float:
     """Return ``1/2 tr(M^{-1} (WW' + eps I)) + tr(MS)``; infinity where M is not positive."""
+    value, _ = _value_and_image(M, W, s)
+    return value + 0.5 * eps * float(np.trace(np.linalg.inv(M))) if eps else value
+
+
+def _value_and_image(M: NDArray, W: NDArray, s: NDArray) -> tuple[float, NDArray]:
+    """Return ``1/2 tr(M^{-1} WW') + tr(MS)`` and ``M^{-1}W``."""
     try:
         factor = cholesky(M, lower=True, check_finite=False)
     except LinAlgError:
-        return np.inf
-    value = 0.5 * float(np.sum(W * cho_solve((factor, True), W, check_finite=False)))
-    if eps:
-        inverse = cho_solve((factor, True), np.eye(len(M)), check_finite=False)
-        value += 0.5 * eps * float(np.trace(inverse))
-    return value + float(np.diagonal(M) @ s)
+        return np.inf, W
+    image = cho_solve((factor, True), W, check_finite=False)
+    return 0.5 * float(np.sum(W * image)) + float(np.diagonal(M) @ s), image
 
 
 def gradient(M: NDArray, W: NDArray, s: NDArray, eps: float = 0.0) -> NDArray:
@@ -194,18 +197,18 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray) -> NDArray:
 
     The step is halved until the value does not grow: the plain steps of the paper diverge.
     """
-    step, value = FIRST_STEP, transform_value(M, W, s)
+    step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(MAX_STEPS):
-        direction = gradient(M, W, s)
+        direction = np.diag(s) - 0.5 * image @ image.T
         while step > SHORTEST_STEP:
             moved = above_floor(M - step * direction)
-            lower = transform_value(moved, W, s)
+            lower, turned = _value_and_image(moved, W, s)
             if lower <= value:
                 break
             step *= 0.5
         else:
             return M
-        M, fallen, value = moved, value - lower, lower
+        M, image, fallen, value = moved, turned, value - lower, lower
         if fallen <= MIN_DECREASE * value:
             break
         step *= STEP_FACTOR
