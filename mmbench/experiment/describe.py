@@ -108,7 +108,8 @@ def memory_bytes(job: Job, slots: int) -> int | None:
         return None
     expect = load_card(job.dataset.name).expect
     part = {"official": expect.official, "predefined": expect.predefined}.get(job.split.rule)
-    sizes = planned_sizes(job, counts, expect.shape[1], part.test if part else None)
+    test, train = (part.test, part.train) if part else (None, None)
+    sizes = planned_sizes(job, counts, expect.shape[1], test, train)
     return estimate_bytes(job, sizes, slots)
 
 

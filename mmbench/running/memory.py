@@ -63,7 +63,11 @@ class Sizes:
 
 
 def planned_sizes(
-    job: Job, class_counts: Sequence[int], n_features: int, test_rows: int | None = None
+    job: Job,
+    class_counts: Sequence[int],
+    n_features: int,
+    test_rows: int | None = None,
+    train_rows: int | None = None,
 ) -> Sizes:
     """Return the sizes of a job from what a card knows, without reading data.
 
@@ -75,6 +79,8 @@ def planned_sizes(
     n_features : int
     test_rows : int, optional
         Rows of the test part where the card fixes them (official and predefined splits).
+    train_rows : int, optional
+        Rows of the training part where the card fixes them; by default all that are not tested.
     """
     total = sum(class_counts)
     n_test = round(total * _test_share(job.split)) if test_rows is None else test_rows
@@ -82,7 +88,7 @@ def planned_sizes(
     if isinstance(most, tuple):
         counts = tuple(min(count, most[1]) for count in class_counts)
     else:
-        n_train = min(total - n_test, most)
+        n_train = min(total - n_test if train_rows is None else train_rows, most)
         counts = tuple(-(-count * n_train // total) for count in class_counts)
     n_columns = dict(job.dataset.preprocess).get("pca", n_features)
     rest = max(0, total - n_test - sum(counts)) if job.validates_on_rest else 0

@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from mmbench.experiment.jobs import SelectRef
+from mmbench.experiment.describe import memory_bytes
+from mmbench.experiment.jobs import DatasetRef, SelectRef
 from mmbench.machines import LSSVM, MACHINES
 from mmbench.running import free_memory, worker
 from mmbench.running.executor import LocalExecutor
@@ -217,6 +218,13 @@ class TestMemory:
         assert abs(sizes.n_train - record_sizes[0]) <= 3
         fewer = replace(job, split=replace(job.split, max_train=50))
         assert planned_sizes(fewer, (59, 71, 48), n_features=13).n_train <= 53
+
+    def test_a_card_with_many_draws_is_planned_by_one_of_them(self, job):
+        split = replace(job.split, rule="predefined", args=())
+        draw = replace(job, dataset=DatasetRef("toy_1"), split=split)
+        assert memory_bytes(draw, 1) < 2**29
+        sizes = planned_sizes(draw, (37000, 37000), 2, test_rows=500, train_rows=240)
+        assert sizes.class_counts == (120, 120)
 
     @pytest.mark.parametrize(
         "limit, usage, cache",
