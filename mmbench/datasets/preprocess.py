@@ -1,8 +1,11 @@
 """Preprocessing steps of a configuration as a scikit-learn pipeline, fitted on training rows.
 
 ``none``, ``standard`` (mean 0, deviation 1), ``minmax`` (range [0, 1]), ``unit_norm`` (each row has
-Euclidean norm 1), ``{pca: 80}`` (centred, not whitened), ``{divide: 255}``, or a list of them.
-Constant columns become 0 and never divide by 0.
+Euclidean norm 1), ``sqrt`` (of each value, for counts), ``{pca: 80}`` (centred, not whitened),
+``{divide: 255}``, or a list of them. Constant columns become 0 and never divide by 0.
+
+For rows that hold two images side by side: ``{pair_pca: 100}`` (of single images) and
+``pair_features`` (``|a - b|`` and the elementwise product).
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ if TYPE_CHECKING:
 
 Step = str | Mapping[str, Any]
 
-PLAIN_STEPS = ("none", "standard", "minmax", "unit_norm")
-NUMBER_STEPS = ("pca", "divide")
+PLAIN_STEPS = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
+NUMBER_STEPS = ("pca", "divide", "pair_pca")
 
 
 def check_steps(steps: Step | Sequence[Step], n_features: int | None = None) -> str | None:
@@ -96,9 +99,9 @@ def _check_number(name: str, number: Any, n_features: int | None) -> str | None:
         good = is_number and number > 0 and number < float("inf")
         return None if good else f"divide needs a number above 0, got {number!r}"
     if not is_number or number != int(number) or number < 1:
-        return f"pca needs a whole number of components of at least 1, got {number!r}"
-    if n_features is not None and number > n_features:
-        return f"pca: {number:g} components of data with {n_features} columns"
+        return f"{name} needs a whole number of components of at least 1, got {number!r}"
+    if n_features is not None and number > n_features // (2 if name == "pair_pca" else 1):
+        return f"{name}: {number:g} components of data with {n_features} columns"
     return None
 
 
@@ -133,6 +136,36 @@ def _pca(n_components: float) -> Any:
     return PCA(int(n_components), svd_solver="covariance_eigh")
 
 
+def _pair_pca(n_components: float) -> Any:
+    from mmbench.datasets.pair_steps import PairPCA
+
+    return PairPCA(int(n_components))
+
+
+def _pair_features(_: None) -> Any:
+    from mmbench.datasets.pair_steps import pair_features
+
+    return _function(pair_features)
+
+
+def _sqrt(_: None) -> Any:
+    return _function(_square_root)
+
+
+def _square_root(X: Any) -> Any:
+    """Return square roots; a negative value keeps its sign."""
+    import numpy as np
+
+    X = np.asarray(X, dtype=np.float64)
+    return np.sign(X) * np.sqrt(np.abs(X))
+
+
+def _function(function: Callable[[Any], Any]) -> Any:
+    from sklearn.preprocessing import FunctionTransformer
+
+    return FunctionTransformer(function)
+
+
 def _divide(number: float) -> Any:
     from sklearn.preprocessing import FunctionTransformer
 
@@ -149,6 +182,9 @@ _MAKERS: dict[str, Callable[[Any], Any]] = {
     "standard": _standard,
     "minmax": _minmax,
     "unit_norm": _unit_norm,
+    "sqrt": _sqrt,
     "pca": _pca,
     "divide": _divide,
+    "pair_pca": _pair_pca,
+    "pair_features": _pair_features,
 }

@@ -16,6 +16,7 @@ from scipy.io import savemat
 from mmbench.datasets import load_card
 from mmbench.datasets.card import Expected
 from mmbench.datasets.dataset import Parsed
+from mmbench.datasets.descriptors import describe
 from mmbench.datasets.loading import read_checked
 from mmbench.datasets.locate import Places, find
 from mmbench.datasets.parsers import parse
@@ -208,9 +209,32 @@ def test_scikit_learns_lfw_is_brought_into_the_cards_form(
     )
     card = load_card("lfw_pairs")
     data: Parsed = obtain(card, card.sources[1], tmp_path, False)
-    assert np.all(data.X == 50)
+    assert data.X[0].tolist() == [200] * 6 + [150] * 6
     assert data.X.dtype == np.uint8
     assert [test.tolist() for _, test in data.predefined[:2]] == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "n_values"), [("pixels", 2914), ("hog", 864), ("lbp", 1416)]
+)
+def test_a_descriptor_is_of_one_image_alone_and_8_bit(descriptor: str, n_values: int):
+    images = np.random.default_rng(0).integers(0, 256, (3, 62, 47), dtype=np.uint8)
+    values = describe(images, descriptor)
+    assert values.shape == (3, n_values)
+    assert values.dtype == np.uint8
+    assert np.array_equal(describe(images[1:2], descriptor)[0], values[1])
+
+
+def test_patterns_of_an_image_of_one_grey_value_are_all_alike():
+    """But at its edge, beyond which there is nothing to compare with: the cells leave it out."""
+    (counts,) = describe(np.full((1, 32, 23), 7, dtype=np.uint8), "lbp")
+    assert counts.reshape(6, 59).max(axis=1).tolist() == [100] * 6
+    assert counts.sum() == 600
+
+
+def test_an_unknown_descriptor_is_named_with_the_nearest():
+    with pytest.raises(ValueError, match="did you mean 'hog'"):
+        describe(np.zeros((1, 62, 47), dtype=np.uint8), "hogs")
 
 
 def test_labels_are_integers_only_if_all_are():

@@ -14,10 +14,11 @@ from sklearn.base import clone
 from mmbench.datasets import check_steps, make_preprocess
 from mmbench.errors import UserError
 
-ALL = ["none", "standard", "minmax", "unit_norm", {"pca": 2}, {"divide": 255}]
+ALL = ["none", "standard", "minmax", "unit_norm", "sqrt", {"pca": 2}, {"divide": 255}]
+ALL += [{"pair_pca": 2}, "pair_features"]
 
 
-@given(arrays(float, (8, 3), elements=st.floats(-1e3, 1e3)), st.sampled_from(ALL))
+@given(arrays(float, (8, 4), elements=st.floats(-1e3, 1e3)), st.sampled_from(ALL))
 @settings(max_examples=60, deadline=None)
 def test_no_step_makes_a_value_that_is_not_finite(X, step):
     assert np.isfinite(make_preprocess(step).fit_transform(X)).all()
@@ -102,3 +103,47 @@ def test_more_components_than_columns_are_refused():
     assert check_steps(["minmax", {"pca": 4}], n_features=3) == (
         "pca: 4 components of data with 3 columns"
     )
+
+
+# -- rows that hold two images side by side ------------------------------------------------------
+
+
+def images(seed=0, n=12, d=5):
+    return np.random.default_rng(seed).normal(size=(n, 2 * d)) + 3
+
+
+def swapped(X):
+    half = X.shape[1] // 2
+    return np.hstack([X[:, half:], X[:, :half]])
+
+
+def test_a_pair_has_the_same_features_when_its_images_are_exchanged():
+    X = images()
+    steps = make_preprocess([{"pair_pca": 3}, "pair_features"]).fit(X)
+    np.testing.assert_array_equal(steps.transform(X), steps.transform(swapped(X)))
+    assert steps.transform(X).shape == (12, 6)
+
+
+def test_pair_pca_is_the_pca_of_all_training_images_and_of_no_other():
+    train, test = images(0), images(1)
+    pair = make_preprocess({"pair_pca": 3}).fit(train)
+    single = make_preprocess({"pca": 3}).fit(np.vstack([train[:, :5], train[:, 5:]]))
+    found = pair.transform(test)
+    np.testing.assert_allclose(found[:, :3], single.transform(test[:, :5]))
+    np.testing.assert_allclose(found[:, 3:], single.transform(test[:, 5:]))
+
+
+def test_pair_features_of_bytes_do_not_overflow():
+    X = np.array([[10, 200, 20, 100]], dtype=np.uint8)
+    assert make_preprocess("pair_features").fit_transform(X).tolist() == [[10, 100, 200, 20000]]
+
+
+def test_pair_steps_refuse_what_they_cannot_do():
+    assert "pair_pca" in check_steps({"pair_pca": 6}, n_features=10)
+    assert check_steps({"pair_pca": 5}, n_features=10) is None
+    with pytest.raises(ValueError, match="even number of columns"):
+        make_preprocess("pair_features").fit_transform(np.ones((2, 3)))
+
+
+def test_sqrt_of_counts():
+    assert make_preprocess("sqrt").fit_transform(np.uint8([[4, 9]])).tolist() == [[2.0, 3.0]]

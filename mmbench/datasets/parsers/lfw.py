@@ -6,27 +6,51 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed, Rows
+from mmbench.datasets.descriptors import describe
 from mmbench.datasets.parsers.npz import read_npz
 
 
-def lfw_people(paths: Sequence[Path]) -> Parsed:
-    """Parse the images and the name of each person; one row an image, uint8."""
-    arrays = read_npz(paths[0])
-    X = arrays["X"].reshape(len(arrays["X"]), -1)
-    return Parsed(X, arrays["names"][arrays["target"]])
+def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images: int = 1) -> Parsed:
+    """Parse the images and the name of each person; one row an image, uint8.
 
-
-def lfw_pairs(paths: Sequence[Path]) -> Parsed:
-    """Parse the 6000 pairs of view 2: one row a pair, ``|a - b|`` of its two images, uint8.
-
-    Paths are the images and the pairs. Each of the ten folds is tested once.
+    Parameters
+    ----------
+    paths : sequence of path
+        The images.
+    descriptor : {"pixels", "hog", "lbp"}, default="pixels"
+    min_images : int, default=1
+        People with fewer images are left out.
     """
-    images, pairs = read_npz(paths[0])["X"], read_npz(paths[1])
-    a, b = (images[pairs["index"][:, k]].astype(np.int16) for k in (0, 1))
-    X = np.abs(a - b).astype(np.uint8).reshape(len(a), -1)
+    arrays = read_npz(paths[0])
+    kept = np.bincount(arrays["target"])[arrays["target"]] >= min_images
+    names = arrays["names"][arrays["target"][kept]]
+    return Parsed(describe(arrays["X"][kept], descriptor), names)
+
+
+def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
+    """Parse the 6000 pairs of view 2; one row a pair, its two images side by side, uint8.
+
+    Each of the ten folds is tested once.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        The images and the pairs.
+    descriptor : {"pixels", "hog", "lbp"}, default="pixels"
+    """
+    pairs = read_npz(paths[1])
+    used, position = np.unique(pairs["index"], return_inverse=True)
+    values = describe(read_npz(paths[0])["X"][used], descriptor)
+    X = side_by_side(values[position.reshape(pairs["index"].shape)])
     return Parsed(X, pairs["target"].astype(np.int64), None, fold_splits(pairs["fold"]))
+
+
+def side_by_side(pairs: NDArray) -> NDArray:
+    """Return pairs of shape (n_pairs, 2, ...) as rows: the first of each, then the second."""
+    return pairs.reshape(len(pairs), -1)
 
 
 def fold_splits(fold: np.ndarray) -> tuple[Rows, ...]:

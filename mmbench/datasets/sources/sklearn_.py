@@ -12,7 +12,7 @@ import numpy as np
 
 from mmbench.datasets.card import Card, Source
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.parsers.lfw import fold_splits
+from mmbench.datasets.parsers.lfw import fold_splits, side_by_side
 from mmbench.datasets.sources import SourceError, one_line, timeout
 
 
@@ -47,8 +47,7 @@ def _pairs(folder: Path, options: dict[str, Any]) -> Parsed:
     from sklearn.datasets import fetch_lfw_pairs
 
     bunch = fetch_lfw_pairs(data_home=folder, n_retries=0, subset="10_folds", **options)
-    images = _to_bytes(bunch.pairs).astype(np.int16)
-    X = np.abs(images[:, 0] - images[:, 1]).astype(np.uint8).reshape(len(images), -1)
+    X = side_by_side(_to_bytes(bunch.pairs))
     fold = np.arange(len(X)) // (len(X) // 10)  # the list goes fold by fold
     return Parsed(X, bunch.target.astype(np.int64), None, fold_splits(fold))
 
