@@ -1,0 +1,94 @@
+"""R-SVM+ and R-SVM_mu+: pairs generated against all pairs listed, and their time against the SVM's.
+
+    python benchmarks/rsvm_plus_pairs.py --mirror FOLDER [--rows 200]
+
+First, on so many rows of each data set: CPU time of one cone program with all pairs (the
+reference), of constraint generation between cone programs, and of R-SVM+ by SVMs and Newton steps;
+the geometric mean over data sets of their ratios; the largest difference of objectives. Second, on
+the whole first training part of three sets: the time of a fit on the path over the published grid
+of C and lambda, in units of an SVM's on its path over C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from mmbench.datasets import load_dataset, split_at
+from mmbench.kernels import Kernel
+from mmbench.machines import RSVMMuPlus, RSVMPlus
+from mmbench.machines.base import BinaryProblem
+from mmbench.machines.radius import GRID
+from mmbench.machines.svm import SVM
+
+DATASETS = ("ida_german", "ida_image", "ida_ringnorm", "ida_splice", "ida_waveform")
+ROUTES = ((RSVMPlus, "newton"), (RSVMPlus, "clarabel"), (RSVMMuPlus, "clarabel"))
+
+
+def load(name, options, rows=None):
+    """Return the first training part, or its first rows, as a binary problem."""
+    data = load_dataset(name, store=options.store, mirror=options.mirror)
+    train = split_at("predefined", data).train[:rows]
+    signs = np.where(data.y[train] == data.classes[1], 1.0, -1.0)
+    return BinaryProblem(data.X[train].astype(float), signs, Kernel("linear"))
+
+
+def timed(function, *arguments):
+    start = time.process_time()
+    result = function(*arguments)
+    return time.process_time() - start, result
+
+
+def against_all_pairs(options):
+    ratios = {route: [] for route in ROUTES}
+    for name in DATASETS:
+        problem = load(name, options, options.rows)
+        for machine in (RSVMPlus, RSVMMuPlus):
+            tol = {"tol": 1e-7, "C": options.C, "lam": options.lam}
+            listed, reference = timed(machine(**tol, solver="reference")._train, problem)
+            for route in (route for route in ROUTES if route[0] is machine):
+                seconds, found = timed(machine(**tol, solver=route[1])._train, problem)
+                ratios[route].append(listed / seconds)
+                apart = abs(found.fit.objective / reference.fit.objective - 1)
+                print(
+                    f"{name:13} {machine.__name__:10} all pairs {listed:7.2f} s  "
+                    f"{route[1]:8} {seconds:.4f} s  {listed / seconds:6.0f}x  "
+                    f"objectives apart {apart:.0e}  {found.fit.extra['pairs']} pairs"
+                )
+    for (machine, route), values in ratios.items():
+        mean = np.exp(np.mean(np.log(values)))
+        print(f"{machine.__name__} {route}: {mean:.0f} times faster, at least {min(values):.0f}")
+
+
+def against_the_svm(options):
+    points = [{"C": C, "lam": lam} for C in GRID for lam in GRID]
+    for name in DATASETS[:3]:
+        problem = load(name, options)
+        svm, _ = timed(SVM(kernel="linear", tol=1e-3)._train_path, problem, points[:: len(GRID)])
+        line = f"{name:13} {len(problem.y)} rows  SVM {svm / len(GRID):.4f} s a fit"
+        for machine in (RSVMPlus, RSVMMuPlus):
+            for tol in (machine.search_tol, machine().tol):
+                seconds, _ = timed(machine(tol=tol)._train_path, problem, points)
+                line += f"  {machine.__name__} (tol {tol:g}) {seconds / len(GRID) / svm:.1f}x"
+        print(line)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mirror", required=True)
+    parser.add_argument("--store", default="datasets")
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--lam", type=float, default=1.0)
+    options = parser.parse_args()
+    with threadpool_limits(1):
+        RSVMPlus()._train(load(DATASETS[0], options, 50))  # compile
+        against_all_pairs(options)
+        against_the_svm(options)
+
+
+if __name__ == "__main__":
+    main()
