@@ -37,6 +37,7 @@ from mmbench.machines.covariance import (
 )
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.pencil import Pencil
+from mmbench.machines.presets import preset
 from mmbench.solvers.margin_problem import MarginProblem, MarginSolution
 from mmbench.solvers.minimax import minimax_direction
 from mmbench.solvers.status import Status
@@ -335,6 +336,34 @@ class M4(CovarianceMachine):
             return constant(pencil, Status.TRIVIAL, reason, objective=value, bound=value)
         fit = replace(fit, objective=2.0 * found.value, bound=2.0 * found.bound)
         return Answer(2.0 * found.w, 2.0 * b, fit)
+
+
+# -- thresholds of the reduction, figure 7 of the paper -------------------------------------------
+
+
+@preset(nu=0.7)
+class M4nu70(M4):
+    """Maxi-min margin machine reduced at nu = 0.7."""
+
+
+@preset(nu=0.8)
+class M4nu80(M4):
+    """Maxi-min margin machine reduced at nu = 0.8."""
+
+
+@preset(nu=0.9)
+class M4nu90(M4):
+    """Maxi-min margin machine reduced at nu = 0.9."""
+
+
+@preset(nu=0.95)
+class M4nu95(M4):
+    """Maxi-min margin machine reduced at nu = 0.95."""
+
+
+@preset(nu=1.0)
+class M4nu100(M4):
+    """Maxi-min margin machine reduced at nu = 1: the minimax probability machine."""
 
 
 def _n_support(multipliers: np.ndarray) -> int:

@@ -1,0 +1,155 @@
+"""Figure 7 of the M4 paper: accuracy and training time on Heart against the reduction's threshold.
+
+The accuracy is the mean over splits, with its standard error; the time the mean CPU time of one
+training. At nu = 1 the M4 comes down to the MPM, which is drawn beside it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmbench.errors import UserError
+from mmbench.experiment.jobs import Job
+from mmbench.tables.cells import Cell
+from mmbench.tables.records import Experiment, check_settings, group_cells
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MACHINE = "m4_nu100"
+MPM = "mpm"
+ACCURACY, TIME, PLAIN = "#1f5fa8", "#c0392b", "#2e8b57"
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one threshold gave.
+
+    Attributes
+    ----------
+    nu : float
+    accuracy, error : float
+        Mean accuracy in per cent, and its standard error.
+    milliseconds : float
+        Mean CPU time of a training.
+    kept : float
+        Mean share of the training rows that keep a constraint of their own.
+    n : int
+        Splits.
+    """
+
+    nu: float
+    accuracy: float
+    error: float
+    milliseconds: float
+    kept: float
+    n: int
+
+
+def draw(experiment: Experiment, output: Path) -> str:
+    """Write the figure of an experiment's M4 records and return its numbers in words.
+
+    Raises
+    ------
+    UserError
+        If records of several data sets or kernels, or of different settings, meet.
+    """
+    cells = group_cells(experiment)
+    check_settings(experiment, cells, mix=False)
+    done = [cell for cell in cells if cell.done]
+    places = {cell.key._replace(machine="") for cell in done}
+    if len(places) > 1:
+        raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
+    curve = sorted((_point(c) for c in done if c.key.machine != MPM), key=lambda p: p.nu)
+    mpm = [_point(cell) for cell in done if cell.key.machine == MPM]
+    _plot(curve, mpm, next(iter(places)).dataset, output)
+    return _describe(curve, mpm)
+
+
+def _point(cell: Cell) -> Point:
+    accuracies = [record["metrics"]["accuracy_pct"] for record in cell.done]
+    spread = statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0
+    return Point(
+        nu=threshold(cell.done[0]),
+        accuracy=statistics.fmean(accuracies),
+        error=spread / len(accuracies) ** 0.5,
+        milliseconds=1e3 * statistics.fmean(r["cpu_seconds"]["training"] for r in cell.done),
+        kept=statistics.fmean(map(_kept, cell.done)),
+        n=len(accuracies),
+    )
+
+
+def threshold(record: Mapping[str, Any]) -> float:
+    """Return the nu of a record: stated in its job, or the machine's own; 1 for the MPM."""
+    from mmbench.machines import machine_class
+
+    job = Job.from_dict(record["job"])
+    if job.machine == MPM:
+        return 1.0
+    return float(dict(job.params).get("nu", machine_class(job.machine)().nu))
+
+
+def _kept(record: Mapping[str, Any]) -> float:
+    """Return the share of the training rows that keep a constraint."""
+    return record["per_pair"][0]["extra"].get("kept", rows := record["split"]["n_train"]) / rows
+
+
+def _plot(curve: list[Point], mpm: list[Point], dataset: str, output: Path) -> None:
+    from matplotlib.figure import Figure
+
+    canvas = Figure(figsize=(9.6, 4.2), layout="constrained")
+    left, right = canvas.subplots(1, 2)
+    at = [point.nu for point in curve]
+    left.errorbar(
+        at,
+        [point.accuracy for point in curve],
+        yerr=[point.error for point in curve],
+        color=ACCURACY,
+        marker="o",
+        capsize=3,
+        label="M4",
+    )
+    right.plot(at, [point.milliseconds for point in curve], color=TIME, marker="o", label="M4")
+    for point in mpm:
+        # Hollow and large: at nu = 1 the points lie on one another.
+        hollow = {"color": PLAIN, "ms": 11, "mfc": "none", "mew": 1.6, "label": "MPM"}
+        left.plot(point.nu, point.accuracy, "s", **hollow)
+        right.plot(point.nu, point.milliseconds, "s", **hollow)
+    left.set(ylabel="accuracy (%), with standard error", title="accuracy")
+    slowest = max(point.milliseconds for point in curve)
+    right.set(ylabel="CPU time of a training (ms)", title="time", ylim=(0, 1.25 * slowest))
+    _label_kept(right, curve)
+    for axes in (left, right):
+        axes.set_xlabel("threshold ν of the reduction")
+        axes.grid(alpha=0.25, lw=0.6)
+        axes.legend(frameon=False, loc="lower left")
+    canvas.suptitle(f"Reduced M4 on {dataset}, {curve[0].n} splits", fontsize=11)
+    canvas.savefig(output, dpi=160)
+
+
+def _label_kept(axes: Axes, curve: list[Point]) -> None:
+    """Write at each point how many rows are left."""
+    for point in curve:
+        axes.annotate(
+            f"{100 * point.kept:.0f} %",
+            (point.nu, point.milliseconds),
+            textcoords="offset points",
+            xytext=(5, 6),
+            rotation=45,
+            fontsize=8,
+        )
+    axes.annotate("beside each point: rows kept", (0.03, 0.3), xycoords="axes fraction", fontsize=8)
+
+
+def _describe(curve: list[Point], mpm: list[Point]) -> str:
+    lines = [
+        f"nu {point.nu:.2f}: {point.accuracy:.2f} ({point.error:.2f}) % correct, "
+        f"{point.milliseconds:.2f} ms, {100 * point.kept:.0f} % of the rows kept"
+        for point in curve
+    ]
+    lines += [f"MPM:     {p.accuracy:.2f} ({p.error:.2f}) %, {p.milliseconds:.2f} ms" for p in mpm]
+    return "\n".join(lines)

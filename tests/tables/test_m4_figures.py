@@ -1,0 +1,98 @@
+"""The M4 paper's figures: toy sets from a run of one draw, the reduction from invented records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mmbench.datasets import dataset_hash
+from mmbench.datasets.generators.toy import CLASSES, bayes
+from mmbench.errors import UserError
+from mmbench.experiment.jobs import DatasetRef, Job, SplitRef
+from mmbench.running.worker import Context, execute
+from mmbench.tables import figure
+
+NO_STORE = Path("no-such-store")  # drawn data need none
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """One draw of sets I and II with the three machines, as records and arrays."""
+    found = []
+    for dataset in ("toy_1", "toy_2"):
+        content = dataset_hash(dataset, store=NO_STORE)
+        for machine in ("m4", "svm", "mpm"):
+            job = Job(
+                "m4_table1", DatasetRef(dataset), content, SplitRef("predefined"), machine, "linear"
+            )
+            found.append(execute(job, Context(NO_STORE)))
+    return found
+
+
+@pytest.fixture
+def toy(results, runs):
+    machines = {machine: {} for machine in ("m4", "svm", "mpm")}
+    experiment = results.experiment(
+        "m4_table1", datasets=["toy_1", "toy_2"], kernel="linear", machines=machines
+    )
+    for record, arrays in runs:
+        experiment.store.write(record, arrays)
+    return experiment
+
+
+def test_boundaries_are_drawn_for_machines_that_decide_as_their_records(toy, tmp_path):
+    text = figure("m4_fig5", toy.folder, tmp_path / "fig5.png")
+    assert (tmp_path / "fig5.png").stat().st_size > 10_000
+    assert [line.partition(":")[0] for line in text.splitlines()] == ["Set I", "Set II"]
+    assert text.count("M4") == text.count("SVM") == text.count("MPM") == 2
+
+
+def test_a_set_without_records_is_named(toy, tmp_path):
+    with pytest.raises(UserError, match="m4 on toy_3"):
+        figure("m4_fig6", toy.folder, tmp_path / "fig6.png")
+
+
+def test_a_machine_that_decides_otherwise_than_its_record_is_not_drawn(results, runs, tmp_path):
+    experiment = results.experiment("m4_table1", datasets=["toy_1", "toy_2"], kernel="linear")
+    for record, arrays in runs:
+        experiment.store.write(record, arrays | {"decisions": 2 * arrays["decisions"]})
+    with pytest.raises(UserError, match="no longer decides as its record"):
+        figure("m4_fig5", experiment.folder, tmp_path / "fig5.png")
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_bayes_separates_samples_better_than_their_means(name):
+    random = np.random.RandomState(0)
+    x, y = (one.sample(random, 2000) for one in CLASSES[name])
+    best = 0.5 * ((bayes(name, x) < 0).mean() + (bayes(name, y) > 0).mean())
+    w = y.mean(axis=0) - x.mean(axis=0)
+    b = 0.5 * w @ (x + y).mean(axis=0)
+    assert best >= 0.5 * ((x @ w < b).mean() + (y @ w > b).mean())
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_densities_integrate_to_one(name):
+    across = np.linspace(-25, 25, 501)
+    grid = np.column_stack([part.ravel() for part in np.meshgrid(across, across)])
+    for one in CLASSES[name]:
+        assert one.density(grid).sum() * 0.1**2 == pytest.approx(1, abs=1e-6)
+
+
+def test_the_reduction_s_curve_ends_beside_the_mpm(results, tmp_path):
+    names = ("m4", "m4_nu90", "m4_nu100", "mpm")
+    experiment = results.experiment("m4_fig7", datasets=["heart"], kernel="linear")
+    split = {"digest": "d", "origin": "drawn", "n_train": 200, "n_test": 30}
+    for k, machine in enumerate(names):
+        for repeat in range(2):
+            job = experiment.job("heart", machine, repeat=repeat, rule="holdout", kernel="linear")
+            kept = {"kept": 100} if "nu" in machine else {}
+            pair = [{"pair": [0, 1], "status": "optimal", "extra": kept}]
+            seconds = {"selection": 0.0, "training": 0.004 / (k + 1), "test": 0.0}
+            experiment.add(job, 3 + k, 30, split=split, per_pair=pair, cpu_seconds=seconds)
+    text = figure("m4_fig7", experiment.folder, tmp_path / "fig7.svg")
+    lines = text.splitlines()
+    assert [line[:7] for line in lines] == ["nu 0.00", "nu 0.90", "nu 1.00", "MPM:   "]
+    assert "4.00 ms, 100 % of the rows kept" in lines[0]
+    assert "2.00 ms, 50 % of the rows kept" in lines[1]
