@@ -4,7 +4,9 @@
 
 Prints, for B = 1 + (theta - 1) / {2, 4, 10} (the RMM paper's run-time experiment): the time of the
 RMM with and without that of the SVM which gives theta and the start, over the SVM's; the same for a
-start from zero; and the worst certificate. The first line, B at its default, is the one to hold.
+start from zero; and the worst certificate. The first line, B at its default, is the one to hold:
+for smaller B the RMM has two to four times as many support vectors as the SVM, each of which has to
+be moved, and no start from the SVM saves that.
 """
 
 from __future__ import annotations

@@ -225,6 +225,15 @@ def test_many_classes_stay_within_the_bound_of_each_pair(real_data):
         assert fit.gap < 1e-3
 
 
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_the_gap_is_small_where_many_rows_share_in_it(real_data, C):
+    data = real_data("usps")
+    rows = np.flatnonzero((data.y == 3) | (data.y == 5))[:500]
+    fit = RMM(C=C, gamma=2.0**-6, B_fraction=0.02).fit(data.X[rows], data.y[rows]).fits_[0]
+    assert str(fit.status) == "optimal"
+    assert 0 <= fit.gap <= 100 * RMM().tol
+
+
 def test_fraction_one_predicts_as_the_svm(real_data):
     data = real_data("usps")
     X, y, Z = data.X[:500], data.y[:500], data.X[500:1500]
