@@ -12,7 +12,7 @@ from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.loading import Reference, load_dataset
 from mmbench.datasets.preprocess import Step, check_steps
 from mmbench.datasets.splits import split_at, split_slots
-from mmbench.datasets.splits.rules import RuleSpec
+from mmbench.datasets.splits.rules import MaxTrain, RuleSpec
 from mmbench.errors import UserError
 
 
@@ -24,7 +24,7 @@ def prepare(
     mirror: str | Path | None = None,
     repeats: int | None = None,
     seed: int = 0,
-    max_train: int | None = None,
+    max_train: MaxTrain = None,
     steps: Step | Sequence[Step] = "none",
     allow_network: bool = True,
     progress: bool = False,

@@ -50,8 +50,10 @@ def check(config: Config) -> None:
     _check_use(config)
     _check_shared_kernel_keys(config)
     _check_prefer(config)
+    _check_validation(config)
     _check_datasets(config)
     _check_published(config)
+    _check_published_names(config)
     _check_layout(config)
 
 
@@ -148,6 +150,10 @@ def _check_shared_kernel_keys(config: Config) -> None:
     if config.gamma_scaling != "none":
         with at("gamma_scaling"):
             _check_relevant("gamma_scaling", sorted(kernels))
+    if config.kernel_scaling != "none":
+        with at("kernel_scaling"):
+            _check_relevant("kernel_scaling", sorted(kernels))
+            _check_has("kernel_scaling", config)
     if config.degree is not None:
         with at("degree"):
             _check_relevant("degree", sorted(kernels))
@@ -158,6 +164,13 @@ def _check_shared_kernel_keys(config: Config) -> None:
                     raise Fault(message, "machines", name, part, "degree")
 
 
+def _check_has(parameter: str, config: Config) -> None:
+    """Refuse what some machine would silently go without."""
+    for name in config.machines:
+        if parameter not in machine_class(name).parameters:
+            raise ValueError(f"{name} does not have it")
+
+
 def _check_prefer(config: Config) -> None:
     declared = {p: d for m in config.machines for p, d in machine_class(m).parameters.items()}
     known = {p for p, d in declared.items() if d.numeric and p not in EXPERIMENT_KEYS}
@@ -165,6 +178,40 @@ def _check_prefer(config: Config) -> None:
         if parameter not in known:
             message = f"no machine here has this parameter{did_you_mean(parameter, known)}"
             raise Fault(message, "select", "prefer", parameter)
+
+
+def check_source(config: Config, source: Config) -> None:
+    """Refuse a source of parameters that has no job for one of ours.
+
+    Raises
+    ------
+    Fault
+    """
+    keys = ("parameters_from",)
+    if source.parameters_from is not None:
+        raise Fault(f"{source.name} takes its own parameters from another experiment", *keys)
+    theirs = {entry.label for entry in source.datasets}
+    for entry in config.datasets:
+        if entry.label not in theirs:
+            raise Fault(f"{source.name} does not have data set {entry.label!r}", *keys)
+    for name, machine in config.machines.items():
+        if machine.grid or machine.use:
+            own = "grid" if machine.grid else "use"
+            raise Fault("its parameters come from parameters_from", "machines", name, own)
+        lacking = name not in source.machines or not (
+            set(config.kernels_of(name)) <= set(source.kernels_of(name))
+        )
+        if lacking:
+            raise Fault(f"{source.name} does not run {name} with these kernels", *keys)
+    if not set(config.degree or ()) <= set(source.degree or ()):
+        raise Fault(f"{source.name} does not have all degrees", *keys)
+    if (config.protocol.repeats or 1) > (source.protocol.repeats or 1):
+        raise Fault(f"{source.name} has fewer repeats", *keys)
+
+
+def _check_validation(config: Config) -> None:
+    if config.select.validation == "rest" and config.protocol.max_train is None:
+        raise Fault("needs protocol.max_train, which leaves rows", "select", "validation")
 
 
 def _check_published(config: Config) -> None:
@@ -177,6 +224,18 @@ def _check_published(config: Config) -> None:
             raise Fault(f"no published table has machine {name!r}{hint}", "published_only", k)
         if name in config.machines:
             raise Fault(f"{name!r} is among the machines that run", "published_only", k)
+
+
+def _check_published_names(config: Config) -> None:
+    from mmbench.tables import load_published, published_tables
+
+    for k, entry in enumerate(config.datasets):
+        if entry.published_as is not None:
+            known = {d for table in published_tables() for d in load_published(table)["dataset"]}
+            if entry.published_as not in known:
+                hint = did_you_mean(entry.published_as, known)
+                message = f"no published table has data set {entry.published_as!r}{hint}"
+                raise Fault(message, "datasets", k, "published_as")
 
 
 def _check_layout(config: Config) -> None:

@@ -71,6 +71,27 @@ def _parse_kernels(value: Any) -> list[str]:
     return names
 
 
+def _resolve(path: str, info: ValidationInfo) -> str:
+    """Resolve a path from the folder of the configuration, whatever the current one is."""
+    full = Path((info.context or {}).get("folder", "."), path).resolve()
+    if not full.is_file():
+        raise ValueError(f"{path}: no such file")
+    return str(full)
+
+
+def _parse_max_train(value: Any) -> Any:
+    """Read ``1000`` or ``{per_class: 500}``, the latter as ``("per_class", 500)``."""
+    if isinstance(value, dict):
+        if list(value) != ["per_class"]:
+            raise ValueError(f"must be a number of rows or {{per_class: NUMBER}}, got {value!r}")
+        return ("per_class", *value.values())
+    return value
+
+
+def _plain_max_train(value: Any) -> Any:
+    return dict([value]) if isinstance(value, tuple) else value
+
+
 def _empty_if_none(value: Any) -> Any:
     """Read a bare ``svm:`` as a machine with nothing to say."""
     return {} if value is None else value
@@ -82,6 +103,12 @@ StepList = Annotated[
 ]
 Kernels = Annotated[list[str], PlainValidator(_parse_kernels)]
 Degrees = Annotated[list[Positive], BeforeValidator(_one_or_more), Field(min_length=1)]
+#: A number of rows, or of rows of each class as ``("per_class", n)``.
+MaxTrain = Annotated[
+    Annotated[int, Field(ge=2)] | tuple[str, Annotated[int, Field(ge=1)]],
+    BeforeValidator(_parse_max_train),
+    PlainSerializer(_plain_max_train, return_type=Any),
+]
 #: Axes as `grids.Axis`; pydantic need not know more.
 Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
 
@@ -95,7 +122,8 @@ class Strict(BaseModel):
 class DatasetEntry(Strict):
     """A data set: the name of a card, or a user's file with its target column.
 
-    ``grid`` replaces, for this data set, axes of the machines' grids.
+    ``grid`` replaces, for this data set, axes of the machines' grids. ``published_as`` names the
+    lines of a published table to compare with, where they have another name.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
@@ -103,17 +131,12 @@ class DatasetEntry(Strict):
     target: str | None = None
     preprocess: StepList | None = None
     grid: Grid = {}
+    published_as: str | None = None
 
     @field_validator("path", mode="after")
     @classmethod
     def _absolute(cls, path: str | None, info: ValidationInfo) -> str | None:
-        """Resolve a path from the folder of the configuration, whatever the current one is."""
-        if path is None:
-            return None
-        full = Path((info.context or {}).get("folder", "."), path).resolve()
-        if not full.is_file():
-            raise ValueError(f"{path}: no such file")
-        return str(full)
+        return None if path is None else _resolve(path, info)
 
     @model_validator(mode="after")
     def _card_or_file(self) -> DatasetEntry:
@@ -165,13 +188,13 @@ class Protocol(Strict):
     """How training and test rows are cut, how often, and from which seed.
 
     ``repeats`` of the official split repeat what is random in the rest: inner folds and ties.
-    ``max_train`` trains on a seeded stratified subset of at most so many rows.
+    ``max_train`` trains on a seeded stratified subset of at most so many rows, or so many a class.
     """
 
     test: Annotated[TestRule, BeforeValidator(_parse_test)]
     repeats: Positive | None = None
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    max_train: Annotated[int, Field(ge=2)] | None = None
+    max_train: MaxTrain | None = None
 
     @field_serializer("test")
     def _plain_test(self, test: TestRule) -> Any:
@@ -179,25 +202,37 @@ class Protocol(Strict):
 
 
 class Select(Strict):
-    """Inner model selection: folds, or repeated random splits."""
+    """Inner model selection: folds, repeated random splits, or the rows that max_train leaves.
+
+    ``validation: test`` chooses by the accuracy on the test part. That is a leak; it is there to
+    measure the optimism of published results that have it, and every table says so.
+    """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
     split: Annotated[float, Field(gt=0, lt=1)] | None = None
+    validation: Literal["rest", "test"] | None = None
     repeats: Positive = 1
     scope: Literal["global", "pair"] = "global"
     prefer: dict[str, Literal["small", "large"]] = {}
 
     @model_validator(mode="after")
-    def _folds_or_split(self) -> Select:
-        if self.folds is not None and self.split is not None:
-            raise ValueError("folds and split exclude each other")
+    def _one_way(self) -> Select:
+        stated = [n for n in ("folds", "split", "validation") if getattr(self, n) is not None]
+        if len(stated) > 1:
+            raise ValueError(f"{' and '.join(stated)} exclude each other")
+        if self.validation is not None and self.repeats > 1:
+            raise ValueError("validation is made once; repeats belong to folds and split")
+        if self.validation == "test" and self.scope == "pair":
+            raise ValueError("validation on the test part is of all classes, scope global")
         return self
 
     @property
     def ref(self) -> SelectRef:
         """The part of a job's identity that this is; five folds when nothing is said."""
-        folds = 5 if self.folds is None and self.split is None else self.folds
-        return SelectRef(folds, self.split, self.repeats, self.scope, tuple(self.prefer.items()))
+        nothing = self.folds is None and self.split is None and self.validation is None
+        folds = 5 if nothing else self.folds
+        scope = "test" if self.validation == "test" else self.scope
+        return SelectRef(folds, self.split, self.repeats, scope, tuple(self.prefer.items()))
 
 
 class MachineEntry(Strict):
@@ -218,12 +253,14 @@ class Config(Strict):
     kernel: Kernels = ["rbf"]
     degree: Degrees | None = None
     gamma_scaling: Literal["none", "per_feature"] = "none"
+    kernel_scaling: Literal["none", "trace"] = "none"
     protocol: Protocol
     select: Select = Select()
     ties: Literal["lowest", "random", "expected"] = "lowest"
     machines: dict[str, Annotated[MachineEntry, BeforeValidator(_empty_if_none)]] = Field(
         min_length=1
     )
+    parameters_from: str | None = None
     published_only: list[str] = []
     layout: str = "generic"
 
@@ -240,6 +277,14 @@ class Config(Strict):
         if not isinstance(value, list):
             raise ValueError(f"must be a list of data sets, got {value!r}")
         return [{"name": item} if isinstance(item, str) else item for item in value]
+
+    @field_validator("parameters_from", mode="after")
+    @classmethod
+    def _file_of_experiment(cls, name: str | None, info: ValidationInfo) -> str | None:
+        """Find the file of another experiment: beside this one, unless it is a path."""
+        if name is None:
+            return None
+        return _resolve(name if name.endswith(".yaml") else f"{name}.yaml", info)
 
     def kernels_of(self, machine: str) -> list[str]:
         """Return the kernels a machine runs with."""

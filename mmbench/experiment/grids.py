@@ -18,11 +18,17 @@ FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 MAX_VALUES = 1000
 
 #: Parameters that matter for one kernel only.
-KERNEL_PARAMETERS = {"gamma": "rbf", "gamma_scaling": "rbf", "degree": "poly"}
+KERNEL_PARAMETERS = {
+    "gamma": "rbf",
+    "gamma_scaling": "rbf",
+    "degree": "poly",
+    "kernel_scaling": "poly",
+}
 #: Parameters that the experiment sets for all machines, and what sets them in its YAML file.
 EXPERIMENT_KEYS = {
     "kernel": "the machine's key 'kernel'",
     "gamma_scaling": "the experiment's key 'gamma_scaling'",
+    "kernel_scaling": "the experiment's key 'kernel_scaling'",
     "ties": "the experiment's key 'ties'",
     "random_state": "protocol.seed",
     "n_jobs": "the option --jobs",

@@ -14,11 +14,11 @@ from pathlib import Path
 from mmbench.errors import UserError
 from mmbench.experiment.config import Config
 from mmbench.experiment.jobs import Job
-from mmbench.experiment.load import load_configs, to_yaml
+from mmbench.experiment.load import load_configs, to_yaml, with_sources
 from mmbench.experiment.only import keep_only, parse_only
 from mmbench.experiment.plan import plan
 from mmbench.experiment.preflight import prepare_data
-from mmbench.experiment.smoke import smoke
+from mmbench.experiment.smoke import smoke, source_of
 
 Say = Callable[[str], object]
 
@@ -53,11 +53,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A configuration, its jobs, and the folder of its records."""
+    """A configuration, its jobs, and the folder of its records; `source` has those they use."""
 
     config: Config
     jobs: list[Job] = field(repr=False)
     folder: Path
+    source: Path | None = None
 
 
 def plan_experiments(
@@ -79,7 +80,7 @@ def plan_experiments(
     UserError
         If configurations, options or data are wrong.
     """
-    configs = load_configs(names)
+    configs = with_sources(load_configs(names))
     if options.smoke:
         configs = [smoke(config) for config in configs]
     wanted = parse_only(options.only, configs)
@@ -97,7 +98,9 @@ def _planned(
     config: Config, wanted: dict[str, set[str]], options: Options, allow_network: bool
 ) -> Experiment:
     jobs = keep_only(plan(config, options.store, options.mirror, allow_network), wanted)
-    return Experiment(config, jobs, options.results / config.name)
+    source = source_of(config)
+    folder = options.results / source.name if source else None
+    return Experiment(config, jobs, options.results / config.name, folder)
 
 
 def launch(names: Iterable[str], options: Options, say: Say) -> int:
@@ -146,7 +149,12 @@ def run_experiment(experiment: Experiment, options: Options, say: Say) -> int:
     store = RecordStore.create(experiment.folder, to_yaml(experiment.config))
     executor = LocalExecutor(options.slots or default_slots())
     done = run(
-        experiment.jobs, store, executor, data=options.store.absolute(), mirror=options.mirror
+        experiment.jobs,
+        store,
+        executor,
+        data=options.store.absolute(),
+        mirror=options.mirror,
+        source=RecordStore(experiment.source) if experiment.source else None,
     )
     for line in done.wrong_input:
         say(line)

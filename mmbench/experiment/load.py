@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mmbench.errors import UserError, did_you_mean
-from mmbench.experiment.check import Fault, check
+from mmbench.experiment.check import Fault, check, check_source
 from mmbench.experiment.config import Config
 from mmbench.experiment.yaml_text import read_yaml
 
@@ -64,6 +64,23 @@ def load_configs(names: Iterable[str | Path]) -> list[Config]:
     return configs
 
 
+def with_sources(configs: Iterable[Config]) -> list[Config]:
+    """Put before each experiment the one that it takes parameters from, which must run first.
+
+    Raises
+    ------
+    UserError
+        If a file cannot be read or is not a valid experiment.
+    """
+    out: dict[str, Config] = {}
+    for config in configs:
+        if config.parameters_from is not None:
+            source = load_config(config.parameters_from)
+            out.setdefault(source.name, source)
+        out.setdefault(config.name, config)
+    return list(out.values())
+
+
 def load_config(path: str | Path) -> Config:
     """Return the experiment that a YAML file states, checked without reading data.
 
@@ -79,6 +96,8 @@ def load_config(path: str | Path) -> Config:
     try:
         config = Config.model_validate(content, context={"folder": path.parent})
         check(config)
+        if config.parameters_from is not None:
+            check_source(config, load_config(config.parameters_from))
     except ValidationError as error:
         raise UserError(f"{path}: {_explain(error)}") from None
     except Fault as fault:

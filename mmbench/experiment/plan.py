@@ -10,10 +10,15 @@ from typing import Any
 from mmbench.experiment.config import Config, DatasetEntry
 from mmbench.experiment.grids import expand_auto, for_kernel, replaced_by
 from mmbench.experiment.jobs import DatasetRef, Job, SplitRef
+from mmbench.experiment.smoke import source_of
 from mmbench.machines import machine_class
 
 #: Degree of a polynomial kernel where a configuration does not say.
 DEFAULT_DEGREE = 3
+
+
+#: Where a job stands in an experiment: data set, kernel, degree, repeat, fold, machine.
+Place = tuple[str, str, int | None, int, int, str]
 
 
 def plan(
@@ -34,7 +39,8 @@ def plan(
     Returns
     -------
     list of Job
-        A parent comes before its children. Keys are unique.
+        A parent comes before its children, or is a job of the experiment that ``parameters_from``
+        names. Keys are unique.
 
     Raises
     ------
@@ -44,7 +50,16 @@ def plan(
     jobs: list[Job] = []
     for entry in config.datasets:
         jobs += _dataset_jobs(config, entry, store, mirror, allow_network)
-    return jobs
+    source = source_of(config)
+    if source is None:
+        return jobs
+    keys = {_place(job): job.key for job in plan(source, store, mirror, allow_network)}
+    return [replace(job, use=job.machine, parent=keys[_place(job)]) for job in jobs]
+
+
+def _place(job: Job) -> Place:
+    split = job.split
+    return job.dataset.name, job.kernel, job.degree, split.repeat, split.fold, job.machine
 
 
 def _dataset_jobs(
@@ -141,6 +156,8 @@ def settings(
         params = {**{n: v for n, v in parent.items() if n in cls.parameters}, **params}
     if config.gamma_scaling != "none":
         params["gamma_scaling"] = config.gamma_scaling
+    if config.kernel_scaling != "none":
+        params["kernel_scaling"] = config.kernel_scaling
     if degree is not None:
         params.setdefault("degree", degree)
     params = {name: value for name, value in params.items() if name not in grid}

@@ -12,9 +12,26 @@ from mmbench.machines import machine_class
 
 SUFFIX = "-smoke"
 MAX_TRAIN = 500
+MAX_PER_CLASS = 50
 MAX_SPLITS = 2
 MAX_FOLDS = 2
 MAX_VALUES = 2
+
+
+def source_of(config: Config) -> Config | None:
+    """Return the experiment that ``parameters_from`` names: of a smoke version the smoke version.
+
+    Raises
+    ------
+    UserError
+        If its file is not a valid experiment any more.
+    """
+    if config.parameters_from is None:
+        return None
+    from mmbench.experiment.load import load_config
+
+    source = load_config(config.parameters_from)
+    return smoke(source) if config.name.endswith(SUFFIX) else source
 
 
 def smoke(config: Config) -> Config:
@@ -60,9 +77,15 @@ def _protocol(protocol: Protocol) -> Protocol:
     update = {
         "test": test,
         "repeats": min(repeats, protocol.repeats or repeats),
-        "max_train": min(MAX_TRAIN, protocol.max_train or MAX_TRAIN),
+        "max_train": _max_train(protocol.max_train),
     }
     return protocol.model_copy(update=update)
+
+
+def _max_train(most: int | tuple[str, int] | None) -> int | tuple[str, int]:
+    if isinstance(most, tuple):
+        return (most[0], min(most[1], MAX_PER_CLASS))
+    return min(MAX_TRAIN, most or MAX_TRAIN)
 
 
 def _select(select: Select) -> Select:

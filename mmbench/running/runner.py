@@ -71,6 +71,7 @@ def run(
     *,
     data: Path,
     mirror: str | None = None,
+    source: RecordStore | None = None,
     progress: Callable[[int], Progress] = progress_for,
 ) -> Summary:
     """Run the jobs that have no result yet, and store their records.
@@ -86,6 +87,8 @@ def run(
         Local store of data files.
     mirror : str, optional
         Folder or URL that holds data files.
+    source : RecordStore, optional
+        The records of another experiment, whose selected parameters some jobs use.
     progress : callable
         Gets the number of jobs to run.
 
@@ -99,7 +102,7 @@ def run(
         If another run uses the folder.
     """
     with store.locked():
-        return _Run(jobs, store, executor, Context(data, mirror), progress).go()
+        return _Run(jobs, store, executor, Context(data, mirror), source, progress).go()
 
 
 class _Run:
@@ -111,11 +114,15 @@ class _Run:
         store: RecordStore,
         executor: Executor,
         context: Context,
+        source: RecordStore | None,
         progress: Callable[[int], Progress],
     ):
         said: list[str] = []
         keys = dict.fromkeys(key for job in jobs for key in (job.key, job.parent) if key)
         found = store.recover(keys, said.append)
+        if source is not None:
+            elsewhere = {key: source.find(key) for key in keys if key not in found}
+            found |= {key: record for key, record in elsewhere.items() if record is not None}
         self.results = {key: record for key, record in found.items() if is_done(record)}
         unique = {job.key: job for job in jobs}
         self.open = {key: job for key, job in unique.items() if key not in self.results}

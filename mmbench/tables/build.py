@@ -85,9 +85,20 @@ def long_table(
     cells = group_cells(experiment)
     remarks = check_settings(experiment, cells, mix)
     name = published_table(experiment, layout or experiment.layout)
-    published = load_published(name) if name else None
+    published = _renamed(load_published(name), experiment) if name else None
     facts = gather_facts(experiment, published, remarks)
     return build_frame(experiment.name, cells, published), facts
+
+
+def _renamed(published: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+    """Give lines of a published table the names of our data sets: ``published_as`` in the file."""
+    entries = [entry for entry in experiment.config.get("datasets", []) if isinstance(entry, dict)]
+    for entry in entries:
+        theirs, ours = entry.get("published_as"), entry.get("name")
+        if theirs:
+            others = published[published["dataset"] != ours]
+            published = others.assign(dataset=others["dataset"].replace(str(theirs), str(ours)))
+    return published
 
 
 def _arrange(layout: str, frame: pd.DataFrame, facts: Facts) -> Table:

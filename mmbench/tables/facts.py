@@ -29,6 +29,7 @@ def gather_facts(
         sizes={name: _sizes(name, records) for name, records in by_dataset.items()},
         by_split=_by_split(experiment, lambda record: record["metrics"]["accuracy_pct"]),
         per_pair=_by_split(experiment, lambda record: record["per_pair"]),
+        hits=_hits(experiment),
         remarks=(
             *remarks,
             *_replaced(experiment),
@@ -72,6 +73,20 @@ def _by_split(
 def _replaced(experiment: Experiment) -> tuple[str, ...]:
     count = experiment.replaced
     return (f"{count} record(s) of earlier versions of a machine left out.",) if count else ()
+
+
+def _hits(experiment: Experiment) -> Callable[[Key, tuple[int, int]], Any]:
+    """Return `Facts.hits`; the arrays of a run are read when it is asked for."""
+    keys = _by_split(experiment, lambda record: record["key"])
+
+    def hits(key: Key, split: tuple[int, int]) -> Any:
+        record = keys.get(key, {}).get(split)
+        if record is None:
+            return None
+        arrays = experiment.store.arrays(record)
+        return arrays["predicted"] == arrays["y_test"]
+
+    return hits
 
 
 def _unreadable(experiment: Experiment) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mmbench.tables.cells import Cell, Key
-from mmbench.tables.stats import counting_sd, in_band, total_se
+from mmbench.tables.stats import counting_sd, in_band, seeds_se, total_se
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,7 +156,9 @@ def _objection(cell: Cell, published: Mapping[str, Any]) -> str:
         return f"the published value is no target: {published['reason']}"
     for part, verb in (("n_train", "trained"), ("n_test", "tested")):
         sizes = {record["split"][part] for record in cell.done}
-        if published[part] is not None and sizes - {published[part]}:
+        # Some papers count the rows of one pair of classes.
+        pairs = {record["split"].get(f"{part}_pair") for record in cell.done}
+        if published[part] not in (None, *pairs) and sizes - {published[part]}:
             ours = " or ".join(str(size) for size in sorted(sizes))
             return f"{verb} on {ours} rows, the paper on {published[part]}: not comparable"
     return ""
@@ -169,5 +171,9 @@ def _verdict(
     spread = row.get("sd", row.get("se"))
     if spread is None:
         return None
-    se = total_se(spread, row["n"], published["n_splits"], cell.same_test_rows)
+    if cell.same_test_rows and row["n"] > 1:
+        counting = _counting_deviation(cell.done[0], metric) if metric in COUNTED else 0.0
+        se = seeds_se(spread, row["n"], published["n_splits"], counting)
+    else:
+        se = total_se(spread, row["n"], published["n_splits"], cell.same_test_rows)
     return in_band(row["measured"], published["value"], se)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from mmbench.tables.cells import Key
 
@@ -73,6 +74,9 @@ class Facts:
         Accuracy in per cent of every finished split, by its (repeat, fold).
     per_pair : mapping of Key to mapping
         The certificates of the pairs of classes of every finished split, by its (repeat, fold).
+    hits : callable
+        Takes a Key and a (repeat, fold) and returns which test rows that run has right, shape
+        (n_test,), or None where there is no such run.
     remarks : tuple of str
         On the whole run: hardware, unreadable records, mixed settings.
     """
@@ -83,4 +87,5 @@ class Facts:
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     by_split: Mapping[Key, Mapping[tuple[int, int], float]] = field(default_factory=dict)
     per_pair: Mapping[Key, Mapping[tuple[int, int], list]] = field(default_factory=dict)
+    hits: Callable[[Key, tuple[int, int]], NDArray | None] = lambda key, split: None
     remarks: tuple[str, ...] = ()

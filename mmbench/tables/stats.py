@@ -63,6 +63,45 @@ def total_se(sd: float, n: int, n_published: int | None, same_test_rows: bool) -
     return math.hypot(ours, sd / math.sqrt(n_published))
 
 
+def seeds_se(sd: float, n: int, n_published: int | None, counting: float) -> float:
+    """Return the standard error of the difference of our mean over seeds and a published one.
+
+    All runs test on the same rows; seeds of inner folds and ties are what varies.
+
+    Parameters
+    ----------
+    sd : float
+        Our standard deviation over seeds.
+    n : int
+        Our number of seeds.
+    n_published : int or None
+        The paper's number of runs.
+    counting : float
+        The counting deviation of one run: what two implementations of one machine may differ by on
+        the same rows; see `total_se`.
+    """
+    return math.hypot(counting, sd / math.sqrt(n), sd / math.sqrt(n_published or math.inf))
+
+
+def mcnemar_p(wins: int, losses: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test.
+
+    Parameters
+    ----------
+    wins, losses : int
+        Test rows that only the first machine has right, and only the second.
+
+    Examples
+    --------
+    >>> round(mcnemar_p(1, 9), 4), mcnemar_p(0, 0)
+    (0.0215, 1.0)
+    """
+    from scipy.stats import binomtest
+
+    total = wins + losses
+    return float(binomtest(wins, total).pvalue) if total else 1.0
+
+
 def in_band(measured: float, published: float, se: float) -> bool:
     """Return whether a published value lies within two standard errors of the measured one.
 
