@@ -90,7 +90,8 @@ def planned_sizes(
     else:
         n_train = min(total - n_test if train_rows is None else train_rows, most)
         counts = tuple(-(-count * n_train // total) for count in class_counts)
-    n_columns = dict(job.dataset.preprocess).get("pca", n_features)
+    steps = dict(job.dataset.preprocess)
+    n_columns = steps.get("pca") or 2 * (steps.get("pair_pca") or 0)
     rest = max(0, total - n_test - sum(counts)) if job.validates_on_rest else 0
     return Sizes(counts, n_test, int(n_columns or n_features), n_features, rest)
 

@@ -13,6 +13,7 @@ from mmbench.errors import UserError, did_you_mean
 
 LAYOUTS = {
     "generic": "mmbench.tables.layouts.generic",
+    "lfw": "mmbench.tables.layouts.lfw",
     "comparison": "mmbench.tables.layouts.comparison",
     "fsvm_table2": "mmbench.tables.layouts.fsvm_table2",
     "fsvm_rounds": "mmbench.tables.layouts.fsvm_rounds",

@@ -41,7 +41,7 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     compared = any(published_text(cells.get(key, metric)) != NOTHING for key in cells.keys)
     grids = [_results(cells, metric, facts, notes)]
     if any(cells.value(key, "seconds_test") is not None for key in cells.keys):
-        grids.append(_seconds(cells))
+        grids.append(seconds(cells))
     return Table(
         title=f"{head}, measured / published" if compared else head,
         grids=grids,
@@ -77,7 +77,8 @@ def _cell(row: Row | None, metric: str, notes: Footnotes) -> str:
     return join(ours, verdict_mark(row), notes.cite(remark(row)))
 
 
-def _seconds(cells: Cells) -> Grid:
+def seconds(cells: Cells) -> Grid:
+    """Return the CPU seconds of each machine, by stage."""
     columns = (*_places(), *(Column(machine_label(machine)) for machine in cells.machines))
     rows = [
         [place.dataset, kernel_text(place.kernel, place.degree), *_seconds_cells(cells, place)]

@@ -1,0 +1,65 @@
+"""The table and the ROC figure of verification."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import auc, roc_auc_score
+
+from mmbench.errors import UserError
+from mmbench.tables import figure, table
+from mmbench.tables.figures.lfw_roc import GRID, roc
+
+
+@pytest.fixture
+def lfw(results):
+    """Two folds of two machines on one descriptor."""
+    experiment = results.experiment(
+        "lfw",
+        datasets=["lfw_pairs_hog"],
+        kernel="linear",
+        protocol={"test": "predefined", "repeats": 2},
+        machines={"svm": {}, "rsvm_plus": {}},
+        layout="lfw",
+    )
+    rng = np.random.default_rng(0)
+    for machine, shift in (("svm", 1.0), ("rsvm_plus", 3.0)):
+        for repeat in (0, 1):
+            y = np.repeat([0, 1], 50)
+            decisions = (rng.normal(size=100) + shift * y)[:, None]
+            job = experiment.job(
+                "lfw_pairs_hog", machine, rule="predefined", repeat=repeat, kernel="linear"
+            )
+            arrays = {"y_test": y, "decisions": decisions, "predicted": y}
+            experiment.add(job, errors=10 + 2 * repeat, arrays=arrays)
+    return experiment
+
+
+def test_the_table_has_mean_and_standard_error_and_says_that_it_is_an_extension(lfw):
+    text = table(lfw.folder)
+    assert "(an extension)" in text
+    assert "the F-SVM paper's section on LFW is lost" in text
+    assert "89.00 (1.00)" in text
+    assert "standard error over 2 folds" in text
+
+
+def test_the_figure_tells_the_areas(lfw, tmp_path):
+    text = figure("lfw_roc", lfw.folder, tmp_path / "roc.svg")
+    assert text.startswith("lfw_pairs_hog, area under the ROC curve: SVM 0.7")
+    assert "R-SVM+ 0.9" in text
+    assert "±" in text
+
+
+def test_the_figure_refuses_many_classes(margin_ratios, tmp_path):
+    with pytest.raises(UserError, match="two classes"):
+        figure("lfw_roc", margin_ratios().folder, tmp_path / "roc.svg")
+
+
+def test_the_averaged_curve_has_the_area_that_is_told():
+    rng = np.random.default_rng(0)
+    positive = rng.random(500) < 0.5
+    decisions = np.round(rng.normal(size=500) + positive, 1)  # with ties
+    curve, area = roc(decisions, positive)
+    assert area == pytest.approx(roc_auc_score(positive, decisions))
+    assert auc(GRID, curve) == pytest.approx(area, abs=2e-3)
+    assert (np.diff(curve) >= 0).all()
