@@ -101,8 +101,8 @@ class SelectRef:
         ``max_train`` leaves out are the validation rows.
     repeats : int
         Repeats of the folds or of the split.
-    scope : {"global", "pair"}
-        One choice for all pairs of classes, or one for each.
+    scope : {"global", "pair", "test"}
+        One choice for all pairs of classes, one for each, or one for all by the test rows: a leak.
     prefer : tuple of (parameter, "small" or "large")
         Which of equally good grid points wins, where it differs from the machine's own order.
     """
@@ -165,7 +165,13 @@ class Job:
     @property
     def validates_on_rest(self) -> bool:
         """Whether selection is by the training rows that `max_train` leaves out."""
-        return bool(self.grid) and self.select.folds is None and self.select.split is None
+        nothing = self.select.folds is None and self.select.split is None
+        return bool(self.grid) and nothing and not self.validates_on_test
+
+    @property
+    def validates_on_test(self) -> bool:
+        """Whether selection is by the test rows: a leak, to measure what it is worth."""
+        return bool(self.grid) and self.select.scope == "test"
 
     @property
     def cell_digest(self) -> str:

@@ -15,6 +15,7 @@ from mmbench.experiment.jobs import DatasetRef, Job, SplitRef
 
 if TYPE_CHECKING:
     from mmbench.datasets import Dataset
+    from mmbench.datasets.splits import Split
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     split = split_at(**_arguments(job.split), dataset=dataset)
     _check(job, dataset.y[split.train], len(split.rest))
     steps = make_preprocess(job.dataset.steps).fit(dataset.X[split.train])
-    seen = np.append(split.train, split.rest) if job.validates_on_rest else split.train
+    seen = np.append(split.train, _validation_rows(job, split))
     X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
     return Prepared(
         X_train=X_pool[:n_train],
@@ -107,6 +108,13 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
         deviations=dataset.deviations,
         warnings=dataset.warnings,
     )
+
+
+def _validation_rows(job: Job, split: Split) -> NDArray:
+    """Return the rows by which parameters are chosen, beside those of training."""
+    if job.validates_on_test:
+        return split.test
+    return split.rest if job.validates_on_rest else split.test[:0]
 
 
 def _load(job: Job, store: Path, mirror: str | None) -> Dataset:

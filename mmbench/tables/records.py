@@ -212,12 +212,19 @@ def check_settings(experiment: Experiment, cells: list[Cell], mix: bool) -> tupl
     """
     problem = _shared_difference(experiment.records) or _cell_difference(cells)
     if not problem:
-        return ()
+        return _leak(experiment.records)
     if mix:
-        return (f"Records of different settings are mixed: {problem}.",)
+        mixed = f"Records of different settings are mixed: {problem}."
+        return (mixed, *_leak(experiment.records))
     raise UserError(
         f"{experiment.name}: {problem}; run into another results folder, or ask for a mixed table"
     )
+
+
+def _leak(records: list[Mapping[str, Any]]) -> tuple[str, ...]:
+    if not any(Job.from_dict(record["job"]).validates_on_test for record in records):
+        return ()
+    return ("LEAK: parameters were chosen by the accuracy on the test part; it is too high.",)
 
 
 def _shared_difference(records: list[Mapping[str, Any]]) -> str:

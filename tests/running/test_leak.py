@@ -1,0 +1,61 @@
+"""Selection by the test part: the leak is measured, and said in every table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+
+from mmbench.errors import UserError
+from mmbench.experiment.load import load_config
+from mmbench.experiment.plan import plan
+from mmbench.running.prepare import prepare
+from mmbench.running.worker import Context, execute
+from mmbench.tables import table
+
+CONFIG = {
+    "name": "leaky",
+    "datasets": ["wine"],
+    "kernel": "linear",
+    "protocol": {"test": {"kfold": 3}, "seed": 0},
+    "select": {"validation": "test"},
+    "machines": {"fsvm": {"grid": {"C": [0.001, 0.1, 10.0]}}},
+}
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    path = tmp_path / "leaky.yaml"
+    path.write_text(yaml.safe_dump(CONFIG))
+    return plan(load_config(path), tmp_path / "store")
+
+
+def test_the_pool_of_a_leaky_job_ends_in_the_test_rows_and_scaling_does_not_see_them(
+    jobs, tmp_path
+):
+    data = prepare(jobs[0], tmp_path / "store", None)
+    np.testing.assert_array_equal(data.X_pool[len(data.y_train) :], data.X_test)
+    np.testing.assert_array_equal(data.y_pool, np.append(data.y_train, data.y_test))
+
+
+def test_the_choice_is_the_best_of_the_grid_on_the_test_rows(jobs, tmp_path):
+    record, _ = execute(jobs[0], Context(tmp_path / "store"))
+    scores = {row["C"]: 100 * row["score"] for row in record["selection"]["scores"]}
+    assert record["metrics"]["accuracy_pct"] == pytest.approx(max(scores.values()), abs=2)
+
+
+def test_a_table_of_leaky_records_says_so(jobs, tmp_path):
+    from mmbench.running.store import RecordStore
+
+    store = RecordStore.create(tmp_path / "results" / "leaky", yaml.safe_dump(CONFIG))
+    for job in jobs:
+        store.write(*execute(job, Context(tmp_path / "store")))
+    assert "LEAK: parameters were chosen by the accuracy on the test part" in table(store.folder)
+
+
+def test_it_is_of_all_classes(tmp_path):
+    path = tmp_path / "leaky.yaml"
+    select = {"validation": "test", "scope": "pair"}
+    path.write_text(yaml.safe_dump({**CONFIG, "select": select}))
+    with pytest.raises(UserError, match="scope global"):
+        load_config(path)
