@@ -157,10 +157,10 @@ def _step(
     first = float(slopes @ direction)
     if not first > 0:
         return theta, False
-    low, high, slope_low = 0.0, 1.0, first
-    length = 1.0
+    low, high, slope_low, length = 0.0, 1.0, first, 1.0
     for _ in range(MAX_TRIALS):
-        svm.train(squares, theta + length * direction)
+        reached = np.maximum(theta + length * direction, 0.0)
+        svm.train(squares, reached)
         slope = float(svm.slopes(squares) @ direction)
         if (slope >= 0 and length == 1.0) or abs(slope) <= SLOPE * first:
             break
@@ -170,7 +170,7 @@ def _step(
             high, slope_high = length, slope
         share = slope_low / (slope_low - slope_high)
         length = low + min(max(share, 0.1), 0.9) * (high - low)
-    return np.maximum(theta + length * direction, 0.0), True
+    return reached, True
 
 
 def _direction(curvature: NDArray, slopes: NDArray, theta: NDArray) -> NDArray:
