@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, lapack, qr
+from scipy.linalg import LinAlgError, cho_solve, lapack, qr
 
 from mmbench.machines.base import (
     BinaryModel,
@@ -36,7 +36,11 @@ from mmbench.machines.base import (
 )
 from mmbench.machines.parameters import Param, choice
 from mmbench.machines.pencil import Pencil, diagonalise
+from mmbench.solvers.gram_metric import SpreadGram
 from mmbench.solvers.status import Status
+
+#: From this many rows on a single training on a kernel does not pay for diagonal coordinates.
+LARGE = 3000
 
 
 @dataclass(frozen=True)
@@ -192,6 +196,7 @@ class CovarianceMachine(PairwiseClassifier):
 
     ridge: float
     scatter: str
+    solver: str
 
     def _answer(self, pencil: Pencil, warm: Any) -> Answer:
         """Solve one binary problem in diagonal coordinates, from a neighbour's state if given."""
@@ -221,8 +226,30 @@ class CovarianceMachine(PairwiseClassifier):
                 "without it every training set is separated with an infinite margin"
             )
 
+    def _large_answer(self, problem: SpreadGram) -> Answer | None:
+        """Solve a kernel problem of many rows over its Gram matrix; None: it takes coordinates."""
+        return None
+
     def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        large = problem.kernel.name != "linear" and len(problem.y) > LARGE
+        if large and self.solver == "auto" and self.scatter == "mean":
+            model = self._train_large(problem)
+            if model is not None:
+                return model
         return train_all([self], problem, None if warm is None else warm.state)[0]
+
+    def _train_large(self, problem: BinaryProblem) -> BinaryModel | None:
+        started = time.perf_counter()
+        gram = np.asarray(problem.gram, dtype=float)
+        ridge = self.ridge * float(np.trace(gram)) / len(gram)
+        try:
+            answer = self._large_answer(SpreadGram(gram, problem.y, ridge))
+        except LinAlgError:  # rows so alike that rounding decides
+            return None
+        if answer is None:
+            return None
+        fit = replace(answer.fit, seconds=time.perf_counter() - started)
+        return BinaryModel(answer.b, fit, coef=answer.w)
 
     def _train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]

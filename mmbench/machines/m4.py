@@ -38,6 +38,7 @@ from mmbench.machines.covariance import (
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.pencil import Pencil
 from mmbench.machines.presets import preset
+from mmbench.solvers.gram_metric import SpreadGram, minimax_gram
 from mmbench.solvers.margin_problem import MarginProblem, MarginSolution
 from mmbench.solvers.minimax import minimax_direction
 from mmbench.solvers.status import Status
@@ -82,7 +83,8 @@ class M4(CovarianceMachine):
         Degree of ``poly``.
     solver : {"auto", "reweighted", "interior", "reference", "clarabel", "ecos"}, default="auto"
         "auto" takes a few reweighted SVMs for many coordinates a row, a dense interior point for
-        few and for all but the soft margin without reduction; Clarabel and ECOS solve the same
+        few and for all but the soft margin without reduction, and for a soft margin on a kernel with
+        more than 3000 rows a Cholesky factor in place of coordinates; Clarabel and ECOS solve the same
         cone programs. "reference" fixes rho, solves one cone program and searches rho as the paper
         does, by quadratic interpolation (soft) or bisection (hard).
     tol : float, default=1e-6
@@ -214,6 +216,24 @@ class M4(CovarianceMachine):
         else:
             answer = self._soft(pencil, problem, warm)
         return replace(answer, fit=replace(answer.fit, extra={**facts, **answer.fit.extra}))
+
+    def _large_answer(self, problem: SpreadGram) -> Answer | None:
+        plain = self.variant == "m4" and self.margin == "soft" and self.nu == 0
+        start = (
+            minimax_gram(problem, self.tol) if plain and self.normalization == "margin" else None
+        )
+        if start is None:
+            return None
+        from mmbench.solvers.m4_gram import solve_gram
+
+        n_positive = int((problem.y > 0).sum())
+        n_smaller = min(n_positive, len(problem.y) - n_positive)
+        C = self.C_factor * start.value / n_smaller if self.C is None else float(self.C)
+        found = solve_gram(problem, C, start, self.tol)
+        answer = self._margin_answer(found.line, found.solution)
+        facts = {"kappa": 1.0 / start.value, "C": C}
+        fit = replace(answer.fit, extra={**facts, **answer.fit.extra})
+        return Answer(float(answer.w[0]) * found.c, answer.b, fit)
 
     def _problem(self, pencil: Pencil, kappa: float) -> MarginProblem:
         """Return the points that keep a constraint of their own, and the price of slack."""

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.machines.base import Fit
 from mmbench.machines.covariance import (
     Answer,
     CovarianceMachine,
@@ -30,6 +31,7 @@ from mmbench.machines.covariance import (
 )
 from mmbench.machines.parameters import Param, choice
 from mmbench.machines.pencil import Pencil
+from mmbench.solvers.gram_metric import SpreadGram, minimax_gram
 from mmbench.solvers.minimax import Direction, minimax_direction
 from mmbench.solvers.status import Status
 
@@ -53,7 +55,8 @@ class MPM(CovarianceMachine):
     degree : int, default=3
         Degree of ``poly``.
     solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
-        "auto" solves the equation of the reweighted iteration, "reference" the cone program with
+        "auto" solves the equation of the reweighted iteration, for more than 3000 rows on a kernel
+        over the whole Gram matrix, "reference" the cone program with
         Clarabel.
     tol : float, default=1e-6
         Relative gap up to which a solution counts as optimal.
@@ -133,6 +136,24 @@ class MPM(CovarianceMachine):
         fit.extra.update(kappa=kappa, alpha=kappa**2 / (1.0 + kappa**2))
         b = -float(found.w @ pencil.mean_x) + kappa * found.spread_x
         return Answer(found.w, b, fit)
+
+    def _large_answer(self, problem: SpreadGram) -> Answer | None:
+        found = minimax_gram(problem, self.tol)
+        if found is None:
+            return None
+        kappa = 1.0 / found.value
+        fit = Fit(
+            Status.OPTIMAL if found.closed(self.tol) else Status.INACCURATE,
+            objective=found.value,
+            bound=found.bound,
+            max_violation=abs(float(problem.means @ found.decision) - 1.0),
+            iterations=found.iterations,
+            seconds=0.0,
+            n_support=len(problem.y),
+            extra={"kappa": kappa, "alpha": kappa**2 / (1.0 + kappa**2)},
+        )
+        mean_x = float(found.decision[problem.y > 0].mean())
+        return Answer(found.c, kappa * found.spread_x - mean_x, fit)
 
 
 def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "auto") -> Direction:

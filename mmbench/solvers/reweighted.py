@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from mmbench.solvers.margin_problem import MarginProblem, MarginSolution
 from mmbench.solvers.minimax import minimax_direction
 from mmbench.solvers.scaled_svm import LOOSE, train_scaled
-
-#: Largest change of log e in one round.
-LONGEST = 1.5
+from mmbench.solvers.secant import Secant
 
 #: A spread below this share of the other counts as this share.
 FLOOR = 1e-13
@@ -48,7 +46,7 @@ def solve_reweighted(
         Whether it is `closed` at `tol` says whether the rounds sufficed.
     """
     weights, u = _first(problem, start)
-    best, secant, gap = problem.trivial_solution(), _Secant(), 1.0
+    best, secant, gap = problem.trivial_solution(), Secant(), 1.0
     for rounds in range(1, max_rounds + 1):
         metric = 1.0 / (problem.var_x / weights[0] + problem.var_y / weights[1])
         accuracy = min(LOOSE, max(0.1 * gap * LOOSE, 0.01 * tol))
@@ -74,24 +72,3 @@ def _first(problem: MarginProblem, start: MarginSolution | None) -> tuple[NDArra
     found = minimax_direction(problem.delta, problem.var_x, problem.var_y)
     weights = 2.0 * np.array([found.spread_x, found.spread_y])
     return np.maximum(weights, FLOOR * weights.sum()), u
-
-
-class _Secant:
-    """Secant steps on a fixed point in log e, with the plain step where they do not help."""
-
-    def __init__(self) -> None:
-        self._last: tuple[NDArray, NDArray] | None = None
-
-    def next(self, weights: NDArray, image: NDArray) -> NDArray:
-        """Return the next point, given a point and its image under the plain iteration."""
-        at, residual = np.log(weights), np.log(image / weights)
-        step = residual
-        if self._last is not None:
-            before, last_residual = self._last
-            change = residual - last_residual
-            helped = np.linalg.norm(residual) < np.linalg.norm(last_residual)
-            if helped and change.any():
-                share = (change @ residual) / (change @ change)
-                step = residual - share * (at - before + change)
-        self._last = at, residual
-        return np.exp(at + np.clip(step, -LONGEST, LONGEST))

@@ -90,7 +90,7 @@ def threshold(record: Mapping[str, Any]) -> float:
     job = Job.from_dict(record["job"])
     if job.machine == MPM:
         return 1.0
-    return float(dict(job.params).get("nu", machine_class(job.machine)().nu))
+    return {"nu": machine_class(job.machine)().nu, **dict(job.params)}["nu"]
 
 
 def _kept(record: Mapping[str, Any]) -> float:
