@@ -82,11 +82,11 @@ class M4(CovarianceMachine):
     degree : int, default=3
         Degree of ``poly``.
     solver : {"auto", "reweighted", "interior", "reference", "clarabel", "ecos"}, default="auto"
-        "auto" takes a few reweighted SVMs for many coordinates a row, a dense interior point for
-        few and for all but the soft margin without reduction, and for a soft margin on a kernel with
-        more than 3000 rows a Cholesky factor in place of coordinates; Clarabel and ECOS solve the same
-        cone programs. "reference" fixes rho, solves one cone program and searches rho as the paper
-        does, by quadratic interpolation (soft) or bisection (hard).
+        "auto" takes a few reweighted SVMs for many coordinates a row, with a kernel and more than
+        3000 rows over the whole Gram matrix, and a dense interior point for few coordinates and for
+        all but the soft margin without reduction. Clarabel and ECOS solve the same cone programs.
+        "reference" fixes rho, solves one cone program and searches rho as the paper does, by
+        quadratic interpolation (soft) or bisection (hard).
     tol : float, default=1e-6
         Relative gap of an optimal solution.
     ties : {"lowest", "random"}, default="lowest"

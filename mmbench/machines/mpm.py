@@ -56,8 +56,7 @@ class MPM(CovarianceMachine):
         Degree of ``poly``.
     solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
         "auto" solves the equation of the reweighted iteration, for more than 3000 rows on a kernel
-        over the whole Gram matrix, "reference" the cone program with
-        Clarabel.
+        over the whole Gram matrix, "reference" the cone program with Clarabel.
     tol : float, default=1e-6
         Relative gap up to which a solution counts as optimal.
     ties : {"lowest", "random"}, default="lowest"
