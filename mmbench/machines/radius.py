@@ -139,7 +139,12 @@ class PairwiseRadiusMachine(RadiusMachine):
     auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = RadiusMachine.auto_grids | {
         "lam": ("lam", GRID)
     }
-    prefer: ClassVar[dict[str, str]] = {"C": "small", "lam": "large", "gamma": "small"}
+    prefer: ClassVar[dict[str, str]] = {
+        "C": "small",
+        "lam": "large",
+        "gamma": "small",
+        "degree": "small",
+    }
 
     def __init__(
         self,

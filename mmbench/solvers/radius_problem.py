@@ -26,7 +26,10 @@ from mmbench.solvers.margin_problem import balanced, best_bias
 from mmbench.solvers.status import Status
 
 #: Rows whose distances to all others are held at once.
-CHUNK = 512
+CHUNK = 256
+
+#: A distance is left out only if it is shorter by more than rounding.
+ALMOST = 1 - 1e-12
 
 
 @dataclass(frozen=True)
@@ -186,8 +189,9 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
     """Return the largest half squared distances between points, of each point at most one.
 
-    A point whose distance from the centre and that of the outermost point do not add up to what
-    is known to be reached is in no such pair, and is not looked at.
+    Points are taken from the outermost inwards, some at a time, with their distances to all that
+    are further in. Where the distances of two points from the centre do not add up to what the
+    pairs found so far have reached, they are not compared.
 
     Parameters
     ----------
@@ -211,18 +215,25 @@ def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArra
     """
     points = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
     lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
-    reach = np.sqrt(2.0 * max(above, 0.0)) * (1 - 1e-12)
+    reach = np.sqrt(2.0 * max(above, 0.0)) * ALMOST
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] + lengths[order[0]] > reach]
-    near, squares = points[order], 0.5 * lengths[order] ** 2
-    values, partners = np.empty(len(order)), np.empty(len(order), dtype=np.intp)
+    near, lengths = points[order], lengths[order]
+    squares = 0.5 * lengths**2
+    values, partners = np.full(len(order), -np.inf), np.zeros(len(order), dtype=np.intp)
     for start in range(0, len(order), CHUNK):
+        if 2.0 * lengths[start] <= reach:
+            break
         stop = min(start + CHUNK, len(order))
-        half = near[start:stop] @ near[start:].T
-        np.subtract(squares[start:stop, None] + squares[start:], half, out=half)
+        last = max(stop, np.searchsorted(-lengths, lengths[start] - reach))
+        half = near[start:stop] @ near[start:last].T
+        np.subtract(squares[start:stop, None] + squares[start:last], half, out=half)
         best = half.argmax(axis=1)
         partners[start:stop] = order[start + best]
         values[start:stop] = half[np.arange(stop - start), best]
+        if stop > most:
+            enough = max(np.partition(values[:stop], -most)[-most], 0.0)
+            reach = max(reach, np.sqrt(2.0 * enough) * ALMOST)
     chosen = np.flatnonzero(values > above)
     chosen = chosen[np.argsort(-values[chosen], kind="stable")]
     pairs = np.sort(np.column_stack([order[chosen], partners[chosen]]), axis=1)
