@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
 from mmbench.experiment.config import Config
@@ -20,7 +21,13 @@ from mmbench.experiment.plan import plan
 from mmbench.experiment.preflight import prepare_data
 from mmbench.experiment.smoke import smoke, source_of
 
+if TYPE_CHECKING:
+    from mmbench.running.executor import LocalExecutor
+
 Say = Callable[[str], object]
+
+#: What every job needs, and this process does not.
+WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")
 
 
 @dataclass(frozen=True)
@@ -124,17 +131,32 @@ def launch(names: Iterable[str], options: Options, say: Say) -> int:
     UserError
         If configurations, options or data are wrong; nothing has run then.
     """
+    from mmbench.running.executor import LocalExecutor
+
+    executor = LocalExecutor(options.slots or default_slots(), WORKER_IMPORTS)
+    executor.start()  # half of what a short run takes besides its work is imports
+    try:
+        return _launch(plan_experiments(names, options, say), executor, options, say)
+    finally:
+        executor.cancel()
+
+
+def _launch(
+    experiments: Iterable[Experiment], executor: LocalExecutor, options: Options, say: Say
+) -> int:
     from mmbench.running.runner import EXIT_INTERRUPTED
 
     code = 0
-    for experiment in plan_experiments(names, options, say):
-        code = max(code, run_experiment(experiment, options, say))
+    for experiment in experiments:
+        code = max(code, run_experiment(experiment, executor, options, say))
         if code == EXIT_INTERRUPTED:
             break
     return code
 
 
-def run_experiment(experiment: Experiment, options: Options, say: Say) -> int:
+def run_experiment(
+    experiment: Experiment, executor: LocalExecutor, options: Options, say: Say
+) -> int:
     """Run one planned experiment and return its exit code.
 
     Raises
@@ -142,12 +164,10 @@ def run_experiment(experiment: Experiment, options: Options, say: Say) -> int:
     UserError
         If its results folder is somebody else's or cannot be written to.
     """
-    from mmbench.running.executor import LocalExecutor
     from mmbench.running.runner import run
     from mmbench.running.store import RecordStore
 
     store = RecordStore.create(experiment.folder, to_yaml(experiment.config))
-    executor = LocalExecutor(options.slots or default_slots())
     done = run(
         experiment.jobs,
         store,

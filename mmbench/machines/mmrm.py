@@ -41,7 +41,6 @@ from mmbench.solvers.mmrm_linear import solve_linear
 from mmbench.solvers.mmrm_program import KernelProgram, LinearProgram, without_repeats
 from mmbench.solvers.mmrm_reference import solve_reference
 from mmbench.solvers.mmrm_rounds import Guess
-from mmbench.solvers.smo import solve_smo
 
 #: Optimality tolerance of the SVM that is only a first guess.
 GUESS_TOL = 1e-2
@@ -308,6 +307,8 @@ def _guess(program: KernelProgram, problem: BinaryProblem, neighbour: Answer | N
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)
+    from mmbench.solvers.smo import solve_smo
+
     cost = np.where(program.cost > 0, np.maximum(program.cost, 1 / program.scale), 0.0)
     svm = solve_smo(svm_dual(problem.gram, problem.y, cost), tol=GUESS_TOL)
     return Guess(np.abs(svm.u), problem.y * (svm.decision + svm.bias))

@@ -79,11 +79,17 @@ class LocalExecutor:
     ----------
     slots : int
         Number of processes.
+    modules : tuple of str
+        What a process imports when it starts.
     """
 
-    def __init__(self, slots: int):
+    def __init__(self, slots: int, modules: tuple[str, ...] = ()):
         self.slots = slots
-        self._slots = [_Slot() for _ in range(slots)]
+        self._slots = [_Slot(modules) for _ in range(slots)]
+
+    def start(self) -> None:
+        """Start the first process now, so that it imports while this one has other things to do."""
+        self._slots[0].spawn()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future:
         """Start a task in a free slot.
@@ -115,7 +121,8 @@ class LocalExecutor:
 class _Slot:
     """One worker process and the task that it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        self.modules = modules
         self.future: Future | None = None
         self.process: Any = None
         self.connection: Any = None
@@ -123,17 +130,17 @@ class _Slot:
     def start(self, function: Callable[..., Any], args: Iterable[Any]) -> Future:
         task = function, tuple(args)
         if self.process is None:
-            self._spawn()
+            self.spawn()
         try:
             self.connection.send(task)
         except BrokenPipeError:  # the worker was killed while it had nothing to do
-            self._spawn()
+            self.spawn()
             self.connection.send(task)
         self.future = Future()
         self.future.set_running_or_notify_cancel()
         return self.future
 
-    def _spawn(self) -> None:
+    def spawn(self) -> None:
         # "spawn" rather than "fork": a forked child would inherit the locked mutexes and the
         # thread pools of BLAS, OpenMP and Numba.
         import multiprocessing
@@ -143,7 +150,7 @@ class _Slot:
         self.kill()
         context = multiprocessing.get_context("spawn")
         self.connection, remote = context.Pipe()
-        self.process = context.Process(target=serve, args=(remote,), daemon=True)
+        self.process = context.Process(target=serve, args=(remote, self.modules), daemon=True)
         # Ctrl-C reaches the whole process group. The worker inherits the block, from its first
         # instruction on: what becomes of it is for this process to decide.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

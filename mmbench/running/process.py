@@ -5,6 +5,7 @@ Imports nothing that loads BLAS before the number of threads is set.
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -24,17 +25,21 @@ PINNED = (
 )
 
 
-def serve(connection: Connection) -> None:
+def serve(connection: Connection, modules: tuple[str, ...] = ()) -> None:
     """Run the tasks that arrive, until the other end closes.
 
     Parameters
     ----------
     connection : Connection
         Brings (function, arguments) and takes (True, result) or (False, exception).
+    modules : tuple of str
+        Imported before the first task arrives.
     """
     _ask_kernel_to_end_orphans()
     threading.Thread(target=_die_with_parent, daemon=True).start()
     os.environ.update(dict.fromkeys(PINNED, "1"))
+    for module in modules:
+        importlib.import_module(module)
     while True:
         try:
             function, args = connection.recv()

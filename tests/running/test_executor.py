@@ -119,3 +119,18 @@ def test_a_busy_worker_dies_with_its_killed_parent(tmp_path):
     parent.kill()
     parent.communicate()
     worker.wait(timeout=10)
+
+
+def test_a_process_started_early_has_imported_what_it_was_told_to():
+    executor = LocalExecutor(1, ("sqlite3",))
+    executor.start()
+    try:
+        future = executor.submit(_is_imported, "sqlite3")
+        drain(executor, 1)
+        assert future.result()
+    finally:
+        executor.cancel()
+
+
+def _is_imported(name):
+    return name in sys.modules
