@@ -17,7 +17,13 @@ Row = Mapping[str, Any]
 #: How machines are called in tables; others by their name in capitals.
 MACHINE_LABELS = {
     "sigma_svm": "Σ-SVM",
+    "rmm_c_equals_d": "RMM (C=D)",
     "m4": "M4",
+    "m4_nu70": "M4, ν = 0.7",
+    "m4_nu80": "M4, ν = 0.8",
+    "m4_nu90": "M4, ν = 0.9",
+    "m4_nu95": "M4, ν = 0.95",
+    "m4_nu100": "M4, ν = 1",
     "mamc_b": "MAMC_b",
     "mamc_bs": "MAMC_bs",
     "mamc_bsg": "MAMC_bsg",
