@@ -166,6 +166,8 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     gram_copies : int
         Arrays as large as a pair's Gram matrix that one training holds at once, that matrix
         included: by it a run knows beforehand whether a job fits into memory.
+    part_bytes : int
+        Most bytes that a training takes for parts of that matrix.
     version : int
         Raised whenever a change may alter results; part of every record's key.
     """
@@ -180,6 +182,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     single_precision: ClassVar[bool] = True
     search_tol: ClassVar[float | None] = None
     gram_copies: ClassVar[int] = 1
+    part_bytes: ClassVar[int] = 0
     version: ClassVar[int] = 1
 
     # -- what a machine implements ---------------------------------------------------------

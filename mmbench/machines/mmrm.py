@@ -141,7 +141,7 @@ class MMRM(PairwiseClassifier):
         "C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))
     }
     single_precision: ClassVar[bool] = False  # coefficients of 1e6 occur, and cancel
-    gram_copies: ClassVar[int] = 2  # parts of the matrix, in the master program
+    part_bytes: ClassVar[int] = 400 * 2**20  # in an interior point or a master program
     prefer: ClassVar[dict[str, str]] = {
         "C": "small",
         "C_factor": "small",

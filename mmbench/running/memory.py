@@ -19,6 +19,8 @@ DATA_COPIES = 3
 #: Multiple of a Gram matrix that the reference linear program takes: two dense copies of it as
 #: sparse columns (12 bytes a number), and the solver's own factors.
 REFERENCE_GRAMS = 8
+#: Parts of a Gram matrix take no more than so many of it.
+PART_GRAMS = 12
 #: Share of the free memory that jobs may claim: estimates are no promises.
 HEADROOM = 0.9
 
@@ -125,7 +127,8 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
 def _fit_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     """Return what the final training holds: a Gram matrix a thread, and all expansions."""
     expansions = 2 * 8 * sizes.n_pairs * sizes.n_train
-    return threads * _grams(job) * 8 * sizes.largest_pair**2 + expansions
+    held = _grams(job) * 8 * sizes.largest_pair**2 + _part_bytes(job, sizes.largest_pair)
+    return threads * held + expansions
 
 
 def _selection_bytes(job: Job, sizes: Sizes, threads: int) -> int:
@@ -141,7 +144,8 @@ def _selection_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     single = machine_class(job.machine).single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
-    fold = _grams(job) * itemsize * int(share * sizes.largest_pair) ** 2
+    n_rows = int(share * sizes.largest_pair)
+    fold = _grams(job) * itemsize * n_rows**2 + _part_bytes(job, n_rows)
     if job.validates_on_rest:  # there is one fold, and its matrix is that of the pair
         return threads * fold
     # The base matrix is kept beside the kernel matrix while other widths are to come.
@@ -157,6 +161,13 @@ def _grams(job: Job) -> int:
 
     own = machine_class(job.machine).gram_copies
     return max(own, REFERENCE_GRAMS) if dict(job.params).get("solver") == "reference" else own
+
+
+def _part_bytes(job: Job, n_rows: int) -> int:
+    """Return what one training takes for parts of a Gram matrix of `n_rows` rows."""
+    from mmbench.machines import machine_class
+
+    return min(machine_class(job.machine).part_bytes, PART_GRAMS * 8 * n_rows**2)
 
 
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:

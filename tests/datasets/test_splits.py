@@ -107,6 +107,8 @@ def test_a_class_without_training_row_is_refused():
         ({"kfold": 1}, "kfold must be a whole number of at least 2, got 1"),
         ({"kfold": 2.5}, "whole number"),
         ({"kfold": True}, "whole number"),
+        ({"kfold": float("inf")}, "whole number"),
+        ({"kfold": float("nan")}, "whole number"),
         ({"holdout": 1.0}, "between 0 and 1"),
         ({"holdout": None}, "between 0 and 1"),
         ({"official": 3}, "takes no number"),

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from mmbench.experiment.describe import memory_bytes
 from mmbench.experiment.jobs import DatasetRef, SelectRef
-from mmbench.machines import LSSVM, MACHINES
+from mmbench.machines import LSSVM, MACHINES, MMRM
 from mmbench.running import free_memory, worker
 from mmbench.running.executor import LocalExecutor
 from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, threads_that_fit
@@ -206,6 +206,13 @@ class TestMemory:
             replace(fixed, machine="svm"), self.MNIST
         )
         assert more == (LSSVM.gram_copies - 1) * 8 * self.MNIST.largest_pair**2
+
+    def test_parts_of_the_matrix_count_up_to_the_most_that_a_machine_takes(self, job):
+        mmrm = replace(job, grid=(), machine="mmrm")
+        svm = replace(mmrm, machine="svm")
+        large, small = self.MNIST, Sizes((200, 200), 100, 5, 5)
+        assert estimate_bytes(mmrm, large) - estimate_bytes(svm, large) == MMRM.part_bytes
+        assert estimate_bytes(mmrm, small) - estimate_bytes(svm, small) == 12 * 8 * 400**2
 
     def test_two_classes_are_one_pair_whatever_the_threads(self, job):
         sizes = Sizes((400, 300), 100, 5, 5)

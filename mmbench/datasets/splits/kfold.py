@@ -11,7 +11,8 @@ from mmbench.errors import UserError
 
 def check(arg: float | None) -> str | None:
     """Return what is wrong with the rule's argument, or None."""
-    if isinstance(arg, bool) or not isinstance(arg, int | float) or arg != int(arg) or arg < 2:
+    whole = isinstance(arg, int) or (isinstance(arg, float) and arg.is_integer())
+    if isinstance(arg, bool) or not whole or (arg or 0) < 2:
         return f"kfold must be a whole number of at least 2, got {arg!r}"
     return None
 
