@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from drawn import cells_of
 
 from mmbench.tables import table
 from mmbench.tables.layouts.m4_table1 import percentile
 from mmbench.tables.ranks import paired_p
 
 MACHINES = ("m4", "svm", "mpm")
-
-
-def cells_of(text: str, start: str, nth: int = 0) -> list[str]:
-    lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
-    return [cell.strip() for cell in lines[nth].strip("|").split("|")]
 
 
 def made(results, name, datasets, kernel, errors, n_test, n_train, repeats=4):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from drawn import cells_of
 
 from mmbench.errors import UserError
 from mmbench.tables import figure, table
@@ -10,11 +11,6 @@ from mmbench.tables.layouts.mamc_table2 import MACHINES
 
 DATASETS = ("ida_heart", "ida_banana", "ida_thyroid")
 ERRORS = dict(zip(MACHINES, (20, 21, 22, 60, 18, 17), strict=True))
-
-
-def cells_of(text: str, start: str, nth: int = 0) -> list[str]:
-    lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
-    return [cell.strip() for cell in lines[nth].strip("|").split("|")]
 
 
 @pytest.fixture

@@ -42,8 +42,7 @@ RANGE = (0.05, 0.95)
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange the distributions, a line a statistic under each data set."""
     cells, notes = Cells(frame), Footnotes()
-    machines = [m for m in MACHINES if m in cells.machines]
-    machines += [m for m in cells.machines if m not in MACHINES]
+    machines = cells.in_order(MACHINES)
     columns = (
         Column("data", align="left"),
         Column("", align="left"),

@@ -54,8 +54,7 @@ SIGNIFICANT = {
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange two blocks a kernel: accuracies as the paper does, and tests."""
     cells, notes = Cells(frame), Footnotes()
-    machines = [m for m in MACHINES if m in cells.machines]
-    machines += [m for m in cells.machines if m not in MACHINES]
+    machines = cells.in_order(MACHINES)
     grids = []
     for kernel in cells.kernels:
         places = [place for place in cells.places if (place.kernel, place.degree) == kernel]

@@ -46,7 +46,7 @@ Line = dict[str, Sample]
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange accuracies as the paper does, with its counts, above the sizes of the data."""
     cells, notes = Cells(frame), Footnotes()
-    machines = ordered_machines(cells)
+    machines = cells.in_order(MACHINES)
     return Table(
         title="Accuracy (%) on the two-class sets, measured and published (MAMC paper, table 2)",
         grids=[_accuracies(cells, machines, facts, notes), _sizes(cells, facts)],
@@ -63,14 +63,6 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
         ],
         footnotes=notes.texts,
     )
-
-
-def ordered_machines(cells: Cells) -> list[str]:
-    """Return the machines in the paper's order, others after them."""
-    return [
-        *(m for m in MACHINES if m in cells.machines),
-        *(m for m in cells.machines if m not in MACHINES),
-    ]
 
 
 def measured_lines(cells: Cells, machines: list[str]) -> list[Line]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mmbench.tables.cells import Key
 from mmbench.tables.counting import best_and_worst
-from mmbench.tables.layouts.mamc_table2 import ordered_machines
+from mmbench.tables.layouts.mamc_table2 import MACHINES
 from mmbench.tables.layouts.parts import (
     Cells,
     machine_label,
@@ -34,7 +34,7 @@ Line = dict[str, float]
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange ratios of CPU seconds, and count the shortest and longest times."""
     cells = Cells(frame)
-    machines = ordered_machines(cells)
+    machines = cells.in_order(MACHINES)
     return Table(
         title="CPU seconds a split, as ratios to the MAMC's (MAMC paper, table 3)",
         grids=[_ratios(cells, machines, facts)],

@@ -39,8 +39,7 @@ METRIC = "accuracy_pct"
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange accuracies as the paper does: a block a kernel, a column a machine."""
     cells, notes = Cells(frame), Footnotes()
-    machines = [m for m in MACHINES if m in cells.machines]
-    machines += [m for m in cells.machines if m not in MACHINES]
+    machines = cells.in_order(MACHINES)
     kernels = sorted(cells.kernels, key=lambda k: KERNELS.index(k[0]))
     columns = (
         Column("data", align="left"),

@@ -45,8 +45,7 @@ SECONDS = ("seconds_selection", "seconds_training", "seconds_test")
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange errors as the paper does: data info, then a column a machine."""
     cells, notes = Cells(frame), Footnotes()
-    machines = [m for m in MACHINES if m in cells.machines]
-    machines += [m for m in cells.machines if m not in MACHINES]
+    machines = cells.in_order(MACHINES)
     grids = [_errors(cells, machines, facts, notes)]
     details = _details(cells, machines, facts)
     if details.rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmbench.tables.cells import MISSING, PUBLISHED_ONLY, Key
@@ -59,6 +59,11 @@ class Cells:
         self.kernels = list(dict.fromkeys((key.kernel, key.degree) for key in self.keys))
         #: One key a line of a table with a column a machine: data set, kernel and degree.
         self.places = list(dict.fromkeys(key._replace(machine="") for key in self.keys))
+
+    def in_order(self, first: Sequence[str]) -> list[str]:
+        """Return the machines, those that a paper has first and in its order."""
+        rest = [machine for machine in self.machines if machine not in first]
+        return [*(machine for machine in first if machine in self.machines), *rest]
 
     @staticmethod
     def _key(row: Row) -> Key:
