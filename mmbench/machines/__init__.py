@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MACHINES = {
     "svm": "mmbench.machines.svm:SVM",
     "rmm": "mmbench.machines.rmm:RMM",
+    "rmm_c_equals_d": "mmbench.machines.rmm:RMMCEqualsD",
     "sigma_svm": "mmbench.machines.sigma_svm:SigmaSVM",
     "klda": "mmbench.machines.klda:KLDA",
     "mmrm": "mmbench.machines.mmrm:MMRM",

@@ -9,7 +9,8 @@ Its dual, with ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and K the Gram matri
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
 and ``f(z) = sum_i u_i k(x_i, z) + b``. B is chosen between 1 and ``theta = max_i |f(x_i)|`` of the
-SVM at the same C; from theta on the RMM is the SVM.
+SVM at the same C; from theta on the RMM is the SVM. The journal paper's two other forms, in which
+the bound has a price D, are in `mmbench.machines.rmm_price`.
 
 References
 ----------
@@ -37,6 +38,7 @@ from mmbench.machines.base import (
     common_parameters,
 )
 from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.presets import preset
 from mmbench.machines.svm import SVM, hinge_objective, judge, train_svm
 from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.status import Status
@@ -58,6 +60,14 @@ class RMM(PairwiseClassifier):
     B_fraction : float, default=0.5
         Where `B` is not given, ``B = 1 + B_fraction * (theta - 1)``, theta being the SVM's
         ``max |f|`` on the same rows at the same C. 1 is the SVM.
+    form : {"bound", "penalty", "relaxed"}, default="bound"
+        "bound" is (7). In the journal's (13), "penalty", the bound is a variable t >= 1 at the
+        price D: the same machines, by D instead of B. In its (14), "relaxed", rows may exceed t.
+    D : float, optional
+        Price of t; C where it is not given. Not for "bound".
+    nu : float, default=10.0
+        For "relaxed": at most a share ``1/nu`` of the training rows exceeds t, at the price
+        ``D nu / n`` a unit. Of no use below 1.
     kernel : {"rbf", "linear", "poly"}, default="rbf"
         ``exp(-gamma ||u - v||^2)``, ``u'v`` or ``(1 + u'v)**degree``.
     gamma : float or "scale", default="scale"
@@ -87,7 +97,8 @@ class RMM(PairwiseClassifier):
     fits_ : list of Fit
         The certificate of each pair. `objective` is (7) at the returned w and b, which are
         feasible; `bound` is (8) at a feasible u; the optimum lies between them. `extra` holds
-        `theta` and `B`. `seconds` and `iterations` include the SVM that gives theta.
+        `theta` and `B`, which is t where that is a variable; the programs are then (13) and (14).
+        `seconds` and `iterations` include the SVM that gives theta.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         u of each pair (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -122,14 +133,21 @@ class RMM(PairwiseClassifier):
         "C": positive(),
         "B": Param(low=0, optional=True),
         "B_fraction": Param(low=0, open_low=True, high=1),
+        "form": choice("bound", "penalty", "relaxed"),
+        "D": positive(optional=True),
+        "nu": positive(),
         "solver": choice("auto", "smo", "reference"),
     }
     auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = SVM.auto_grids | {
-        "B": ("B_fraction", (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02))
+        "B": ("B_fraction", (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02)),
+        "D": ("D", tuple(10.0**k for k in range(-1, 4))),
+        "nu": ("nu", (2.0, 10.0, 100.0)),
     }
     prefer: ClassVar[dict[str, str]] = PairwiseClassifier.prefer | {
         "B": "small",
         "B_fraction": "small",
+        "D": "small",
+        "nu": "small",
     }
 
     def __init__(
@@ -137,6 +155,9 @@ class RMM(PairwiseClassifier):
         C=1.0,
         B=None,
         B_fraction=0.5,
+        form="bound",
+        D=None,
+        nu=10.0,
         kernel="rbf",
         gamma="scale",
         gamma_scaling="none",
@@ -151,6 +172,9 @@ class RMM(PairwiseClassifier):
         self.C = C
         self.B = B
         self.B_fraction = B_fraction
+        self.form = form
+        self.D = D
+        self.nu = nu
         self.kernel = kernel
         self.gamma = gamma
         self.gamma_scaling = gamma_scaling
@@ -171,25 +195,44 @@ class RMM(PairwiseClassifier):
             svm = train_svm(problem, self.C, self.solver, self.tol, start)
             start, spent = svm.coef, (svm.fit.iterations, svm.fit.seconds)
         theta = float(np.abs(svm.state + svm.intercept).max())
-        B = 1 + self.B_fraction * (theta - 1) if self.B is None else self.B
-        if theta <= B:
-            model = replace(svm, fit=replace(svm.fit, iterations=0, seconds=0.0))
-        else:
-            model = train_rmm(problem, self.C, B, self.solver, self.tol, start)
+        model, u = self._train_from(problem, svm, start, theta)
         return replace(
             model,
             fit=replace(
                 model.fit,
                 iterations=model.fit.iterations + spent[0],
                 seconds=model.fit.seconds + spent[1],
-                extra={"theta": theta, "B": float(B)},
+                extra={"theta": theta, **model.fit.extra},
             ),
-            state=RMMState(self.C, svm, model.coef if theta <= B else model.state),
+            state=RMMState(self.C, svm, u),
         )
 
+    def _train_from(
+        self, problem: BinaryProblem, svm: BinaryModel, start: NDArray, theta: float
+    ) -> tuple[BinaryModel, NDArray]:
+        """Return the machine, from the SVM at the same C and a neighbouring u, and its u."""
+        if self.form != "bound":
+            from mmbench.machines.rmm_price import train_priced
+
+            D, nu = self.C if self.D is None else self.D, self.nu
+            relaxed = nu if self.form == "relaxed" else None
+            model = train_priced(problem, self.C, D, relaxed, self.solver, self.tol, svm, start)
+            return model, model.state
+        B = 1 + self.B_fraction * (theta - 1) if self.B is None else self.B
+        extra = {"B": float(B)}
+        if theta <= B:
+            fit = replace(svm.fit, iterations=0, seconds=0.0, extra=extra)
+            return replace(svm, fit=fit), svm.coef
+        model = train_rmm(problem, self.C, B, self.solver, self.tol, start)
+        return replace(model, fit=replace(model.fit, extra=extra)), model.state
+
     def _path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Order a path by C, then B descending: each C trains its SVM once, and starts from it."""
-        return (point.get("C", 0), -(point.get("B") or 0), -point.get("B_fraction", 0))
+        """Order a path by C, then from the SVM away: each C trains its SVM once, and starts there.
+
+        That is B descending, or D ascending.
+        """
+        bound = (-(point.get("B") or 0), -point.get("B_fraction", 0))
+        return (point.get("C", 0), *bound, point.get("nu", 0), point.get("D") or 0)
 
 
 @dataclass(frozen=True)
@@ -199,6 +242,11 @@ class RMMState:
     C: float
     svm: BinaryModel
     u: NDArray
+
+
+@preset(form="relaxed")
+class RMMCEqualsD(RMM):
+    """RMM with C = D as the journal paper tunes it: `RMM` with ``form="relaxed"``."""
 
 
 def train_rmm(
@@ -267,17 +315,18 @@ def _pulled_back(
     return BinaryModel(intercept=bias, fit=fit, coef=u, state=found.u)
 
 
-def rmm_dual(gram: NDArray, y: NDArray, C: float, B: float) -> PiecewiseQP:
+def rmm_dual(gram: NDArray, y: NDArray, C: float, B: float, cap: float = np.inf) -> PiecewiseQP:
     """Return (8), its sign changed, with alpha, lambda and lambda* at their best for a given u.
 
     Between 0 and ``y_i C`` it is alpha that moves and u_i costs ``-y_i u_i``; below, lambda moves
-    at a price of B; above, lambda*. For B < 1 the middle price is B too: see `train_rmm`.
+    at a price of B; above, lambda*. For B < 1 the middle price is B too: see `train_rmm`. `cap` is
+    an upper bound of each lambda and lambda*, which (14) has.
     """
-    endless, ends = np.full(len(y), np.inf), np.sort(np.column_stack([0 * y, C * y]), axis=1)
+    ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     price = np.full(len(y), B)
     return PiecewiseQP(
         gram,
-        knots=np.column_stack([-endless, ends, endless]),
+        knots=np.column_stack([ends[:, 0] - cap, ends, ends[:, 1] + cap]),
         slopes=np.column_stack([-price, -min(1, B) * y, price]),
     )
 
