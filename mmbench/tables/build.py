@@ -85,13 +85,19 @@ def long_table(
     cells = group_cells(experiment)
     remarks = check_settings(experiment, cells, mix)
     name = published_table(experiment, layout or experiment.layout)
-    published = _renamed(load_published(name), experiment) if name else None
+    published = _comparable(load_published(name), experiment) if name else None
     facts = gather_facts(experiment, published, remarks)
     return build_frame(experiment.name, cells, published), facts
 
 
-def _renamed(published: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
-    """Give lines of a published table the names of our data sets: ``published_as`` in the file."""
+def _comparable(published: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+    """Return a published table in our terms: accuracies for error rates, names of our data sets.
+
+    ``published_as`` in the configuration says which lines are meant by a data set.
+    """
+    rates = published["metric"] == "error_pct"
+    published["value"] = published["value"].where(~rates, 100 - published["value"])
+    published["metric"] = published["metric"].where(~rates, "accuracy_pct")
     entries = [entry for entry in experiment.config.get("datasets", []) if isinstance(entry, dict)]
     for entry in entries:
         theirs, ours = entry.get("published_as"), entry.get("name")

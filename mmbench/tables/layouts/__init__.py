@@ -24,6 +24,7 @@ LAYOUTS = {
     "mmrm_table1": "mmbench.tables.layouts.mmrm_table1",
     "mmrm_table2": "mmbench.tables.layouts.mmrm_table2",
     "rmm_table1": "mmbench.tables.layouts.rmm_table1",
+    "rmm_journal_table4": "mmbench.tables.layouts.rmm_journal_table4",
 }
 
 

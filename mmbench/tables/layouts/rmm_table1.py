@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmbench.tables.cells import Key
+from mmbench.tables.cells import MISSING, Key
 from mmbench.tables.layouts.parts import (
     Cells,
     Footnotes,
@@ -25,7 +25,6 @@ from mmbench.tables.layouts.parts import (
     measured_text,
     printed_name,
     published_text,
-    remark,
     seconds_text,
     verdict_mark,
 )
@@ -159,14 +158,21 @@ def _keys(cells: Cells, dataset: str, machine: str) -> list[Key]:
 
 
 def _measured(row: Row | None, notes: Footnotes) -> str:
-    return join(measured_text(row), verdict_mark(row), notes.cite(remark(row)))
+    return join(measured_text(row), verdict_mark(row), _cite(row, notes))
 
 
 def _mean(row: Row | None, notes: Footnotes) -> str:
     if row is None or row["sd"] is None:
         return _measured(row, notes)
     text = f"{row['measured']:.1f} ± {row['sd']:.1f}"
-    return join(text, verdict_mark(row), notes.cite(remark(row)))
+    return join(text, verdict_mark(row), _cite(row, notes))
+
+
+def _cite(row: Row | None, notes: Footnotes) -> str:
+    """Cite a cell's note; cells of one machine and data set mostly have the same."""
+    if row is None or not row["note"] or (row["status"], row["measured"]) == (MISSING, None):
+        return ""
+    return notes.cite(f"{machine_label(row['machine'])} on {row['dataset']}: {row['note']}")
 
 
 def _single(key: Key, facts: Facts) -> str:
