@@ -105,7 +105,9 @@ def report(problem, name, kernel, routes):
         value = equal.value(*equal.tuned(w))
         line("printed", seconds, fast_seconds, value, fast.value, f"{programs} programs")
     else:
-        equal = at_price(problem, price)
+        # The least useful price of the default's normalisation is 1/(kappa n), not kappa/n.
+        spread = minimax_direction(problem.delta, problem.var_x, problem.var_y).value
+        equal = at_price(problem, price * spread**2)
         fast_seconds, fast = timed(equal, "auto", 10)
     for route, solver in (("search", "reference"), ("single", "clarabel")):
         if route in routes:
