@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from scipy import sparse
 
 from mmbench.solvers.status import Status
 
-Matrix = NDArray | sparse.csr_array | sparse.csc_array
+Matrix: TypeAlias = NDArray | sparse.csr_array | sparse.csc_array
 
 #: Names of HighsModelStatus to ours; a name that is not listed is a failure.
 STATUS = {
