@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from mmbench.errors import UserError
 from mmbench.experiment.config import Config
 from mmbench.experiment.jobs import Job
-from mmbench.experiment.load import load_configs, to_yaml, with_sources
+from mmbench.experiment.load import load_configs, to_yaml
 from mmbench.experiment.only import keep_only, parse_only
 from mmbench.experiment.plan import plan
 from mmbench.experiment.preflight import prepare_data
-from mmbench.experiment.smoke import smoke, source_of
+from mmbench.experiment.smoke import smoke
+from mmbench.experiment.source import source_of, with_sources
 
 if TYPE_CHECKING:
     from mmbench.running.executor import LocalExecutor
@@ -87,9 +88,10 @@ def plan_experiments(
     UserError
         If configurations, options or data are wrong.
     """
-    configs = with_sources(load_configs(names))
+    configs = load_configs(names)
     if options.smoke:
         configs = [smoke(config) for config in configs]
+    configs = with_sources(configs)
     wanted = parse_only(options.only, configs)
     if say:
         for config in configs:

@@ -64,23 +64,6 @@ def load_configs(names: Iterable[str | Path]) -> list[Config]:
     return configs
 
 
-def with_sources(configs: Iterable[Config]) -> list[Config]:
-    """Put before each experiment the one that it takes parameters from, which must run first.
-
-    Raises
-    ------
-    UserError
-        If a file cannot be read or is not a valid experiment.
-    """
-    out: dict[str, Config] = {}
-    for config in configs:
-        if config.parameters_from is not None:
-            source = load_config(config.parameters_from)
-            out.setdefault(source.name, source)
-        out.setdefault(config.name, config)
-    return list(out.values())
-
-
 def load_config(path: str | Path) -> Config:
     """Return the experiment that a YAML file states, checked without reading data.
 
@@ -90,14 +73,24 @@ def load_config(path: str | Path) -> Config:
         If the file cannot be read, is not valid YAML, or is not a valid experiment.
     """
     path = Path(path)
+    config = _read(path)
+    if config.parameters_from is not None:
+        # the source's own source is not read: it may have none, and a circle would never end
+        source = _read(Path(config.parameters_from))
+        try:
+            check_source(config, source)
+        except Fault as fault:
+            raise UserError(f"{path}: {dotted(fault.keys)}: {fault}") from None
+    return config
+
+
+def _read(path: Path) -> Config:
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
     try:
         config = Config.model_validate(content, context={"folder": path.parent})
         check(config)
-        if config.parameters_from is not None:
-            check_source(config, load_config(config.parameters_from))
     except ValidationError as error:
         raise UserError(f"{path}: {_explain(error)}") from None
     except Fault as fault:

@@ -10,7 +10,7 @@ from typing import Any
 from mmbench.experiment.config import Config, DatasetEntry
 from mmbench.experiment.grids import expand_auto, for_kernel, replaced_by
 from mmbench.experiment.jobs import DatasetRef, Job, SplitRef
-from mmbench.experiment.smoke import source_of
+from mmbench.experiment.source import source_of
 from mmbench.machines import machine_class
 
 #: Degree of a polynomial kernel where a configuration does not say.

@@ -18,22 +18,6 @@ MAX_FOLDS = 2
 MAX_VALUES = 2
 
 
-def source_of(config: Config) -> Config | None:
-    """Return the experiment that ``parameters_from`` names: of a smoke version the smoke version.
-
-    Raises
-    ------
-    UserError
-        If its file is not a valid experiment any more.
-    """
-    if config.parameters_from is None:
-        return None
-    from mmbench.experiment.load import load_config
-
-    source = load_config(config.parameters_from)
-    return smoke(source) if config.name.endswith(SUFFIX) else source
-
-
 def smoke(config: Config) -> Config:
     """Return the smoke version of an experiment.
 

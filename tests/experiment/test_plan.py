@@ -15,7 +15,8 @@ from mmbench.experiment.config import Config
 from mmbench.experiment.load import config_names, load_config, to_yaml
 from mmbench.experiment.only import keep_only, parse_only
 from mmbench.experiment.plan import plan
-from mmbench.experiment.smoke import smoke, source_of
+from mmbench.experiment.smoke import smoke
+from mmbench.experiment.source import source_of
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "configs"
