@@ -221,6 +221,7 @@ class RMM(PairwiseClassifier):
         B = 1 + self.B_fraction * (theta - 1) if self.B is None else self.B
         extra = {"B": float(B)}
         if theta <= B:
+            assert svm.coef is not None  # an SVM trained here has it, with a linear kernel too
             fit = replace(svm.fit, iterations=0, seconds=0.0, extra=extra)
             return replace(svm, fit=fit), svm.coef
         model = train_rmm(problem, self.C, B, self.solver, self.tol, start)

@@ -118,7 +118,7 @@ def train_priced(
     solution = PiecewiseSolution(best.u, best.decision, best.bias, iterations, status)
     dual = rmm_dual(problem.gram, problem.y, C, 1.0, prices.cap)
     fit = Fit(
-        status=judge(solution, objective - bound, tol, C),
+        status=judge(solution, objective - bound, tol, C, D),
         objective=objective,
         bound=bound,
         max_violation=dual.violation(best.u),
@@ -144,6 +144,7 @@ def _search(
         statuses.append(found.status)
         return _dual(found.u, found.decision, found.bias, y, C)
 
+    assert svm.coef is not None
     high = _dual(svm.coef, svm.state, svm.intercept, y, C)
     theta = float(np.abs(high.decision + high.bias).max())
     if theta <= 1:

@@ -203,11 +203,10 @@ def _in_the_original_space(
     scatter: Spectrum, inverse: NDArray, svm: BinaryModel, shared: float
 ) -> BinaryModel:
     """Return the machine over the kernel of the data: ``w = ((1-D) I + D Sigma)^-1 Z'u``."""
-    weights = scatter.basis @ (inverse * (scatter.rows.T @ svm.coef))
-    if not scatter.linear:  # zero but for rounding, which directions of little variance blow up
-        weights -= weights.mean()
+    w = inverse * (scatter.rows.T @ svm.coef)
+    weights, intercept = scatter.original(w, svm.intercept)
     return BinaryModel(
-        intercept=svm.intercept - float(scatter.origin @ weights),
+        intercept=intercept,
         fit=replace(svm.fit, seconds=svm.fit.seconds + shared),
         state=svm,
         **{"w" if scatter.linear else "coef": weights},

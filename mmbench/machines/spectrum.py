@@ -121,7 +121,9 @@ def _kernel(gram: NDArray) -> Spectrum:
     centred /= n
     variances, vectors = _eigh(centred)
     lengths = np.sqrt(n * variances)
-    return Spectrum(vectors * lengths, variances, vectors / lengths, means, False)
+    # Expansions are centred, sum 0, but for rounding, which short directions would magnify.
+    basis = (vectors - vectors.mean(axis=0)) / lengths
+    return Spectrum(vectors * lengths, variances, basis, means, False)
 
 
 def _eigh(matrix: NDArray) -> tuple[NDArray, NDArray]:

@@ -191,13 +191,14 @@ def hinge_objective(u: NDArray, decision: NDArray, bias: float, y: NDArray, C: f
     return float(0.5 * (u @ decision) + C * slack.sum())
 
 
-def judge(found: PiecewiseSolution, gap: float, tol: float, C: float) -> Status:
+def judge(found: PiecewiseSolution, gap: float, tol: float, C: float, price: float = 0.0) -> Status:
     """Return the solver's status, but ``inaccurate`` where the gap belies an optimum to `tol`.
 
     Each row adds to the gap at most its weight, slack C and multiplier ``|u_i|``, times the error
-    of its decision. That is `tol`, or twice that where the RMM is pulled back into its bounds.
+    of its decision. That is `tol`, or twice that where the RMM is pulled back into its bounds. A
+    bound on the decisions that has a price follows the largest of them.
     """
-    allowed = 2 * tol * (len(found.u) * C + np.abs(found.u).sum())
+    allowed = 2 * tol * (len(found.u) * C + np.abs(found.u).sum() + price)
     if found.status is Status.OPTIMAL and not gap <= allowed:
         return Status.INACCURATE
     return found.status

@@ -77,7 +77,7 @@ def _replaced(experiment: Experiment) -> tuple[str, ...]:
 
 def _hits(experiment: Experiment) -> Callable[[Key, tuple[int, int]], Any]:
     """Return `Facts.hits`; the arrays of a run are read when it is asked for."""
-    keys = _by_split(experiment, lambda record: record["key"])
+    keys = _by_split(experiment, lambda record: record["key"] if record["arrays"] else None)
 
     def hits(key: Key, split: tuple[int, int]) -> Any:
         record = keys.get(key, {}).get(split)

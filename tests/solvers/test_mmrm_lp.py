@@ -213,9 +213,7 @@ def test_where_the_kernel_is_singular_coefficients_have_a_price_and_that_is_said
 
 def test_a_price_that_changes_nothing_leaves_an_answer_optimal():
     X, y = overlapping(n=60)
-    copies = np.r_[
-        0:30, 0, 31:60
-    ]  # one sample in both classes
+    copies = np.r_[0:30, 0, 31:60]  # one sample in both classes
     gram = Kernel("rbf", gamma=2.0)(X, X)[np.ix_(copies, copies)]
     program = KernelProgram(gram, y, np.full(60, 0.05))
     assert singular(program)

@@ -147,7 +147,7 @@ def _columns(cells: Cells, *heads: str) -> tuple[Column, ...]:
         Column("data", align="left"),
         *(Column(head, align="left") for head in heads),
         *(
-            Column(kernel.upper() if degree is None else str(degree))
+            Column(kernel.upper() if degree is None else f"{kernel} {degree}")
             for kernel, degree in cells.kernels
         ),
     )
