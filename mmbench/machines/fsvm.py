@@ -121,7 +121,7 @@ class FSVM(JointClassifier):
     >>> X, y = load_iris(return_X_y=True)
     >>> machine = FSVM(C=10).fit(X[::2], y[::2])
     >>> round(machine.score(X[1::2], y[1::2]), 2)
-    0.99
+    0.96
     >>> machine.fits_[0].gap > FSVM(C=10, variant="opt").fit(X[::2], y[::2]).fits_[0].gap
     True
     """
@@ -330,8 +330,8 @@ class Trained:
             weights, intercept = space.spectrum.original(self.W[:, p], float(b))
             fit = Fit(
                 status=self.status,
-                objective=root * self.objective,
-                bound=root * self.bound,
+                objective=float(root * self.objective),
+                bound=float(root * self.bound),
                 max_violation=root * self.violation,
                 iterations=self.iterations[p],
                 seconds=self.seconds,

@@ -150,7 +150,7 @@ class Root:
     Examples
     --------
     >>> root = Root(0.0)
-    >>> for _ in range(8):
+    >>> for _ in range(12):
     ...     root.move(root.at ** 3 - 8)
     >>> round(root.at, 6)
     2.0

@@ -185,7 +185,7 @@ def test_a_run_killed_midway_goes_on_to_the_same_records(store, other_store):
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(store):
-    process = start_run(store, 8)
+    process = start_run(store, 60)  # more than can be over before the signal comes
     first = process.stderr.readline()
     workers = psutil.Process(process.pid).children()
     os.killpg(process.pid, signal.SIGINT)
