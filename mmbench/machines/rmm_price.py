@@ -115,10 +115,14 @@ def train_priced(
     best = min(points, key=lambda point: _primal(point, problem.y, prices)[0])
     objective, bound_t = _primal(best, problem.y, prices)
     bound = max(_bound(point, prices) for point in points)
-    solution = PiecewiseSolution(best.u, best.decision, best.bias, iterations, status)
+    solution = PiecewiseSolution(best.u, best.decision, best.bias, iterations, Status.OPTIMAL)
+    # A round on the way may have stopped early; where the bound is met that does not matter.
+    judged = judge(solution, objective - bound, tol, C, D)
+    if Status.OPTIMAL in (judged, status):
+        status = judged
     dual = rmm_dual(problem.gram, problem.y, C, 1.0, prices.cap)
     fit = Fit(
-        status=judge(solution, objective - bound, tol, C, D),
+        status=status,
         objective=objective,
         bound=bound,
         max_violation=dual.violation(best.u),

@@ -165,6 +165,8 @@ def start_run(store, n_splits):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # a shell ignores Ctrl-C in what it runs in the background, and the tests may be that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
