@@ -129,7 +129,8 @@ def test_the_optimum_is_affine_invariant(seed):
     other = X @ (rng.normal(size=(4, 4)) + 2 * np.eye(4)) + rng.normal(size=4)
     machine = FSVM(C=0.5, variant="opt", ridge=0.0, tol=1e-7)
     plain, moved = machine.fit(X, y).decision_function(X), machine.fit(other, y)
-    np.testing.assert_allclose(moved.decision_function(other), plain, atol=2e-4)
+    # an objective to tol gives decisions to its root, times what the map stretches
+    np.testing.assert_allclose(moved.decision_function(other), plain, atol=5e-3)
 
 
 def test_a_small_C_is_worth_no_direction(two):
