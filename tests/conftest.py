@@ -7,10 +7,16 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from mmbench.datasets import load_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# The same examples on every run; HYPOTHESIS_PROFILE=random looks for others.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("random")
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 @pytest.fixture(scope="session")
