@@ -12,6 +12,7 @@ that: the program is then bounded.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import ClassVar
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 CHUNK_BYTES = 32 * 2**20
 
 
-class Program:
+class Program(ABC):
     """What the two machines share; a subclass knows the matrix A.
 
     Attributes
@@ -49,21 +50,21 @@ class Program:
         self.columns = np.arange(n_columns)
         self.class_sums = class_sums
 
+    @abstractmethod
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a part of A in float64, shape (len(rows), len(columns))."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forward(self, u: NDArray) -> NDArray:
         """Return A u."""
-        raise NotImplementedError
 
+    @abstractmethod
     def adjoint(self, lam: NDArray) -> NDArray:
         """Return A'lam."""
-        raise NotImplementedError
 
+    @abstractmethod
     def norm_matrix(self, columns: NDArray) -> NDArray:
         """Return the matrix H of ``||w||^2 = u'Hu`` for some columns."""
-        raise NotImplementedError
 
     @cached_property
     def class_rows(self) -> tuple[NDArray, NDArray]:
