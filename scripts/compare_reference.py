@@ -11,14 +11,19 @@ from pathlib import Path
 
 import pandas as pd
 
-KEY = ["experiment", "dataset", "kernel", "degree", "machine", "metric"]
+#: What names a cell; "size" is there where an experiment has several training sizes.
+KEY = ["experiment", "dataset", "kernel", "degree", "size", "machine", "metric"]
 METRICS = ["accuracy_pct", "errors_count"]
 
 
 def differences(table: pd.DataFrame, reference: pd.DataFrame) -> list[str]:
     """Return one line a cell that is missing, failed, or further than two standard errors off."""
-    cells = table[table.metric.isin(METRICS)].set_index(KEY)
-    wanted = reference[reference.metric.isin(METRICS) & reference.measured.notna()].set_index(KEY)
+    names = [name for name in KEY if name in reference]
+    if missing := [name for name in names if name not in table]:
+        return [f"the table has no column {missing[0]}, the reference has"]
+    cells = table[table.metric.isin(METRICS)].set_index(names)
+    wanted = reference[reference.metric.isin(METRICS) & reference.measured.notna()]
+    wanted = wanted.set_index(names)
     lines = []
     for key, row in wanted.iterrows():
         name = " ".join(str(part) for part in key if str(part) != "nan")

@@ -1,6 +1,7 @@
 """Data sets: cards, the local store, sources, user data, test splits and preprocessing."""
 
 from mmbench.datasets.card import Card, card_names, load_card
+from mmbench.datasets.classes import check_classes, keep_classes
 from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.loading import dataset_hash, load_dataset
 from mmbench.datasets.manage import fetch, info, summaries, verify
@@ -23,12 +24,14 @@ __all__ = [
     "Split",
     "UserData",
     "card_names",
+    "check_classes",
     "check_rule",
     "check_steps",
     "count_splits",
     "dataset_hash",
     "fetch",
     "info",
+    "keep_classes",
     "load_card",
     "load_dataset",
     "make_preprocess",

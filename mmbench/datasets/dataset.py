@@ -91,6 +91,8 @@ class Dataset:
         What a user should know about a file of their own, each one line.
     card : Card or None
         None for user data.
+    rows : ndarray of shape (n_samples,) or None
+        Where the rows stand in the whole data set, if classes were left out.
     """
 
     name: str
@@ -103,3 +105,4 @@ class Dataset:
     deviations: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     card: Card | None = field(default=None, repr=False)
+    rows: NDArray[np.intp] | None = field(default=None, repr=False)

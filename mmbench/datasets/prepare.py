@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmbench.datasets.classes import keep_classes
 from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.loading import Reference, load_dataset
 from mmbench.datasets.preprocess import Step, check_steps
@@ -25,6 +26,7 @@ def prepare(
     repeats: int | None = None,
     seed: int = 0,
     max_train: MaxTrain = None,
+    classes: Sequence[str] = (),
     steps: Step | Sequence[Step] = "none",
     allow_network: bool = True,
     progress: bool = False,
@@ -37,12 +39,14 @@ def prepare(
     Raises
     ------
     UserError
-        If the data cannot be had or are bad, a class has fewer rows than folds, a split would be
-        empty, or a preprocessing step does not fit the number of columns.
+        If the data cannot be had or are bad, one of `classes` does not occur, a class has fewer
+        rows than folds, a split would be empty, or a preprocessing step does not fit the number of
+        columns.
     """
     data = load_dataset(
         ref, store=store, mirror=mirror, allow_network=allow_network, progress=progress
     )
+    data = keep_classes(data, classes)
     problem = check_steps(steps, n_features=data.X.shape[1])
     if problem:
         raise UserError(f"data set {data.name!r}: {problem}")

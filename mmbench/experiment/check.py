@@ -207,6 +207,12 @@ def check_source(config: Config, source: Config) -> None:
         raise Fault(f"{source.name} does not have all degrees", *keys)
     if (config.protocol.repeats or 1) > (source.protocol.repeats or 1):
         raise Fault(f"{source.name} has fewer repeats", *keys)
+    if len(source.protocol.subsets) > 1:
+        raise Fault(f"{source.name} has several training sizes", *keys)
+    classes = {entry.label: entry.classes for entry in source.datasets}
+    for entry in config.datasets:
+        if entry.classes != classes[entry.label]:
+            raise Fault(f"{source.name} has other classes of {entry.label!r}", *keys)
 
 
 def _check_validation(config: Config) -> None:
@@ -239,12 +245,15 @@ def _check_published_names(config: Config) -> None:
 
 
 def _check_layout(config: Config) -> None:
-    from mmbench.tables import layout_names
+    from mmbench.tables import check_sized, layout_names
 
     known = layout_names()
     if config.layout not in known:
         hint = did_you_mean(config.layout, known)
         raise Fault(f"unknown layout {config.layout!r}{hint}", "layout")
+    if len(config.protocol.subsets) > 1:
+        with at("layout"):
+            check_sized(config.layout)
 
 
 # -- data sets ---------------------------------------------------------------------------------
@@ -258,6 +267,7 @@ def _check_datasets(config: Config) -> None:
             _check_steps(config.preprocess, entry, "preprocess")
         else:
             _check_steps(entry.preprocess, entry, "datasets", k, "preprocess")
+        _check_classes(entry, "datasets", k, "classes")
         for parameter, axis in entry.grid.items():
             _check_override(config, parameter, axis, "datasets", k, "grid", parameter)
         if entry.label in names:
@@ -297,6 +307,17 @@ def _check_steps(steps: Steps, entry: DatasetEntry, *keys: Any) -> None:
     problem = check_steps(plain_steps(steps), n_features=columns)
     if problem:
         raise Fault(problem, *keys)
+
+
+def _check_classes(entry: DatasetEntry, *keys: Any) -> None:
+    """Refuse a class that the card does not have; a user's file is judged when it is read."""
+    from mmbench.datasets import check_classes, load_card
+
+    if entry.path is None:
+        expect = load_card(entry.label).expect
+        if len(expect.classes) == expect.n_classes:
+            with at(*keys):
+                check_classes(entry.classes, expect.classes)
 
 
 def _check_override(config: Config, parameter: str, axis: Axis, *keys: Any) -> None:

@@ -25,7 +25,7 @@ from pydantic import (
 
 from mmbench.errors import UserError, did_you_mean
 from mmbench.experiment.grids import parse_axis
-from mmbench.experiment.jobs import DatasetRef, Scalar, SelectRef, Steps
+from mmbench.experiment.jobs import NESTED, DatasetRef, Scalar, SelectRef, Steps
 from mmbench.kernels import KERNELS
 
 #: More repeats or folds than this are a slip of the pen; their jobs would fill the memory.
@@ -79,17 +79,49 @@ def _resolve(path: str, info: ValidationInfo) -> str:
     return str(full)
 
 
-def _parse_max_train(value: Any) -> Any:
-    """Read ``1000`` or ``{per_class: 500}``, the latter as ``("per_class", 500)``."""
+def _parse_max_train(value: Any) -> MaxTrain:
+    """Read ``1000``, ``{per_class: 500}`` or a list of sizes."""
+    if isinstance(value, list):
+        if not value:
+            raise ValueError("the list of training sizes is empty")
+        sizes = sorted(_whole(size, 2) for size in value)
+        if twice := {size for size in sizes if sizes.count(size) > 1}:
+            raise ValueError(f"holds the size {min(twice)} twice")
+        return Sizes(sizes)
     if isinstance(value, dict):
         if list(value) != ["per_class"]:
-            raise ValueError(f"must be a number of rows or {{per_class: NUMBER}}, got {value!r}")
-        return ("per_class", *value.values())
+            raise ValueError(f"must be {MAX_TRAIN_FORMS}, got {value!r}")
+        return ("per_class", _whole(value["per_class"], 1))
+    return None if value is None else _whole(value, 2)
+
+
+def _whole(value: Any, low: int) -> int:
+    if type(value) is not int or value < low:
+        raise ValueError(f"must be {MAX_TRAIN_FORMS}, from {low} on, got {value!r}")
     return value
 
 
-def _plain_max_train(value: Any) -> Any:
+def _plain_max_train(value: MaxTrain) -> Any:
+    if isinstance(value, Sizes):
+        return list(value)
     return dict([value]) if isinstance(value, tuple) else value
+
+
+def _parse_classes(value: Any) -> tuple[str, ...]:
+    """Read ``[3, 8]`` as ``("3", "8")``: labels are compared as text, in any order."""
+    if not isinstance(value, list):
+        raise ValueError(f"must be a list of classes, got {value!r}")
+    for label in value:
+        if isinstance(label, bool):
+            raise ValueError(f"holds a truth value; put the class in quotes: {str(label).lower()}")
+        if not isinstance(label, str | int | float):
+            raise ValueError(f"a class is a name or a number, got {label!r}")
+    names = sorted(map(str, value))
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"holds the class {min(twice)!r} twice")
+    if len(names) < 2:
+        raise ValueError(f"needs at least two classes, got {value!r}")
+    return tuple(names)
 
 
 def _empty_if_none(value: Any) -> Any:
@@ -97,16 +129,26 @@ def _empty_if_none(value: Any) -> Any:
     return {} if value is None else value
 
 
+class Sizes(tuple[int, ...]):
+    """Several training sizes, ascending."""
+
+
+#: A number of rows, of rows of each class as ``("per_class", n)``, or several numbers of rows.
+MaxTrain = int | tuple[str, int] | Sizes | None
+MAX_TRAIN_FORMS = "a number of rows, a list of such numbers, or {per_class: NUMBER}"
+
 Positive = Annotated[int, Field(ge=1, le=MAX_SPLITS)]
 StepList = Annotated[
     Any, PlainValidator(_parse_steps), PlainSerializer(plain_steps, return_type=Any)
 ]
 Kernels = Annotated[list[str], PlainValidator(_parse_kernels)]
 Degrees = Annotated[list[Positive], BeforeValidator(_one_or_more), Field(min_length=1)]
-#: A number of rows, or of rows of each class as ``("per_class", n)``.
-MaxTrain = Annotated[
-    Annotated[int, Field(ge=2)] | tuple[str, Annotated[int, Field(ge=1)]],
-    BeforeValidator(_parse_max_train),
+Classes = Annotated[
+    Any, PlainValidator(_parse_classes), PlainSerializer(list, return_type=list[str])
+]
+MaxTrainKey = Annotated[
+    Any,
+    PlainValidator(_parse_max_train),
     PlainSerializer(_plain_max_train, return_type=Any),
 ]
 #: Axes as `grids.Axis`; pydantic need not know more.
@@ -122,13 +164,15 @@ class Strict(BaseModel):
 class DatasetEntry(Strict):
     """A data set: the name of a card, or a user's file with its target column.
 
-    ``grid`` replaces, for this data set, axes of the machines' grids. ``published_as`` names the
-    lines of a published table to compare with, where they have another name.
+    ``classes`` leaves out the rows of all others. ``grid`` replaces, for this data set, axes of the
+    machines' grids. ``published_as`` names the lines of a published table to compare with, where
+    they have another name.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
     path: str | None = None
     target: str | None = None
+    classes: Classes = ()
     preprocess: StepList | None = None
     grid: Grid = {}
     published_as: str | None = None
@@ -155,7 +199,7 @@ class DatasetEntry(Strict):
 
     def ref(self, steps: Steps) -> DatasetRef:
         """Return the part of a job's identity that this is, with the steps that apply."""
-        return DatasetRef(self.label, self.path, self.target, steps)
+        return DatasetRef(self.label, self.path, self.target, steps, self.classes)
 
 
 class TestRule(Strict):
@@ -188,13 +232,21 @@ class Protocol(Strict):
     """How training and test rows are cut, how often, and from which seed.
 
     ``repeats`` of the official split repeat what is random in the rest: inner folds and ties.
-    ``max_train`` trains on a seeded stratified subset of at most so many rows, or so many a class.
+    ``max_train`` trains on a seeded stratified subset of at most so many rows, or so many a class;
+    with a list of sizes the smaller subsets lie in the larger ones.
     """
 
     test: Annotated[TestRule, BeforeValidator(_parse_test)]
     repeats: Positive | None = None
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    max_train: MaxTrain | None = None
+    max_train: MaxTrainKey = None
+
+    @property
+    def subsets(self) -> list[int | tuple[str, int] | None]:
+        """``max_train`` as the jobs have it, one entry a training size."""
+        if isinstance(self.max_train, Sizes):
+            return [(NESTED, size) for size in self.max_train]
+        return [self.max_train]
 
     @field_serializer("test")
     def _plain_test(self, test: TestRule) -> Any:

@@ -34,7 +34,8 @@ def describe(experiment: Experiment, slots: int = 1) -> str:
     groups: dict[tuple, list[Job]] = {}
     for job in experiment.jobs:
         groups.setdefault((job.dataset.name, job.kernel, job.degree, job.machine), []).append(job)
-    sizes = [memory_bytes(jobs[0], slots) for jobs in groups.values()]
+    # of several training sizes the last is the largest
+    sizes = [memory_bytes(jobs[-1], slots) for jobs in groups.values()]
     rows = [
         _row(jobs, stored, UNKNOWN if size is None else readable(size))
         for jobs, size in zip(groups.values(), sizes, strict=True)
@@ -109,6 +110,9 @@ def memory_bytes(job: Job, slots: int) -> int | None:
     expect = load_card(job.dataset.name).expect
     part = {"official": expect.official, "predefined": expect.predefined}.get(job.split.rule)
     test, train = (part.test, part.train) if part else (None, None)
+    if job.dataset.classes:  # of a split that the card states, their share
+        share = sum(counts) / expect.shape[0]
+        test, train = (None if n is None else ceil(share * n) for n in (test, train))
     sizes = planned_sizes(job, counts, expect.shape[1], test, train)
     return estimate_bytes(job, sizes, slots)
 
@@ -120,10 +124,12 @@ def class_counts(job: Job) -> list[int] | None:
     if job.dataset.path is not None:
         return None
     expect = load_card(job.dataset.name).expect
-    counts = list(expect.classes.values())
-    missing = expect.n_classes - len(counts)
-    rest = expect.shape[0] - sum(counts)
-    return counts + [ceil(rest / missing)] * missing if missing else counts
+    named = {str(label): count for label, count in expect.classes.items()}
+    missing = expect.n_classes - len(named)
+    rest = ceil((expect.shape[0] - sum(named.values())) / missing) if missing else 0
+    if job.dataset.classes:
+        return [named.get(label, rest) for label in job.dataset.classes]
+    return [*named.values(), *[rest] * missing]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

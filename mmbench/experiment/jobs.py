@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ Scalar = str | float | int | None
 #: Preprocessing as (name, argument): ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
 Pairs = tuple[tuple[str, Any], ...]
+#: Marks a field that older records do not have. At its default it is no part of a key, so that
+#: they still answer for their jobs.
+ADDED = {"added": True}
+#: First word of `SplitRef.max_train` where an experiment has several training sizes.
+NESTED = "nested"
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,15 @@ class DatasetRef:
         Target column of a user's file.
     preprocess : tuple of (str, value)
         Steps, fitted on the training part.
+    classes : tuple of str, sorted
+        The classes whose rows there are; empty for all.
     """
 
     name: str
     path: str | None = None
     target: str | None = None
     preprocess: Steps = ()
+    classes: tuple[str, ...] = field(default=(), metadata=ADDED)
 
     @property
     def steps(self) -> list[str | dict[str, Scalar]]:
@@ -76,8 +84,9 @@ class SplitRef:
         Counts the folds of one partition; 0 for every rule but kfold.
     seed : int
         Master seed of the experiment.
-    max_train : int or ("per_class", int), optional
-        Train on a seeded stratified subset of at most so many rows, or of so many of each class.
+    max_train : int, ("per_class", int) or ("nested", int), optional
+        Train on a seeded stratified subset of at most so many rows, or of so many of each class;
+        or on the first so many rows of one seeded order, so that smaller subsets lie in larger.
     """
 
     rule: str
@@ -86,6 +95,12 @@ class SplitRef:
     fold: int = 0
     seed: int = 0
     max_train: int | tuple[str, int] | None = None
+
+    @property
+    def size(self) -> int | None:
+        """The training size, where an experiment has several."""
+        subset = self.max_train
+        return subset[1] if isinstance(subset, tuple) and subset[0] == NESTED else None
 
 
 @dataclass(frozen=True)
@@ -192,6 +207,8 @@ class Job:
     def settings_digest(self) -> str:
         """Hash of what all jobs of one experiment share: protocol, seed, selection, tie rule."""
         split = replace(self.split, repeat=0, fold=0)
+        if split.size is not None:
+            split = replace(split, max_train=(NESTED, 0))
         return _digest([JOB_SCHEMA, asdict(split), asdict(self.select), self.ties])
 
     @property
@@ -231,12 +248,14 @@ class Job:
     def _content(self) -> dict[str, Any]:
         content = asdict(self)
         del content["experiment"], content["dataset"]["path"]
+        if not self.dataset.classes:
+            del content["dataset"]["classes"]
         return {**content, "schema": JOB_SCHEMA}
 
 
 def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
     """Build a dataclass from JSON types; every field must be there, so nothing is guessed."""
-    missing = {f.name for f in fields(cls)} - set(values)
+    missing = {f.name for f in fields(cls) if not f.metadata.get("added")} - set(values)
     if missing:
         raise KeyError(f"{cls.__name__} without {', '.join(sorted(missing))}")
     return cls(**{name: _frozen(value) for name, value in values.items()})

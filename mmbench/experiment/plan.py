@@ -24,7 +24,7 @@ Place = tuple[str, str, int | None, int, int, str]
 def plan(
     config: Config, store: Path, mirror: str | Path | None = None, allow_network: bool = True
 ) -> list[Job]:
-    """Return the jobs of an experiment: data set, kernel, degree, split, machine.
+    """Return the jobs of an experiment: data set, kernel, degree, training size, split, machine.
 
     Parameters
     ----------
@@ -122,14 +122,15 @@ def kernels_and_degrees(config: Config) -> list[tuple[str, int | None]]:
 
 
 def split_refs(config: Config, dataset: DatasetRef) -> list[SplitRef]:
-    """Return the splits of a data set, counted without reading data."""
+    """Return the splits of a data set, size by size, counted without reading data."""
     from mmbench.datasets.splits import split_slots
 
     protocol = config.protocol
     rule, arg = protocol.test.rule, protocol.test.arg
     args = () if arg is None else (arg,)
     return [
-        SplitRef(rule, args, repeat, fold, protocol.seed, protocol.max_train)
+        SplitRef(rule, args, repeat, fold, protocol.seed, subset)
+        for subset in protocol.subsets
         for repeat, fold in split_slots(protocol.test.spec, dataset, protocol.repeats)
     ]
 

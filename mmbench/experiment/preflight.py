@@ -50,26 +50,30 @@ def prepare_data(
 
 
 def _prepare(config: Config, entry: DatasetEntry, store: Path, mirror: str | None) -> Dataset:
-    from mmbench.datasets import prepare
+    from mmbench.datasets import prepare, split_at
 
     ref, protocol = entry.ref(config.steps_of(entry)), config.protocol
-    return prepare(
+    data = prepare(
         ref,
         protocol.test.spec,
         store=store,
         mirror=mirror,
         repeats=protocol.repeats,
         seed=protocol.seed,
-        max_train=protocol.max_train,
+        max_train=protocol.subsets[0],
+        classes=ref.classes,
         steps=ref.steps,
         progress=sys.stderr.isatty(),
     )
+    if len(protocol.subsets) > 1:  # the largest may be larger than the training part
+        split_at(protocol.test.spec, data, seed=protocol.seed, max_train=protocol.subsets[-1])
+    return data
 
 
 def _check_inner_folds(config: Config, data: Dataset) -> None:
     """Refuse a class that has too few training rows for the folds of the selection.
 
-    Splits are stratified, so the first one speaks for all.
+    Splits are stratified, so the first one of the smallest size speaks for all.
     """
     import numpy as np
 
@@ -78,7 +82,8 @@ def _check_inner_folds(config: Config, data: Dataset) -> None:
     folds, protocol = config.select.ref.folds, config.protocol
     if folds is None or not any(entry.grid for entry in config.machines.values()):
         return
-    split = split_at(protocol.test.spec, data, seed=protocol.seed, max_train=protocol.max_train)
+    subset = protocol.subsets[0]
+    split = split_at(protocol.test.spec, data, seed=protocol.seed, max_train=subset)
     labels, counts = np.unique(data.y[split.train], return_counts=True)
     if counts.min() < folds:
         rare = f"class {labels[counts.argmin()]!s} has {counts.min()} rows to train on"

@@ -6,7 +6,16 @@ replaced by something else. The name gets a suffix, so that its records never jo
 
 from __future__ import annotations
 
-from mmbench.experiment.config import Config, DatasetEntry, MachineEntry, Protocol, Select, TestRule
+from mmbench.experiment.config import (
+    Config,
+    DatasetEntry,
+    MachineEntry,
+    MaxTrain,
+    Protocol,
+    Select,
+    Sizes,
+    TestRule,
+)
 from mmbench.experiment.grids import Axis, expand_auto
 from mmbench.machines import machine_class
 
@@ -22,7 +31,8 @@ def smoke(config: Config) -> Config:
     """Return the smoke version of an experiment.
 
     At most 2 splits, 2 inner folds, 2 values an axis, the first degree, and a stratified subset
-    of 500 training rows; tests are on all test rows.
+    of 500 training rows, or of 250 and 500 where there are several sizes; tests are on all test
+    rows.
     """
     return config.model_copy(
         update={
@@ -66,7 +76,12 @@ def _protocol(protocol: Protocol) -> Protocol:
     return protocol.model_copy(update=update)
 
 
-def _max_train(most: int | tuple[str, int] | None) -> int | tuple[str, int]:
+def _max_train(most: MaxTrain) -> MaxTrain:
+    if isinstance(most, Sizes):
+        # the smallest, or the limit and its half: sizes are there to be compared
+        small = most[:MAX_VALUES]
+        fewer = (MAX_TRAIN // 2, MAX_TRAIN)[-len(small) :]
+        return Sizes(small if small[-1] <= MAX_TRAIN else fewer)
     if isinstance(most, tuple):
         return (most[0], min(most[1], MAX_PER_CLASS))
     return min(MAX_TRAIN, most or MAX_TRAIN)

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 MACHINES = {
     "svm": "mmbench.machines.svm:SVM",
     "rmm": "mmbench.machines.rmm:RMM",
+    "rmm_b1": "mmbench.machines.rmm_timed:RMMb1",
+    "rmm_b1_cold": "mmbench.machines.rmm_timed:RMMb1Cold",
+    "rmm_b2": "mmbench.machines.rmm_timed:RMMb2",
+    "rmm_b2_cold": "mmbench.machines.rmm_timed:RMMb2Cold",
+    "rmm_b3": "mmbench.machines.rmm_timed:RMMb3",
+    "rmm_b3_cold": "mmbench.machines.rmm_timed:RMMb3Cold",
     "rmm_c_equals_d": "mmbench.machines.rmm:RMMCEqualsD",
     "sigma_svm": "mmbench.machines.sigma_svm:SigmaSVM",
     "klda": "mmbench.machines.klda:KLDA",

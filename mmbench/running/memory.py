@@ -86,7 +86,7 @@ def planned_sizes(
     """
     total = sum(class_counts)
     n_test = round(total * _test_share(job.split)) if test_rows is None else test_rows
-    most = job.split.max_train or total
+    most = job.split.size or job.split.max_train or total
     if isinstance(most, tuple):
         counts = tuple(min(count, most[1]) for count in class_counts)
     else:

@@ -31,7 +31,7 @@ class Prepared:
         The rows that selection sees: the training rows, and after them those that validate where
         no inner split is made of the training rows.
     test_index : ndarray of shape (n_test,)
-        Rows of the data set.
+        Rows of the data set, all classes counted.
     split : dict
         What a record says of the split.
     n_raw : int
@@ -96,7 +96,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
         y_pool=y_pool,
         X_test=steps.transform(dataset.X[split.test]),
         y_test=dataset.y[split.test],
-        test_index=split.test,
+        test_index=split.test if dataset.rows is None else dataset.rows[split.test],
         split={
             "digest": split.digest,
             "origin": split.origin,
@@ -119,7 +119,8 @@ def _validation_rows(job: Job, split: Split) -> NDArray:
 
 def _load(job: Job, store: Path, mirror: str | None) -> Dataset:
     ref = job.dataset
-    dataset = _cached(DatasetRef(ref.name, ref.path, ref.target), store, mirror)
+    data = DatasetRef(ref.name, ref.path, ref.target, classes=ref.classes)
+    dataset = _cached(data, store, mirror)
     if dataset.content_hash != job.dataset_hash:
         raise UserError(f"{ref.path or ref.name}: the data changed since the run was planned")
     return dataset
@@ -127,9 +128,9 @@ def _load(job: Job, store: Path, mirror: str | None) -> Dataset:
 
 @lru_cache(maxsize=1)  # jobs come data set by data set; a second large one would fill the memory
 def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
-    from mmbench.datasets import load_dataset
+    from mmbench.datasets import keep_classes, load_dataset
 
-    return load_dataset(ref, store=store, mirror=mirror)
+    return keep_classes(load_dataset(ref, store=store, mirror=mirror), ref.classes)
 
 
 def _arguments(split: SplitRef) -> dict[str, Any]:

@@ -107,7 +107,8 @@ def describe(job: Job) -> str:
     degree = "" if job.degree is None else str(job.degree)
     split = job.split
     numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"
-    return f"{job.dataset.name}{numbers} {job.machine} {job.kernel}{degree}"
+    size = "" if split.size is None else f" {split.size} rows"
+    return f"{job.dataset.name}{numbers} {job.machine} {job.kernel}{degree}{size}"
 
 
 def outcome(record: Record) -> str:

@@ -10,7 +10,7 @@ from mmbench.errors import UserError
 from mmbench.running.files import write_atomically
 from mmbench.tables.facts import gather_facts
 from mmbench.tables.frame import build_frame
-from mmbench.tables.layouts import layout_module
+from mmbench.tables.layouts import check_sized, layout_module
 from mmbench.tables.model import Facts, Table
 from mmbench.tables.published import load_published, table_of_experiment
 from mmbench.tables.records import Experiment, check_settings, group_cells, read_experiments
@@ -84,6 +84,8 @@ def long_table(
     """
     cells = group_cells(experiment)
     remarks = check_settings(experiment, cells, mix)
+    if any(cell.key.size is not None for cell in cells):
+        check_sized(layout or experiment.layout)
     name = published_table(experiment, layout or experiment.layout)
     published = _comparable(load_published(name), experiment) if name else None
     facts = gather_facts(experiment, published, remarks)
@@ -93,7 +95,8 @@ def long_table(
 def _comparable(published: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
     """Return a published table in our terms: accuracies for error rates, names of our data sets.
 
-    ``published_as`` in the configuration says which lines are meant by a data set.
+    ``published_as`` in the configuration says which lines are meant by a data set. Without it those
+    of the whole set are not compared with some of its classes.
     """
     rates = published["metric"] == "error_pct"
     published["value"] = published["value"].where(~rates, 100 - published["value"])
@@ -101,7 +104,9 @@ def _comparable(published: pd.DataFrame, experiment: Experiment) -> pd.DataFrame
     entries = [entry for entry in experiment.config.get("datasets", []) if isinstance(entry, dict)]
     for entry in entries:
         theirs, ours = entry.get("published_as"), entry.get("name")
-        if theirs:
+        if entry.get("classes") and not theirs:
+            published = published[published["dataset"] != ours]
+        if theirs and theirs != ours:
             others = published[published["dataset"] != ours]
             published = others.assign(dataset=others["dataset"].replace(str(theirs), str(ours)))
     return published

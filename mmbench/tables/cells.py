@@ -1,4 +1,4 @@
-"""Records of one cell (data set, kernel, degree, machine), and what they say together."""
+"""Records of one cell (data set, kernel, degree, machine, size), and what they say together."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ PUBLISHED_ONLY = "published_only"
 
 
 class Key(NamedTuple):
-    """Where a cell stands in a table."""
+    """Where a cell stands in a table; a training size only where there are several."""
 
     dataset: str
     kernel: str
     degree: int | None
     machine: str
+    size: int | None = None
 
 
 def key_of(job: Job) -> Key:
     """Return the cell that a job's record belongs to."""
-    return Key(job.dataset.name, job.kernel, job.degree, job.machine)
+    return Key(job.dataset.name, job.kernel, job.degree, job.machine, job.split.size)
 
 
 @dataclass

@@ -32,6 +32,9 @@ COLUMNS = (
     "note",
 )
 
+#: Column of the training size.
+SIZE = "size"
+
 Record = Mapping[str, Any]
 
 #: Metrics that are averaged over splits: how to read one from a record.
@@ -72,14 +75,19 @@ def build_frame(experiment: str, cells: list[Cell], published: pd.DataFrame | No
     Returns
     -------
     DataFrame
-        With `COLUMNS`. A cell without results has no `measured`; nothing is imputed.
+        With `COLUMNS`, and `SIZE` after the degree where there are several training sizes. A cell
+        without results has no `measured`; nothing is imputed.
     """
     import pandas as pd
 
     known = index_published(published)
     rows = [row for cell in cells for row in _rows(experiment, cell, known)]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    columns = list(COLUMNS)
     types = {"degree": "Int64", "n": "Int64", "in_band": "boolean"}
+    if any(cell.key.size is not None for cell in cells):
+        columns.insert(columns.index("degree") + 1, SIZE)
+        types[SIZE] = "Int64"
+    frame = pd.DataFrame(rows, columns=columns)
     numbers = ("measured", "sd", "se", "published", "published_spread")
     return frame.astype(types | dict.fromkeys(numbers, "float64"))
 

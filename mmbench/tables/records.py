@@ -150,7 +150,9 @@ def _planned(config: Mapping[str, Any], present: set[Key]) -> Iterator[tuple[Key
         for kernel, machines in _machines_by_kernel(config).items():
             for machine in [*machines, *published_only]:
                 for degree in _degrees(config, Key(dataset, kernel, None, machine), present):
-                    yield Key(dataset, kernel, degree, machine), machine in published_only
+                    for size in _sizes(config):
+                        key = Key(dataset, kernel, degree, machine, size)
+                        yield key, machine in published_only
 
 
 def _dataset_name(entry: Any) -> str:
@@ -174,7 +176,14 @@ def _degrees(config: Mapping[str, Any], key: Key, present: set[Key]) -> list[int
         return [None]
     if config.get("degree") is not None:
         return _as_list(config["degree"])
-    return sorted({k.degree for k in present if k._replace(degree=None) == key}, key=str) or [None]
+    degrees = {k.degree for k in present if k._replace(degree=None, size=None) == key}
+    return sorted(degrees, key=str) or [None]
+
+
+def _sizes(config: Mapping[str, Any]) -> list[int | None]:
+    """Return the training sizes, where a configuration lists several."""
+    sizes = config.get("protocol", {}).get("max_train")
+    return sizes if isinstance(sizes, list) else [None]
 
 
 def _as_list(value: Any) -> list[Any]:

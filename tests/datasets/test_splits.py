@@ -180,6 +180,35 @@ def test_a_jobs_own_form_of_a_rule_is_understood():
     assert split_at("kfold", data, args=(5.0,)).digest == split_at({"kfold": 5}, data).digest
 
 
+@given(
+    st.lists(st.integers(3, 60), min_size=2, max_size=6),
+    st.lists(st.floats(0.3, 1), min_size=2, max_size=4),
+    st.integers(0, 5),
+)
+def test_nested_subsets_lie_in_one_another_with_classes_in_proportion(counts, shares, repeat):
+    data = data_of([label for label, n in enumerate(counts) for _ in range(n)])
+    whole = split_at({"holdout": 0.2}, data, repeat=repeat).train
+    sizes = sorted(int(share * len(whole)) for share in shares)
+    before = set()
+    for size in sizes:
+        try:
+            split = split_at({"holdout": 0.2}, data, repeat=repeat, max_train=("nested", size))
+        except UserError as error:
+            assert "without training row" in str(error)
+            continue
+        assert len(split.train) == size
+        assert before <= set(split.train) <= set(whole)
+        before = set(split.train)
+        exact = np.bincount(data.y[whole]) * size / len(whole)
+        assert np.abs(np.bincount(data.y[split.train], minlength=len(counts)) - exact).max() < 2
+
+
+def test_a_training_size_beyond_the_rows_is_refused():
+    data = data_of([0, 1] * 20)
+    with pytest.raises(UserError, match="max_train 33, but there are 32 rows to train on"):
+        split_at({"holdout": 0.2}, data, max_train=("nested", 33))
+
+
 def test_max_train_keeps_a_stratified_part_of_the_same_training_rows():
     data = data_of([0] * 60 + [1] * 30 + [2] * 10)
     full, part = (split_at({"holdout": 0.2}, data, seed=2, max_train=m) for m in (None, 40))

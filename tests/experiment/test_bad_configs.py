@@ -77,6 +77,28 @@ FAULTS = {
     "validation on nothing": ("{folds: 3}", "{validation: rest}", ["validation", "max_train"]),
     "repeated validation": ("{folds: 3}", "{validation: rest, repeats: 2}", ["select", "once"]),
     "no rows of a class": ("3}}", "3}, max_train: {per_class: 0}}", ["protocol.max_train"]),
+    "no rows": ("3}}", "3}, max_train: 1}", ["protocol.max_train", "from 2 on"]),
+    "no training size": ("3}}", "3}, max_train: []}", ["protocol.max_train", "empty"]),
+    "training size twice": ("3}}", "3}, max_train: [9, 30, 9]}", ["protocol.max_train", "9 twice"]),
+    "training size as a word": ("3}}", "3}, max_train: [9, all]}", ["protocol.max_train", "'all'"]),
+    "sizes in a layout without place": (
+        *("3}}", "3}, max_train: [9, 30]}\nlayout: mmrm_table1", ["layout", "generic"]),
+    ),
+    "one class": ("[wine]", "[{name: wine, classes: [0]}]", ["datasets[0].classes", "two"]),
+    "class twice": ("[wine]", "[{name: wine, classes: [0, '0']}]", ["[0].classes", "'0' twice"]),
+    "class as a word": ("[wine]", "[{name: wine, classes: 0}]", ["[0].classes", "list"]),
+    "truth value as a class": (
+        "[wine]",
+        "[{name: wine, classes: [0, true]}]",
+        ["[0].cla", "quotes"],
+    ),
+    "unknown class": (
+        *(
+            "[wine]",
+            "[{name: wine, classes: [class_0, 7]}]",
+            ["[0].classes", "'7'", "class_0, class_1"],
+        ),
+    ),
     "rows of something": ("3}}", "3}, max_train: {a_class: 5}}", ["max_train", "per_class"]),
     "scaling without poly": ("kernel: rbf", "kernel_scaling: trace", ["kernel_scaling", "effect"]),
     "unknown scope": ("{folds: 3}", "{scope: all}", ["select.scope", "pair", "all"]),

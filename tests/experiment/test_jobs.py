@@ -82,6 +82,7 @@ def test_key_ignores_what_cannot_alter_the_result():
     [
         {"dataset_hash": "1" * 64},
         {"dataset": DatasetRef("mnist")},
+        {"dataset": replace(JOB.dataset, classes=("3", "8"))},
         {"machine": "svm"},
         {"kernel": "rbf"},
         {"ties": "random"},
@@ -95,6 +96,23 @@ def test_key_ignores_what_cannot_alter_the_result():
 )
 def test_key_changes_with_what_may_alter_the_result(change: dict):
     assert replace(JOB, **change).key != JOB.key
+
+
+def test_records_from_before_classes_still_answer_for_their_jobs():
+    """The key was computed by the code of that time; its records lack the field."""
+    values = JOB.to_dict()
+    del values["dataset"]["classes"]
+    assert Job.from_dict(values) == JOB
+    assert JOB.key == "59603036ba4305965b47"
+
+
+def test_training_sizes_share_settings_but_no_key():
+    one, other = (
+        replace(JOB, split=replace(JOB.split, max_train=("nested", n))) for n in (100, 200)
+    )
+    assert one.key != other.key
+    assert one.settings_digest == other.settings_digest != JOB.settings_digest
+    assert (one.split.size, JOB.split.size) == (100, None)
 
 
 def test_cell_digest_is_shared_by_splits_only():

@@ -230,9 +230,8 @@ def test_smoke_is_smaller_and_never_shares_a_record(name: str, tmp_path: Path):
     assert smoke(config).name == f"{name}-smoke"
     assert not {job.key for job in full} & {job.key for job in small}
     assert sum(j.n_points for j in small) < sum(j.n_points for j in full)
-    assert all(
-        job.n_points <= 8 and job.split.max_train in (500, ("per_class", 50)) for job in small
-    )
+    subsets = (500, ("per_class", 50), ("nested", 250), ("nested", 500))
+    assert all(job.n_points <= 8 and job.split.max_train in subsets for job in small)
     assert {(j.dataset.name, j.machine) for j in small} == {
         (j.dataset.name, j.machine) for j in full
     }

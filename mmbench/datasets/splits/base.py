@@ -80,6 +80,23 @@ def allocate(counts: IntArray, total: int) -> IntArray:
     return share
 
 
+def allocate_nested(counts: IntArray, total: int) -> IntArray:
+    """Share out at most `total` rows in proportion, never fewer to a class when `total` grows.
+
+    Row r of a class of n rows comes at ``(r + 1/2) / n`` of an order of all rows. By the largest
+    remainders (`allocate`) one of three or more classes may lose a row where `total` grows.
+
+    Examples
+    --------
+    >>> allocate_nested(np.array([5, 3, 2]), 4).tolist()
+    [2, 1, 1]
+    """
+    codes = np.repeat(np.arange(len(counts)), counts)
+    place = np.concatenate([(np.arange(n) + 0.5) / n for n in counts.tolist()])
+    first = np.argsort(place, kind="stable")[:total]
+    return np.bincount(codes[first], minlength=len(counts))
+
+
 def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomState) -> IntArray:
     """Return sorted positions of ``share[k]`` random rows of each class k."""
     picked = [

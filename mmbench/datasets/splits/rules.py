@@ -17,6 +17,7 @@ from mmbench.datasets.splits.base import (
     Meta,
     Rule,
     allocate,
+    allocate_nested,
     codes_and_counts,
     pick_stratified,
     stream,
@@ -33,7 +34,8 @@ RULES: dict[str, Rule] = {
 #: How a rule is written: ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
 
-#: Rows to train on at most: of all classes together, or ``("per_class", n)``.
+#: Rows to train on at most: of all classes together, ``("per_class", n)``, or ``("nested", n)``,
+#: the first n of one order.
 MaxTrain = int | tuple[str, int] | None
 
 #: Keeps the random numbers of `max_train` apart from those that cut the split.
@@ -185,9 +187,10 @@ def split_at(
     args : sequence of float
         Argument of the rule.
     repeat, fold, seed : int
-    max_train : int or ("per_class", int), optional
+    max_train : int, ("per_class", int) or ("nested", int), optional
         Train on a seeded stratified subset of at most so many of the training rows, or on so many
-        of each class.
+        of each class; or on the first so many of one seeded order, in which the classes are mixed
+        in proportion from its beginning: of two such subsets the smaller lies in the larger.
 
     Raises
     ------
@@ -211,14 +214,20 @@ def _subset(
     train: IntArray, data: Dataset, size: int | tuple[str, int], repeat: int, seed: int
 ) -> IntArray:
     codes, counts = codes_and_counts(data.y[train])
-    if isinstance(size, tuple):
-        share = np.minimum(counts, size[1])
-    else:
+    if not isinstance(size, tuple):
         share = allocate(counts, min(size, len(train)))
+    elif size[0] == "nested":
+        if size[1] > len(train):
+            message = f"max_train {size[1]}, but there are {len(train)} rows to train on"
+            raise UserError(f"data set {data.name!r}: {message}")
+        share = allocate_nested(counts, size[1])
+    else:
+        share = np.minimum(counts, size[1])
     if share.sum() == len(train):
         return train
     if share.min() == 0:
-        message = f"max_train {size} leaves a class without training row"
+        number = size[1] if isinstance(size, tuple) else size
+        message = f"max_train {number} leaves a class without training row"
         raise UserError(f"data set {data.name!r}: {message}")
     return train[pick_stratified(codes, share, stream(seed, repeat, SUBSET_STREAM))]
 

@@ -17,6 +17,7 @@ from mmbench.tables.records import Experiment, read_experiments
 FIGURES = {
     "lfw_roc": "mmbench.tables.figures.lfw_roc",
     "mmrm_fig2": "mmbench.tables.figures.mmrm_fig2",
+    "rmm_fig2": "mmbench.tables.figures.rmm_fig2",
     "m4_fig5": "mmbench.tables.figures.m4_fig5",
     "m4_fig6": "mmbench.tables.figures.m4_fig6",
     "m4_fig7": "mmbench.tables.figures.m4_fig7",

@@ -1,7 +1,8 @@
 """How each paper arranges a table, one file a layout.
 
 A layout registers itself by one line in `LAYOUTS`. Its module holds `layout`, a function of the
-long table and the facts beside it, and optionally `PUBLISHED`, the published table it shows.
+long table and the facts beside it, and optionally `PUBLISHED`, the published table it shows, and
+`SIZED`, set where it has a place for several training sizes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ LAYOUTS = {
     "m4_table2": "mmbench.tables.layouts.m4_table2",
     "mmrm_table1": "mmbench.tables.layouts.mmrm_table1",
     "mmrm_table2": "mmbench.tables.layouts.mmrm_table2",
+    "rmm_fig2": "mmbench.tables.layouts.rmm_fig2",
     "rmm_table1": "mmbench.tables.layouts.rmm_table1",
     "rmm_journal_table4": "mmbench.tables.layouts.rmm_journal_table4",
 }
@@ -49,3 +51,16 @@ def layout_module(name: str) -> ModuleType:
     if name not in LAYOUTS:
         raise UserError(f"unknown layout {name!r}{did_you_mean(name, LAYOUTS)}")
     return import_module(LAYOUTS[name])
+
+
+def check_sized(name: str) -> None:
+    """Refuse a layout that has no place for several training sizes.
+
+    Raises
+    ------
+    UserError
+        Names those that have.
+    """
+    sized = [other for other in LAYOUTS if getattr(layout_module(other), "SIZED", False)]
+    if name not in sized:
+        raise UserError(f"{name} cannot show several training sizes; {' and '.join(sized)} can")

@@ -1,4 +1,4 @@
-"""Any experiment: a line for each data set and kernel, a column for each machine.
+"""Any experiment: a line for each data set, kernel and training size, a column for each machine.
 
 Accuracy, and published values where a published table belongs to the experiment; then the CPU
 seconds of each machine.
@@ -30,6 +30,7 @@ from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
 if TYPE_CHECKING:
     import pandas as pd
 
+SIZED = True
 SECONDS = {"seconds_selection": "selection", "seconds_training": "training", "seconds_test": "test"}
 
 
@@ -60,14 +61,13 @@ def _metric(cells: Cells) -> str:
 
 
 def _results(cells: Cells, metric: str, facts: Facts, notes: Footnotes) -> Grid:
-    columns = (*_places(), *(Column(machine_label(machine)) for machine in cells.machines))
     rows = []
     for place in cells.places:
         found = [cells.get(place._replace(machine=m), metric) for m in cells.machines]
         name = dataset_label(place.dataset, place.dataset, facts, notes)
         texts = (_cell(row, metric, notes) for row in found)
-        rows.append([name, kernel_text(place.kernel, place.degree), *texts])
-    return Grid(columns, rows)
+        rows.append([name, *_place(place), *texts])
+    return Grid(_columns(cells), rows)
 
 
 def _cell(row: Row | None, metric: str, notes: Footnotes) -> str:
@@ -79,13 +79,11 @@ def _cell(row: Row | None, metric: str, notes: Footnotes) -> str:
 
 def seconds(cells: Cells) -> Grid:
     """Return the CPU seconds of each machine, by stage."""
-    columns = (*_places(), *(Column(machine_label(machine)) for machine in cells.machines))
     rows = [
-        [place.dataset, kernel_text(place.kernel, place.degree), *_seconds_cells(cells, place)]
-        for place in cells.places
+        [place.dataset, *_place(place), *_seconds_cells(cells, place)] for place in cells.places
     ]
     caption = f"CPU seconds a split: {' + '.join(SECONDS.values())}"
-    return Grid(columns, rows, caption)
+    return Grid(_columns(cells), rows, caption)
 
 
 def _seconds_cells(cells: Cells, place: Key) -> list[str]:
@@ -97,5 +95,17 @@ def _seconds_cells(cells: Cells, place: Key) -> list[str]:
     return texts
 
 
-def _places() -> tuple[Column, ...]:
-    return Column("data set", align="left"), Column("kernel", align="left")
+def _columns(cells: Cells) -> tuple[Column, ...]:
+    sized = any(place.size is not None for place in cells.places)
+    return (
+        Column("data set", align="left"),
+        Column("kernel", align="left"),
+        *[Column("rows")][:sized],
+        *(Column(machine_label(machine)) for machine in cells.machines),
+    )
+
+
+def _place(place: Key) -> list[str]:
+    """Return what a line's head says beside the data set."""
+    size = [] if place.size is None else [str(place.size)]
+    return [kernel_text(place.kernel, place.degree), *size]

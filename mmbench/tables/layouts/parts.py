@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmbench.tables.cells import MISSING, PUBLISHED_ONLY, Key
-from mmbench.tables.frame import rows_of
+from mmbench.tables.frame import SIZE, rows_of
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Facts
 
 if TYPE_CHECKING:
@@ -18,6 +18,12 @@ Row = Mapping[str, Any]
 MACHINE_LABELS = {
     "sigma_svm": "Σ-SVM",
     "rmm_c_equals_d": "RMM (C=D)",
+    "rmm_b1": "RMM B₁",
+    "rmm_b1_cold": "RMM B₁, cold",
+    "rmm_b2": "RMM B₂",
+    "rmm_b2_cold": "RMM B₂, cold",
+    "rmm_b3": "RMM B₃",
+    "rmm_b3_cold": "RMM B₃, cold",
     "m4": "M4",
     "m4_nu70": "M4, ν = 0.7",
     "m4_nu80": "M4, ν = 0.8",
@@ -57,7 +63,7 @@ class Cells:
         self.datasets = list(dict.fromkeys(key.dataset for key in self.keys))
         self.machines = list(dict.fromkeys(key.machine for key in self.keys))
         self.kernels = list(dict.fromkeys((key.kernel, key.degree) for key in self.keys))
-        #: One key a line of a table with a column a machine: data set, kernel and degree.
+        #: One key a line of a table with a column a machine: data set, kernel, degree and size.
         self.places = list(dict.fromkeys(key._replace(machine="") for key in self.keys))
 
     def in_order(self, first: Sequence[str]) -> list[str]:
@@ -67,7 +73,8 @@ class Cells:
 
     @staticmethod
     def _key(row: Row) -> Key:
-        return Key(row["dataset"], row["kernel"], row["degree"], row["machine"])
+        key = Key(row["dataset"], row["kernel"], row["degree"], row["machine"])
+        return key._replace(size=row.get(SIZE))
 
     def get(self, key: Key, metric: str) -> Row | None:
         """Return a row, or None where the table has none."""

@@ -34,7 +34,9 @@ ESCAPES = str.maketrans(
         "−": r"$-$",
         "Σ": r"$\Sigma$",
         "μ": r"$\mu$",
+        "ν": r"$\nu$",
         "ρ": r"$\rho$",
+        **{digit: rf"\textsubscript{{{k}}}" for k, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
     }
 )
 

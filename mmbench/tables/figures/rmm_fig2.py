@@ -1,0 +1,99 @@
+"""Figure 2 of the RMM paper: training time of SVM and RMM against the number of training rows.
+
+CPU seconds of one thread without the Gram matrix, on logarithmic axes; the RMM's are without the
+SVM that gives theta. The legend holds the exponents in n by least squares on the logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mmbench.errors import UserError
+from mmbench.tables.cells import Key
+from mmbench.tables.facts import gather_facts
+from mmbench.tables.growth import SVM, TIMED, curves, exponent
+from mmbench.tables.records import Experiment, check_settings, group_cells
+
+#: A machine that the figure cannot do without.
+MACHINE = "rmm_b1"
+COLOURS = {SVM: "#333333", "B₁": "#1f5fa8", "B₂": "#2e8b57", "B₃": "#c0392b"}
+STYLES = {"warm": "-", "cold": "--"}
+
+Curves = Mapping[str, Mapping[int, float]]
+
+
+def draw(experiment: Experiment, output: Path) -> str:
+    """Write the figure of an experiment and return its numbers in words.
+
+    Raises
+    ------
+    UserError
+        If records are of several data sets or kernels, of one training size, or of different
+        settings.
+    """
+    cells = group_cells(experiment)
+    check_settings(experiment, cells, mix=False)
+    keys = [cell.key for cell in cells if cell.done]
+    places = {key._replace(machine="", size=None) for key in keys}
+    if len(places) > 1:
+        raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
+    sizes = sorted({key.size for key in keys if key.size is not None})
+    if len(sizes) < 2:
+        raise UserError(f"{experiment.name}: the figure needs several training sizes in max_train")
+    place = places.pop()
+    found = curves(place, sizes, gather_facts(experiment, None, ()))
+    classes = experiment.records[0]["job"]["dataset"].get("classes") or []
+    _plot(found, place, classes, output)
+    return _describe(found)
+
+
+def _plot(found: Curves, place: Key, classes: Sequence[str], output: Path) -> None:
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter
+
+    canvas = Figure(figsize=(8.4, 4.8), layout="constrained")
+    axes = canvas.subplots()
+    for machine, curve in found.items():
+        bound, start = TIMED.get(machine, (SVM, "warm"))
+        axes.loglog(
+            list(curve),
+            list(curve.values()),
+            STYLES[start],
+            color=COLOURS[bound],
+            marker="o",
+            ms=4,
+            mfc=COLOURS[bound] if start == "warm" else "none",
+            label=f"{_label(machine)}: {_power(curve)}",
+        )
+    sizes = sorted({size for curve in found.values() for size in curve})
+    axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set(xlabel="training rows n", ylabel="CPU seconds of training, without the Gram matrix")
+    kernel = place.kernel if place.degree is None else f"{place.kernel}, degree {place.degree}"
+    data = " ".join([place.dataset, " and ".join(classes)]).strip()
+    axes.set_title(f"SVM and RMM on {data}, {kernel}")
+    axes.grid(alpha=0.25, lw=0.6, which="both")
+    canvas.legend(loc="outside right upper", frameon=False, fontsize=9)
+    canvas.savefig(output, dpi=160)
+
+
+def _label(machine: str) -> str:
+    return "SVM" if machine == SVM else "RMM, {}, {}".format(*TIMED[machine])
+
+
+def _power(curve: Mapping[int, float]) -> str:
+    found = exponent(curve)
+    return f"$n^{{{found.value:.2f}}}$" if found else "no exponent"
+
+
+def _describe(found: Curves) -> str:
+    """Return a line a machine: exponent, and seconds and ratio to the SVM at the largest size."""
+    lines = []
+    for machine, curve in found.items():
+        size, last = max(curve.items())
+        svm = found[SVM].get(size)
+        ratio = f", {last / svm:.2f} times the SVM" if svm and machine != SVM else ""
+        text = str(exponent(curve) or "none")
+        lines.append(f"{_label(machine):15} exponent {text}; {last:.3g} s of {size} rows{ratio}")
+    return "\n".join(lines)

@@ -1,0 +1,106 @@
+"""Figure 2 of the RMM paper as a table: training time of SVM and RMM by the number of rows.
+
+CPU seconds of one thread without the Gram matrix, and beside them the errors on the test part; in
+the last row the exponents in n, by least squares on logarithms.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mmbench.tables.cells import Key
+from mmbench.tables.growth import SVM, TIMED, curves, exponent
+from mmbench.tables.layouts.parts import (
+    Cells,
+    Footnotes,
+    certificates,
+    dataset_label,
+    join,
+    kernel_caption,
+    machine_label,
+    measured_text,
+    remark,
+)
+from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIZED = True
+METRIC = "errors_count"
+
+
+def layout(frame: pd.DataFrame, facts: Facts) -> Table:
+    """Arrange seconds and errors, a line a training size, and ratios to the SVM below."""
+    cells, notes = Cells(frame), Footnotes()
+    bases = list(dict.fromkeys(place._replace(size=None) for place in cells.places))
+    grids = []
+    for base in bases:
+        grids += [_seconds(cells, base, facts, notes), _ratios(cells, base, facts)]
+    return Table(
+        title="Training time by the number of training rows (RMM paper, figure 2)",
+        grids=grids,
+        notes=[
+            "CPU seconds of one thread, without the Gram matrix. The SVM: mean over its trainings "
+            "inside the RMMs on the same rows. The RMM: without the SVM that gives theta.",
+            "B₁, B₂, B₃ = 1 + (theta - 1) / {2, 4, 10}, theta = max |f| of the SVM on the "
+            "training rows. From the SVM's solution; cold: from zero.",
+            "Exponent: slope of log seconds against log rows, ± its standard error.",
+            *certificates(cells),
+            *facts.remarks,
+        ],
+        footnotes=notes.texts,
+    )
+
+
+def _seconds(cells: Cells, base: Key, facts: Facts, notes: Footnotes) -> Grid:
+    sizes = _sizes(cells, base)
+    times = curves(base, sizes, facts)
+    tested = [m for m in cells.machines if m == SVM or TIMED.get(m, ("", "cold"))[1] == "warm"]
+    rows = []
+    for size in sizes:
+        found = [cells.get(base._replace(machine=m, size=size), METRIC) for m in tested]
+        errors = (join(measured_text(row), notes.cite(remark(row))) for row in found)
+        rows.append([str(size), *(_text(curve.get(size)) for curve in times.values()), *errors])
+    slopes = (exponent(curve) for curve in times.values())
+    rows.append(["exponent", *(str(s or NOTHING) for s in slopes), *["" for _ in tested]])
+    name = dataset_label(base.dataset, base.dataset, facts, notes)
+    return Grid(
+        (
+            Column("rows"),
+            *(Column(machine_label(machine), group="CPU seconds") for machine in times),
+            *(Column(f"errors {machine_label(machine)}", group="errors") for machine in tested),
+        ),
+        rows,
+        f"{name}, {kernel_caption(base.kernel, base.degree)}: CPU seconds, errors on the test part",
+    )
+
+
+def _ratios(cells: Cells, base: Key, facts: Facts) -> Grid:
+    """Return how many times the SVM's time the RMM takes, alone and together with its SVM."""
+    sizes = _sizes(cells, base)
+    times = curves(base, sizes, facts)
+    svm = times.pop(SVM, {})
+    columns = (Column("rows"), *(Column(machine_label(machine)) for machine in times))
+    rows = [
+        [str(size), *(_ratio(curve.get(size), svm.get(size)) for curve in times.values())]
+        for size in sizes
+    ]
+    return Grid(columns, rows, "Times the SVM's seconds: the RMM alone / with its SVM")
+
+
+def _sizes(cells: Cells, base: Key) -> list[int]:
+    """Return the training sizes of a place, ascending."""
+    places = (place for place in cells.places if place._replace(size=None) == base)
+    return sorted(place.size for place in places if place.size is not None)
+
+
+def _text(value: float | None) -> str:
+    """Return seconds with three figures: the shortest trainings take milliseconds."""
+    return NOTHING if value is None else f"{value:.3g}"
+
+
+def _ratio(own: float | None, svm: float | None) -> str:
+    if own is None or not svm:
+        return NOTHING
+    return f"{own / svm:.1f} / {1 + own / svm:.1f}"
