@@ -3,8 +3,8 @@
     python benchmarks/rsvm_plus_pairs.py --mirror FOLDER [--rows 200]
 
 First, on so many rows of each data set: CPU time of one cone program with all pairs (the
-reference), of constraint generation between cone programs, and of R-SVM+ by SVMs and Newton steps;
-the geometric mean over data sets of their ratios; the largest difference of objectives. Second, on
+reference), of constraint generation between such programs, of the same with an interior point of
+its own for both machines, and of R-SVM+ by SVMs and Newton steps; the geometric mean over data sets of their ratios; the largest difference of objectives. Second, on
 the whole first training part of three sets: the time of a fit on the path over the published grid
 of C and lambda, in units of an SVM's on its path over C.
 """
@@ -25,7 +25,10 @@ from mmbench.machines.radius import GRID
 from mmbench.machines.svm import SVM
 
 DATASETS = ("ida_german", "ida_image", "ida_ringnorm", "ida_splice", "ida_waveform")
-ROUTES = ((RSVMPlus, "newton"), (RSVMPlus, "clarabel"), (RSVMMuPlus, "clarabel"))
+ROUTES = (
+    *((RSVMPlus, route) for route in ("interior", "newton", "clarabel")),
+    *((RSVMMuPlus, route) for route in ("interior", "clarabel")),
+)
 
 
 def load(name, options, rows=None):

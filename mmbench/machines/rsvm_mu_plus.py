@@ -18,7 +18,9 @@ from typing import ClassVar
 
 from mmbench.machines.parameters import Param, choice
 from mmbench.machines.radius import PairwiseRadiusMachine
+from mmbench.solvers.radius_cone import solve_listed
 from mmbench.solvers.radius_generation import solve_all_pairs, solve_generating
+from mmbench.solvers.radius_interior import solve_interior
 from mmbench.solvers.radius_problem import RadiusPoint, RadiusProblem
 
 
@@ -40,9 +42,10 @@ class RSVMMuPlus(PairwiseRadiusMachine):
         "per_feature" divides gamma by the number of features.
     degree : int, default=3
         Degree of ``poly``.
-    solver : {"auto", "clarabel", "reference"}, default="auto"
-        "auto" is "clarabel": cone programs with few pairs and few features, to which the most
-        violated are added; "reference" lists all pairs in one.
+    solver : {"auto", "interior", "clarabel", "reference"}, default="auto"
+        "auto" is "interior": an interior point for few pairs and few features, to which the most
+        violated are added. "clarabel" does the same with cone programs of a general solver,
+        "reference" lists all pairs in one.
     tol : float, default=1e-6
         Relative gap, and violation of the pairs relative to ``max(1, r)``.
     ties : {"lowest", "random"}, default="lowest"
@@ -83,10 +86,11 @@ class RSVMMuPlus(PairwiseRadiusMachine):
 
     simplex = True
     parameters: ClassVar[dict[str, Param]] = PairwiseRadiusMachine.parameters | {
-        "solver": choice("auto", "clarabel", "reference")
+        "solver": choice("auto", "interior", "clarabel", "reference")
     }
 
     def _minimise(self, problem: RadiusProblem, start: RadiusPoint | None) -> RadiusPoint:
         if self.solver == "reference":
             return solve_all_pairs(problem, self.tol)
-        return solve_generating(problem, self.tol, start)
+        solve = solve_listed if self.solver == "clarabel" else solve_interior
+        return solve_generating(problem, self.tol, start, solve=solve)

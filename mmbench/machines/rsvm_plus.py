@@ -19,9 +19,13 @@ from typing import ClassVar
 
 from mmbench.machines.parameters import Param, choice
 from mmbench.machines.radius import PairwiseRadiusMachine
+from mmbench.solvers.radius_cone import solve_listed
 from mmbench.solvers.radius_generation import solve_all_pairs, solve_generating
 from mmbench.solvers.radius_newton import solve_newton
 from mmbench.solvers.radius_problem import RadiusPoint, RadiusProblem
+
+#: The interior point works on features: with so many rows to one it is the faster route.
+MANY_ROWS = 4
 
 
 class RSVMPlus(PairwiseRadiusMachine):
@@ -42,9 +46,11 @@ class RSVMPlus(PairwiseRadiusMachine):
         "per_feature" divides gamma by the number of features.
     degree : int, default=3
         Degree of ``poly``.
-    solver : {"auto", "newton", "clarabel", "reference"}, default="auto"
-        "auto" is "newton": SVMs and Newton steps in theta, pairs added as they are violated.
-        "clarabel" adds pairs between cone programs, "reference" lists all pairs in one.
+    solver : {"auto", "interior", "newton", "clarabel", "reference"}, default="auto"
+        "interior": an interior point for few pairs, to which the most violated are added. "newton":
+        SVMs and Newton steps in theta, the same. "auto" takes "interior" for many rows, "newton"
+        for many features. "clarabel" adds pairs between cone programs of a general solver,
+        "reference" lists all pairs in one.
     tol : float, default=1e-6
         Relative gap, and violation of the pairs relative to ``max(1, r)``.
     ties : {"lowest", "random"}, default="lowest"
@@ -85,12 +91,15 @@ class RSVMPlus(PairwiseRadiusMachine):
 
     simplex = False
     parameters: ClassVar[dict[str, Param]] = PairwiseRadiusMachine.parameters | {
-        "solver": choice("auto", "newton", "clarabel", "reference")
+        "solver": choice("auto", "interior", "newton", "clarabel", "reference")
     }
 
     def _minimise(self, problem: RadiusProblem, start: RadiusPoint | None) -> RadiusPoint:
         if self.solver == "reference":
             return solve_all_pairs(problem, self.tol)
         if self.solver == "clarabel":
-            return solve_generating(problem, self.tol, start)
-        return solve_newton(problem, self.tol, start)
+            return solve_generating(problem, self.tol, start, solve=solve_listed)
+        n, k = problem.rows.shape
+        if self.solver == "newton" or (self.solver == "auto" and n < MANY_ROWS * k):
+            return solve_newton(problem, self.tol, start)
+        return solve_generating(problem, self.tol, start)

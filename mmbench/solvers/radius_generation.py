@@ -1,24 +1,30 @@
 """Constraint generation for R-SVM+ and R-SVM_mu+: few of the n (n - 1)/2 pairs hold with equality.
 
-Start with a few pairs, solve the cone program, add of each row the pair that violates its
-constraint most, until none does. R-SVM_mu+ uses few columns as well, so that with many (a kernel's)
-these are generated, too: a column is added if it violates the dual, ``q_k - v_k^2 < min over those
-in use``. Every round has a point that satisfies all pairs and a bound that holds for all columns.
+Start with a few pairs, solve the program with those, add the pairs that violate their constraint
+most, one a row at most, until none does. R-SVM_mu+ uses few columns as well, so that with many (a
+kernel's) these are generated, too: a column is added if it violates the dual, ``q_k - v_k^2 < min
+over those in use``. Every round has a point that satisfies all pairs and a bound that holds for all
+columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.solvers.radius_cone import solve_listed
+from mmbench.solvers.radius_cone import Listed, solve_listed
+from mmbench.solvers.radius_interior import solve_interior
 from mmbench.solvers.radius_problem import RadiusPoint, RadiusProblem
 from mmbench.solvers.status import Status
 
-#: Pairs to begin with.
-FIRST_PAIRS = 20
+#: Solves the program with some pairs to a relative gap.
+Solver = Callable[[RadiusProblem, NDArray, float], Listed]
+
+#: Pairs to begin with, and which a round adds at most.
+FIRST_PAIRS, MOST_PAIRS = 20, 20
 
 #: Columns with which R-SVM_mu+ begins, and which it adds in a round at most.
 FIRST_COLUMNS, MOST_COLUMNS = 60, 40
@@ -65,8 +71,9 @@ def solve_generating(
     tol: float = 1e-6,
     start: RadiusPoint | None = None,
     max_rounds: int = 60,
+    solve: Solver = solve_interior,
 ) -> RadiusPoint:
-    """Minimise by cone programs (Clarabel) with few pairs and, for R-SVM_mu+, few columns.
+    """Minimise by programs with few pairs and, for R-SVM_mu+, few columns.
 
     Parameters
     ----------
@@ -76,6 +83,8 @@ def solve_generating(
     start : RadiusPoint, optional
         Of a neighbouring problem on the same rows; its pairs and columns are kept.
     max_rounds : int, default=60
+    solve : callable, default=solve_interior
+        Solves one program; `solve_listed` is Clarabel.
 
     Returns
     -------
@@ -86,7 +95,7 @@ def solve_generating(
     iterations, found, rounds = 0, None, 0
     while rounds < max_rounds:
         rounds += 1
-        found, far, spent = _round(problem, pairs, columns, tol)
+        found, far, spent = _round(problem, pairs, columns, tol, solve)
         iterations += spent
         if found.closed(tol):
             break
@@ -104,26 +113,25 @@ def solve_all_pairs(problem: RadiusProblem, tol: float = 1e-6) -> RadiusPoint:
     """Minimise by one cone program (Clarabel) in which all pairs are listed: the reference."""
     n, k = problem.rows.shape
     pairs = np.column_stack(np.triu_indices(n, 1))
-    found, _, iterations = _round(problem, pairs, np.arange(k), tol)
+    found, _, iterations = _round(problem, pairs, np.arange(k), tol, solve_listed)
     status = Status.OPTIMAL if found.closed(tol) else Status.INACCURATE
     return replace(found, status=status, rounds=1, iterations=iterations)
 
 
 def _round(
-    problem: RadiusProblem, pairs: NDArray, columns: NDArray, tol: float
+    problem: RadiusProblem, pairs: NDArray, columns: NDArray, tol: float, solve: Solver
 ) -> tuple[RadiusPoint, NDArray, int]:
     """Solve one program; return its point, the pairs that it violates most, and iterations."""
     k = problem.rows.shape[1]
     part = problem if len(columns) == k else replace(problem, rows=problem.rows[:, columns])
-    accuracy = float(np.clip(0.01 * tol, 1e-10, 1e-5))
-    listed = solve_listed(part, pairs, accuracy)
+    accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
+    listed = solve(part, pairs, accuracy)
     w, mu = np.zeros(k), None
     w[columns] = listed.w
     if listed.mu is not None:
         mu = np.zeros(k)
         mu[columns] = listed.mu
-    most = len(problem.y)  # each row has one
-    found, far = problem.point(w, mu, listed.u, pairs, listed.theta, most)
+    found, far = problem.point(w, mu, listed.u, pairs, listed.theta, MOST_PAIRS)
     return replace(found, columns=columns), far, listed.iterations
 
 

@@ -56,7 +56,7 @@ def solve_newton(
     start : RadiusPoint, optional
         Of a neighbouring problem on the same rows.
     max_rounds : int, default=60
-        Steps; then constraint generation by cone programs takes over.
+        Steps; then constraint generation by an interior point takes over.
 
     Returns
     -------

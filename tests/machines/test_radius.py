@@ -15,6 +15,7 @@ from scipy.optimize import linprog, minimize, minimize_scalar
 from mmbench.kernels import Kernel
 from mmbench.machines import MRSVM, RSVMMuPlus, RSVMPlus
 from mmbench.machines.svm import train_svm
+from mmbench.solvers.radius_cone import solve_listed
 from mmbench.solvers.radius_generation import solve_all_pairs, solve_generating
 from mmbench.solvers.radius_newton import solve_newton
 from mmbench.solvers.radius_problem import CHUNK, RadiusProblem, far_pairs
@@ -79,7 +80,7 @@ def published_rsvm_plus(X, y, C, lam):
 def test_rsvm_plus_reaches_the_optimum_of_the_published_program(C, lam):
     X, y = gaussians(n_x=9, n_y=7)
     expected = published_rsvm_plus(X, y, C, lam)
-    for solver in ("newton", "clarabel", "reference"):
+    for solver in ("interior", "newton", "clarabel", "reference"):
         fit = train(RSVMPlus, X, y, C=C, lam=lam, solver=solver).fit
         assert fit.objective == pytest.approx(expected, rel=2e-6)
 
@@ -143,7 +144,10 @@ def test_generation_reaches_what_all_pairs_listed_reach(seed, C, lam, simplex):
     X, y = gaussians(seed % 1000, n_x=12, n_y=10, d=4)
     given_problem = centred(X / X.std(), y, C, lam, simplex)
     listed = solve_all_pairs(given_problem, 1e-7)
-    found = [solve_generating(given_problem, 1e-7)]
+    found = [
+        solve_generating(given_problem, 1e-7),
+        solve_generating(given_problem, 1e-7, solve=solve_listed),
+    ]
     found += [] if simplex else [solve_newton(given_problem, 1e-7)]
     for point in found:
         assert point.status is Status.OPTIMAL
