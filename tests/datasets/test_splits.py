@@ -200,7 +200,9 @@ def test_nested_subsets_lie_in_one_another_with_classes_in_proportion(counts, sh
         assert before <= set(split.train) <= set(whole)
         before = set(split.train)
         exact = np.bincount(data.y[whole]) * size / len(whole)
-        assert np.abs(np.bincount(data.y[split.train], minlength=len(counts)) - exact).max() < 2
+        off = np.bincount(data.y[split.train], minlength=len(counts)) - exact
+        # each class is rounded to a half, and the sum of that falls on all
+        assert np.abs(off).max() <= 0.5 + len(counts) / 2
 
 
 def test_a_training_size_beyond_the_rows_is_refused():
