@@ -21,7 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +37,14 @@ from mmbench.machines.base import (
 from mmbench.machines.parameters import Param, choice
 from mmbench.machines.pencil import Pencil, diagonalise
 from mmbench.solvers.gram_metric import SpreadGram
+from mmbench.solvers.spread_factor import SpreadFactor
 from mmbench.solvers.status import Status
 
 #: From this many rows on a single training on a kernel does not pay for diagonal coordinates.
 LARGE = 3000
+
+#: From this relative gap on a training with a kernel is one of a search.
+ROUGH = 1e-4
 
 
 @dataclass(frozen=True)
@@ -142,13 +146,15 @@ class KernelCoordinates:
         ]
 
 
-def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
-    """Factor a positive semidefinite matrix up to rounding, in place.
+def pivoted_cholesky(gram: NDArray, left: float = -1.0) -> tuple[NDArray, NDArray]:
+    """Factor a positive semidefinite matrix up to a small remainder, in place.
 
     Parameters
     ----------
     gram : ndarray of shape (n, n)
         Symmetric, C-contiguous; destroyed.
+    left : float, optional
+        Largest diagonal element that may remain; by default rounding alone does.
 
     Returns
     -------
@@ -167,7 +173,7 @@ def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
     array([2, 0], dtype=int32)
     """
     # The transpose of a symmetric array is itself, in the order of LAPACK.
-    triangle, order, rank, _ = lapack.dpstrf(gram.T, lower=1, overwrite_a=1)
+    triangle, order, rank, _ = lapack.dpstrf(gram.T, tol=left, lower=1, overwrite_a=1)
     factor = np.empty((len(gram), rank))
     factor[order - 1] = np.tril(triangle)[:, :rank]
     return factor, order[:rank] - 1
@@ -203,7 +209,12 @@ class CovarianceMachine(PairwiseClassifier):
         raise TypeError(f"{type(self).__name__} does not implement _answer")
 
     def _fit_of(
-        self, pencil: Pencil, objective: float, bound: float, w: NDArray, iterations: int
+        self,
+        pencil: Pencil | SpreadFactor,
+        objective: float,
+        bound: float,
+        w: NDArray,
+        iterations: int,
     ) -> Fit:
         """Return the certificate of a criterion under ``w'(xm - ym) = 1``."""
         fit = Fit(
@@ -225,6 +236,33 @@ class CovarianceMachine(PairwiseClassifier):
                 f"{type(self).__name__}: ridge must be > 0 with kernel {self.kernel!r}, where "
                 "without it every training set is separated with an infinite margin"
             )
+
+    @property
+    def _searches_by_factor(self) -> bool:
+        """Whether a search with a kernel may take `_search`."""
+        return False
+
+    def _search(
+        self, machines: Sequence[Self], factor: SpreadFactor, theta: float
+    ) -> tuple[list[Answer], float]:
+        """Solve for machines of one ridge to the accuracy of a search.
+
+        Parameters
+        ----------
+        machines : sequence of this class
+            Their prices ascend.
+        factor : SpreadFactor
+        theta : float
+            To start from.
+
+        Returns
+        -------
+        list of Answer
+            In the coordinates of the factor.
+        float
+            The theta from which to start at another ridge.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement _search")
 
     def _large_answer(self, problem: SpreadGram) -> Answer | None:
         """Solve a kernel problem of many rows over its Gram matrix; None: it takes coordinates."""
@@ -254,11 +292,27 @@ class CovarianceMachine(PairwiseClassifier):
     def _train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every point; one factor of the Gram matrix serves all, one pencil each ridge."""
+        """Train at every point; one factor of the Gram matrix serves all."""
         order = sorted(range(len(points)), key=lambda k: self._path_key(points[k]))
-        models = train_all([self._with(points[k]) for k in order], problem, None)
+        machines = [self._with(points[k]) for k in order]
+        models = self._train_for_search(machines, problem) or train_all(machines, problem, None)
         back = np.argsort(order)
         return [models[k] for k in back]
+
+    def _train_for_search(
+        self, machines: Sequence[Self], problem: BinaryProblem
+    ) -> list[BinaryModel] | None:
+        """Train over a factor of the Gram matrix; None where it does not serve."""
+        if problem.kernel.name == "linear" or len(problem.y) > LARGE:
+            return None
+        if not all(machine._searches_by_factor for machine in machines):
+            return None
+        from mmbench.machines.factor_search import train_for_search
+
+        try:
+            return train_for_search(machines, problem)
+        except LinAlgError:  # rows so alike that rounding decides
+            return None
 
 
 def constant(pencil: Pencil, status: Status, reason: str, **facts: Any) -> Answer:

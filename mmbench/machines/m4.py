@@ -22,7 +22,7 @@ locally and globally. IEEE Trans. Neural Networks 19(2), 2008.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -30,17 +30,19 @@ import numpy as np
 
 from mmbench.machines.base import Fit
 from mmbench.machines.covariance import (
+    ROUGH,
     Answer,
     CovarianceMachine,
     constant,
     covariance_parameters,
 )
 from mmbench.machines.parameters import Param, choice, positive
-from mmbench.machines.pencil import Pencil
+from mmbench.machines.pencil import Pencil, n_smaller
 from mmbench.machines.presets import preset
 from mmbench.solvers.gram_metric import SpreadGram, minimax_gram
-from mmbench.solvers.margin_problem import MarginProblem, MarginSolution
+from mmbench.solvers.margin_problem import LineSolution, MarginProblem, MarginSolution
 from mmbench.solvers.minimax import minimax_direction
+from mmbench.solvers.spread_factor import SpreadFactor, minimax_factor
 from mmbench.solvers.status import Status
 
 #: Rows with a multiplier above this share of the largest are support vectors.
@@ -152,7 +154,7 @@ class M4(CovarianceMachine):
         "C_factor": "small",
         **CovarianceMachine.prefer,
     }
-    search_tol: ClassVar[float | None] = 1e-4
+    search_tol: ClassVar[float | None] = 1e-3
 
     def __init__(
         self,
@@ -217,23 +219,42 @@ class M4(CovarianceMachine):
             answer = self._soft(pencil, problem, warm)
         return replace(answer, fit=replace(answer.fit, extra={**facts, **answer.fit.extra}))
 
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the program is the soft one of "margin", without reduction."""
+        soft = self.margin == "soft" and self.normalization == "margin"
+        return self.variant == "m4" and soft and self.nu == 0
+
+    @property
+    def _searches_by_factor(self) -> bool:
+        rough = self.solver == "auto" and self.scatter == "mean" and self.tol >= ROUGH
+        return rough and self._is_plain
+
+    def _search(
+        self, machines: Sequence[M4], factor: SpreadFactor, theta: float
+    ) -> tuple[list[Answer], float]:
+        from mmbench.solvers.m4_path import solve_path
+
+        start, metric = minimax_factor(factor, theta, self.tol)
+        prices = [machine._price(n_smaller(factor.y), 1.0 / start.value) for machine in machines]
+        lines = solve_path(factor, prices, start, metric, self.tol)
+        return [self._line_answer(line, start.value) for line in lines], metric.theta
+
     def _large_answer(self, problem: SpreadGram) -> Answer | None:
-        plain = self.variant == "m4" and self.margin == "soft" and self.nu == 0
-        start = (
-            minimax_gram(problem, self.tol) if plain and self.normalization == "margin" else None
-        )
+        start = minimax_gram(problem, self.tol) if self._is_plain else None
         if start is None:
             return None
         from mmbench.solvers.m4_gram import solve_gram
 
-        n_positive = int((problem.y > 0).sum())
-        n_smaller = min(n_positive, len(problem.y) - n_positive)
-        C = self.C_factor * start.value / n_smaller if self.C is None else float(self.C)
-        found = solve_gram(problem, C, start, self.tol)
+        C = self._price(n_smaller(problem.y), 1.0 / start.value)
+        return self._line_answer(solve_gram(problem, C, start, self.tol), start.value)
+
+    def _line_answer(self, found: LineSolution, mpm: float) -> Answer:
+        """Return the answer of a solution along a direction, given the MPM's total spread."""
         answer = self._margin_answer(found.line, found.solution)
-        facts = {"kappa": 1.0 / start.value, "C": C}
+        facts = {"kappa": 1.0 / mpm, "C": found.line.C}
         fit = replace(answer.fit, extra={**facts, **answer.fit.extra})
-        return Answer(float(answer.w[0]) * found.c, answer.b, fit)
+        return Answer(float(answer.w[0]) * found.direction, answer.b, fit)
 
     def _problem(self, pencil: Pencil, kappa: float) -> MarginProblem:
         """Return the points that keep a constraint of their own, and the price of slack."""
@@ -247,15 +268,15 @@ class M4(CovarianceMachine):
             delta=pencil.delta,
             var_x=pencil.var_x,
             var_y=pencil.var_y,
-            C=self._price(pencil, kappa),
+            C=self._price(n_smaller(pencil.y), kappa),
             removed=int((~kept).sum()),
         )
 
-    def _price(self, pencil: Pencil, kappa: float) -> float:
+    def _price(self, n_smaller: int, kappa: float) -> float:
         if self.C is not None:
             return float(self.C)
         scale = kappa if self.normalization == "mean" else 1.0 / kappa if kappa else 1.0
-        return float(self.C_factor * scale / pencil.n_smaller)
+        return float(self.C_factor * scale / n_smaller)
 
     # -- the three programs ----------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ classification. JMLR 3, 2002.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from mmbench.machines.base import Fit
 from mmbench.machines.covariance import (
+    ROUGH,
     Answer,
     CovarianceMachine,
     constant,
@@ -33,6 +35,7 @@ from mmbench.machines.parameters import Param, choice
 from mmbench.machines.pencil import Pencil
 from mmbench.solvers.gram_metric import SpreadGram, minimax_gram
 from mmbench.solvers.minimax import Direction, minimax_direction
+from mmbench.solvers.spread_factor import SpreadFactor, minimax_factor
 from mmbench.solvers.status import Status
 
 
@@ -92,6 +95,7 @@ class MPM(CovarianceMachine):
     parameters: ClassVar[dict[str, Param]] = covariance_parameters() | {
         "solver": choice("auto", "reference", "clarabel", "ecos")
     }
+    search_tol: ClassVar[float | None] = 1e-3
 
     def __init__(
         self,
@@ -135,6 +139,21 @@ class MPM(CovarianceMachine):
         fit.extra.update(kappa=kappa, alpha=kappa**2 / (1.0 + kappa**2))
         b = -float(found.w @ pencil.mean_x) + kappa * found.spread_x
         return Answer(found.w, b, fit)
+
+    @property
+    def _searches_by_factor(self) -> bool:
+        return self.solver == "auto" and self.scatter == "mean" and self.tol >= ROUGH
+
+    def _search(
+        self, machines: Sequence[MPM], factor: SpreadFactor, theta: float
+    ) -> tuple[list[Answer], float]:
+        found, metric = minimax_factor(factor, theta, self.tol)
+        kappa = 1.0 / found.value
+        fit = self._fit_of(factor, found.value, found.bound, found.w, found.iterations)
+        fit.extra.update(kappa=kappa, alpha=kappa**2 / (1.0 + kappa**2))
+        mean_x = float((factor.rows[factor.y > 0] @ found.w).mean())
+        answer = Answer(found.w, kappa * found.spread_x - mean_x, fit)
+        return [answer] * len(machines), metric.theta
 
     def _large_answer(self, problem: SpreadGram) -> Answer | None:
         found = minimax_gram(problem, self.tol)

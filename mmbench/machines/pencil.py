@@ -62,12 +62,6 @@ class Pencil:
         """The sign of the larger class; of equal ones the positive."""
         return 1.0 if 2 * (self.y > 0).sum() >= len(self.y) else -1.0
 
-    @property
-    def n_smaller(self) -> int:
-        """Number of rows of the smaller class."""
-        n_positive = int((self.y > 0).sum())
-        return min(n_positive, len(self.y) - n_positive)
-
     def distances(self) -> NDArray:
         """Return the squared Mahalanobis distance of each row to its class mean."""
         positive = (self.y > 0)[:, None]
@@ -81,6 +75,12 @@ class Pencil:
             return self
         n_x = int((self.y > 0).sum())
         return replace(self, var_x=n_x * self.var_x, var_y=(len(self.y) - n_x) * self.var_y)
+
+
+def n_smaller(y: NDArray) -> int:
+    """Return the number of rows of the smaller class."""
+    n_positive = int((y > 0).sum())
+    return min(n_positive, len(y) - n_positive)
 
 
 def diagonalise(

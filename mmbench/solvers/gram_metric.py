@@ -211,7 +211,6 @@ def minimax_gram(
         )
         if best.closed(1e-2 * tol):
             break
-        odds = secant.next(np.array([theta / (1.0 - theta)]), np.array([spread_x / spread_y]))
-        theta = float(odds[0] / (1.0 + odds[0]))
+        theta = secant.next_share(theta, best.theta)
         c = metric.near(theta, target, c)
     return best

@@ -12,14 +12,18 @@ optimum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky
 
 from mmbench.solvers.gram_metric import GramDirection, GramMetric, SpreadGram
-from mmbench.solvers.margin_problem import MarginProblem, MarginSolution, best_bias
+from mmbench.solvers.margin_problem import (
+    LineSolution,
+    MarginProblem,
+    MarginSolution,
+    along,
+    best_bias,
+)
 from mmbench.solvers.scaled_svm import train_scaled
 from mmbench.solvers.secant import Secant
 
@@ -33,32 +37,13 @@ OUTSIDE = 1e-9
 SETTLED, MAX_SCALES = 1e-2, 30
 
 
-@dataclass(frozen=True)
-class GramSolution:
-    """A direction over the rows, and the best solution along it.
-
-    Attributes
-    ----------
-    c : ndarray of shape (n,)
-        Coefficients of the direction, ``w0 = F'c``.
-    line : MarginProblem
-        The problem restricted to multiples of w0.
-    solution : MarginSolution
-        With ``w`` of shape (1,), the multiple of w0; its bound is one of the whole problem.
-    """
-
-    c: NDArray
-    line: MarginProblem
-    solution: MarginSolution
-
-
 def solve_gram(
     problem: SpreadGram,
     C: float,
     start: GramDirection,
     tol: float = 1e-6,
     max_rounds: int = 20,
-) -> GramSolution:
+) -> LineSolution:
     """Minimise the objective.
 
     Parameters
@@ -74,7 +59,8 @@ def solve_gram(
 
     Returns
     -------
-    GramSolution
+    LineSolution
+        Its direction is c.
     """
     state = _State(problem, C, start)
     theta, secant = start.theta, Secant()
@@ -82,11 +68,8 @@ def solve_gram(
         state.settle_scale(theta, tol)
         if state.best.closed(tol):
             break
-        odds = secant.next(
-            np.array([theta / (1.0 - theta)]), np.array([state.spreads[0] / state.spreads[1]])
-        )
-        theta = float(odds[0] / (1.0 + odds[0]))
-    return GramSolution(state.best_c, state.best_line, state.best)
+        theta = secant.next_share(theta, state.spreads[0] / sum(state.spreads))
+    return LineSolution(state.best_c, state.best_line, state.best)
 
 
 class _Part:
@@ -163,10 +146,7 @@ class _State:
             part.join(missing[np.argsort(margins[missing], kind="stable")[:most]])
 
     def _line(self, decision: NDArray) -> MarginProblem:
-        """Return the problem along one direction, as its multiples see it."""
-        x, y = (np.array([spread**2]) for spread in self.spreads)
-        delta = np.array([float(self.problem.means @ decision)])
-        return MarginProblem(decision[:, None], self.problem.y, delta, x, y, C=self.C)
+        return along(decision, self.problem.y, np.array(self.spreads), self.C)
 
     def _keep(self, theta: float, c: NDArray, decision: NDArray) -> None:
         """Take a solution where it has the smaller value; its multipliers may raise the bound."""

@@ -220,6 +220,32 @@ class MarginProblem:
         return self.trivial_solution().better(found)
 
 
+@dataclass(frozen=True)
+class LineSolution:
+    """A direction w0, and the best solution among its multiples.
+
+    Attributes
+    ----------
+    direction : ndarray
+        w0, or coefficients of it.
+    line : MarginProblem
+        The problem restricted to multiples of w0.
+    solution : MarginSolution
+        With ``w`` of shape (1,), the multiple of w0; its bound is one of the whole problem.
+    """
+
+    direction: NDArray
+    line: MarginProblem
+    solution: MarginSolution
+
+
+def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginProblem:
+    """Return the problem along one direction, given its decisions up to b and its (sx, sy)."""
+    var_x, var_y = np.square(spreads)[:, None]
+    means = np.array([decision[y > 0].mean() - decision[y < 0].mean()])
+    return MarginProblem(decision[:, None], y, means, var_x, var_y, C=C)
+
+
 def best_bias(decision: NDArray, y: NDArray) -> float:
     """Return a minimiser of ``sum_i max(0, 1 - y_i (decision_i + b))`` over b.
 

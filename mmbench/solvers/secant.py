@@ -28,3 +28,8 @@ class Secant:
                 step = residual - share * (at - before + change)
         self._last = at, residual
         return np.exp(at + np.clip(step, -LONGEST, LONGEST))
+
+    def next_share(self, theta: float, image: float) -> float:
+        """Return the next point of a share in (0, 1), sought by its odds."""
+        odds = self.next(*(np.array([share / (1.0 - share)]) for share in (theta, image)))
+        return float(odds[0] / (1.0 + odds[0]))

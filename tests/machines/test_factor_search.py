@@ -1,0 +1,150 @@
+"""MPM and M4 searched over a factor of the Gram matrix, against their certified trainings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from minimax_family import gaussians, minmax, problem
+from sklearn.model_selection import StratifiedKFold
+
+from mmbench.kernels import Kernel
+from mmbench.machines import M4, MPM, covariance
+from mmbench.machines.covariance import pivoted_cholesky
+from mmbench.machines.factor_search import train_for_search
+from mmbench.selection.search import select
+from mmbench.solvers.spread_factor import FactorMetric, SpreadFactor
+from mmbench.solvers.status import Status
+
+RBF = Kernel("rbf", 0.5)
+TOL = 1e-3
+GRID = {"C_factor": (0.9, 1.2, 3.0, 30.0, 1000.0), "ridge": (1e-4, 1e-2)}
+
+
+def decisions(model, problem):
+    return problem.gram @ model.coef + model.intercept
+
+
+def points(grid):
+    return [{"C_factor": c, "ridge": r} for r in grid["ridge"] for c in grid["C_factor"]]
+
+
+# -- the parts ---------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1e-8, 1e-4, 1e-2]))
+@settings(deadline=None, max_examples=25)
+def test_a_factor_leaves_no_more_than_it_is_told(seed, left):
+    X = np.random.RandomState(seed).normal(size=(30, 2))
+    gram = RBF(X, X)
+    factor, pivots = pivoted_cholesky(gram.copy(), left)
+    rest = gram - factor @ factor.T
+    assert np.abs(rest).max() <= left * (1 + 1e-6)
+    assert np.allclose(rest[pivots], 0.0, atol=1e-10)
+    assert len(pivots) < 30 or left < 1e-4
+
+
+@pytest.mark.parametrize("theta", [0.2, 0.5])
+def test_a_metric_is_that_of_both_covariances(theta):
+    X, y = gaussians()
+    rows = X - X.mean(axis=0)
+    metric = FactorMetric(SpreadFactor.of(rows, y).first(3, 0.1), theta)
+    x, z = (np.cov(rows[side].T, ddof=0) + 0.1 * np.eye(3) for side in (y > 0, y < 0))
+    S = x / theta + z / (1 - theta)
+    assert np.allclose(metric.solve(rows[0]), np.linalg.solve(S, rows[0]))
+    assert np.allclose(metric.kernel(), rows @ np.linalg.solve(S, rows.T), rtol=1e-4)
+
+
+# -- against trainings that are certified ------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(40, 25, 1.5), (20, 60, 0.5), (30, 30, 4.0)])
+def test_a_searched_objective_is_near_the_optimum(shape):
+    n_x, n_y, shift = shape
+    X, y = gaussians(n_x=n_x, n_y=n_y, shift=shift)
+    machine = M4(kernel="rbf", tol=TOL)
+    for point, model in zip(
+        points(GRID), machine._train_path(problem(X, y, RBF), points(GRID)), strict=True
+    ):
+        exact = M4(kernel="rbf", **point)._train(problem(X, y, RBF)).fit
+        fit = model.fit
+        assert exact.bound * (1 - 1e-4) <= fit.objective <= exact.objective * (1 + 2 * TOL)
+        assert fit.bound <= exact.objective * (1 + 1e-4)
+        assert fit.extra["C"] == pytest.approx(exact.extra["C"], rel=TOL)
+        if exact.status is Status.TRIVIAL:
+            assert fit.objective == pytest.approx(exact.objective, rel=TOL)
+
+
+def test_a_searched_model_is_the_one_of_its_objective():
+    X, y = gaussians()
+    data = problem(X, y, RBF)
+    point = {"C_factor": 3.0, "ridge": 1e-3}
+    model = M4(kernel="rbf", tol=TOL)._train_path(data, [point])[0]
+    f, extra = decisions(model, data), model.fit.extra
+    own = point["ridge"] * np.trace(data.gram) / len(y) * (model.coef @ data.gram @ model.coef)
+    sx, sy = (np.sqrt(f[side].var() + own) for side in (y > 0, y < 0))
+    slack = np.maximum(0, 1 - y * (f - (sx - sy) / (sx + sy))).sum()
+    assert sx + sy + extra["C"] * slack == pytest.approx(model.fit.objective, rel=TOL)
+    assert extra["rho"] == pytest.approx(2 / (sx + sy), rel=TOL)
+
+
+@pytest.mark.parametrize("ridge", [1e-8, 1e-4, 1e-2])
+def test_a_searched_mpm_decides_like_the_certified_one(ridge):
+    X, y = gaussians(n_x=80, n_y=40)
+    data = problem(X, y, RBF)
+    searched = MPM(kernel="rbf", tol=TOL)._train_path(data, [{"ridge": ridge}])[0]
+    exact = MPM(kernel="rbf", ridge=ridge)._train(data)
+    assert searched.fit.status is Status.OPTIMAL
+    assert searched.fit.extra["kappa"] == pytest.approx(exact.fit.extra["kappa"], rel=TOL)
+    f, g = (decisions(model, data) for model in (searched, exact))
+    assert np.abs(f - g).max() <= 0.02 * np.abs(g).max()
+
+
+def test_equal_means_are_left_to_the_certified_training():
+    X = np.repeat(np.random.RandomState(0).normal(size=(10, 2)), 2, axis=0)
+    data = problem(X, np.tile([1.0, -1.0], 10), RBF)
+    machine = MPM(kernel="rbf", ridge=1e-3, tol=TOL)
+    assert train_for_search([machine], data) is None
+    assert machine._train_path(data, [{}])[0].fit.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        M4(kernel="rbf", ridge=1e-3),
+        M4(kernel="rbf", ridge=1e-3, tol=TOL, nu=0.5),
+        M4(kernel="rbf", ridge=1e-3, tol=TOL, solver="reweighted"),
+        MPM(kernel="rbf", ridge=1e-3, tol=TOL, scatter="sum"),
+        MPM(kernel="linear", tol=TOL),
+    ],
+    ids=["to 1e-6", "nu", "solver", "scatter", "linear"],
+)
+def test_what_a_factor_does_not_serve_is_trained_in_coordinates(machine, monkeypatch):
+    taken = []
+    train_all = covariance.train_all
+    monkeypatch.setattr(covariance, "train_all", lambda *a: taken.append(1) or train_all(*a))
+    X, y = gaussians()
+    machine._train_path(problem(X, y, Kernel(machine.kernel, 0.5)), [{}])
+    assert taken
+
+
+# -- the search itself -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", [M4(kernel="rbf"), MPM(kernel="rbf")], ids=["m4", "mpm"])
+def test_a_search_scores_like_refitting(machine, real_data):
+    data = real_data("heart")
+    X, y = minmax(data.X), data.y
+    grid = {"ridge": (1e-3, 1e-2), "gamma": (0.5,)}
+    if isinstance(machine, M4):
+        grid["C_factor"] = (1.5, 10.0)
+    found = select(machine, X, y, grid, folds=3, seed=0, tol=machine.search_tol)
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    for row in found.scores:
+        params = {name: row[name] for name in grid}
+        plain = [
+            machine._with(params).fit(X[train], y[train]).score(X[held], y[held])
+            for train, held in folds
+        ]
+        assert row["score"] == pytest.approx(np.mean(plain), abs=3 / len(y))
