@@ -50,6 +50,16 @@ def test_the_published_draw_is_placed_among_ours(results):
     assert [cell.strip() for cell in below[3].strip("|").split("|")][2:] == ["25", "0", "50"]
 
 
+def test_the_mark_of_a_draw_allows_for_its_own_deviation(results):
+    # 5 or 6 errors of 500: sd 0.1, standard error of 40 draws 0.016. The published 98.8 is one sd
+    # below the mean, and six standard errors.
+    toy = made(results, "m4_table1", ["toy_1"], "linear", {"m4": 5}, 500, 240, repeats=40)
+    text = table(toy.folder)
+    assert "98.9 ± 0.1 ✓" in text
+    assert "within 2 sd sqrt(1 + 1/n) of the mean of our n draws" in text
+    assert "standard errors" not in text
+
+
 def test_a_percentile_counts_equal_draws_half():
     assert percentile([1.0, 2.0, 3.0], 2.5) == pytest.approx(200 / 3)
     assert percentile([2.0, 2.0], 2.0) == 50

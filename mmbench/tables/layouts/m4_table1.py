@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 PUBLISHED = "m4_table1"
 MACHINES = ("m4", "svm", "mpm")
 METRIC = "accuracy_pct"
+#: The published value is one draw: its own deviation counts beside that of our mean.
+BAND = "within 2 sd sqrt(1 + 1/n) of the mean of our n draws, being a single draw itself"
 #: Shares of the draws below the two ends of the range that is shown.
 RANGE = (0.05, 0.95)
 
@@ -53,7 +55,7 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
         title="Accuracy (%) on the toy sets over draws, and the published draw (M4 paper, table I)",
         grids=[Grid(columns, rows)],
         notes=[
-            *legend(cells, METRIC, "After ±: standard deviation over {} draws."),
+            *legend(cells, METRIC, "After ±: standard deviation over {} draws.", BAND),
             "Percentile: share of the draws below the published value, equal ones counted half.",
             *certificates(cells),
             *facts.remarks,

@@ -201,17 +201,21 @@ def seconds_text(value: float | None) -> str:
 
 
 def legend(
-    cells: Cells, metric: str, spread: str = "In parentheses: standard error over {} partitions."
+    cells: Cells,
+    metric: str,
+    spread: str = "In parentheses: standard error over {} partitions.",
+    band: str = "within 2 standard errors of the measured one",
 ) -> list[str]:
     """Return what the marks of a table mean, as far as they occur for a metric.
 
-    `spread` says what stands beside a mean, with a place for the number of partitions.
+    `spread` says what stands beside a mean, with a place for the number of partitions; `band` says
+    where a published value counts as met.
     """
     rows = [row for key in cells.keys if (row := cells.get(key, metric))]
     lines = []
     if any(row["in_band"] is not None for row in rows):
         lines.append(
-            f"{IN_BAND} the published value lies within 2 standard errors of the measured one, "
+            f"{IN_BAND} the published value lies {band}, "
             f"{OUT_OF_BAND} it does not; no mark: not compared."
         )
     single = [row for row in rows if row["measured"] is not None and row["n"] == 1]
