@@ -4,9 +4,10 @@
 
 First, on so many rows of each data set: CPU time of one cone program with all pairs (the
 reference), of constraint generation between such programs, of the same with an interior point of
-its own for both machines, and of R-SVM+ by SVMs and Newton steps; the geometric mean over data sets of their ratios; the largest difference of objectives. Second, on
-the whole first training part of three sets: the time of a fit on the path over the published grid
-of C and lambda, in units of an SVM's on its path over C.
+its own for both machines, and of R-SVM+ by SVMs and Newton steps; the geometric mean over data
+sets of their ratios; the largest difference of objectives. Second, on the whole first training part
+of three sets: the time of a fit on the path over the published grid of C and lambda, in units of an
+SVM's on its path over C.
 """
 
 from __future__ import annotations

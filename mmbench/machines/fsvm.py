@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from mmbench.machines.base import BinaryModel, Fit, common_parameters, pair_rows
 from mmbench.machines.fsvm_exact import Optimum, solve_pair
 from mmbench.machines.fsvm_shared import solve_pairs
-from mmbench.machines.fsvm_steps import Alternation, Rows, alternate, lower_bound_eps
+from mmbench.machines.fsvm_steps import Alternation, Image, Rows, alternate, lower_bound_eps
 from mmbench.machines.joint import JointClassifier, JointProblem
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.presets import preset
@@ -241,11 +241,11 @@ class FSVM(JointClassifier):
 
             found = solve_cone(rows, C)
         else:
-            grams, start = space.grams("white"), space.starts.get("opt")
+            images, start = space.images("white"), space.starts.get("opt")
             found = (
-                solve_pair(rows, grams[0], C, self.tol, start=start)
-                if len(grams) == 1
-                else solve_pairs(rows, grams, C, self.tol, GOAL * self.tol, start)
+                solve_pair(rows, images[0], C, self.tol, start=start)
+                if len(images) == 1
+                else solve_pairs(rows, images, C, self.tol, GOAL * self.tol, start)
             )
             space.starts["opt"] = found.state
         return _trained_optimum(rows, found, C, self.tol)
@@ -254,7 +254,7 @@ class FSVM(JointClassifier):
         eps = self.eps if self.variant == "eps" else 0.0
         found = alternate(
             space.rows,
-            space.grams("semi"),
+            space.images("semi"),
             self._ratio,
             self.tol,
             rounds=0 if self.variant == "semi" else self.rounds,
@@ -283,13 +283,14 @@ class Space:
         self.rows = Rows(of.rows, np.where(s > 0, s, 1.0), pairs)
         self.spectrum = of
         self.starts: dict[str, Any] = {}
-        self._grams: dict[str, list[NDArray]] = {}
+        self._images: dict[str, list[Image]] = {}
 
-    def grams(self, name: str) -> list[NDArray]:
-        """Return the Gram matrix of each pair, of whitened ("white") or semi-whitened rows."""
-        if name not in self._grams:
-            self._grams[name] = self.rows.grams(self.rows.s ** {"white": -0.5, "semi": -0.25}[name])
-        return self._grams[name]
+    def images(self, name: str) -> list[Image]:
+        """Return the rows of each pair, whitened ("white") or semi-whitened ("semi")."""
+        if name not in self._images:
+            root = self.rows.s ** {"white": -0.5, "semi": -0.25}[name]
+            self._images[name] = self.rows.images(root)
+        return self._images[name]
 
     def starts_at(self, name: str, C: float) -> list[NDArray] | None:
         """Return multipliers of the last C, scaled: those at their bound stay there."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.fsvm_steps import Rows, train_hyperplanes
+from mmbench.machines.fsvm_steps import Image, Rows, train_hyperplanes
 from mmbench.solvers.status import Status
 
 #: SVMs that one search for C' may take.
@@ -75,7 +75,7 @@ class Start:
 
 def solve_pair(
     rows: Rows,
-    gram: NDArray,
+    image: Image,
     C: float,
     tol: float,
     start: Start | None = None,
@@ -85,8 +85,8 @@ def solve_pair(
     Parameters
     ----------
     rows : Rows
-    gram : ndarray of shape (n, n)
-        Of the whitened rows.
+    image : Image
+        The whitened rows.
     C : float
     tol : float
         Of the SVMs' optimality conditions; C' is found to a tenth of it, relatively.
@@ -105,7 +105,7 @@ def solve_pair(
         rounds += 1
         cost = exp(search.at)
         starts = None if start is None else start.at(cost)
-        planes = train_hyperplanes(rows, [gram], cost, starts, tol)
+        planes = train_hyperplanes(rows, [image], cost, starts, tol)
         start = Start(cost, planes.u[0])
         iterations += planes.iterations[0]
         length = max(sqrt(max(planes.norm, 0.0)), 1e-300)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.machines.fsvm_exact import Optimum, no_direction
-from mmbench.machines.fsvm_steps import Hyperplanes, Rows, lower_bound, train_hyperplanes
+from mmbench.machines.fsvm_steps import Hyperplanes, Image, Rows, lower_bound, train_hyperplanes
 from mmbench.solvers.status import Status
 
 #: Rounds of the method, its over-relaxation, and every how many rounds the penalty is adapted.
@@ -46,7 +46,7 @@ class Split:
 
 def solve_pairs(
     rows: Rows,
-    grams: Sequence[NDArray],
+    images: Sequence[Image],
     C: float,
     tol: float,
     goal: float,
@@ -57,8 +57,8 @@ def solve_pairs(
     Parameters
     ----------
     rows : Rows
-    grams : sequence of ndarray of shape (n_p, n_p)
-        Of the whitened rows of each pair.
+    images : sequence of Image
+        The whitened rows of each pair.
     C : float
     tol : float
         Of the SVMs' optimality conditions.
@@ -74,13 +74,12 @@ def solve_pairs(
     """
     shape = (len(rows.s), len(rows.pairs))
     at = start or Split(np.zeros(shape), np.zeros(shape), 1.0, None)
-    whitened = [rows.Z[index] / np.sqrt(rows.s) for index, _ in rows.pairs]
     best, bound, status = no_direction(rows, C), 0.0, Status.ITERATION_LIMIT
     iterations = np.zeros(shape[1], dtype=int)
     for rounds in range(1, MAX_ROUNDS + 1):
         pull = at.V - at.D
-        offsets = [T @ pull[:, p] for p, T in enumerate(whitened)]
-        planes = train_hyperplanes(rows, grams, C / at.penalty, at.u, tol, offsets=offsets)
+        offsets = [image.rows @ pull[:, p] for p, image in enumerate(images)]
+        planes = train_hyperplanes(rows, images, C / at.penalty, at.u, tol, offsets=offsets)
         iterations += planes.iterations
         U = pull + planes.q / np.sqrt(rows.s)[:, None]
         value = sqrt(2.0) * float(np.linalg.norm(U, "nuc")) + C * planes.slack

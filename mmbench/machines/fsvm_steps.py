@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from mmbench.machines.svm import svm_dual
-from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.linear_svm import solve_inside, solve_near
+from mmbench.solvers.piecewise import PiecewiseSolution
 from mmbench.solvers.smo import solve_smo
 from mmbench.solvers.status import Status, worst
 
@@ -27,8 +29,28 @@ from mmbench.solvers.status import Status, worst
 FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
 #: The gradient steps of one M-step end after so many, or when F falls by less than this share.
 MAX_STEPS, MIN_DECREASE = 50, 1e-3
+#: An SVM on so many rows, and so many to a component, may go to the interior point: at once above
+#: the larger number, whose Gram matrix costs more, else after so many pairwise steps a row.
+LEAST_ROWS, MOST_ROWS, MANY_ROWS, STEPS_PER_ROW = 500, 2000, 4, 10
 #: A step halved below this does not lower F any more.
 SHORTEST_STEP = 1e-9
+
+
+@dataclass
+class Image:
+    """The rows of a pair in the space of some M.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_p, k)
+    """
+
+    rows: NDArray
+
+    @cached_property
+    def gram(self) -> NDArray:
+        """Their inner products, shape (n_p, n_p)."""
+        return self.rows @ self.rows.T
 
 
 @dataclass(frozen=True)
@@ -49,10 +71,10 @@ class Rows:
     s: NDArray
     pairs: list[tuple[NDArray, NDArray]]
 
-    def grams(self, root: NDArray) -> list[NDArray]:
-        """Return ``Z_p M Z_p'`` of each pair for ``M = root root'`` (a vector: a diagonal root)."""
+    def images(self, root: NDArray) -> list[Image]:
+        """Return the rows of each pair for ``M = root root'`` (a vector: a diagonal root)."""
         T = self.Z * root if root.ndim == 1 else self.Z @ root
-        return [part @ part.T for part in (T[index] for index, _ in self.pairs)]
+        return [Image(T[index]) for index, _ in self.pairs]
 
 
 @dataclass(frozen=True)
@@ -93,26 +115,26 @@ class Hyperplanes:
 
 def train_hyperplanes(
     rows: Rows,
-    grams: Sequence[NDArray],
+    images: Sequence[Image],
     C: float,
     starts: Sequence[NDArray] | None,
     tol: float,
     solver: str = "auto",
     offsets: Sequence[NDArray] | None = None,
 ) -> Hyperplanes:
-    """Train the SVM of each pair on its Gram matrix.
+    """Train the SVM of each pair on its rows in the space of M.
 
     Parameters
     ----------
     rows : Rows
-    grams : sequence of ndarray of shape (n_p, n_p)
+    images : sequence of Image
     C : float
     starts : sequence of ndarray, optional
         Signed multipliers of a neighbouring problem.
     tol : float
         Of the optimality conditions.
-    solver : {"auto", "reference"}, default="auto"
-        "reference" is libsvm.
+    solver : {"auto", "pairwise", "reference"}, default="auto"
+        "pairwise" takes pairwise steps alone, "auto" what is fastest; "reference" is libsvm.
     offsets : sequence of ndarray of shape (n_p,), optional
         Decisions to which those of the hyperplanes are added.
 
@@ -121,14 +143,17 @@ def train_hyperplanes(
     Hyperplanes
     """
     found, slack, violation = [], 0.0, 0.0
-    for p, gram in enumerate(grams):
+    for p, image in enumerate(images):
         y = rows.pairs[p][1]
-        problem, given = svm_dual(gram, y, C), 0.0 if offsets is None else offsets[p]
-        if offsets is not None:
-            problem = replace(problem, slopes=problem.slopes + offsets[p][:, None])
-        one = _solve(problem, y, C, None if starts is None else starts[p], tol, solver)
+        start = None if starts is None else starts[p]
+        if offsets is None:
+            one, given = _solve(image, y, C, start, tol, solver), np.zeros(len(y))
+        else:
+            one, given = _solve_beside(offsets[p], image, y, C, start, tol), offsets[p]
         slack += float(np.maximum(0.0, 1.0 - y * (given + one.decision + one.bias)).sum())
-        violation = max(violation, problem.violation(one.u))
+        size = y * one.u
+        outside = max(-float(size.min()), float(size.max()) - C, abs(float(one.u.sum())))
+        violation = max(violation, outside)
         found.append(one)
     return Hyperplanes(
         u=[one.u for one in found],
@@ -145,13 +170,33 @@ def train_hyperplanes(
 
 
 def _solve(
-    problem: PiecewiseQP, y: NDArray, C: float, start: NDArray | None, tol: float, solver: str
+    image: Image, y: NDArray, C: float, start: NDArray | None, tol: float, solver: str
 ) -> PiecewiseSolution:
+    """Guess the free rows; else take pairwise steps, few where an interior point costs as much."""
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
 
-        return solve_libsvm(problem, y, C, tol)
-    return solve_smo(problem, start, tol)
+        return solve_libsvm(svm_dual(image.gram, y, C), y, C, tol)
+    if solver == "pairwise":
+        return solve_smo(svm_dual(image.gram, y, C), start, tol)
+    found = None if start is None else solve_near(image.rows, y, C, start, tol)
+    n, k = image.rows.shape
+    if found is None and n >= max(MANY_ROWS * k, LEAST_ROWS):
+        if n <= MOST_ROWS:
+            few = solve_smo(svm_dual(image.gram, y, C), start, tol, STEPS_PER_ROW * n)
+            if few.status is Status.OPTIMAL:
+                return few
+            start = few.u
+        found = solve_inside(image.rows, y, C, tol)
+    return solve_smo(svm_dual(image.gram, y, C), start, tol) if found is None else found
+
+
+def _solve_beside(
+    offset: NDArray, image: Image, y: NDArray, C: float, start: NDArray | None, tol: float
+) -> PiecewiseSolution:
+    """Train a hyperplane whose decisions are added to given ones."""
+    dual = svm_dual(image.gram, y, C)
+    return solve_smo(replace(dual, slopes=dual.slopes + offset[:, None]), start, tol)
 
 
 def lower_bound(planes: Hyperplanes, s: NDArray) -> float:
@@ -278,7 +323,7 @@ class Alternation:
 
 def alternate(
     rows: Rows,
-    first_grams: Sequence[NDArray],
+    first: Sequence[Image],
     C: float,
     tol: float,
     *,
@@ -293,8 +338,8 @@ def alternate(
     Parameters
     ----------
     rows : Rows
-    first_grams : sequence of ndarray
-        Of the semi-whitened rows of each pair.
+    first : sequence of Image
+        The semi-whitened rows of each pair.
     C, tol, solver, starts
         As for `train_hyperplanes`.
     rounds : int
@@ -308,16 +353,18 @@ def alternate(
     -------
     Alternation
     """
+    if rounds and solver == "auto" and max(len(image.rows) for image in first) <= MOST_ROWS:
+        solver = "pairwise"  # where rounds end depends on the last digits of the SVMs: keep those
     M = np.diag(1.0 / np.sqrt(rows.s))
-    planes = train_hyperplanes(rows, first_grams, C, starts, tol, solver)
-    first, iterations = planes.u, np.array(planes.iterations)
+    planes = train_hyperplanes(rows, first, C, starts, tol, solver)
+    start, iterations = planes.u, np.array(planes.iterations)
     bound, values = lower_bound(planes, rows.s), [_value(M, planes, rows.s, C, eps)]
     for _ in range(rounds):
         W = M @ planes.q
         root = closed_form_root(W, rows.s, eps) if eps else None
         moved = gradient_steps(M, W, rows.s) if root is None else root @ root.T
-        grams = rows.grams(cholesky(moved, lower=True) if root is None else root)
-        after = train_hyperplanes(rows, grams, C, planes.u, tol, solver)
+        images = rows.images(cholesky(moved, lower=True) if root is None else root)
+        after = train_hyperplanes(rows, images, C, planes.u, tol, solver)
         iterations += after.iterations
         value = _value(moved, after, rows.s, C, eps)
         if value >= values[-1]:  # below the accuracy of the SVMs
@@ -327,7 +374,7 @@ def alternate(
         bound = max(bound, lower_bound(planes, rows.s))
         if values[-2] - value <= decrease * values[-2]:
             break
-    return Alternation(M, planes, values, bound, iterations.tolist(), first)
+    return Alternation(M, planes, values, bound, iterations.tolist(), start)
 
 
 def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) -> float:

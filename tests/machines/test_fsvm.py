@@ -74,7 +74,7 @@ def random_problem(seed: int, n: int = 24, d: int = 4) -> tuple[np.ndarray, np.n
 
 
 def optimum_of(rows: Rows, C: float, tol: float = 1e-8):
-    return solve_pair(rows, rows.grams(rows.s**-0.5)[0], C, tol)
+    return solve_pair(rows, rows.images(rows.s**-0.5)[0], C, tol)
 
 
 # -- the optimum ---------------------------------------------------------------------------------
@@ -133,6 +133,19 @@ def test_the_optimum_is_affine_invariant(seed):
     np.testing.assert_allclose(moved.decision_function(other), plain, atol=5e-3)
 
 
+@pytest.mark.parametrize("variant", ["semi", "opt"])
+def test_many_rows_of_few_features_reach_what_the_reference_reaches(variant):
+    """Without the Gram matrix of the rows."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(2100) % 2 == 0, 1.0, -1.0)
+    X = rng.normal(size=(2100, 3)) * [1.0, 5.0, 0.2] + 0.4 * y[:, None]
+    fits = [
+        FSVM(C=0.3, variant=variant, solver=s).fit(X, y).fits_[0] for s in ("auto", "reference")
+    ]
+    assert fits[0].status is Status.OPTIMAL
+    assert fits[0].objective == pytest.approx(fits[1].objective, rel=1e-6)
+
+
 def test_a_small_C_is_worth_no_direction(two):
     problem, rows = two
     found = optimum_of(rows, 1e-4)
@@ -149,7 +162,7 @@ def test_pairs_that_share_M_reach_the_semidefinite_program(wine, C):
     X, labels = wine
     problem = BinaryProblem(X, np.ones(len(X)), Kernel("linear"))
     rows = rows_of(spectrum(problem), labels)
-    fast = solve_pairs(rows, rows.grams(rows.s**-0.5), C, 1e-7, 1e-6)
+    fast = solve_pairs(rows, rows.images(rows.s**-0.5), C, 1e-7, 1e-6)
     reference = solve_cone(rows, C)
     assert fast.status is reference.status is Status.OPTIMAL
     assert fast.value == pytest.approx(reference.value, rel=1e-6)
@@ -163,7 +176,7 @@ def test_pairs_that_share_M_reach_the_semidefinite_program(wine, C):
 def test_rounds_descend_from_the_semi_whitening_to_no_less_than_the_optimum(two, C):
     _, rows = two
     best = optimum_of(rows, C)
-    found = alternate(rows, rows.grams(rows.s**-0.25), C, 1e-6, rounds=15, decrease=0.0)
+    found = alternate(rows, rows.images(rows.s**-0.25), C, 1e-6, rounds=15, decrease=0.0)
     assert (np.diff(found.values) <= 0).all()
     assert found.bound <= best.value * (1 + 1e-6) <= found.values[-1] * (1 + 2e-6)
     assert found.values[0] > found.values[-1]
@@ -174,7 +187,7 @@ def test_the_regularised_objective_has_one_optimum_with_a_tight_bound(wine_rows)
     rows = wine_rows
     for eps in (1.0, 0.01):
         found = alternate(
-            rows, rows.grams(rows.s**-0.25), 1.0, 1e-7, rounds=500, decrease=1e-10, eps=eps
+            rows, rows.images(rows.s**-0.25), 1.0, 1e-7, rounds=500, decrease=1e-10, eps=eps
         )
         assert (np.diff(found.values) <= 0).all()
         bound = lower_bound_eps(found.planes, rows.s, eps)
@@ -188,7 +201,7 @@ def test_eps_goes_from_the_semi_whitening_to_the_whitening(wine_rows):
     far = closed_form_root(W, s, 1e8)
     far = far @ far.T
     np.testing.assert_allclose(far / far[0, 0], np.diag(np.sqrt(s[0] / s)), atol=1e-4)
-    near = alternate(rows, rows.grams(s**-0.25), 1.0, 1e-6, rounds=1000, decrease=1e-7, eps=1e-6)
+    near = alternate(rows, rows.images(s**-0.25), 1.0, 1e-6, rounds=1000, decrease=1e-7, eps=1e-6)
     assert near.values[-1] == pytest.approx(optimum_of(rows, 1.0).value, rel=0.02)
 
 
@@ -233,7 +246,7 @@ def test_the_floor_is_the_nearest_matrix_above_it():
 
 def test_any_multipliers_bound_the_optimum_from_below(two):
     _, rows = two
-    planes = alternate(rows, rows.grams(rows.s**-0.25), 3.0, 1e-6, rounds=0, decrease=0.0).planes
+    planes = alternate(rows, rows.images(rows.s**-0.25), 3.0, 1e-6, rounds=0, decrease=0.0).planes
     best = optimum_of(rows, 3.0).value
     for factor in (0.01, 0.5, 1.0):
         scaled = replace(planes, u=[factor * u for u in planes.u], q=factor * planes.q)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from drawn import cells_of
 
 from mmbench.tables import table
 
 ROUNDS = {"fsvm_semi": 12.0, "fsvm_1": 11.0, "fsvm": 10.5, "fsvm_opt": 10.0}
-
-
-def cells_of(text: str, start: str, nth: int = 0) -> list[str]:
-    lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
-    return [cell.strip() for cell in lines[nth].strip("|").split("|")]
 
 
 @pytest.fixture

@@ -1,0 +1,107 @@
+"""The linear SVM's dual in the space of its features: for many rows of few features.
+
+    min over u   1/2 ||Z'u||^2 - sum_i y_i u_i    subject to   sum_i u_i = 0,  0 <= y_i u_i <= C
+
+Pairwise steps need thousands of passes and an n x n matrix for what only as many free rows as
+features settle. From a neighbouring solution the free rows are guessed (`active_set`); without one
+an interior point finds them, at one product ``Z' diag Z`` an iteration. Either way the optimality
+conditions are tested as those of pairwise steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.solvers.active_set import settle
+from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.radius_interior import solve_interior
+from mmbench.solvers.radius_problem import RadiusProblem
+from mmbench.solvers.status import Status
+
+#: Relative gap of the interior point.
+GAP = 1e-10
+
+#: A multiplier so near to a bound, as a share of C, is guessed to be there; as near as that, it is.
+OFF, NEAR = 1e-4, 2e-6
+
+
+def solve_near(
+    rows: NDArray, y: NDArray, C: float, start: NDArray, tol: float = 1e-5
+) -> PiecewiseSolution | None:
+    """Solve from a neighbouring solution, or return None where its free rows do not settle.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, k)
+        Z.
+    y : ndarray of shape (n,)
+        -1.0 or +1.0; both occur.
+    C : float
+    start : ndarray of shape (n,)
+        u; only which bounds it touches matters.
+    tol : float, default=1e-5
+        Largest difference of ``f(x_i)`` that two rows may disagree on b by.
+
+    Returns
+    -------
+    PiecewiseSolution or None
+        Status ``optimal``.
+    """
+    return _settled(rows, y, C, start, tol, 0) if start.any() else None
+
+
+def solve_inside(
+    rows: NDArray, y: NDArray, C: float, tol: float = 1e-5
+) -> PiecewiseSolution | None:
+    """Solve by an interior point, or return None where rounding leaves it short of the test.
+
+    Parameters
+    ----------
+    rows, y, C, tol
+        As for `solve_near`.
+
+    Returns
+    -------
+    PiecewiseSolution or None
+        Status ``optimal``.
+    """
+    problem = RadiusProblem(rows, y, C, 0.0, simplex=False)
+    inner = solve_interior(problem, np.empty((0, 2), dtype=np.intp), GAP)
+    found = _settled(rows, y, C, _snapped(inner.u, y, C, OFF), tol, inner.iterations)
+    if found is not None:
+        return found
+    # Equal rows, or many on one hyperplane, share their multipliers in more than one way.
+    ends = np.sort(np.column_stack([0.0 * y, C * y]), axis=1)
+    bounds = PiecewiseQP(rows, ends, -y[:, None])
+    u = bounds.feasible(_snapped(inner.u, y, C, NEAR))
+    return _tested(rows, y, C, u, tol, inner.iterations)
+
+
+def _snapped(u: NDArray, y: NDArray, C: float, share: float) -> NDArray:
+    """Return multipliers with those at a bound that are so near to it, as a share of C."""
+    size = y * u / C
+    return C * y * np.where(size < share, 0.0, np.where(size > 1.0 - share, 1.0, size))
+
+
+def _settled(
+    rows: NDArray, y: NDArray, C: float, guess: NDArray, tol: float, iterations: int
+) -> PiecewiseSolution | None:
+    u = settle(rows, np.ones(rows.shape[1]), y, C, guess)
+    return None if u is None else _tested(rows, y, C, u, tol, iterations + 1)
+
+
+def _tested(
+    rows: NDArray, y: NDArray, C: float, u: NDArray, tol: float, iterations: int
+) -> PiecewiseSolution | None:
+    """Return the solution if no two rows disagree on b by more than `tol`, else None."""
+    decision, size = rows @ (rows.T @ u), y * u
+    miss = y - decision
+    below, above = size < C, size > 0
+    grows, shrinks = np.where(y > 0, below, above), np.where(y > 0, above, below)
+    if not miss[grows].max() - miss[shrinks].min() <= tol:
+        return None
+    free = below & above
+    ends = miss[grows].max() + miss[shrinks].min()
+    bias = float(miss[free].mean() if free.any() else 0.5 * ends)
+    return PiecewiseSolution(u, decision, bias, iterations, Status.OPTIMAL)
