@@ -76,7 +76,7 @@ def against_the_svm(options):
         for machine in (RSVMPlus, RSVMMuPlus):
             for tol in (machine.search_tol, machine().tol):
                 seconds, _ = timed(machine(tol=tol)._train_path, problem, points)
-                line += f"  {machine.__name__} (tol {tol:g}) {seconds / len(GRID) / svm:.1f}x"
+                line += f"  {machine.__name__} (tol {tol:g}) {seconds / len(GRID) / svm:.2g}x"
         print(line)
 
 
