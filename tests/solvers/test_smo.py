@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mmbench.kernels import Kernel
+from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers import smo
 from mmbench.solvers.clarabel_ import solve_qp
@@ -110,10 +111,25 @@ def test_a_feasible_vector_stays_what_it_is(problem, seed):
 @settings(max_examples=50, deadline=None)
 def test_newton_steps_never_climb(problem, seed):
     start = problem.feasible(np.random.RandomState(seed).normal(size=len(problem.gram)))
-    moved, left = newton_steps(problem, start, 1e9)
-    assert left <= 1e9
+    moved, decision = start.copy(), problem.gram @ start
+    assert newton_steps(problem, moved, decision, 1e9) <= 1e9
     assert problem.violation(moved) < 1e-9
     assert objective(problem, moved) <= objective(problem, start) + 1e-9
+    np.testing.assert_allclose(decision, problem.gram @ moved, atol=1e-9 * problem.gram.max())
+
+
+def test_a_series_of_newton_steps_ends_at_the_minimum_of_its_face():
+    """Rows that meet a knot stay there; among the others, all gradients are then equal."""
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(60, 100)), np.repeat([1.0, -1.0], 30)
+    problem = svm_dual(X @ X.T, y, 0.02)
+    u = 0.01 * y
+    decision = problem.gram @ u
+    newton_steps(problem, u, decision, 1e9)
+    inside = (u != problem.knots[:, 0]) & (u != problem.knots[:, 1])
+    assert 10 < inside.sum() < 50
+    gradient = (problem.gram @ u + problem.slopes[:, 0])[inside]
+    assert np.ptp(gradient) < 1e-8
 
 
 def hard_problem():
@@ -127,11 +143,53 @@ def hard_problem():
 def test_newton_steps_settle_what_pairs_do_not(monkeypatch):
     problem = hard_problem()
     with_newton = solve_smo(problem, max_iter=500_000)
-    monkeypatch.setattr(smo, "newton_steps", lambda problem, u, budget: (u, budget))
+    monkeypatch.setattr(smo, "newton_steps", lambda problem, u, decision, budget: budget)
     without = solve_smo(problem, max_iter=500_000)
     assert with_newton.status is Status.OPTIMAL
     assert without.status is Status.ITERATION_LIMIT
     assert problem.value(with_newton) < problem.value(without)
+
+
+def large_problem(B=2.0):
+    """Return an RMM of 900 rows, most of which rest on a knot at the optimum."""
+    X = np.random.RandomState(1).normal(size=(900, 5))
+    y = np.sign(X[:, 0] + 0.5 * X[:, 1])
+    return rmm_dual(Kernel("rbf", 0.05)(X, X), y, 10.0, B)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+def test_parts_lead_to_the_optimum_of_all_rows(monkeypatch, tol):
+    problem, parts = large_problem(), []
+    settle = smo._State.settle
+    monkeypatch.setattr(
+        smo._State, "settle", lambda state, rows: (parts.append(len(rows)), settle(state, rows))
+    )
+    with_parts = solve_smo(problem, tol=tol)
+    assert parts and max(parts) < 900
+    monkeypatch.setattr(smo, "LARGEST_PART", 0.0)
+    parts.clear()
+    without = solve_smo(problem, tol=tol)
+    assert not parts
+    for found in (with_parts, without):
+        assert found.status is Status.OPTIMAL
+        np.testing.assert_allclose(found.decision, problem.gram @ found.u, atol=1e-8)
+        f, u, knots = problem.gram @ found.u, found.u[:, None], problem.knots
+        rise = np.where((knots[:, :-1] <= u) & (u < knots[:, 1:]), -problem.slopes, -np.inf).max(1)
+        fall = np.where((knots[:, :-1] < u) & (u <= knots[:, 1:]), -problem.slopes, np.inf).min(1)
+        assert (rise - f).max() - (fall - f).min() <= tol * (1 + 1e-6)
+    relative = 1e-6 if tol < 1e-6 else 1e-3
+    assert problem.value(with_parts) == pytest.approx(problem.value(without), rel=relative)
+
+
+def test_a_known_product_with_the_start_changes_nothing():
+    problem, other = large_problem(), large_problem(B=3.0)
+    start = solve_smo(other, tol=1e-3)
+    one = solve_smo(problem, start.u, 1e-6)
+    two = solve_smo(problem, start.u, 1e-6, product=start.decision)
+    assert problem.value(two) == pytest.approx(problem.value(one), rel=1e-8)
+    same = solve_smo(other, start.u, 1e-3, product=start.decision)
+    assert same.iterations == 0
+    np.testing.assert_array_equal(same.decision, start.decision)
 
 
 def test_runs_are_equal_to_the_last_bit():
