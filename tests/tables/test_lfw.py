@@ -50,6 +50,15 @@ def test_the_figure_tells_the_areas(lfw, tmp_path):
     assert "±" in text
 
 
+def test_the_figure_says_who_has_fewer_folds(lfw, tmp_path):
+    job = lfw.job("lfw_pairs_hog", "svm", rule="predefined", repeat=2, kernel="linear")
+    y = np.repeat([0, 1], 50)
+    lfw.add(job, errors=0, arrays={"y_test": y, "decisions": y[:, None] - 0.5, "predicted": y})
+    text = figure("lfw_roc", lfw.folder, tmp_path / "roc.svg")
+    assert text.endswith(", 2 of 3 folds")
+    assert text.count("folds") == 1
+
+
 def test_the_figure_refuses_many_classes(margin_ratios, tmp_path):
     with pytest.raises(UserError, match="two classes"):
         figure("lfw_roc", margin_ratios().folder, tmp_path / "roc.svg")

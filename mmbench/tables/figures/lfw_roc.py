@@ -2,7 +2,8 @@
 
 The share of pairs of one person that are accepted against that of pairs of two: for each fold by
 its own machine, averaged over folds at equal shares of false acceptances. The mean of the areas
-under these curves is told with its standard error.
+under these curves is told with its standard error. A machine with fewer folds than another, as
+while a run goes on, is marked.
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ def _plot_panel(axes: Axes, panel: Panel, machines: Curves) -> None:
     for machine, curves in machines.items():
         mean = np.mean([curve for curve, _ in curves], axis=0)
         area = np.mean([area for _, area in curves])
-        axes.plot(GRID, mean, lw=1.2, label=f"{machine_label(machine)} ({area:.3f})")
+        label = f"{machine_label(machine)} ({area:.3f}{_part(curves, machines)})"
+        axes.plot(GRID, mean, lw=1.2, label=label)
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     axes.set(xlabel="false acceptances", ylabel="true acceptances")
@@ -122,5 +124,12 @@ def _describe(panel: Panel, machines: Curves) -> str:
     for machine, curves in machines.items():
         areas = np.array([area for _, area in curves])
         spread = f" ± {areas.std(ddof=1) / np.sqrt(len(areas)):.4f}" if len(areas) > 1 else ""
-        parts.append(f"{machine_label(machine)} {areas.mean():.4f}{spread}")
+        told = f"{areas.mean():.4f}{spread}{_part(curves, machines)}"
+        parts.append(f"{machine_label(machine)} {told}")
     return f"{panel[0]}, area under the ROC curve: " + ", ".join(parts)
+
+
+def _part(curves: list[tuple[NDArray, float]], machines: Curves) -> str:
+    """Return how many folds a machine has, where others have more."""
+    most = max(len(others) for others in machines.values())
+    return f", {len(curves)} of {most} folds" if len(curves) < most else ""
