@@ -43,7 +43,7 @@ from mmbench.solvers.status import Status
 #: From this many rows on a single training on a kernel does not pay for diagonal coordinates.
 LARGE = 3000
 
-#: From this relative gap on a training with a kernel is one of a search.
+#: From this relative gap on a path of trainings is one of a search.
 ROUGH = 1e-4
 
 
@@ -91,13 +91,16 @@ class LinearCoordinates:
 
     def pencil(self, ridge: float) -> Pencil:
         """Return the rows in the coordinates that belong to a ridge."""
-        n_features = len(self.origin)
+        pencil, self.change = diagonalise(self.rows, self.y, *self.ridges(ridge), self.basis)
+        return pencil
+
+    def ridges(self, ridge: float) -> tuple[float, float]:
+        """Return the absolute ridges of the positive and the negative class."""
         x, y = (
-            ridge * float(self.rows[side].var(axis=0).sum()) / n_features
+            ridge * float(self.rows[side].var(axis=0).sum()) / len(self.origin)
             for side in (self.y > 0, self.y < 0)
         )
-        pencil, self.change = diagonalise(self.rows, self.y, x, y, self.basis)
-        return pencil
+        return x, y
 
     def models(self, answers: Sequence[Answer]) -> list[BinaryModel]:
         """Return the models of answers given in the coordinates of the last pencil."""
@@ -239,7 +242,7 @@ class CovarianceMachine(PairwiseClassifier):
 
     @property
     def _searches_by_factor(self) -> bool:
-        """Whether a search with a kernel may take `_search`."""
+        """Whether a search may take `_search`."""
         return False
 
     def _search(
@@ -302,8 +305,8 @@ class CovarianceMachine(PairwiseClassifier):
     def _train_for_search(
         self, machines: Sequence[Self], problem: BinaryProblem
     ) -> list[BinaryModel] | None:
-        """Train over a factor of the Gram matrix; None where it does not serve."""
-        if problem.kernel.name == "linear" or len(problem.y) > LARGE:
+        """Train with a Cholesky factor for each theta; None where that does not serve."""
+        if len(problem.y) > LARGE or min(machine.ridge for machine in machines) == 0:
             return None
         if not all(machine._searches_by_factor for machine in machines):
             return None

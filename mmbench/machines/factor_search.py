@@ -1,9 +1,10 @@
-"""MPM and M4 on a kernel at every point of a grid, to the accuracy of a search.
+"""MPM and M4 at every point of a grid, to the accuracy of a search.
 
 A search ranks accuracies; the training that follows it is certified. So the coordinates of
 `mmbench.machines.pencil`, which serve every theta, give way to a Cholesky factor for each theta
-that is needed, see `mmbench.solvers.spread_factor`, and the factor ``K = F F'`` stops where what is
-left of K cannot be seen beside the ridge. Up to five arrays of the size of K are alive at once.
+that is needed, see `mmbench.solvers.spread_factor`, and with a kernel the factor ``K = F F'`` stops
+where what is left of K cannot be seen beside the ridge. Up to five arrays of the size of K are
+alive at once.
 """
 
 from __future__ import annotations
@@ -11,16 +12,75 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from mmbench.machines.base import BinaryModel, BinaryProblem
-from mmbench.machines.covariance import Answer, CovarianceMachine, pivoted_cholesky
+from mmbench.machines.covariance import (
+    Answer,
+    CovarianceMachine,
+    LinearCoordinates,
+    pivoted_cholesky,
+)
 from mmbench.solvers.spread_factor import SpreadFactor
 
 #: Class means are equal if their squared distance is below this share of the rows' mean square.
 EQUAL_MEANS = 1e-13
+
+
+class LinearRows:
+    """The features, or coordinates of the span of the rows."""
+
+    def __init__(self, problem: BinaryProblem):
+        self._coordinates = LinearCoordinates(problem)
+        self.whole = SpreadFactor.of(self._coordinates.rows, problem.y)
+
+    def at(self, ridge: float) -> SpreadFactor:
+        """Return the problem at a ridge."""
+        return self.whole.first(self.whole.rows.shape[1], self._coordinates.ridges(ridge))
+
+    def expanded(self, W: NDArray) -> tuple[list[dict[str, Any]], NDArray]:
+        """Return weights of directions, columns of W, and what to take from b."""
+        weights = self._coordinates.basis @ W
+        return [{"w": w} for w in weights.T], self._coordinates.origin @ weights
+
+
+class KernelRows:
+    """A pivoted Cholesky factor ``K = F F'``, as far as each ridge sees it.
+
+    Notes
+    -----
+    A row whose distance from the span of F is ``e`` moves a decision by at most ``e^2 sum|c|``, c
+    being the expansion of w over the rows, and ``ridge sum|c|`` is a small number in units of the
+    margin, as c is a multiplier or a residual divided by the ridge. With ``e^2 <= tol ridge/10`` a
+    decision moves by less than `tol`.
+    """
+
+    def __init__(self, problem: BinaryProblem, least_ridge: float, tol: float):
+        gram = problem.given_gram
+        gram = problem.kernel(problem.X, problem.X) if gram is None else np.array(gram, dtype=float)
+        self._unit, self._unseen = float(np.trace(gram)) / len(gram), 0.1 * tol
+        rows, self._pivots = pivoted_cholesky(gram, self._unseen * least_ridge * self._unit)
+        del gram
+        self._origin, self._triangle = rows.mean(axis=0), rows[self._pivots]
+        rows -= self._origin
+        self.whole = SpreadFactor.of(rows, problem.y)
+
+    def at(self, ridge: float) -> SpreadFactor:
+        """Return the problem at a ridge, in the coordinates that it sees."""
+        amount = ridge * self._unit
+        seen = int((np.diagonal(self._triangle) ** 2 > self._unseen * amount).sum())
+        return self.whole.first(max(1, seen), (amount, amount))
+
+    def expanded(self, W: NDArray) -> tuple[list[dict[str, Any]], NDArray]:
+        """Return expansions of directions, columns of W, over the rows, and what to take from b."""
+        coef = np.zeros((W.shape[1], len(self.whole.y)))
+        solved = solve_triangular(self._triangle, W, lower=True, trans=1, check_finite=False)
+        coef[:, self._pivots] = solved.T
+        return [{"coef": c} for c in coef], self._origin @ W
 
 
 def train_for_search(
@@ -39,42 +99,31 @@ def train_for_search(
     list of BinaryModel or None
         In the order of `machines`; None where the class means are equal.
 
-    Notes
-    -----
-    A row whose distance from the span of F is ``e`` moves a decision by at most ``e^2 sum|c|``, c
-    being the expansion of w over the rows, and ``ridge sum|c|`` is a small number in units of the
-    margin, as c is a multiplier or a residual divided by the ridge. With ``e^2 <= tol ridge/10`` a
-    decision moves by less than `tol`.
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        If rounding makes a covariance singular.
     """
     started = time.perf_counter()
-    gram = problem.given_gram
-    gram = problem.kernel(problem.X, problem.X) if gram is None else np.array(gram, dtype=float)
-    unit, tol = float(np.trace(gram)) / len(gram), machines[0].tol
-    ridges = {machine.ridge: 0.1 * tol * machine.ridge * unit for machine in machines}
-    rows, pivots = pivoted_cholesky(gram, min(ridges.values()))
-    del gram
-    origin = rows.mean(axis=0)
-    triangle = rows[pivots]
-    left = np.diagonal(triangle) ** 2
-    rows -= origin
-    whole = SpreadFactor.of(rows, problem.y)
-    if whole.delta @ whole.delta <= EQUAL_MEANS * unit:
+    ridges = list(dict.fromkeys(machine.ridge for machine in machines))
+    linear = problem.kernel.name == "linear"
+    rows = LinearRows(problem) if linear else KernelRows(problem, min(ridges), machines[0].tol)
+    whole = rows.whole
+    if whole.delta @ whole.delta <= EQUAL_MEANS * np.mean(whole.rows**2) * whole.rows.shape[1]:
         return None
-    W, theta = np.zeros((len(pivots), len(machines))), 0.5
-    found: dict[int, Answer] = {}
-    for ridge, unseen in ridges.items():
+    W, theta = np.zeros((whole.rows.shape[1], len(machines))), 0.5
+    answers: dict[int, Answer] = {}
+    for ridge in ridges:
         members = [k for k, machine in enumerate(machines) if machine.ridge == ridge]
-        seen = max(1, int((left > unseen).sum()))
-        factor = whole.first(seen, ridge * unit)
-        answers, theta = machines[0]._search([machines[k] for k in members], factor, theta)
-        for k, answer in zip(members, answers, strict=True):
-            W[:seen, k], found[k] = answer.w, answer
-    coef = np.zeros((len(machines), len(rows)))
-    coef[:, pivots] = solve_triangular(triangle, W, lower=True, trans=1, check_finite=False).T
+        factor = rows.at(ridge)
+        found, theta = machines[0]._search([machines[k] for k in members], factor, theta)
+        for k, answer in zip(members, found, strict=True):
+            W[: len(answer.w), k], answers[k] = answer.w, answer
+    weights, shifts = rows.expanded(W)
     seconds = (time.perf_counter() - started) / len(machines)
     return [
         BinaryModel(
-            found[k].b - float(origin @ W[:, k]), replace(found[k].fit, seconds=seconds), coef[k]
+            answers[k].b - float(shifts[k]), replace(answers[k].fit, seconds=seconds), **weights[k]
         )
         for k in range(len(machines))
     ]

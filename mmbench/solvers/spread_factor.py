@@ -1,8 +1,8 @@
-"""Class spreads over a factor of the Gram matrix, to the accuracy of a search.
+"""Class spreads over rows in any coordinates, to the accuracy of a search.
 
-With rows F, class covariances Sx and Sy, and ridge r in both, every machine of the family asks for
+With rows F, class covariances Sx and Sy and their ridges, every machine of the family asks for
 
-    S = (Sx + r I)/theta + (Sy + r I)/(1 - theta),     sx + sy = min over theta of sqrt(w'S w)
+    S = (Sx + rx I)/theta + (Sy + ry I)/(1 - theta),     sx + sy = min over theta of sqrt(w'S w)
 
 Coordinates in which both covariances are diagonal serve every theta, but cost as much as ten
 Cholesky factors of S. The minimum is flat: at a theta whose log-odds are off by delta the root is
@@ -34,25 +34,27 @@ class SpreadFactor:
         -1.0 or +1.0.
     cov_x, cov_y : ndarray of shape (k, k)
         Covariances of the positive and the negative class, without ridge.
-    ridge : float
-        r, absolute and positive.
+    ridges : tuple of float, default=(0.0, 0.0)
+        (rx, ry), absolute and positive.
     """
 
     rows: NDArray
     y: NDArray
     cov_x: NDArray
     cov_y: NDArray
-    ridge: float
+    ridges: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def of(cls, rows: NDArray, y: NDArray) -> SpreadFactor:
-        """Return the covariances of some rows; the ridge is that of `first`."""
+        """Return the covariances of some rows; their ridges are those of `first`."""
         cov_x, cov_y = (np.cov(rows[side].T, ddof=0) for side in (y > 0, y < 0))
-        return cls(rows, y, np.atleast_2d(cov_x), np.atleast_2d(cov_y), 0.0)
+        return cls(rows, y, np.atleast_2d(cov_x), np.atleast_2d(cov_y))
 
-    def first(self, k: int, ridge: float) -> SpreadFactor:
-        """Return the problem in the first k coordinates, with a ridge."""
-        return SpreadFactor(self.rows[:, :k], self.y, self.cov_x[:k, :k], self.cov_y[:k, :k], ridge)
+    def first(self, k: int, ridges: tuple[float, float]) -> SpreadFactor:
+        """Return the problem in the first k coordinates, with ridges."""
+        return SpreadFactor(
+            self.rows[:, :k], self.y, self.cov_x[:k, :k], self.cov_y[:k, :k], ridges
+        )
 
     @property
     def delta(self) -> NDArray:
@@ -61,8 +63,8 @@ class SpreadFactor:
 
     def spreads(self, w: NDArray, decision: NDArray) -> NDArray:
         """Return (sx, sy), given ``decision = Fw`` up to a constant."""
-        own = self.ridge * float(w @ w)
-        return np.sqrt([decision[side].var() + own for side in (self.y > 0, self.y < 0)])
+        squares = [decision[side].var() for side in (self.y > 0, self.y < 0)]
+        return np.sqrt(np.add(squares, np.multiply(self.ridges, w @ w)))
 
 
 class FactorMetric:
@@ -72,7 +74,8 @@ class FactorMetric:
         self.problem, self.theta = problem, theta
         matrix = problem.cov_x / theta
         matrix += problem.cov_y / (1.0 - theta)
-        matrix[np.diag_indices_from(matrix)] += problem.ridge / (theta * (1.0 - theta))
+        ridge_x, ridge_y = problem.ridges
+        matrix[np.diag_indices_from(matrix)] += ridge_x / theta + ridge_y / (1.0 - theta)
         # The transpose of a symmetric array is itself, in the order of LAPACK.
         self.factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
 
