@@ -22,7 +22,7 @@ P. K. Shivaswamy, T. Jebara: Maximum relative margin and data-dependent regulari
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -189,13 +189,19 @@ class RMM(PairwiseClassifier):
     def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         before = None if warm is None else warm.state
         if before is not None and before.C == self.C:
-            svm, start, spent = before.svm, before.u, (0, 0.0)
+            svm, points, spent = before.svm, [before.last], (0, 0.0)
         else:
-            start = None if before is None else before.svm.coef
-            svm = train_svm(problem, self.C, self.solver, self.tol, start)
-            start, spent = svm.coef, (svm.fit.iterations, svm.fit.seconds)
+            start = None if before is None else before.svm
+            start, product = (None, None) if start is None else (start.coef, start.state)
+            svm = train_svm(problem, self.C, self.solver, self.tol, start, product)
+            assert svm.coef is not None
+            points, spent = [Point(svm.coef, svm.state)], (svm.fit.iterations, svm.fit.seconds)
+        bound = (self.form, self.B, self.B_fraction, self.nu, self.D)
+        solved = {} if before is None else before.solved
+        if bound in solved:
+            points.append(solved[bound])
         theta = float(np.abs(svm.state + svm.intercept).max())
-        model, u = self._train_from(problem, svm, start, theta)
+        model, last = self._train_from(problem, svm, points, theta)
         return replace(
             model,
             fit=replace(
@@ -204,27 +210,27 @@ class RMM(PairwiseClassifier):
                 seconds=model.fit.seconds + spent[1],
                 extra={"theta": theta, **model.fit.extra},
             ),
-            state=RMMState(self.C, svm, u),
+            state=RMMState(self.C, svm, last, {**solved, bound: last}),
         )
 
     def _train_from(
-        self, problem: BinaryProblem, svm: BinaryModel, start: NDArray, theta: float
-    ) -> tuple[BinaryModel, NDArray]:
-        """Return the machine, from the SVM at the same C and a neighbouring u, and its u."""
+        self, problem: BinaryProblem, svm: BinaryModel, points: list[Point], theta: float
+    ) -> tuple[BinaryModel, Point]:
+        """Return the machine, from the SVM at the same C and neighbouring points, and its own."""
         if self.form != "bound":
             from mmbench.machines.rmm_price import train_priced
 
             D, nu = self.C if self.D is None else self.D, self.nu
-            relaxed = nu if self.form == "relaxed" else None
+            relaxed, start = nu if self.form == "relaxed" else None, points[0].u
             model = train_priced(problem, self.C, D, relaxed, self.solver, self.tol, svm, start)
-            return model, model.state
+            return model, Point(model.state)
         B = 1 + self.B_fraction * (theta - 1) if self.B is None else self.B
         extra = {"B": float(B)}
         if theta <= B:
             assert svm.coef is not None  # an SVM trained here has it, with a linear kernel too
             fit = replace(svm.fit, iterations=0, seconds=0.0, extra=extra)
-            return replace(svm, fit=fit), svm.coef
-        model = train_rmm(problem, self.C, B, self.solver, self.tol, start)
+            return replace(svm, fit=fit), Point(svm.coef, svm.state)
+        model = train_rmm(problem, self.C, B, self.solver, self.tol, points)
         return replace(model, fit=replace(model.fit, extra=extra)), model.state
 
     def _path_key(self, point: Mapping[str, Any]) -> tuple:
@@ -237,12 +243,34 @@ class RMM(PairwiseClassifier):
 
 
 @dataclass(frozen=True)
+class Point:
+    """A point of (8): u, and ``Ku`` where it is known."""
+
+    u: NDArray
+    product: NDArray | None = None
+
+
+@dataclass(frozen=True)
 class RMMState:
-    """Where the next training on a path starts: the SVM at this C, and u of the last RMM."""
+    """Where the next training on a path starts.
+
+    Attributes
+    ----------
+    C : float
+    svm : BinaryModel
+        The SVM at this C.
+    last : Point
+        The RMM trained last.
+    solved : mapping
+        The last RMM of each bound, by its parameters. Where the classes are separable no alpha
+        reaches C from some C on. The SVM, theta and the RMMs are then those of the C before, and a
+        training from there ends at once.
+    """
 
     C: float
     svm: BinaryModel
-    u: NDArray
+    last: Point
+    solved: Mapping[tuple, Point]
 
 
 @preset(form="relaxed")
@@ -256,7 +284,7 @@ def train_rmm(
     B: float,
     solver: str = "auto",
     tol: float = 1e-5,
-    start: NDArray | None = None,
+    start: NDArray | Sequence[Point] | None = None,
 ) -> BinaryModel:
     """Train one binary RMM.
 
@@ -267,13 +295,14 @@ def train_rmm(
     B : float
     solver : {"auto", "smo", "reference"}, default="auto"
     tol : float, default=1e-5
-    start : ndarray of shape (n_samples,), optional
-        u of a neighbouring problem on the same rows: the SVM's, or the RMM's at a larger B.
+    start : ndarray of shape (n_samples,) or sequence of Point, optional
+        u of neighbouring problems on the same rows: the SVM's, the RMM's at a larger B or another
+        C. Of several points, all with their products, the best in (8) is taken.
 
     Returns
     -------
     BinaryModel
-        `coef` is u times the factor that makes (7) hold; `state` is u itself, a point of (8).
+        `coef` is u times the factor that makes (7) hold; `state` is the `Point` of u itself.
     """
     gram, y = problem.gram, problem.y
     started = time.perf_counter()
@@ -285,14 +314,28 @@ def train_rmm(
         from mmbench.solvers.smo import solve_smo
 
         iterations = 0
+        u, product = _best_start(dual, start)
         for part in PARTS:
-            found = solve_smo(dual, start, part * tol)
+            found = solve_smo(dual, u, part * tol, product=product)
             iterations += found.iterations
             model = _pulled_back(dual, replace(found, iterations=iterations), y, C, B, tol)
             if model.fit.gap <= GAP * tol or found.status is not Status.OPTIMAL:
                 break
-            start = found.u
+            u, product = found.u, found.decision
     return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
+
+
+def _best_start(
+    dual: PiecewiseQP, start: NDArray | Sequence[Point] | None
+) -> tuple[NDArray | None, NDArray | None]:
+    """Return u and ``Ku`` of the best point to start from."""
+    if start is None or isinstance(start, np.ndarray):
+        return start, None
+    points = list(start)
+    if len(points) > 1:
+        values = [0.5 * (point.u @ point.product) + dual.cost(point.u) for point in points]
+        points = [points[int(np.argmin(values))]]
+    return points[0].u, points[0].product
 
 
 def _pulled_back(
@@ -313,7 +356,7 @@ def _pulled_back(
         seconds=0.0,
         n_support=int(np.count_nonzero(u)),
     )
-    return BinaryModel(intercept=bias, fit=fit, coef=u, state=found.u)
+    return BinaryModel(intercept=bias, fit=fit, coef=u, state=Point(found.u, found.decision))
 
 
 def rmm_dual(gram: NDArray, y: NDArray, C: float, B: float, cap: float = np.inf) -> PiecewiseQP:

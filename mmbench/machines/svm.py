@@ -127,8 +127,8 @@ class SVM(PairwiseClassifier):
         self.n_jobs = n_jobs
 
     def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        start = None if warm is None else warm.coef
-        return train_svm(problem, self.C, self.solver, self.tol, start)
+        start, product = (None, None) if warm is None else (warm.coef, warm.state)
+        return train_svm(problem, self.C, self.solver, self.tol, start, product)
 
 
 def train_svm(
@@ -137,6 +137,7 @@ def train_svm(
     solver: str = "auto",
     tol: float = 1e-5,
     start: NDArray | None = None,
+    product: NDArray | None = None,
 ) -> BinaryModel:
     """Train one binary SVM.
 
@@ -147,12 +148,15 @@ def train_svm(
     solver : {"auto", "smo", "reference"}, default="auto"
     tol : float, default=1e-5
     start : ndarray of shape (n_samples,), optional
-        u of a neighbouring problem on the same rows.
+        u of a neighbouring problem on the same rows. The solution at a smaller C that none of its
+        u reaches is the solution at this C too, and ends at once.
+    product : ndarray of shape (n_samples,), optional
+        ``K start``, where it is known.
 
     Returns
     -------
     BinaryModel
-        `coef` is u.
+        `coef` is u, `state` is ``Ku``.
     """
     gram, y = problem.gram, problem.y
     started = time.perf_counter()
@@ -164,7 +168,7 @@ def train_svm(
     else:
         from mmbench.solvers.smo import solve_smo
 
-        found = solve_smo(dual, start, tol)
+        found = solve_smo(dual, start, tol, product=product)
     objective = hinge_objective(found.u, found.decision, found.bias, y, C)
     bound = -dual.value(found)
     fit = Fit(

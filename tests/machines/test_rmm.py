@@ -46,7 +46,7 @@ def test_certificate_follows_from_the_returned_solution(pair):
     assert model.fit.objective == pytest.approx(value + C * np.maximum(0, 1 - problem.y * f).sum())
     assert np.abs(f).max() <= B * (1 + 1e-12)
     assert model.fit.max_violation < 1e-9
-    assert abs(model.state.u.sum()) < 1e-9
+    assert abs(model.state.last.u.sum()) < 1e-9
     assert model.fit.bound <= model.fit.objective
 
 
@@ -54,7 +54,7 @@ def test_bound_is_the_paper_s_dual(tiny):
     """(8) at alpha, lambda and lambda* that are split from u by hand."""
     C, B = 3.0, 1.2
     model = train_rmm(tiny, C, B)
-    u, y = model.state, tiny.y
+    u, y = model.state.u, tiny.y
     alpha = np.clip(y * u, 0, C)
     rest = u - y * alpha
     value = alpha.sum() - B * np.abs(rest).sum() - u @ tiny.gram @ u / 2
@@ -65,7 +65,7 @@ def test_bounded_rows_carry_their_own_multipliers(pair):
     """0 < alpha < C rests on the margin, lambda on B, lambda* on -B."""
     problem, C, B = pair(Kernel("rbf", gamma=1.0)), 5.0, 1.3
     model = train_rmm(problem, C, B, tol=1e-8)
-    u, f = problem.y * model.state, problem.y * decision(problem, model)
+    u, f = problem.y * model.state.u, problem.y * decision(problem, model)
     np.testing.assert_allclose(f[(u > 0) & (u < C)], 1, atol=1e-6)
     np.testing.assert_allclose(f[u < 0], B, atol=1e-6)
     np.testing.assert_allclose(f[u > C], -B, atol=1e-6)
@@ -202,6 +202,35 @@ def test_a_path_trains_the_svm_once_for_each_C(tiny, monkeypatch):
     monkeypatch.setattr(rmm, "train_svm", spy)
     RMM()._train_path(tiny, POINTS)
     assert trained == [1.0, 10.0]
+
+
+def test_a_C_that_no_alpha_reaches_costs_no_step():
+    """The RMM at C is that at any larger C, where all of its alphas are below C."""
+    X = np.random.RandomState(0).normal(size=(60, 4))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    problem = BinaryProblem(X + 0.3 * y[:, None], y, Kernel("rbf", 0.5))
+    machine, tol = RMM(), 1e-6
+    points = [{"C": C, "B_fraction": b, "tol": tol} for C in (1e3, 2e3) for b in (1.0, 0.5, 0.1)]
+    path = machine._train_path(problem, points)
+    for small, large, point in zip(path[:3], path[3:], points[3:], strict=True):
+        assert np.abs(small.coef).max() < 1e3
+        assert large.fit.iterations == 0
+        alone = RMM(**point)._train(problem)
+        assert alone.fit.iterations > 0
+        assert large.fit.status is Status.OPTIMAL
+        assert large.fit.gap <= 1e-3  # what 60 slacks of tol at this C may add
+        assert large.fit.bound == pytest.approx(alone.fit.bound, rel=1e-6)
+        np.testing.assert_allclose(decision(problem, large), decision(problem, alone), atol=1e-4)
+
+
+def test_the_better_of_two_points_is_started_from(tiny):
+    solved = train_rmm(tiny, 10.0, 1.5, tol=1e-6)
+    svm = train_svm(tiny, 10.0, tol=1e-6)
+    points = [rmm.Point(svm.coef, svm.state), solved.state]
+    for order in (points, points[::-1]):
+        again = train_rmm(tiny, 10.0, 1.5, tol=1e-6, start=order)
+        assert again.fit.iterations == 0
+        assert again.fit.objective == solved.fit.objective
 
 
 def test_auto_grid_is_a_grid_of_fractions():

@@ -175,6 +175,20 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
         np.testing.assert_allclose(decision(problem, model), decision(problem, alone), atol=1e-6)
 
 
+def test_a_C_that_no_alpha_reaches_costs_no_step():
+    X = np.random.RandomState(0).normal(size=(60, 4))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    problem = BinaryProblem(X, y, Kernel("rbf", gamma=0.5))
+    small, large = SVM(tol=1e-6)._train_path(problem, [{"C": 1e4}, {"C": 2e4}])
+    assert np.abs(small.coef).max() < 1e4
+    assert large.fit.iterations == 0
+    np.testing.assert_array_equal(large.coef, small.coef)
+    alone = train_svm(problem, 2e4, tol=1e-6)
+    assert alone.fit.iterations > 0
+    assert large.fit.bound == pytest.approx(alone.fit.bound, rel=1e-6)
+    np.testing.assert_allclose(decision(problem, large), decision(problem, alone), atol=1e-4)
+
+
 def test_a_warm_start_from_a_larger_C_is_cut_to_its_box(tiny):
     large = train_svm(tiny, 100.0)
     small = train_svm(tiny, 0.5, start=large.coef)
