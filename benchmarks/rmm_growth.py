@@ -7,6 +7,11 @@ MNIST 3 against 8, digits of unit length, poly of degree 2 divided to trace n, C
 not counted) and from zero (cold). Prints CPU seconds of one thread without the Gram matrix, the
 ratio to the SVM, and the exponent in n by least squares on log-log axes. With --figure FILE it is
 drawn.
+
+At 10000 rows the warm RMM takes about 1.3, 3.3 and 28 times the SVM's time; the exponents are near
+1.7 for the SVM and 1.5, 1.5 and 2.0 for the RMMs. At most 3 times the SVM's time is therefore met
+for the first bound alone, an exponent at most 0.2 above the SVM's for the first two. With the
+smallest bound it moves four rows in ten, the SVM one in twelve.
 """
 
 from __future__ import annotations
