@@ -24,6 +24,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,13 +40,8 @@ from mmbench.machines.base import (
 )
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.presets import preset
-from mmbench.machines.svm import SVM, hinge_objective, judge, train_svm
+from mmbench.machines.svm import SVM, hinge_objective, judge, solve_to_gap, train_svm
 from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
-from mmbench.solvers.status import Status
-
-#: Largest relative gap of a solution, in units of `tol`. All rows and slacks add to it what each
-#: misses, so where it is larger a part of `tol` is asked of each row.
-GAP, PARTS = 100, (1, 1 / 8, 1 / 64, 1 / 512)
 
 
 class RMM(PairwiseClassifier):
@@ -82,8 +78,8 @@ class RMM(PairwiseClassifier):
         "auto" is "smo", pairwise steps from the SVM's solution on the stored Gram matrix;
         "reference" is libsvm for the SVM and an interior point (Clarabel) on (8).
     tol : float, default=1e-5
-        Largest violation of the optimality conditions, in units of f; the relative gap is at most
-        a hundred times this.
+        Largest violation of the optimality conditions, in units of f. Where that leaves a relative
+        gap of more than a hundred times this, down to a 512th of it is asked of the rows.
     ties : {"lowest", "random"}, default="lowest"
         Which of several classes with most votes is predicted.
     random_state : int, optional
@@ -311,17 +307,8 @@ def train_rmm(
         found = solve_paper_dual(dual, y, C, B, tol)
         model = _pulled_back(dual, found, y, C, B, tol)
     else:
-        from mmbench.solvers.smo import solve_smo
-
-        iterations = 0
-        u, product = _best_start(dual, start)
-        for part in PARTS:
-            found = solve_smo(dual, u, part * tol, product=product)
-            iterations += found.iterations
-            model = _pulled_back(dual, replace(found, iterations=iterations), y, C, B, tol)
-            if model.fit.gap <= GAP * tol or found.status is not Status.OPTIMAL:
-                break
-            u, product = found.u, found.decision
+        certify = partial(_pulled_back, dual, y=y, C=C, B=B, tol=tol)
+        model = solve_to_gap(dual, certify, tol, *_best_start(dual, start))
     return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
 
 

@@ -63,7 +63,8 @@ class SigmaSVM(PairwiseClassifier):
     solver : {"auto", "smo", "reference"}, default="auto"
         "auto" is "smo", pairwise steps on the matrix of (4); "reference" is libsvm.
     tol : float, default=1e-5
-        Largest violation of the optimality conditions, in units of f.
+        Largest violation of the optimality conditions, in units of f. Where that leaves a relative
+        gap of more than a hundred times this, down to a 512th of it is asked of the rows.
     ties : {"lowest", "random"}, default="lowest"
         Which of several classes with most votes is predicted.
     random_state : int, optional
