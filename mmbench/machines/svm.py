@@ -99,6 +99,7 @@ class SVM(PairwiseClassifier):
     """
 
     search_tol = 1e-3  # libsvm's own: a search ranks accuracies, the final training is certified
+    gram_copies: ClassVar[int] = 2  # the matrix, and the part of it that steps go on with
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
         "kernel_scaling": choice("none", "trace"),
         "C": positive(),
