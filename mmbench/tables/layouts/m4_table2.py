@@ -126,8 +126,8 @@ def _tests(places: list[Key], kernel: KernelKey, machines: list[str], facts: Fac
     others = [machine for machine in machines if machine != REFERENCE]
     columns = [Column("data", align="left")]
     for machine in others:
-        group = f"less {machine_label(machine)}"
-        columns += [Column(name, group=group) for name in ("difference", "p", "corrected p")]
+        difference = f"less {machine_label(machine)}"
+        columns += [Column(name) for name in (difference, "p", "corrected p")]
     columns.append(Column("better than both in the paper", align="left"))
     claimed = SIGNIFICANT.get(kernel[0], ())
     rows = []
