@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from mmbench.experiment.describe import memory_bytes
 from mmbench.experiment.jobs import DatasetRef, SelectRef
-from mmbench.machines import LSSVM, MACHINES, MMRM
+from mmbench.machines import MACHINES, MMRM, SVM, SigmaSVM
 from mmbench.running import free_memory, worker
 from mmbench.running.executor import LocalExecutor
 from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, threads_that_fit
@@ -190,7 +190,7 @@ class TestMemory:
 
     def test_a_pair_of_mnist_takes_its_gram_matrix(self, job):
         fixed = replace(job, grid=())
-        gram = 8 * self.MNIST.largest_pair**2
+        gram = SVM.gram_copies * 8 * self.MNIST.largest_pair**2
         assert gram < estimate_bytes(fixed, self.MNIST) < gram + 2 * 2**30
 
     def test_threads_are_given_up_before_the_job_is(self, job):
@@ -201,18 +201,18 @@ class TestMemory:
         assert threads_that_fit(job, self.MNIST, 2, one - 1) == 0
 
     def test_a_machine_says_how_many_copies_of_the_matrix_it_makes(self, job):
-        fixed = replace(job, grid=(), machine="lssvm")
+        fixed = replace(job, grid=(), machine="sigma_svm")
         more = estimate_bytes(fixed, self.MNIST) - estimate_bytes(
             replace(fixed, machine="svm"), self.MNIST
         )
-        assert more == (LSSVM.gram_copies - 1) * 8 * self.MNIST.largest_pair**2
+        assert more == (SigmaSVM.gram_copies - SVM.gram_copies) * 8 * self.MNIST.largest_pair**2
 
     def test_parts_of_the_matrix_count_up_to_the_most_that_a_machine_takes(self, job):
         mmrm = replace(job, grid=(), machine="mmrm")
-        svm = replace(mmrm, machine="svm")
+        mamc = replace(mmrm, machine="mamc")  # the matrix and nothing else
         large, small = self.MNIST, Sizes((200, 200), 100, 5, 5)
-        assert estimate_bytes(mmrm, large) - estimate_bytes(svm, large) == MMRM.part_bytes
-        assert estimate_bytes(mmrm, small) - estimate_bytes(svm, small) == 12 * 8 * 400**2
+        assert estimate_bytes(mmrm, large) - estimate_bytes(mamc, large) == MMRM.part_bytes
+        assert estimate_bytes(mmrm, small) - estimate_bytes(mamc, small) == 12 * 8 * 400**2
 
     def test_two_classes_are_one_pair_whatever_the_threads(self, job):
         sizes = Sizes((400, 300), 100, 5, 5)
