@@ -20,6 +20,8 @@ S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
@@ -72,7 +74,7 @@ def solve_interior(
     return Listed(w, mu, problem.y * at["a"], theta, iterations)
 
 
-class _Point:
+class _Point(ABC):
     """A point inside all inequalities, and the step from there; what both programs share.
 
     Variables are in `at`. `straight` names those that must stay positive and change by just their
@@ -109,41 +111,41 @@ class _Point:
 
     # -- the columns ---------------------------------------------------------------------------
 
+    @abstractmethod
     def _square(self, v: NDArray, q: NDArray) -> float:
         """Return the part of the dual that is quadratic in v, doubled."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _begin(self) -> None:
         """Set the first w, and what it needs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _lengths(self) -> NDArray:
         """Return ``D s / 2``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _value(self) -> float:
         """Return the dual's value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _equation(self) -> tuple[NDArray, NDArray]:
         """Return by how much v and w miss their equation, and the weight of its square."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _system(self) -> tuple[NDArray, NDArray, NDArray]:
         """Return a diagonal for w, and the other unknowns against w and against themselves."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
         """Return the right sides for w and for the other unknowns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _complete(self, step: Values, others: NDArray) -> None:
         """Add the changes that follow from those of w and of the other unknowns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
         """Return what curves along a step: here and there."""
-        raise NotImplementedError
 
     # -- the step ------------------------------------------------------------------------------
 
