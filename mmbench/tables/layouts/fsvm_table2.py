@@ -35,8 +35,7 @@ METRIC = "accuracy_pct"
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange accuracies and training times as the paper does."""
     cells, notes = Cells(frame), Footnotes()
-    machines = [m for m in MACHINES if m in cells.machines]
-    machines += [m for m in cells.machines if m not in MACHINES]
+    machines = cells.in_order(MACHINES)
     grids = []
     for kernel in cells.kernels:
         rows = accuracy_rows(cells, kernel, machines, facts, notes, decimals=2)

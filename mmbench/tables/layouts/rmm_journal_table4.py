@@ -34,8 +34,7 @@ METRIC = "accuracy_pct"
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange error rates as the paper does."""
     cells, notes = Cells(frame), Footnotes()
-    machines = [m for m in MACHINES if m in cells.machines]
-    machines += [m for m in cells.machines if m not in MACHINES]
+    machines = cells.in_order(MACHINES)
     columns = (
         Column("data", align="left"),
         Column("", align="left"),

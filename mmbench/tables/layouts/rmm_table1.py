@@ -47,8 +47,7 @@ Show = Callable[[Key], str]
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange errors as the paper does: a block a data set, a column a degree, rbf last."""
     cells, notes = Cells(frame), Footnotes()
-    machines = [m for m in MACHINES if m in cells.machines]
-    machines += [m for m in cells.machines if m not in MACHINES]
+    machines = cells.in_order(MACHINES)
     grids = [_errors(cells, machines, facts, notes), _expected(cells, machines, facts)]
     if {"rmm", "svm"} <= set(machines):
         grids.append(_mcnemar(cells, facts))
