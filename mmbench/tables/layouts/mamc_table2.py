@@ -13,20 +13,14 @@ from typing import TYPE_CHECKING
 
 from mmbench.tables.cells import Key
 from mmbench.tables.counting import Sample, best_and_worst, win_tie_loss
+from mmbench.tables.layouts.paired import paired_grid
 from mmbench.tables.layouts.parts import (
     Cells,
     Footnotes,
-    Row,
     certificates,
-    dataset_label,
-    join,
     legend,
     machine_label,
-    measured_text,
-    place_name,
     printed_name,
-    remark,
-    verdict_mark,
 )
 from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
 
@@ -123,35 +117,13 @@ def _against(lines: list[Line], machine: str) -> str:
 
 
 def _accuracies(cells: Cells, machines: list[str], facts: Facts, notes: Footnotes) -> Grid:
-    columns = (
-        Column("data", align="left"),
-        Column("", align="left"),
-        *(Column(machine_label(machine)) for machine in machines),
-    )
-    rows: list[list[str]] = []
-    for place in cells.places:
-        found = [cells.get(place._replace(machine=machine), METRIC) for machine in machines]
-        name = dataset_label(place.dataset, place_name(cells, place, facts), facts, notes)
-        rows.append([name, "measured", *(_measured(row, notes) for row in found)])
-        rows.append(["", "published", *(_published(row) for row in found)])
+    grid = paired_grid(cells, machines, METRIC, _text, facts, notes)
     ours = summary(measured_lines(cells, machines), machines)
     theirs = summary(published_lines(facts.published, cells.datasets, machines), machines)
     for head in ours:
-        rows.append([head, "measured", *ours[head]])
-        rows.append(["", "published", *theirs[head]])
-    return Grid(columns, rows)
-
-
-def _measured(row: Row | None, notes: Footnotes) -> str:
-    if row is None or row["measured"] is None:
-        return join(measured_text(row), notes.cite(remark(row)))
-    return join(_text(row["measured"], row["sd"]), verdict_mark(row), notes.cite(remark(row)))
-
-
-def _published(row: Row | None) -> str:
-    if row is None or row["published"] is None:
-        return NOTHING
-    return _text(row["published"], row["published_spread"])
+        grid.rows.append([head, "measured", *ours[head]])
+        grid.rows.append(["", "published", *theirs[head]])
+    return grid
 
 
 def _text(mean: float, sd: float | None) -> str:

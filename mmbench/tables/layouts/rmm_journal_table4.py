@@ -7,21 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mmbench.tables.layouts.parts import (
-    Cells,
-    Footnotes,
-    Row,
-    certificates,
-    dataset_label,
-    join,
-    legend,
-    machine_label,
-    measured_text,
-    place_name,
-    remark,
-    verdict_mark,
-)
-from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
+from mmbench.tables.layouts.paired import paired_grid
+from mmbench.tables.layouts.parts import Cells, Footnotes, certificates, legend
+from mmbench.tables.model import Facts, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,20 +23,9 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     """Arrange error rates as the paper does."""
     cells, notes = Cells(frame), Footnotes()
     machines = cells.in_order(MACHINES)
-    columns = (
-        Column("data", align="left"),
-        Column("", align="left"),
-        *(Column(machine_label(machine)) for machine in machines),
-    )
-    rows: list[list[str]] = []
-    for place in cells.places:
-        found = [cells.get(place._replace(machine=machine), METRIC) for machine in machines]
-        name = dataset_label(place.dataset, place_name(cells, place, facts), facts, notes)
-        rows.append([name, "measured", *(_measured(row, notes) for row in found)])
-        rows.append(["", "published", *(_published(row) for row in found)])
     return Table(
         title="Errors (%) on the two-class sets, measured and published (RMM journal, table 4)",
-        grids=[Grid(columns, rows)],
+        grids=[paired_grid(cells, machines, METRIC, _error, facts, notes)],
         notes=[
             *legend(cells, METRIC, "After ±: standard deviation over {} splits."),
             *certificates(cells),
@@ -56,19 +33,6 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
         ],
         footnotes=notes.texts,
     )
-
-
-def _measured(row: Row | None, notes: Footnotes) -> str:
-    if row is None or row["measured"] is None:
-        return join(measured_text(row), notes.cite(remark(row)))
-    text = _error(row["measured"], row["sd"])
-    return join(text, verdict_mark(row), notes.cite(remark(row)))
-
-
-def _published(row: Row | None) -> str:
-    if row is None or row["published"] is None:
-        return NOTHING
-    return _error(row["published"], row["published_spread"])
 
 
 def _error(accuracy: float, sd: float | None) -> str:
