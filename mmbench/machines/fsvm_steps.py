@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg import blas, cholesky, lapack
 
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.linear_svm import solve_inside, solve_near
@@ -221,12 +221,12 @@ def transform_value(M: NDArray, W: NDArray, s: NDArray, eps: float = 0.0) -> flo
 
 
 def _value_and_image(M: NDArray, W: NDArray, s: NDArray) -> tuple[float, NDArray]:
-    """Return ``1/2 tr(M^{-1} WW') + tr(MS)`` and ``M^{-1}W``."""
-    try:
-        factor = cholesky(M, lower=True, check_finite=False)
-    except LinAlgError:
+    """Return ``1/2 tr(M^{-1} WW') + tr(MS)`` and ``M^{-1}W``; of M the lower triangle is read."""
+    # LAPACK itself: the checks of scipy's functions take longer than small systems.
+    factor, failed = lapack.dpotrf(M, lower=1, clean=0)
+    if failed:
         return np.inf, W
-    image = cho_solve((factor, True), W, check_finite=False)
+    image, _ = lapack.dpotrs(factor, W, lower=1)
     return 0.5 * float(np.sum(W * image)) + float(np.diagonal(M) @ s), image
 
 
@@ -242,34 +242,40 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray) -> NDArray:
 
     The step is halved until the value does not grow: the plain steps of the paper diverge.
     """
+    M, W = np.asfortranarray(M), np.asfortranarray(W)
+    # All steps together take at most so much of S from M: then none can lead below the floor.
+    far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(MAX_STEPS):
-        direction = np.diag(s) - 0.5 * image @ image.T
         while step > SHORTEST_STEP:
-            moved = above_floor(M - step * direction)
+            moved = blas.dsyrk(0.5 * step, image, beta=1.0, c=M, lower=1)
+            np.einsum("ii->i", moved)[:] -= step * s
+            moved = moved if far else above_floor(moved)
             lower, turned = _value_and_image(moved, W, s)
             if lower <= value:
                 break
             step *= 0.5
         else:
-            return M
+            break
         M, image, fallen, value = moved, turned, value - lower, lower
         if fallen <= MIN_DECREASE * value:
             break
         step *= STEP_FACTOR
-    return M
+    return np.tril(M) + np.tril(M, -1).T
 
 
 def above_floor(M: NDArray) -> NDArray:
-    """Return the nearest matrix with no eigenvalue below `FLOOR`."""
-    shifted = M.copy()
-    shifted[np.diag_indices_from(shifted)] -= FLOOR
-    try:
-        cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        values, vectors = np.linalg.eigh(M)
-        return (vectors * np.maximum(values, FLOOR)) @ vectors.T
-    return M
+    """Return the nearest matrix with no eigenvalue below `FLOOR`; M's lower triangle is read."""
+    if _is_above_floor(M):
+        return M
+    values, vectors = np.linalg.eigh(M)
+    return (vectors * np.maximum(values, FLOOR)) @ vectors.T
+
+
+def _is_above_floor(M: NDArray) -> bool:
+    shifted = np.array(M, order="F")
+    np.einsum("ii->i", shifted)[:] -= FLOOR
+    return lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)[1] == 0
 
 
 def closed_form_root(W: NDArray, s: NDArray, eps: float) -> NDArray:
