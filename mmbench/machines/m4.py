@@ -241,13 +241,14 @@ class M4(CovarianceMachine):
         return [self._line_answer(line, start.value) for line in lines], metric.theta
 
     def _large_answer(self, problem: SpreadGram) -> Answer | None:
-        start = minimax_gram(problem, self.tol) if self._is_plain else None
-        if start is None:
+        found = minimax_gram(problem, self.tol) if self._is_plain else None
+        if found is None:
             return None
+        start, metric = found
         from mmbench.solvers.m4_gram import solve_gram
 
         C = self._price(n_smaller(problem.y), 1.0 / start.value)
-        return self._line_answer(solve_gram(problem, C, start, self.tol), start.value)
+        return self._line_answer(solve_gram(problem, C, start, metric, self.tol), start.value)
 
     def _line_answer(self, found: LineSolution, mpm: float) -> Answer:
         """Return the answer of a solution along a direction, given the MPM's total spread."""

@@ -156,9 +156,10 @@ class MPM(CovarianceMachine):
         return [answer] * len(machines), metric.theta
 
     def _large_answer(self, problem: SpreadGram) -> Answer | None:
-        found = minimax_gram(problem, self.tol)
-        if found is None:
+        answer = minimax_gram(problem, self.tol)
+        if answer is None:
             return None
+        found, _ = answer
         kappa = 1.0 / found.value
         fit = Fit(
             Status.OPTIMAL if found.closed(self.tol) else Status.INACCURATE,

@@ -12,6 +12,8 @@ method has to bring a better guess.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,15 +39,62 @@ def settle(
         The guess; only which bounds it touches matters.
     max_rounds : int, default=15
     """
+    return _settled(
+        lambda free: (rows[free] * metric) @ rows[free].T,
+        lambda u: rows @ (metric * (rows.T @ u)),
+        y,
+        C,
+        u,
+        rows.shape[1] + 1,
+        max_rounds,
+    )
+
+
+def settle_kernel(
+    kernel: NDArray, offset: NDArray, y: NDArray, C: float, u: NDArray, max_rounds: int = 15
+) -> NDArray | None:
+    """Return the solution next to a guess for ``f = kernel u + offset + b``, or None.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (n, n)
+        Symmetric.
+    offset : ndarray of shape (n,)
+    y, C, u, max_rounds
+        As for `settle`.
+    """
+    return _settled(
+        lambda free: kernel[np.ix_(free, free)],
+        lambda u: kernel @ u + offset,
+        y,
+        C,
+        u,
+        len(y),
+        max_rounds,
+    )
+
+
+def _settled(
+    square: Callable[[NDArray], NDArray],
+    decision: Callable[[NDArray], NDArray],
+    y: NDArray,
+    C: float,
+    u: NDArray,
+    most: int,
+    max_rounds: int,
+) -> NDArray | None:
+    """Settle, given the kernel between some rows and the decisions of all but for b."""
     below, above = y * u <= 0, y * u >= C
     for _ in range(max_rounds):
         free = np.flatnonzero(~(below | above))
         u = np.where(above, C * y, 0.0)
-        found = _free_part(rows, metric, y, u, free)
+        if not 0 < len(free) <= most:
+            return None
+        found = _free_part(square(free), (y - decision(u))[free], -u.sum())
         if found is None:
             return None
         u[free], b = found
-        margins = y * (rows @ (metric * (rows.T @ u)) + b)
+        margins = y * (decision(u) + b)
         inside = ~(below | above)
         now_below = (inside & (y * u < 0)) | (below & (margins >= 1 - SLACKNESS))
         now_above = (inside & (y * u > C)) | (above & (margins <= 1 + SLACKNESS))
@@ -55,25 +104,18 @@ def settle(
     return None
 
 
-def _free_part(
-    rows: NDArray, metric: NDArray, y: NDArray, u: NDArray, free: NDArray
-) -> tuple[NDArray, float] | None:
-    """Return the free multipliers and b for which free rows have ``y f = 1`` and ``sum u = 0``.
+def _free_part(square: NDArray, pull: NDArray, total: float) -> tuple[NDArray, float] | None:
+    """Return free multipliers of a given sum, and b, for which free rows have ``y f = 1``.
 
     With one free row more than there are coordinates the square is singular, the system is not.
     """
-    n_free = len(free)
-    if not n_free or n_free > rows.shape[1] + 1:
-        return None
-    part = rows[free] * np.sqrt(metric)
+    n_free = len(pull)
     system = np.ones((n_free + 1, n_free + 1))
-    square = part @ part.T
-    # Equal rows share a multiplier in any proportion; a trace of ridge makes it equal shares.
-    square[np.diag_indices_from(square)] += 1e-14 * np.trace(square)
     system[:-1, :-1], system[-1, -1] = square, 0.0
-    pull = y[free] - rows[free] @ (metric * (rows.T @ u))
+    # Equal rows share a multiplier in any proportion; a trace of ridge makes it equal shares.
+    system[np.diag_indices(n_free)] += 1e-14 * np.trace(square)
     try:
-        found = np.linalg.solve(system, np.append(pull, -u.sum()))
+        found = np.linalg.solve(system, np.append(pull, total))
     except np.linalg.LinAlgError:
         return None
     return (found[:-1], float(found[-1])) if np.isfinite(found).all() else None

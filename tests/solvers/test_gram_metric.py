@@ -56,7 +56,8 @@ def test_a_factor_inverts_the_metric_at_its_theta_and_at_others(
     t = np.random.RandomState(seed).normal(size=len(y))
     for near in (0.5, theta):
         metric = GramMetric(problem, near)
-        c = metric.near(theta, t, np.zeros_like(t)) if near == 0.5 else metric.solve(t)[0]
+        guess = metric.solve(t)[0]
+        c, _ = metric.near(theta, t, guess, problem.gram @ guess)
         # S F'c = F't, tested by its values at the rows.
         weights = np.where(y > 0, 1 / (n_x * theta), 1 / (n_y * (1 - theta)))
         inner = problem.centred(weights * problem.centred(problem.gram @ c))
