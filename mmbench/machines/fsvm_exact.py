@@ -63,10 +63,22 @@ class Optimum:
 
 @dataclass(frozen=True)
 class Start:
-    """An SVM on whitened rows: its cost and its signed multipliers."""
+    """An SVM on whitened rows: its cost, its signed multipliers, and where to go from it.
+
+    Attributes
+    ----------
+    cost : float
+    u : ndarray of shape (n,)
+    length : float
+        ``||v||``.
+    slope : float
+        That of ``log cost - log ||v||`` in ``log cost``.
+    """
 
     cost: float
     u: NDArray
+    length: float
+    slope: float
 
     def at(self, cost: float) -> list[NDArray]:
         """Return multipliers for another cost; those at their bound stay there."""
@@ -89,7 +101,7 @@ def solve_pair(
         The whitened rows.
     C : float
     tol : float
-        Of the SVMs' optimality conditions; C' is found to a tenth of it, relatively.
+        Of the SVMs' optimality conditions, and of C', relatively.
     start : Start, optional
         `Optimum.state` of a neighbouring C.
 
@@ -98,23 +110,27 @@ def solve_pair(
     Optimum
         Status ``trivial`` where w = 0 is optimal.
     """
-    c, accuracy = C / sqrt(2.0), 0.1 * tol
+    c = C / sqrt(2.0)
     search = Root(log(c) if start is None else log(start.cost))
+    if start is not None:
+        search.slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
+        search.move(log(start.cost) - log(start.length) - log(c))
     best, bound, iterations, rounds = no_direction(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
         rounds += 1
         cost = exp(search.at)
         starts = None if start is None else start.at(cost)
         planes = train_hyperplanes(rows, [image], cost, starts, tol)
-        start = Start(cost, planes.u[0])
-        iterations += planes.iterations[0]
         length = max(sqrt(max(planes.norm, 0.0)), 1e-300)
+        start = Start(cost, planes.u[0], length, search.slope)
+        iterations += planes.iterations[0]
         value = sqrt(2.0) * length + C * planes.slack
         bound = max(bound, sqrt(2.0) * planes.multipliers * min(c / cost, 1.0 / length))
         if value < best[0]:
             best = value, planes.q / rows.s[:, None], planes.b
         miss = search.at - log(length) - log(c)
-        if abs(miss) <= accuracy or best[0] - bound <= accuracy * best[0]:
+        # what C' misses enters the gap squared
+        if abs(miss) <= tol or best[0] - bound <= 0.1 * tol * best[0]:
             break
         search.move(miss)
     return Optimum(
@@ -164,15 +180,15 @@ class Root:
         self.low: tuple[float, float] | None = None
         self.high: tuple[float, float] | None = None
         self.last: tuple[float, float] | None = None
+        self.slope = 1.0
 
     def move(self, value: float) -> None:
         """Go to the next point, given the value at this one."""
         here = (self.at, value)
         self.low, self.high = (here, self.high) if value < 0 else (self.low, here)
-        slope = 1.0
         if self.last is not None and self.last[0] != self.at:
-            slope = (value - self.last[1]) / (self.at - self.last[0])
-        step = value / slope if slope > 0 else np.sign(value) * self.FURTHEST
+            self.slope = (value - self.last[1]) / (self.at - self.last[0])
+        step = value / self.slope if self.slope > 0 else np.sign(value) * self.FURTHEST
         to = self.at - min(max(step, -self.FURTHEST), self.FURTHEST)
         if self.low and self.high and not self.low[0] < to < self.high[0]:
             to = 0.5 * (self.low[0] + self.high[0])

@@ -34,6 +34,8 @@ MAX_STEPS, MIN_DECREASE = 50, 1e-3
 LEAST_ROWS, MOST_ROWS, MANY_ROWS, STEPS_PER_ROW = 500, 2000, 4, 10
 #: A step halved below this does not lower F any more.
 SHORTEST_STEP = 1e-9
+#: From this `tol` on, that of a search, SVMs have no digits that an interior point could bring.
+SEARCH_TOL = 1e-4
 
 
 @dataclass
@@ -181,7 +183,8 @@ def _solve(
         return solve_smo(svm_dual(image.gram, y, C), start, tol)
     found = None if start is None else solve_near(image.rows, y, C, start, tol)
     n, k = image.rows.shape
-    if found is None and n >= max(MANY_ROWS * k, LEAST_ROWS):
+    certified = tol < SEARCH_TOL or n > MOST_ROWS
+    if found is None and certified and n >= max(MANY_ROWS * k, LEAST_ROWS):
         if n <= MOST_ROWS:
             few = solve_smo(svm_dual(image.gram, y, C), start, tol, STEPS_PER_ROW * n)
             if few.status is Status.OPTIMAL:
@@ -359,7 +362,8 @@ def alternate(
     -------
     Alternation
     """
-    if rounds and solver == "auto" and max(len(image.rows) for image in first) <= MOST_ROWS:
+    few = max(len(image.rows) for image in first) <= MOST_ROWS
+    if rounds and solver == "auto" and few and tol < SEARCH_TOL:
         solver = "pairwise"  # where rounds end depends on the last digits of the SVMs: keep those
     M = np.diag(1.0 / np.sqrt(rows.s))
     planes = train_hyperplanes(rows, first, C, starts, tol, solver)

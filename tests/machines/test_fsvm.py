@@ -146,6 +146,20 @@ def test_many_rows_of_few_features_reach_what_the_reference_reaches(variant):
     assert fits[0].objective == pytest.approx(fits[1].objective, rel=1e-6)
 
 
+@pytest.mark.parametrize("variant", ["pg", "opt"])
+def test_a_path_to_a_search_tolerance_ends_beside_the_optimum(variant, real_problem):
+    """Each C from the last."""
+    problem = real_problem("pima", 0, 1, Kernel("rbf", gamma=2.0**-5), rows=520)
+    path = [{"C": C, "n_components": 20} for C in (0.01, 0.3, 10.0)]
+    machines = [FSVM(kernel="rbf", variant=variant, tol=tol) for tol in (1e-3, 1e-5)]
+    fits = [[model.fit for model in machine._train_path(problem, path)] for machine in machines]
+    for loose, exact in zip(*fits, strict=True):
+        assert loose.status in (Status.OPTIMAL, Status.TRIVIAL)
+        assert loose.bound <= loose.objective * (1 + 1e-12)
+        allowed = 1e-2 if variant == "pg" else 1e-3  # a round may lower F by less than 1e-3
+        assert loose.objective == pytest.approx(exact.objective, rel=allowed)
+
+
 def test_a_small_C_is_worth_no_direction(two):
     problem, rows = two
     found = optimum_of(rows, 1e-4)
