@@ -39,58 +39,42 @@ def settle(
         The guess; only which bounds it touches matters.
     max_rounds : int, default=15
     """
-    return _settled(
-        lambda free: (rows[free] * metric) @ rows[free].T,
-        lambda u: rows @ (metric * (rows.T @ u)),
-        y,
-        C,
-        u,
-        rows.shape[1] + 1,
-        max_rounds,
-    )
+    most = rows.shape[1] + 1
+
+    def free_part(free: NDArray, pull: NDArray, total: float) -> tuple[NDArray, float] | None:
+        if len(free) > most:
+            return None
+        part = rows[free] * np.sqrt(metric)
+        return _free_part(part @ part.T, pull, total)
+
+    return settle_by(free_part, lambda u: rows @ (metric * (rows.T @ u)), y, C, u, max_rounds)
 
 
-def settle_kernel(
-    kernel: NDArray, offset: NDArray, y: NDArray, C: float, u: NDArray, max_rounds: int = 15
-) -> NDArray | None:
-    """Return the solution next to a guess for ``f = kernel u + offset + b``, or None.
-
-    Parameters
-    ----------
-    kernel : ndarray of shape (n, n)
-        Symmetric.
-    offset : ndarray of shape (n,)
-    y, C, u, max_rounds
-        As for `settle`.
-    """
-    return _settled(
-        lambda free: kernel[np.ix_(free, free)],
-        lambda u: kernel @ u + offset,
-        y,
-        C,
-        u,
-        len(y),
-        max_rounds,
-    )
-
-
-def _settled(
-    square: Callable[[NDArray], NDArray],
+def settle_by(
+    free_part: Callable[[NDArray, NDArray, float], tuple[NDArray, float] | None],
     decision: Callable[[NDArray], NDArray],
     y: NDArray,
     C: float,
     u: NDArray,
-    most: int,
-    max_rounds: int,
+    max_rounds: int = 15,
 ) -> NDArray | None:
-    """Settle, given the kernel between some rows and the decisions of all but for b."""
+    """Settle for a kernel that is known by what it does.
+
+    Parameters
+    ----------
+    free_part : callable
+        Given the free rows, the decisions that they lack and a sum: multipliers of that sum which
+        make them up, and b; None where there are none.
+    decision : callable
+        Given u: the decisions of all rows, b left out.
+    y, C, u, max_rounds
+        As for `settle`.
+    """
     below, above = y * u <= 0, y * u >= C
     for _ in range(max_rounds):
         free = np.flatnonzero(~(below | above))
         u = np.where(above, C * y, 0.0)
-        if not 0 < len(free) <= most:
-            return None
-        found = _free_part(square(free), (y - decision(u))[free], -u.sum())
+        found = free_part(free, (y - decision(u))[free], -u.sum()) if len(free) else None
         if found is None:
             return None
         u[free], b = found

@@ -105,8 +105,8 @@ class GramMetric:
         self.ridge = problem.ridge / theta + problem.ridge / (1.0 - theta)
         single = problem.ridge * len(y) >= SINGLE_RIDGE * np.trace(gram)
         self.dtype = np.float32 if single else np.float64
-        means = gram @ sides / counts
-        means -= 0.5 * sides @ (sides.T @ means / counts[:, None])
+        self._sides, self._means = sides, gram @ sides / counts
+        means = self._means - 0.5 * sides @ (sides.T @ self._means / counts[:, None])
         # The transpose of a symmetric array is itself, in the order of LAPACK.
         matrix = np.array(gram.T, dtype=self.dtype, order="F")
         (update,) = blas.get_blas_funcs(("syr2k",), (matrix,))
@@ -131,9 +131,10 @@ class GramMetric:
 
     def columns(self, rows: NDArray) -> NDArray:
         """Return ``L^-1 H K`` at some rows, shape (n, len(rows)); their products make `block`."""
-        columns = self.problem.centred(self.problem.gram[rows].T).astype(self.dtype)
+        columns = self.problem.gram[rows].astype(self.dtype)
+        columns -= self._means[rows].astype(self.dtype) @ self._sides.T.astype(self.dtype)
         return solve_triangular(
-            self.factor, columns, lower=True, overwrite_b=True, check_finite=False
+            self.factor, columns.T, lower=True, overwrite_b=True, check_finite=False
         )
 
     def block(self, rows: NDArray, others: NDArray, products: NDArray) -> NDArray:

@@ -26,11 +26,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_solve, cholesky
 
-from mmbench.solvers.active_set import settle_kernel
+from mmbench.solvers.active_set import settle_by
 from mmbench.solvers.gram_metric import GramDirection, GramMetric, SpreadGram
 from mmbench.solvers.margin_problem import (
     LineSolution,
+    MarginProblem,
     MarginSolution,
     along,
     balanced,
@@ -39,8 +41,10 @@ from mmbench.solvers.margin_problem import (
 from mmbench.solvers.piecewise import PiecewiseQP
 from mmbench.solvers.smo import solve_smo
 
-#: Rows of the first working set, and the least number that joins it at a time.
-FIRST, JOIN = 600, 100
+#: Share of the rows in the first working set, and their least number; most that join it at a time,
+#: as a share of those that it has, and at least.
+FIRST_SHARE, FIRST = 1 / 6, 600
+JOIN_SHARE, JOIN = 0.5, 100
 
 #: Rows violate their margin by more than this before they join.
 OUTSIDE = 1e-9
@@ -118,6 +122,39 @@ class _Part:
     def _firm(self, known: int) -> None:
         new = np.arange(known, len(self.rows))
         self.kernel[new, new] *= 1.0 + JITTER[self.metric.dtype]
+        self._free, self._factor = np.zeros(0, dtype=int), np.zeros((0, 0))
+
+    def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray:
+        """Return the multipliers of the SVM with decisions ``kernel v + offset + b``."""
+        found = self._settle(offset, y, C, v)
+        if found is not None:
+            return found
+        ends, slopes = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1), (offset - y)[:, None]
+        most = STEPS_PER_ROW * len(v)
+        v = solve_smo(PiecewiseQP(self.kernel.astype(np.float32), ends, slopes), v, LOOSE, most).u
+        found = self._settle(offset, y, C, v)
+        if found is not None:
+            return found
+        return solve_smo(PiecewiseQP(self.kernel, ends, slopes), v, OUTSIDE, most).u
+
+    def _settle(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray | None:
+        return settle_by(self._free_part, lambda v: self.kernel @ v + offset, y, C, v)
+
+    def _free_part(
+        self, free: NDArray, pull: NDArray, total: float
+    ) -> tuple[NDArray, float] | None:
+        """Return v of the free rows and b; near the end they are those of the round before."""
+        if not np.array_equal(free, self._free):
+            try:
+                square = self.kernel[np.ix_(free, free)].T
+                self._factor = cholesky(square, lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                return None
+            self._free = free
+        ends = np.column_stack([pull, np.ones(len(pull))])
+        own, unit = cho_solve((self._factor, True), ends, check_finite=False).T
+        b = float((own.sum() - total) / unit.sum())
+        return own - b * unit, b
 
 
 class _State:
@@ -128,57 +165,36 @@ class _State:
         self.c, self.decision = 2.0 * start.c, 2.0 * start.decision
         self.u, self.rounds = np.zeros(len(problem.y)), 0
         margins = problem.y * (self.decision + best_bias(self.decision, problem.y))
-        self.part = _Part(metric, np.sort(np.argsort(margins, kind="stable")[:FIRST]))
+        first = np.argsort(margins, kind="stable")[: max(FIRST, int(FIRST_SHARE * len(margins)))]
+        self.part = _Part(metric, np.sort(first))
         self.past = _Past()
-        self.best_c = self.c
-        spreads = np.array(problem.spreads(self.c, self.decision))
-        self.best_line = along(self.decision, problem.y, spreads, C)
+        self.best_c, self.best_line = self.c, self._line()
         self.best = self.best_line.trivial_solution()
+        self._look()
 
     def step(self) -> None:
         """Go one round on."""
         problem, metric, part, y = self.problem, self.metric, self.part, self.problem.y
         rows, theta = part.rows, metric.theta
-        spread_x, spread_y = problem.spreads(self.c, self.decision)
-        scale = 2.0 / (theta / spread_x + (1.0 - theta) / spread_y)
-        gradient = problem.gradient(self.c, self.decision)
-        missing = self.u - gradient
-        values = problem.gram @ missing
-        half = metric.half(values)
+        scale = 2.0 / (theta / self.spreads[0] + (1.0 - theta) / self.spreads[1])
+        half = metric.half(self.values)
         offset = self.decision[rows] - scale * (part.kernel @ self.u[rows])
-        offset += scale * (values[rows] - part.columns.T @ half) / metric.ridge
+        offset += scale * (self.values[rows] - part.columns.T @ half) / metric.ridge
         u = np.zeros_like(self.u)
-        u[rows] = self._svm(scale * part.kernel, offset, y[rows], self.u[rows])
-        moved = missing + u - self.u
-        half += part.columns @ (u - self.u)[rows].astype(metric.dtype)
-        c = self.c + scale * metric.solution(moved, half)
+        u[rows] = part.train(offset, y[rows], scale * self.C, scale * self.u[rows]) / scale
+        step = u - self.u
+        half += part.columns @ step[rows].astype(metric.dtype)
+        c = self.c + scale * metric.solution(self.missing + step, half)
         decision = problem.gram @ c
         self.rounds += 1
-        self._keep(c, decision, u)
         if self._join(decision, u):
             self.past = _Past()
-            self.c, self.decision, self.u = c, decision, u
-            return
-        change, image = c - self.c, decision - self.decision
-        length = metric.weights * problem.centred(image)
-        self.c, self.decision, u = self.past.next(
-            (change, length + metric.ridge * change, image), (c, decision, u)
-        )
-        self.u = balanced(y * u, y, self.C) * y
-
-    def _svm(self, kernel: NDArray, offset: NDArray, y: NDArray, u: NDArray) -> NDArray:
-        """Return the multipliers of the SVM with decisions ``kernel u + offset + b``."""
-        found = settle_kernel(kernel, offset, y, self.C, u)
-        if found is not None:
-            return found
-        ends = np.sort(np.outer(self.C * y, [0.0, 1.0]), axis=1)
-        rough = PiecewiseQP(kernel.astype(np.float32), ends, (offset - y)[:, None])
-        u = solve_smo(rough, u, LOOSE, STEPS_PER_ROW * len(u)).u
-        found = settle_kernel(kernel, offset, y, self.C, u)
-        if found is not None:
-            return found
-        exact = PiecewiseQP(kernel, ends, (offset - y)[:, None])
-        return solve_smo(exact, u, OUTSIDE, STEPS_PER_ROW * len(u)).u
+        else:
+            change, image = c - self.c, decision - self.decision
+            weighed = metric.weights * problem.centred(image) + metric.ridge * change
+            c, decision, u = self.past.next((weighed, image), (c, decision, u))
+        self.c, self.decision, self.u = c, decision, y * balanced(y * u, y, self.C)
+        self._look()
 
     def _join(self, decision: NDArray, u: NDArray) -> bool:
         """Add the rows that violate their margin most; return whether there were any."""
@@ -191,31 +207,37 @@ class _State:
         missing = np.flatnonzero(margins < 1.0 - OUTSIDE)
         if not len(missing):
             return False
-        most = max(JOIN, len(rows) // 2)
+        most = max(JOIN, int(JOIN_SHARE * len(rows)))
         self.part.join(missing[np.argsort(margins[missing], kind="stable")[:most]])
         return True
 
-    def _keep(self, c: NDArray, decision: NDArray, u: NDArray) -> None:
-        """Take a solution where it has the smaller value; its multipliers may raise the bound.
+    def _line(self) -> MarginProblem:
+        self.spreads = np.array(self.problem.spreads(self.c, self.decision))
+        return along(self.decision, self.problem.y, self.spreads, self.C)
+
+    def _look(self) -> None:
+        """Take w where it has the smaller value; its multipliers may raise the bound.
 
         ``F'u`` is a share of the gradient, which is ``Sx^{1/2}p + Sy^{1/2}q`` with p and q of
         length one, and what is missing.
         """
-        problem = self.problem
-        spreads = np.array(problem.spreads(c, decision))
-        line = along(decision, problem.y, spreads, self.C)
+        problem, a, line = self.problem, np.abs(self.u), self._line()
+        gradient = problem.gradient(self.c, self.decision)
+        self.missing = self.u - gradient
+        self.values = problem.gram @ self.missing
         factor, b = line.tuned(np.ones(1))
-        a = balanced(problem.y * u, problem.y, self.C)
-        u = a * problem.y
-        share = max(0.0, float(u @ decision) / float(spreads.sum()))
-        missing = u - share * problem.gradient(c, decision)
-        reach = 1.0 / (share + problem.missing(missing, problem.gram @ missing))
+        value = line.value(factor, b)
+        share, missing, values = 1.0, self.missing, self.values
+        if not self.u.any() or value >= line.trivial[0]:  # w goes to zero, and the share below one
+            share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
+            missing = self.u - share * gradient
+            values = problem.gram @ missing
+        reach = 1.0 / (share + problem.missing(missing, values) + 1e-300)
         room = self.C / max(float(a.max(initial=0.0)), 1e-300)
         bound = float(a.sum()) * min(reach, max(1.0, room))
-        found = MarginSolution(factor, b, line.value(factor, b), bound, a, self.rounds)
-        if found.value < self.best.value:
-            self.best_c, self.best_line = c, line
-        self.best = self.best.better(found)
+        if value < self.best.value:
+            self.best_c, self.best_line = self.c, line
+        self.best = self.best.better(MarginSolution(factor, b, value, bound, a, self.rounds))
 
 
 class _Past:
@@ -232,18 +254,18 @@ class _Past:
         Parameters
         ----------
         change : tuple of ndarray
-            From a point to its image: in coordinates, and two vectors whose product is a square.
+            From a point to its image: two vectors whose product is its square.
         point : tuple of ndarray
             The image.
         """
-        size = float(change[1] @ change[2])
+        size = float(change[0] @ change[1])
         if size > WORSE**2 * self._least:
             self.changes, self.points = [], []
         self._least = min(self._least, size)
         self.changes = [*self.changes, change][-DEPTH:]
         self.points = [*self.points, point][-DEPTH:]
         n = len(self.points)
-        products = np.array([[a[1] @ b[2] for b in self.changes] for a in self.changes])
+        products = np.array([[a[0] @ b[1] for b in self.changes] for a in self.changes])
         lengths = np.sqrt(np.maximum(np.diagonal(products), 1e-300))
         system = np.zeros((n + 1, n + 1))
         system[:n, :n] = products / np.outer(lengths, lengths)
