@@ -19,7 +19,7 @@ P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -38,6 +38,12 @@ from mmbench.machines.svm import SVM, train_svm
 
 #: Most of the effect lies near D = 1: variances are small numbers beside the 1 of the identity.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
+
+#: From this `tol` on a search rounds (4) to float32.
+SEARCH_TOL = 1e-4
+
+#: How much larger than their difference, by trace, the terms of one in float32 may be.
+CANCELLED = 1.5
 
 
 class SigmaSVM(PairwiseClassifier):
@@ -109,9 +115,12 @@ class SigmaSVM(PairwiseClassifier):
     }
     auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = SVM.auto_grids | {"D": ("D", SHARES)}
     prefer: ClassVar[dict[str, str]] = PairwiseClassifier.prefer | {"D": "small"}
-    # Near D = 1 directions of little variance are blown up, and rounding with them.
+    # Near D = 1 directions of little variance are blown up, and the rounding of the matrix that
+    # they are found in; that of (4) itself is not.
     single_precision: ClassVar[bool] = False
-    gram_copies: ClassVar[int] = 5  # the matrix, centred, its vectors scaled in two ways, (4)
+    # The matrix, centred, its vectors, and these scaled in two ways. In a search they are of the
+    # rows of all folds, whose square is up to 16/9 of that of a fold's.
+    gram_copies: ClassVar[int] = 9
 
     def __init__(
         self,
@@ -151,7 +160,21 @@ class SigmaSVM(PairwiseClassifier):
         if any(set(point) - {"C", "D"} for point in points):
             return super()._train_path(problem, points)
         prices = [(point.get("D", self.D), point.get("C", self.C)) for point in points]
-        return train_sigma_svm(problem, prices, self.solver, self.tol)
+        return train_sigma_svm(problem, prices, self.solver, self.tol, self.tol >= SEARCH_TOL)
+
+    def _train_folds(
+        self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
+    ) -> Iterator[list[BinaryModel]]:
+        """Train a path on every fold; one decomposition serves all folds of a search."""
+        from mmbench.machines.sigma_folds import shared_folds, train_folds
+
+        problems = list(problems)
+        search = self.solver == "auto" and self.tol >= SEARCH_TOL
+        parts = shared_folds(problems) if search else None
+        if parts is None or any(set(point) - {"C", "D"} for point in points):
+            return super()._train_folds(problems, points)
+        prices = [(point.get("D", self.D), point.get("C", self.C)) for point in points]
+        return iter(train_folds(parts, prices, self.tol))
 
 
 def train_sigma_svm(
@@ -159,6 +182,7 @@ def train_sigma_svm(
     prices: Sequence[tuple[float, float]],
     solver: str = "auto",
     tol: float = 1e-5,
+    single: bool = False,
 ) -> list[BinaryModel]:
     """Train binary Sigma-SVMs at several (D, C), each D from its smallest C up.
 
@@ -168,6 +192,8 @@ def train_sigma_svm(
     prices : sequence of (D, C)
     solver : {"auto", "smo", "reference"}, default="auto"
     tol : float, default=1e-5
+    single : bool, default=False
+        Whether (4) may be rounded to float32; then no certificate is of the digits of `tol`.
 
     Returns
     -------
@@ -176,19 +202,34 @@ def train_sigma_svm(
     """
     started = time.perf_counter()
     scatter = spectrum(problem)
+    centred = centred_gram(scatter, problem.gram) if single and not scatter.linear else None
     shared = (time.perf_counter() - started) / len(prices)
     models: dict[int, BinaryModel] = {}
     for D in dict(prices):
         inverse = 1 / ((1 - D) + D * scatter.variances)
-        gram = sigma_gram(scatter, inverse)
-        modified = BinaryProblem(problem.X, problem.y, problem.kernel, gram)
-        mine = [k for k, (own, _) in enumerate(prices) if own == D]
-        start = None
-        for k in sorted(mine, key=prices.__getitem__):
-            svm = train_svm(modified, prices[k][1], solver, tol, start)
-            start = svm.coef
+        if centred is None:
+            gram = sigma_gram(scatter, inverse)
+        else:
+            gram = rounded_gram(scatter, inverse, centred)
+        points = {k: C for k, (own, C) in enumerate(prices) if own == D}
+        for k, svm in along_costs(problem, gram, points, solver, tol):
             models[k] = _in_the_original_space(scatter, inverse, svm, shared)
     return [models[k] for k in range(len(prices))]
+
+
+def along_costs(
+    problem: BinaryProblem,
+    gram: NDArray,
+    points: Mapping[int, float],
+    solver: str = "auto",
+    tol: float = 1e-5,
+) -> Iterator[tuple[int, BinaryModel]]:
+    """Yield the key of every point and the SVM at its C, with `gram` in place of the kernel's."""
+    modified, start = BinaryProblem(problem.X, problem.y, problem.kernel, gram), None
+    for k in sorted(points, key=points.__getitem__):
+        svm = train_svm(modified, points[k], solver, tol, start)
+        start = svm.coef
+        yield k, svm
 
 
 def sigma_gram(scatter: Spectrum, inverse: NDArray) -> NDArray:
@@ -198,6 +239,33 @@ def sigma_gram(scatter: Spectrum, inverse: NDArray) -> NDArray:
     """
     half = scatter.rows * np.sqrt(inverse)
     return half @ half.T
+
+
+def centred_gram(scatter: Spectrum, gram: NDArray) -> NDArray:
+    """Return the centred Gram matrix of a kernel in float32, from the matrix and its scatter."""
+    means = scatter.origin
+    return (gram - means - (means - means.mean())[:, None]).astype(np.float32)
+
+
+def rounded_gram(scatter: Spectrum, inverse: NDArray, centred: NDArray) -> NDArray:
+    """Return the matrix of (4) in float32, from as few directions as float32 can tell.
+
+    With c the largest number of `inverse` it is ``c Z Z' - Z diag(c - inverse) Z'``. Directions of
+    little variance hardly count in the second term, and are left out where they add less than the
+    rounding of the largest eigenvalue. `centred` is ``Z Z'`` in float32.
+    """
+    squares = len(scatter.rows) * scatter.variances
+    c = inverse.max()
+    if c * squares.sum() > CANCELLED * (inverse @ squares):
+        c = 0.0  # the difference would have too few digits left
+    weights = inverse - c
+    rounding = np.finfo(np.float32).eps * (inverse * squares).max()
+    kept = np.count_nonzero(np.abs(weights) * squares > rounding)  # variances descend
+    half = np.empty((len(centred), kept), np.float32)
+    scale = np.sqrt(np.abs(weights[:kept]))
+    np.multiply(scatter.rows[:, :kept], scale, out=half, casting="same_kind")
+    product = half @ half.T
+    return product if c == 0 else np.float32(c) * centred - product
 
 
 def _in_the_original_space(

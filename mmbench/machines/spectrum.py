@@ -92,6 +92,8 @@ def spectrum(problem: BinaryProblem) -> Spectrum:
     """
     if problem.kernel.name == "linear":
         found = _linear(problem.X)
+    elif is_flat(problem):
+        found = _first_degree(problem)
     else:
         found = _kernel(np.asarray(problem.gram, dtype=np.float64))
     if len(found.variances):
@@ -110,6 +112,20 @@ def _linear(X: NDArray) -> Spectrum:
     variances, vectors = _eigh(rows @ rows.T / n)
     lengths = np.sqrt(n * variances)
     return Spectrum(vectors * lengths, variances, rows.T @ (vectors / lengths), origin, True)
+
+
+def is_flat(problem: BinaryProblem) -> bool:
+    """Whether a kernel's space is that of fewer features than rows, but for a constant."""
+    kernel, (n, d) = problem.kernel, problem.X.shape
+    return kernel.name == "poly" and kernel.degree == 1 and d < n
+
+
+def _first_degree(problem: BinaryProblem) -> Spectrum:
+    """Return what `_kernel` does, at the price of `_linear`."""
+    found = _linear(problem.X / np.sqrt(problem.kernel.divisor))
+    basis = (found.rows - found.rows.mean(axis=0)) / (len(problem.X) * found.variances)
+    means = np.asarray(problem.gram, dtype=np.float64).mean(axis=0)
+    return Spectrum(found.rows, found.variances, basis, means, False)
 
 
 def _kernel(gram: NDArray) -> Spectrum:

@@ -12,16 +12,26 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import MinMaxScaler, scale
 
 from mmbench.kernels import Kernel
+from mmbench.kernels.stored import StoredGram
 from mmbench.machines import SVM, SigmaSVM
 from mmbench.machines.base import BinaryProblem
-from mmbench.machines.sigma_svm import SHARES, sigma_gram, train_sigma_svm
-from mmbench.machines.spectrum import spectrum
+from mmbench.machines.part import PartProblem
+from mmbench.machines.sigma_folds import shared_folds, train_folds
+from mmbench.machines.sigma_svm import (
+    SHARES,
+    centred_gram,
+    rounded_gram,
+    sigma_gram,
+    train_sigma_svm,
+)
+from mmbench.machines.spectrum import Spectrum, spectrum
 from mmbench.machines.svm import train_svm
 from mmbench.selection import select
 from mmbench.solvers.status import Status
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
 LINEAR, RBF = KERNELS[0], KERNELS[2]
+CUBIC = Kernel("poly", degree=3, divisor=1e3)
 
 
 def weights(problem, model):
@@ -223,6 +233,88 @@ def test_a_search_scores_as_plain_cross_validation(kernel):
             for train, held in inner_splits(y, 3, None, 1, 0)
         ]
         assert row["score"] == pytest.approx(np.mean(hits))
+
+
+# -- the search's float32, and what its folds share -----------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e3], ids=["spread", "one direction dominates"])
+@pytest.mark.parametrize("D", [0.0, 0.5, 0.999, 1.0])
+def test_float32_matrix_is_that_of_all_directions_up_to_rounding(pair, factor, D):
+    problem = pair(RBF)
+    scatter = spectrum(problem)
+    scales = np.where(np.arange(len(scatter.variances)) == 0, factor, 1.0)
+    scatter = Spectrum(
+        scatter.rows * np.sqrt(scales), scatter.variances * scales, scatter.basis, problem.y, False
+    )
+    inverse = 1 / ((1 - D) + D * scatter.variances)
+    exact = sigma_gram(scatter, inverse)
+    centred = (scatter.rows @ scatter.rows.T).astype(np.float32)
+    found = rounded_gram(scatter, inverse, centred)
+    assert found.dtype == np.float32
+    assert np.linalg.norm(found - exact, 2) < 3e-6 * np.linalg.norm(exact, 2)
+
+
+def test_centred_gram_is_that_of_the_coordinates(pair):
+    problem = pair(RBF)
+    scatter = spectrum(problem)
+    np.testing.assert_allclose(
+        centred_gram(scatter, problem.gram), scatter.rows @ scatter.rows.T, atol=1e-6
+    )
+
+
+def test_degree_one_needs_no_decomposition_of_its_gram_matrix(pair):
+    X = pair(LINEAR).X
+    problem = BinaryProblem(X, pair(LINEAR).y, Kernel("poly", degree=1, divisor=3.0))
+    twin = replace(problem, kernel=Kernel("poly", degree=2), given_gram=problem.gram)
+    ours, theirs = spectrum(problem), spectrum(twin)
+    k = len(theirs.variances)
+    np.testing.assert_allclose(ours.variances[:k], theirs.variances, rtol=1e-6, atol=1e-14)
+    np.testing.assert_allclose(ours.rows @ ours.rows.T, theirs.rows @ theirs.rows.T, atol=1e-9)
+    np.testing.assert_allclose(ours.basis @ ours.rows.T, theirs.basis @ theirs.rows.T, atol=1e-6)
+    np.testing.assert_allclose(ours.origin, theirs.origin)
+
+
+def digit_folds(n_folds, kernel=CUBIC, n=151):
+    """Return folds of different sizes, their rows in no order, of two digits that look alike."""
+    X, labels = load_digits(return_X_y=True)
+    mine = np.flatnonzero(np.isin(labels, (3, 8)))[:n]
+    X, y = X[mine] / 16, np.where(labels[mine] == 8, 1.0, -1.0)
+    whole, order = StoredGram(kernel, kernel.base(X, X)), np.random.RandomState(0).permutation(n)
+    parts = [np.delete(order, slice(k, None, n_folds)) for k in range(n_folds)]
+    return [PartProblem(X[rows], y[rows], kernel, whole, rows) for rows in parts]
+
+
+@pytest.mark.parametrize("D", [0.0, 0.3, 0.99, 1.0])
+def test_folds_that_share_a_decomposition_decide_as_each_alone(D):
+    parts, C = digit_folds(5), 10.0
+    for part, (found,) in zip(parts, train_folds(parts, [(D, C)], tol=1e-5), strict=True):
+        (alone,) = train_sigma_svm(part, [(D, C)], tol=1e-7)
+        everywhere = parts[0].whole.values[:, part.rows]
+        decisions = [everywhere @ model.coef + model.intercept for model in (found, alone)]
+        np.testing.assert_allclose(*decisions, atol=1e-3)
+        assert found.fit.bound == pytest.approx(alone.fit.bound, rel=1e-4)
+
+
+def test_folds_share_if_they_have_most_rows_in_common():
+    parts = digit_folds(5)
+    assert shared_folds(parts) == parts
+    assert shared_folds(digit_folds(3)) is None
+    assert shared_folds(parts[:1]) is None
+    assert shared_folds([*parts, digit_folds(5)[0]]) is None
+    assert shared_folds([*parts, BinaryProblem(parts[0].X, parts[0].y, RBF)]) is None
+    assert shared_folds(digit_folds(5, Kernel("poly", degree=1))) is None
+
+
+def test_only_a_search_shares_and_rounds():
+    parts, points = digit_folds(5), [{"C": 1.0, "D": 0.5}]
+    for tol, dtype in ((1e-3, np.float32), (1e-5, np.float64)):
+        machine = SigmaSVM(tol=tol)
+        (model,) = machine._train_path(parts[0], points)
+        together = [models[0] for models in machine._train_folds(parts, points)]
+        assert model.fit.status is Status.OPTIMAL
+        alike = np.allclose(together[0].coef, model.coef, rtol=0, atol=1e-12)
+        assert alike == (dtype == np.float64)
 
 
 def test_auto_grid_runs_from_the_svm_to_near_whitening():
