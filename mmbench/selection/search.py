@@ -334,7 +334,7 @@ def _shared_blocks(
 
     `reference` holds the rows by which ``gamma="scale"`` is set: those of the final fit.
     """
-    base = Base(X, machine.kernel, machine.single_precision)
+    base = Base(X, machine.single_precision)
     groups = group_by_kernel(points)
     for g, (kernel_params, members) in enumerate(groups):
         local = machine._with(kernel_params)

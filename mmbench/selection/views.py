@@ -20,6 +20,9 @@ from mmbench.machines.part import PartProblem
 #: (MNIST) take one pair of classes at a time.
 SHARED_BYTES = 2**30
 
+#: Largest value of a normalised kernel, whose mean over ``k(x, x)`` is 1, that float32 may hold.
+EVEN = 4.0
+
 
 class View(Protocol):
     """Kernel values of one kernel on one training set."""
@@ -38,24 +41,36 @@ def precision(kernel_name: str, single: bool = True) -> type:
     """Return the type of stored kernel values.
 
     Values of ``rbf`` lie in [0, 1]: float32, libsvm's own precision, halves memory and time. The
-    other kernels are not bounded, and keep float64; so do machines that want all digits, which
-    say so by ``single_precision = False``.
+    other kernels are not bounded, and keep float64, but for what `is_even` finds; so do machines
+    that want all digits, which say so by ``single_precision = False``.
     """
     return np.float32 if kernel_name == "rbf" and single else np.float64
+
+
+def is_even(kernel: Kernel, X: NDArray) -> bool:
+    """Whether a normalised ``poly`` has no value above `EVEN` on some rows, so is like ``rbf``.
+
+    No value is larger than the largest ``k(x, x)``, and the mean of those is 1.
+    """
+    if kernel.name != "poly" or kernel.divisor == 1:
+        return False
+    largest = float(np.einsum("ij,ij->i", X, X).max())
+    return (1 + largest) ** kernel.degree <= EVEN * kernel.divisor
 
 
 class Base:
     """The base matrix of some rows, from which every width follows."""
 
-    def __init__(self, X: NDArray, kernel_name: str, single: bool = True):
-        self.X = X
-        self.dtype = precision(kernel_name, single)
+    def __init__(self, X: NDArray, single: bool = True):
+        self.X, self._single = X, single
         self._base: NDArray | None = None
 
     def gram(self, kernel: Kernel, last: bool) -> StoredGram:
         """Return the kernel matrix; the last kernel asked for may overwrite the base."""
-        if self._base is None:
-            self._base = kernel.base(self.X, self.X, self.dtype)
+        even = self._single and is_even(kernel, self.X)
+        dtype = np.dtype(np.float32 if even else precision(kernel.name, self._single))
+        if self._base is None or self._base.dtype != dtype:
+            self._base = kernel.base(self.X, self.X, dtype)
         base, self._base = self._base, None if last else self._base
         return StoredGram(kernel, base, overwrite=last)
 
@@ -91,7 +106,7 @@ class PairView:
         self.X, self.kernel = X, kernel
         self._position = np.full(len(X), -1)
         self._position[rows] = np.arange(len(rows))
-        self._gram = Base(X[rows], kernel.name, single).gram(kernel, last=True)
+        self._gram = Base(X[rows], single).gram(kernel, last=True)
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
         """Return the training problem on some rows of the pair."""

@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_wine
-from sklearn.preprocessing import StandardScaler
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.preprocessing import StandardScaler, normalize
 
+from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class
 from mmbench.machines.base import pair_rows
 from mmbench.machines.one_vs_one import class_pairs
 from mmbench.selection import select, views
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.grid import best_point, grid_points, group_by_kernel
+from mmbench.selection.views import Base
 
 GRIDS = {
     "svm": {"C": [0.3, 3.0, 30.0]},
@@ -179,3 +181,25 @@ def test_the_matrix_of_a_validation_set_is_never_stored(digits, monkeypatch):
     machine = machine_class("svm")()
     select(machine, *digits, {"C": [1.0]}, folds=None, scope="pair", n_train=100)
     assert sum(stored) == 4 * 100  # each training row is in the matrices of four pairs
+
+
+# -- the type of stored values ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("degree", [1, 3, 7])
+def test_a_normalised_polynomial_is_stored_in_float32_where_its_values_are_even(degree):
+    X = normalize(load_iris().data)
+    kernel = Kernel("poly", degree=degree)
+    even, uneven = kernel.trace_normalised(X), kernel.trace_normalised(X[:1])
+    outlier = np.vstack([X, 20 * X[:1]])
+    assert Base(X).gram(even, last=True).dtype == np.float32
+    assert Base(X, single=False).gram(even, last=True).dtype == np.float64
+    assert Base(X).gram(kernel, last=True).dtype == np.float64
+    assert Base(outlier).gram(uneven, last=True).dtype == np.float64
+
+
+def test_one_base_serves_kernels_of_both_types():
+    X = normalize(load_iris().data)
+    base, kernel = Base(X), Kernel("poly", degree=2)
+    for of in (kernel.trace_normalised(X), kernel):
+        np.testing.assert_allclose(base.gram(of, last=False).values, of(X, X), rtol=1e-6)
