@@ -18,10 +18,10 @@ C.-C. Chang, C.-J. Lin: LIBSVM, a library for support vector machines. ACM TIST 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,16 @@ from mmbench.machines.base import (
     common_parameters,
 )
 from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.part import PartProblem
 from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.status import Status
 
 #: Largest relative gap of a solution, in units of `tol`. All rows and slacks add to it what each
 #: misses, so where it is larger a part of `tol` is asked of each row.
 GAP, PARTS = 100, (1 / 8, 1 / 64, 1 / 512)
+
+#: Share of the rows of a stored matrix from which a fold is trained in place.
+MOST = 0.7
 
 
 class SVM(PairwiseClassifier):
@@ -138,6 +142,36 @@ class SVM(PairwiseClassifier):
     def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start, product = (None, None) if warm is None else (warm.coef, warm.state)
         return train_svm(problem, self.C, self.solver, self.tol, start, product)
+
+    def _train_folds(
+        self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
+    ) -> Iterator[list[BinaryModel]]:
+        """Train a path on every fold; one with most rows of a stored matrix reads that matrix."""
+        for problem in problems:
+            if self.solver == "auto" and has_most_rows(problem):
+                yield self._train_in_place(problem, points)
+            else:
+                yield self._train_path(problem, points)
+
+    def _train_in_place(
+        self, part: PartProblem, points: Sequence[Mapping[str, Any]]
+    ) -> list[BinaryModel]:
+        """Train on a part of a matrix without a copy: y = 0 leaves no room for u of other rows.
+
+        Their decisions come with those of the part.
+        """
+        gram, y = part.whole.values, np.zeros(part.whole.n)
+        y[part.rows] = part.y
+        models = self._train_path(BinaryProblem(gram, y, part.kernel, gram), points)
+        return [
+            replace(model, coef=model.coef[part.rows], state=None, scores=model.state)  # type: ignore[index]
+            for model in models
+        ]
+
+
+def has_most_rows(problem: BinaryProblem) -> TypeGuard[PartProblem]:
+    """Whether a problem is on so many rows of a stored matrix that its own would save little."""
+    return isinstance(problem, PartProblem) and len(problem.rows) >= MOST * problem.whole.n
 
 
 def train_svm(
@@ -241,7 +275,7 @@ def svm_dual(gram: NDArray, y: NDArray, C: float | NDArray) -> PiecewiseQP:
 
 def hinge_objective(u: NDArray, decision: NDArray, bias: float, y: NDArray, C: float) -> float:
     """Return (1) for ``w = sum_i u_i phi(x_i)``; the slacks are the smallest possible."""
-    slack = np.maximum(0, 1 - y * (decision + bias))
+    slack = np.maximum(0, np.abs(y) - y * (decision + bias))  # none for y = 0
     return float(0.5 * (u @ decision) + C * slack.sum())
 
 
