@@ -177,8 +177,10 @@ def pivoted_cholesky(gram: NDArray, left: float = -1.0) -> tuple[NDArray, NDArra
     """
     # The transpose of a symmetric array is itself, in the order of LAPACK.
     triangle, order, rank, _ = lapack.dpstrf(gram.T, tol=left, lower=1, overwrite_a=1)
+    for column in range(1, rank):
+        triangle[:column, column] = 0.0
     factor = np.empty((len(gram), rank))
-    factor[order - 1] = np.tril(triangle)[:, :rank]
+    factor[order - 1] = triangle[:, :rank]
     return factor, order[:rank] - 1
 
 
@@ -197,7 +199,7 @@ class CovarianceMachine(PairwiseClassifier):
     """
 
     single_precision: ClassVar[bool] = False  # a factor of float32 values has their noise for rank
-    gram_copies: ClassVar[int] = 4
+    gram_copies: ClassVar[int] = 4  # what a search holds; above 3000 rows a training has 2
     auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
         "ridge": ("ridge", (1e-6, 1e-4, 1e-3, 1e-2, 1e-1))
     }

@@ -3,8 +3,9 @@
 A search ranks accuracies; the training that follows it is certified. So the coordinates of
 `mmbench.machines.pencil`, which serve every theta, give way to a Cholesky factor for each theta
 that is needed, see `mmbench.solvers.spread_factor`, and with a kernel the factor ``K = F F'`` stops
-where what is left of K cannot be seen beside the ridge. Up to five arrays of the size of K are
-alive at once.
+where what is left of K cannot be seen beside the ridge. F, the covariances, a factor, and a kernel
+in single precision with what it is made of are alive at once: four arrays of the size of K, beside
+a K that the caller gives.
 """
 
 from __future__ import annotations
@@ -65,20 +66,23 @@ class KernelRows:
         self._unit, self._unseen = float(np.trace(gram)) / len(gram), 0.1 * tol
         rows, self._pivots = pivoted_cholesky(gram, self._unseen * least_ridge * self._unit)
         del gram
-        self._origin, self._triangle = rows.mean(axis=0), rows[self._pivots]
+        self._lengths = rows[self._pivots, np.arange(rows.shape[1])] ** 2
+        self._origin = rows.mean(axis=0)
         rows -= self._origin
         self.whole = SpreadFactor.of(rows, problem.y)
 
     def at(self, ridge: float) -> SpreadFactor:
         """Return the problem at a ridge, in the coordinates that it sees."""
         amount = ridge * self._unit
-        seen = int((np.diagonal(self._triangle) ** 2 > self._unseen * amount).sum())
+        seen = int((self._lengths > self._unseen * amount).sum())
         return self.whole.first(max(1, seen), (amount, amount))
 
     def expanded(self, W: NDArray) -> tuple[list[dict[str, Any]], NDArray]:
         """Return expansions of directions, columns of W, over the rows, and what to take from b."""
         coef = np.zeros((W.shape[1], len(self.whole.y)))
-        solved = solve_triangular(self._triangle, W, lower=True, trans=1, check_finite=False)
+        triangle = self.whole.rows[self._pivots]
+        triangle += self._origin
+        solved = solve_triangular(triangle.T, W, lower=False, check_finite=False)
         coef[:, self._pivots] = solved.T
         return [{"coef": c} for c in coef], self._origin @ W
 

@@ -42,7 +42,7 @@ from mmbench.machines.presets import preset
 from mmbench.solvers.gram_metric import SpreadGram, minimax_gram
 from mmbench.solvers.margin_problem import LineSolution, MarginProblem, MarginSolution
 from mmbench.solvers.minimax import minimax_direction
-from mmbench.solvers.spread_factor import SpreadFactor, minimax_factor
+from mmbench.solvers.spread_factor import SpreadFactor
 from mmbench.solvers.status import Status
 
 #: Rows with a multiplier above this share of the largest are support vectors.
@@ -235,10 +235,11 @@ class M4(CovarianceMachine):
     ) -> tuple[list[Answer], float]:
         from mmbench.solvers.m4_path import solve_path
 
-        start, metric = minimax_factor(factor, theta, self.tol)
-        prices = [machine._price(n_smaller(factor.y), 1.0 / start.value) for machine in machines]
-        lines = solve_path(factor, prices, start, metric, self.tol)
-        return [self._line_answer(line, start.value) for line in lines], metric.theta
+        def prices_at(mpm: float) -> list[float]:
+            return [machine._price(n_smaller(factor.y), 1.0 / mpm) for machine in machines]
+
+        lines, mpm, theta = solve_path(factor, prices_at, theta, self.tol)
+        return [self._line_answer(line, mpm) for line in lines], theta
 
     def _large_answer(self, problem: SpreadGram) -> Answer | None:
         found = minimax_gram(problem, self.tol) if self._is_plain else None

@@ -15,17 +15,16 @@ prices share G, and each starts from the multipliers, the s and the theta of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.solvers.margin_problem import LineSolution, MarginSolution, along
-from mmbench.solvers.minimax import Direction
 from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.secant import Secant
 from mmbench.solvers.smo import solve_smo
-from mmbench.solvers.spread_factor import FactorMetric, SpreadFactor
+from mmbench.solvers.spread_factor import FactorMetric, SpreadFactor, minimax_factor
 
 #: Values of theta for a price, and of s for a theta.
 MAX_THETAS, MAX_SCALES = 10, 30
@@ -42,22 +41,19 @@ STEPS_PER_ROW = 200
 
 def solve_path(
     problem: SpreadFactor,
-    prices: Sequence[float],
-    start: Direction,
-    metric: FactorMetric,
+    prices_at: Callable[[float], Sequence[float]],
+    theta: float,
     tol: float,
-) -> list[LineSolution]:
+) -> tuple[list[LineSolution], float, float]:
     """Minimise the objective at ascending prices of slack.
 
     Parameters
     ----------
     problem : SpreadFactor
-    prices : sequence of float
-        C, ascending.
-    start : Direction
-        The MPM's, for the first s.
-    metric : FactorMetric
-        Of the first theta.
+    prices_at : callable
+        Given the total spread of the MPM: C, ascending.
+    theta : float
+        From which the MPM's is sought.
     tol : float
         Relative accuracy of the objective.
 
@@ -65,9 +61,15 @@ def solve_path(
     -------
     list of LineSolution
         In coordinates of F. Bounds are of first order in the distance of theta from its optimum.
+    float
+        Total spread of the MPM.
+    float
+        The MPM's theta.
     """
-    path = _Path(problem, metric, 2.0 * start.value)
-    return [path.solve(C, tol) for C in prices]
+    start, metric = minimax_factor(problem, theta, tol)
+    path, theta = _Path(problem, metric, 2.0 * start.value), metric.theta
+    del metric  # the path lets it go before it makes another
+    return [path.solve(C, tol) for C in prices_at(start.value)], start.value, theta
 
 
 class _Path:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import blas, cho_solve, cholesky, solve_triangular
 
 from mmbench.solvers.minimax import Direction
 from mmbench.solvers.secant import Secant
@@ -32,28 +32,40 @@ class SpreadFactor:
         F, centred.
     y : ndarray of shape (n,)
         -1.0 or +1.0.
-    cov_x, cov_y : ndarray of shape (k, k)
-        Covariances of the positive and the negative class, without ridge.
+    covariances : ndarray of shape (k, k)
+        That of the positive class, without ridge, in the lower triangle and on the diagonal, and
+        that of the negative class in the upper triangle.
+    variances : ndarray of shape (k,)
+        Diagonal of the covariance of the negative class.
     ridges : tuple of float, default=(0.0, 0.0)
         (rx, ry), absolute and positive.
     """
 
     rows: NDArray
     y: NDArray
-    cov_x: NDArray
-    cov_y: NDArray
+    covariances: NDArray
+    variances: NDArray
     ridges: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def of(cls, rows: NDArray, y: NDArray) -> SpreadFactor:
         """Return the covariances of some rows; their ridges are those of `first`."""
-        cov_x, cov_y = (np.cov(rows[side].T, ddof=0) for side in (y > 0, y < 0))
-        return cls(rows, y, np.atleast_2d(cov_x), np.atleast_2d(cov_y))
+        k = rows.shape[1]
+        covariances, variances = np.zeros((k, k), order="F"), np.zeros(k)
+        for side, lower in ((y < 0, 0), (y > 0, 1)):
+            variances = covariances.diagonal().copy()  # in the end those of the first class
+            covariances[np.diag_indices(k)] = 0.0
+            part = rows[side]
+            part -= part.mean(axis=0)
+            covariances = blas.dsyrk(
+                1.0 / len(part), part.T, beta=1.0, c=covariances, lower=lower, overwrite_c=1
+            )
+        return cls(rows, y, covariances, variances)
 
     def first(self, k: int, ridges: tuple[float, float]) -> SpreadFactor:
         """Return the problem in the first k coordinates, with ridges."""
         return SpreadFactor(
-            self.rows[:, :k], self.y, self.cov_x[:k, :k], self.cov_y[:k, :k], ridges
+            self.rows[:, :k], self.y, self.covariances[:k, :k], self.variances[:k], ridges
         )
 
     @property
@@ -72,12 +84,15 @@ class FactorMetric:
 
     def __init__(self, problem: SpreadFactor, theta: float):
         self.problem, self.theta = problem, theta
-        matrix = problem.cov_x / theta
-        matrix += problem.cov_y / (1.0 - theta)
-        ridge_x, ridge_y = problem.ridges
-        matrix[np.diag_indices_from(matrix)] += ridge_x / theta + ridge_y / (1.0 - theta)
-        # The transpose of a symmetric array is itself, in the order of LAPACK.
-        self.factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+        both, (ridge_x, ridge_y) = problem.covariances, problem.ridges
+        diagonal = (both.diagonal() + ridge_x) / theta
+        diagonal += (problem.variances + ridge_y) / (1.0 - theta)
+        # Of the sum with the transpose the lower triangle is meant; no second array is made.
+        matrix = np.multiply(both.T, theta / (1.0 - theta), order="F")
+        matrix += both
+        matrix /= theta
+        matrix[np.diag_indices_from(matrix)] = diagonal
+        self.factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(self, t: NDArray) -> NDArray:
         """Return ``S^-1 t``."""
@@ -90,9 +105,12 @@ class FactorMetric:
 
     def kernel(self) -> NDArray:
         """Return ``F S^-1 F'`` in single precision, shape (n, n)."""
-        rows = self.problem.rows.astype(np.float32)
         half = solve_triangular(
-            self.factor.astype(np.float32), rows.T, lower=True, overwrite_b=True, check_finite=False
+            self.factor.astype(np.float32),
+            self.problem.rows.astype(np.float32, order="C").T,
+            lower=True,
+            overwrite_b=True,
+            check_finite=False,
         )
         return half.T @ half
 

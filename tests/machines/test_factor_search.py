@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -150,3 +152,20 @@ def test_a_search_scores_like_refitting(machine, real_data):
             for train, held in folds
         ]
         assert row["score"] == pytest.approx(np.mean(plain), abs=3 / len(y))
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [M4, MPM])
+def test_a_search_holds_no_more_than_it_states(cls):
+    X, y = gaussians(n_x=300, n_y=300)
+    data, n = problem(X, y, Kernel("rbf", 5.0)), len(y)
+    grid = [{"ridge": 1e-4}, {"ridge": 1e-2}]
+    machine = cls(kernel="rbf", tol=TOL)
+    machine._train_path(data, grid)  # compiles
+    tracemalloc.start()
+    machine._train_path(data, grid)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= (cls.gram_copies + 0.25) * 8 * n**2
