@@ -160,7 +160,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         Axes that selection searches one group after the other, each at the choices of the groups
         before it and the machine's own values of those after. Axes in no group join the first.
     single_precision : bool
-        Whether kernel values in [0, 1] may be stored in float32 during selection.
+        Whether kernel values of order 1 may be stored in float32 during selection.
     search_tol : float or None
         Tolerance of the trainings of a run's grid search; None for that of the final training.
     gram_copies : int
