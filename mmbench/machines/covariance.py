@@ -41,7 +41,10 @@ from mmbench.solvers.spread_factor import SpreadFactor
 from mmbench.solvers.status import Status
 
 #: From this many rows on a single training on a kernel does not pay for diagonal coordinates.
-LARGE = 3000
+LARGE = 1000
+
+#: Up to this many rows a search takes a Cholesky factor for each theta.
+MOST_FACTORED = 3000
 
 #: From this relative gap on a path of trainings is one of a search.
 ROUGH = 1e-4
@@ -308,7 +311,7 @@ class CovarianceMachine(PairwiseClassifier):
         self, machines: Sequence[Self], problem: BinaryProblem
     ) -> list[BinaryModel] | None:
         """Train with a Cholesky factor for each theta; None where that does not serve."""
-        if len(problem.y) > LARGE or min(machine.ridge for machine in machines) == 0:
+        if len(problem.y) > MOST_FACTORED or min(machine.ridge for machine in machines) == 0:
             return None
         if not all(machine._searches_by_factor for machine in machines):
             return None

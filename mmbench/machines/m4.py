@@ -85,7 +85,7 @@ class M4(CovarianceMachine):
         Degree of ``poly``.
     solver : {"auto", "reweighted", "interior", "reference", "clarabel", "ecos"}, default="auto"
         "auto" takes a few reweighted SVMs for many coordinates a row, with a kernel and more than
-        3000 rows over the whole Gram matrix, and a dense interior point for few coordinates and for
+        1000 rows over the whole Gram matrix, and a dense interior point for few coordinates and for
         all but the soft margin without reduction. Clarabel and ECOS solve the same cone programs.
         "reference" fixes rho, solves one cone program and searches rho as the paper does, by
         quadratic interpolation (soft) or bisection (hard).

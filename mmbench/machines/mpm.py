@@ -58,7 +58,7 @@ class MPM(CovarianceMachine):
     degree : int, default=3
         Degree of ``poly``.
     solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
-        "auto" solves the equation of the reweighted iteration, for more than 3000 rows on a kernel
+        "auto" solves the equation of the reweighted iteration, for more than 1000 rows on a kernel
         over the whole Gram matrix, "reference" the cone program with Clarabel.
     tol : float, default=1e-6
         Relative gap up to which a solution counts as optimal.
