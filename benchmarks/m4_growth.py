@@ -5,7 +5,7 @@
 The rows are those of ringnorm (linear) and of MNIST's 3 and 8 in 80 principal components (rbf). One
 training, kernel values and factor included, in CPU seconds of one thread. Memory is the peak of
 arrays alive at once, in units of one n x n matrix of doubles; it is measured in a second run, up to
-4000 rows. With a kernel and more than 3000 rows the M4 works over the whole Gram matrix, with fewer
+4000 rows. With a kernel and more than 1000 rows the M4 works over the whole Gram matrix, with fewer
 in diagonal coordinates. Prints the exponent of time between neighbours, and the least-squares one
 over all.
 """
