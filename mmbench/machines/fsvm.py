@@ -209,7 +209,8 @@ class FSVM(JointClassifier):
             place = (one._components, one.ridge)
             if place not in spaces:
                 spaces[place] = Space(problem, whole.first(one._components), one.ridge)
-            key = (*place, one._ratio, one.variant, one.eps, one.rounds, one.decrease)
+            rule = one.variant, one.eps, one.rounds, one.decrease, one.solver, one.tol
+            key = (*place, one._ratio, *rule)
             if key not in trained:
                 trained[key] = one._train_in(spaces[place])
             models[k] = trained[key].models(spaces[place], one.rho)

@@ -84,6 +84,16 @@ class Start:
         """Return multipliers for another cost; those at their bound stay there."""
         return [cost / self.cost * self.u]
 
+    def towards(self, c: float) -> Root:
+        """Return the search for ``C' = c ||v(C')||`` from here.
+
+        The length is as exact as the SVM was, so what it misses by bounds nothing.
+        """
+        slope = self.slope if 0.1 <= self.slope <= 1.0 else 1.0
+        root = Root(log(self.cost), slope)
+        root.move(log(self.cost) - log(self.length) - log(c))
+        return Root(root.at, slope)
+
 
 def solve_pair(
     rows: Rows,
@@ -111,10 +121,7 @@ def solve_pair(
         Status ``trivial`` where w = 0 is optimal.
     """
     c = C / sqrt(2.0)
-    search = Root(log(c) if start is None else log(start.cost))
-    if start is not None:
-        search.slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
-        search.move(log(start.cost) - log(start.length) - log(c))
+    search = Root(log(c)) if start is None else start.towards(c)
     best, bound, iterations, rounds = no_direction(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
         rounds += 1
@@ -162,6 +169,8 @@ class Root:
     ----------
     at : float
         Where to begin.
+    slope : float, default=1.0
+        Of the function, until two points tell.
 
     Examples
     --------
@@ -175,12 +184,11 @@ class Root:
     #: The longest step without a bracket.
     FURTHEST = 4.0
 
-    def __init__(self, at: float):
-        self.at = at
+    def __init__(self, at: float, slope: float = 1.0):
+        self.at, self.slope = at, slope
         self.low: tuple[float, float] | None = None
         self.high: tuple[float, float] | None = None
         self.last: tuple[float, float] | None = None
-        self.slope = 1.0
 
     def move(self, value: float) -> None:
         """Go to the next point, given the value at this one."""

@@ -160,6 +160,15 @@ def test_a_path_to_a_search_tolerance_ends_beside_the_optimum(variant, real_prob
         assert loose.objective == pytest.approx(exact.objective, rel=allowed)
 
 
+def test_points_of_a_path_that_differ_in_tol_are_trained_apart(two):
+    problem, _ = two
+    path = [{"tol": 1e-1}, {"tol": 1e-8}]
+    loose, exact = (m.fit for m in FSVM(variant="opt")._train_path(problem, path))
+    alone = FSVM(variant="opt", tol=1e-8)._train(problem).fit
+    assert exact.objective == pytest.approx(alone.objective, rel=1e-8)
+    assert exact.gap < 1e-7 < loose.gap
+
+
 def test_a_small_C_is_worth_no_direction(two):
     problem, rows = two
     found = optimum_of(rows, 1e-4)
