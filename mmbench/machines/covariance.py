@@ -43,6 +43,9 @@ from mmbench.solvers.status import Status
 #: From this many rows on a single training on a kernel does not pay for diagonal coordinates.
 LARGE = 1000
 
+#: A ridge below this is lost in the rounding of the Gram matrix; coordinates leave it its digits.
+LEAST_RIDGE = 1e-8
+
 #: Up to this many rows a search takes a Cholesky factor for each theta.
 MOST_FACTORED = 3000
 
@@ -278,7 +281,8 @@ class CovarianceMachine(PairwiseClassifier):
 
     def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         large = problem.kernel.name != "linear" and len(problem.y) > LARGE
-        if large and self.solver == "auto" and self.scatter == "mean":
+        sound = self.scatter == "mean" and self.ridge >= LEAST_RIDGE
+        if large and sound and self.solver == "auto":
             model = self._train_large(problem)
             if model is not None:
                 return model

@@ -102,6 +102,22 @@ def test_the_m4_is_that_of_the_coordinates(n_x, n_y, shift, ridge, factor, seed)
     assert ours.fit.status == theirs.fit.status
 
 
+@pytest.mark.parametrize("ridge", [1e-8, 1e-6, 1e-3])
+@pytest.mark.parametrize("n_positive", [30, 200])
+def test_classes_of_unequal_size_and_spread_on_real_data(real_data, ridge, n_positive):
+    """From ridges that want a factor of doubles up to those that do with floats."""
+    data, kernel = real_data("usps"), Kernel("rbf", gamma=2.0**-7)
+    rows = np.concatenate(
+        [np.flatnonzero(data.y == digit)[:most] for digit, most in ((0, 200), (1, n_positive))]
+    )
+    problem = data.X[rows], np.where(data.y[rows] == 1, 1.0, -1.0), kernel
+    for machine, tol in ((M4, 2e-6), (MPM, 1e-8)):
+        ours, theirs = both(machine(kernel="rbf", ridge=ridge), *problem)
+        assert ours.fit.status == theirs.fit.status == Status.OPTIMAL
+        assert ours.fit.objective == pytest.approx(theirs.fit.objective, rel=tol)
+        assert ours.fit.bound <= theirs.fit.objective * (1 + 1e-8)
+
+
 def test_estimators_take_the_route_by_themselves(large):
     X, y = classes(60, 40)
     labels = np.where(X[:, 1] > 1, 2, y)
