@@ -199,8 +199,9 @@ class FSVM(JointClassifier):
         self, problem: JointProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[list[BinaryModel]]:
         """Train along C / sqrt(rho); one decomposition serves every point."""
-        whole = spectrum(problem.data)
         machines = [self._with(point) for point in points]
+        wanted = [one._components or 0 for one in machines]
+        whole = spectrum(problem.data, int(max(wanted)) if min(wanted) >= 1 else None)
         spaces: dict[Any, Space] = {}
         trained: dict[tuple, Trained] = {}
         models: list[list[BinaryModel]] = [[] for _ in points]

@@ -20,6 +20,9 @@ from mmbench.machines.base import BinaryProblem
 #: A direction with less than this share of the largest variance has none.
 NO_VARIANCE = 1e-12
 
+#: Up to this share of all components it pays to find no more than those that are wanted.
+FEW = 0.25
+
 
 @dataclass(frozen=True)
 class Spectrum:
@@ -76,13 +79,15 @@ class Spectrum:
         return weights, b - float(self.origin @ weights)
 
 
-def spectrum(problem: BinaryProblem) -> Spectrum:
+def spectrum(problem: BinaryProblem, most: int | None = None) -> Spectrum:
     """Decompose the total scatter of the training rows, whatever their classes.
 
     Parameters
     ----------
     problem : BinaryProblem
         Its kernel says in which space; its labels are not used.
+    most : int, optional
+        With a kernel, components that will do: those of largest variance.
 
     Returns
     -------
@@ -95,7 +100,7 @@ def spectrum(problem: BinaryProblem) -> Spectrum:
     elif is_flat(problem):
         found = _first_degree(problem)
     else:
-        found = _kernel(np.asarray(problem.gram, dtype=np.float64))
+        found = _kernel(np.asarray(problem.gram, dtype=np.float64), most)
     if len(found.variances):
         return found
     nothing = np.zeros((len(problem.X), 1)), np.zeros(1), np.zeros((len(found.basis), 1))
@@ -128,22 +133,24 @@ def _first_degree(problem: BinaryProblem) -> Spectrum:
     return Spectrum(found.rows, found.variances, basis, means, False)
 
 
-def _kernel(gram: NDArray) -> Spectrum:
+def _kernel(gram: NDArray, most: int | None) -> Spectrum:
     means = gram.mean(axis=0)
     n = len(gram)
     centred = gram - means
     centred -= means[:, None]
     centred += means.mean()
     centred /= n
-    variances, vectors = _eigh(centred)
+    variances, vectors = _eigh(centred, most)
     lengths = np.sqrt(n * variances)
     # Expansions are centred, sum 0, but for rounding, which short directions would magnify.
     basis = (vectors - vectors.mean(axis=0)) / lengths
     return Spectrum(vectors * lengths, variances, basis, means, False)
 
 
-def _eigh(matrix: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the eigenvalues that are not zero, descending, and their vectors."""
-    values, vectors = eigh(matrix, driver="evr", check_finite=False)
+def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:
+    """Return the eigenvalues that are not zero, descending, at most so many, and their vectors."""
+    n = len(matrix)
+    wanted = [n - most, n - 1] if most is not None and most <= FEW * n else None
+    values, vectors = eigh(matrix, driver="evr", subset_by_index=wanted, check_finite=False)
     kept = np.flatnonzero(values > NO_VARIANCE * max(values[-1], 0.0))[::-1]
     return values[kept], vectors[:, kept]

@@ -409,6 +409,14 @@ def test_components_are_counted_or_reach_a_share(wine):
         FSVM(n_components=2.5).fit(X, y)
 
 
+def test_a_few_components_are_the_first_of_all(real_problem):
+    problem = real_problem("pima", 0, 1, Kernel("rbf", gamma=1.0), rows=200)
+    few, all_ = spectrum(problem, 20), spectrum(problem).first(20)
+    np.testing.assert_allclose(few.variances, all_.variances, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(few.rows), np.abs(all_.rows), atol=1e-9)
+    np.testing.assert_allclose(np.abs(few.basis), np.abs(all_.basis), rtol=1e-6, atol=1e-9)
+
+
 def test_one_transformation_serves_all_pairs_and_refuses_parameters_of_each(wine):
     X, y = wine
     fits = FSVM().fit(X, y).fits_
