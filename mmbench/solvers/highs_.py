@@ -119,8 +119,7 @@ class LpModel:
         self._set("threads", 1)
         self._set("solver", method)
         self._set("presolve", "on" if presolve else "off")
-        self._set("primal_feasibility_tolerance", tol)
-        self._set("dual_feasibility_tolerance", tol)
+        self.set_tol(tol)
         self._time_limit = time_limit
         if iteration_limit is not None:
             self._set("simplex_iteration_limit", iteration_limit)
@@ -153,6 +152,11 @@ class LpModel:
         start, index, value = _compressed(sparse.csr_array, block, count)
         lower, upper = _spread(lower, count), _spread(upper, count)
         self._check(self._highs.addRows(count, lower, upper, len(value), start[:-1], index, value))
+
+    def set_tol(self, tol: float) -> None:
+        """Set the primal and dual feasibility tolerance, which HiGHS has from 1e-10 on."""
+        self._set("primal_feasibility_tolerance", tol)
+        self._set("dual_feasibility_tolerance", tol)
 
     def set_basis(self, basis: Basis) -> None:
         """Start the next solve from a basis; one that does not fit the model is refused."""

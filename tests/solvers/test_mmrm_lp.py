@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmbench.kernels import Kernel
+from mmbench.solvers import mmrm_generation
+from mmbench.solvers.highs_ import LpModel
 from mmbench.solvers.mmrm_certificate import best, certify, reused
 from mmbench.solvers.mmrm_generation import solve_generation
 from mmbench.solvers.mmrm_interior import InteriorPoint, Point
@@ -138,6 +142,16 @@ def test_a_program_below_the_threshold_of_C_is_unbounded_or_solved_whichever_is_
         assert answer.objective == pytest.approx(whole.objective, rel=1e-6)
         seen.add(whole.status)
     assert seen == {Status.UNBOUNDED, Status.OPTIMAL}
+
+
+@pytest.mark.parametrize(("finest", "status"), [(5e-3, "failed"), (1e-10, "optimal")])
+def test_a_gap_that_the_tolerance_of_simplex_leaves_is_closed(monkeypatch, finest, status):
+    """Without the exact vertex, which may be one that simplex stopped at too early."""
+    monkeypatch.setattr(mmrm_generation, "polished", lambda program, answer, *_: answer)
+    monkeypatch.setattr(mmrm_generation, "LpModel", partial(LpModel, tol=5e-3))
+    monkeypatch.setattr(mmrm_generation, "FINEST", finest)
+    program = small_program(C=1.0)
+    assert solve_generation(program, program.rows, program.columns).status == status
 
 
 def test_an_unbounded_program_comes_back_with_the_majority_and_no_bound():
