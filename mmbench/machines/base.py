@@ -97,6 +97,11 @@ class BinaryProblem:
         """The kernel matrix of the training rows, shape (n_samples, n_samples)."""
         return self.kernel(self.X, self.X) if self.given_gram is None else self.given_gram
 
+    def copied_gram(self) -> NDArray:
+        """Return the kernel matrix in float64; it is the caller's to overwrite."""
+        given = self.given_gram
+        return self.kernel(self.X, self.X) if given is None else np.array(given, dtype=float)
+
 
 @dataclass
 class BinaryModel:

@@ -126,8 +126,7 @@ class KernelCoordinates:
 
     def __init__(self, problem: BinaryProblem):
         self.y = problem.y
-        gram = problem.given_gram
-        gram = problem.kernel(problem.X, problem.X) if gram is None else np.array(gram, dtype=float)
+        gram = problem.copied_gram()
         self.unit = float(np.trace(gram)) / len(gram)
         self.rows, self.pivots = pivoted_cholesky(gram)
         self.origin = self.rows.mean(axis=0)

@@ -4,8 +4,7 @@ A search ranks accuracies; the training that follows it is certified. So the coo
 `mmbench.machines.pencil`, which serve every theta, give way to a Cholesky factor for each theta
 that is needed, see `mmbench.solvers.spread_factor`, and with a kernel the factor ``K = F F'`` stops
 where what is left of K cannot be seen beside the ridge. F, the covariances, a factor, and a kernel
-in single precision with what it is made of are alive at once: four arrays of the size of K, beside
-a K that the caller gives.
+in single precision with what it is made of are alive at once: four arrays of the size of K.
 """
 
 from __future__ import annotations
@@ -61,8 +60,7 @@ class KernelRows:
     """
 
     def __init__(self, problem: BinaryProblem, least_ridge: float, tol: float):
-        gram = problem.given_gram
-        gram = problem.kernel(problem.X, problem.X) if gram is None else np.array(gram, dtype=float)
+        gram = problem.copied_gram()
         self._unit, self._unseen = float(np.trace(gram)) / len(gram), 0.1 * tol
         rows, self._pivots = pivoted_cholesky(gram, self._unseen * least_ridge * self._unit)
         del gram

@@ -36,3 +36,7 @@ class PartProblem(BinaryProblem):
     def given_gram(self) -> NDArray:  # type: ignore[override]
         """The kernel matrix of the rows of `X`."""
         return self.whole.part(self.rows, self.rows)
+
+    def copied_gram(self) -> NDArray:
+        """Return the kernel matrix in float64; nothing is kept of it here."""
+        return self.whole.part(self.rows, self.rows).astype(float, copy=False)

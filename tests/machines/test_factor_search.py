@@ -12,9 +12,11 @@ from minimax_family import LINEAR, gaussians, minmax, problem
 from sklearn.model_selection import StratifiedKFold
 
 from mmbench.kernels import Kernel
+from mmbench.kernels.stored import StoredGram
 from mmbench.machines import M4, MPM, covariance
 from mmbench.machines.covariance import pivoted_cholesky
 from mmbench.machines.factor_search import train_for_search
+from mmbench.machines.part import PartProblem
 from mmbench.selection.search import select
 from mmbench.solvers.spread_factor import FactorMetric, SpreadFactor
 from mmbench.solvers.status import Status
@@ -157,10 +159,16 @@ def test_a_search_scores_like_refitting(machine, real_data):
 # -- memory --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("fold", [False, True])
 @pytest.mark.parametrize("cls", [M4, MPM])
-def test_a_search_holds_no_more_than_it_states(cls):
+def test_a_search_holds_no_more_than_it_states(cls, fold):
     X, y = gaussians(n_x=300, n_y=300)
-    data, n = problem(X, y, Kernel("rbf", 5.0)), len(y)
+    kernel = Kernel("rbf", 5.0)
+    data, n = problem(X, y, kernel), len(y)
+    if fold:
+        whole = StoredGram(kernel, kernel.base(X, X), overwrite=True)
+        assert whole.values.shape == (n, n)
+        data = PartProblem(X, y, kernel, whole, np.arange(n))
     grid = [{"ridge": 1e-4}, {"ridge": 1e-2}]
     machine = cls(kernel="rbf", tol=TOL)
     machine._train_path(data, grid)  # compiles
