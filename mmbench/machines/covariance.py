@@ -204,7 +204,7 @@ class CovarianceMachine(PairwiseClassifier):
     """
 
     single_precision: ClassVar[bool] = False  # a factor of float32 values has their noise for rank
-    gram_copies: ClassVar[int] = 4  # what a search holds; above 3000 rows a training has 2
+    gram_copies: ClassVar[int] = 4  # what a search holds; above LARGE rows a training has 2
     auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
         "ridge": ("ridge", (1e-6, 1e-4, 1e-3, 1e-2, 1e-1))
     }
