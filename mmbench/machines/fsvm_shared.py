@@ -36,7 +36,18 @@ MAX_ROUNDS, RELAXATION, EVERY = 500, 1.6, 5
 
 @dataclass(frozen=True)
 class Split:
-    """Where the method stands: V, the scaled multipliers of U = V, the penalty, the SVMs' u."""
+    """Where the method stands.
+
+    Attributes
+    ----------
+    V : ndarray of shape (k, n_pairs)
+    D : ndarray of shape (k, n_pairs)
+        The multipliers of U = V, over the penalty.
+    penalty : float
+        That of U = V.
+    u : list of ndarray
+        The SVMs' signed multipliers, each at most 1: over their bound, which is C / penalty.
+    """
 
     V: NDArray
     D: NDArray
@@ -79,7 +90,9 @@ def solve_pairs(
     for rounds in range(1, MAX_ROUNDS + 1):
         pull = at.V - at.D
         offsets = [image.rows @ pull[:, p] for p, image in enumerate(images)]
-        planes = train_hyperplanes(rows, images, C / at.penalty, at.u, tol, offsets=offsets)
+        cost = C / at.penalty
+        starts = None if at.u is None else [cost * u for u in at.u]
+        planes = train_hyperplanes(rows, images, cost, starts, tol, offsets=offsets)
         iterations += planes.iterations
         U = pull + planes.q / np.sqrt(rows.s)[:, None]
         value = sqrt(2.0) * float(np.linalg.norm(U, "nuc")) + C * planes.slack
@@ -89,7 +102,7 @@ def solve_pairs(
         if best[0] - bound <= goal * best[0]:
             status = planes.status if best[1].any() else Status.TRIVIAL
             break
-        at = _advance(replace(at, u=planes.u), U, adapt=rounds % EVERY == 0)
+        at = _advance(replace(at, u=[u / cost for u in planes.u]), U, adapt=rounds % EVERY == 0)
     return Optimum(
         *(best[1], best[2], best[0], bound),
         u=planes.u,
@@ -119,7 +132,7 @@ def _advance(at: Split, U: NDArray, adapt: bool) -> Split:
     if 0.5 <= factor <= 2.0:
         return Split(V, D, at.penalty, at.u)
     factor = min(max(factor, 0.2), 5.0)
-    return Split(V, D / factor, at.penalty * factor, [u / factor for u in at.u or []])
+    return Split(V, D / factor, at.penalty * factor, at.u)
 
 
 def _size(matrix: NDArray) -> float:

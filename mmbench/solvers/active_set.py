@@ -22,7 +22,13 @@ SLACKNESS = 1e-10
 
 
 def settle(
-    rows: NDArray, metric: NDArray, y: NDArray, C: float, u: NDArray, max_rounds: int = 15
+    rows: NDArray,
+    metric: NDArray,
+    y: NDArray,
+    C: float,
+    u: NDArray,
+    max_rounds: int = 15,
+    offset: NDArray | float = 0.0,
 ) -> NDArray | None:
     """Return the solution next to a guess, or None if the guess does not settle.
 
@@ -38,6 +44,8 @@ def settle(
     u : ndarray of shape (n,)
         The guess; only which bounds it touches matters.
     max_rounds : int, default=15
+    offset : ndarray of shape (n,), optional
+        Decisions to which those of u are added.
     """
     most = rows.shape[1] + 1
 
@@ -47,7 +55,10 @@ def settle(
         part = rows[free] * np.sqrt(metric)
         return _free_part(part @ part.T, pull, total)
 
-    return settle_by(free_part, lambda u: rows @ (metric * (rows.T @ u)), y, C, u, max_rounds)
+    def decision(u: NDArray) -> NDArray:
+        return rows @ (metric * (rows.T @ u)) + offset
+
+    return settle_by(free_part, decision, y, C, u, max_rounds)
 
 
 def settle_by(

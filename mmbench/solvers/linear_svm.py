@@ -27,7 +27,12 @@ OFF, NEAR = 1e-4, 2e-6
 
 
 def solve_near(
-    rows: NDArray, y: NDArray, C: float, start: NDArray, tol: float = 1e-5
+    rows: NDArray,
+    y: NDArray,
+    C: float,
+    start: NDArray,
+    tol: float = 1e-5,
+    offset: NDArray | float = 0.0,
 ) -> PiecewiseSolution | None:
     """Solve from a neighbouring solution, or return None where its free rows do not settle.
 
@@ -42,13 +47,15 @@ def solve_near(
         u; only which bounds it touches matters.
     tol : float, default=1e-5
         Largest difference of ``f(x_i)`` that two rows may disagree on b by.
+    offset : ndarray of shape (n,), optional
+        Decisions to which those of the solution are added: ``y - offset`` in place of y in f.
 
     Returns
     -------
     PiecewiseSolution or None
         Status ``optimal``.
     """
-    return _settled(rows, y, C, start, tol, 0) if start.any() else None
+    return _settled(rows, y, C, start, tol, 0, offset) if start.any() else None
 
 
 def solve_inside(
@@ -85,18 +92,30 @@ def _snapped(u: NDArray, y: NDArray, C: float, share: float) -> NDArray:
 
 
 def _settled(
-    rows: NDArray, y: NDArray, C: float, guess: NDArray, tol: float, iterations: int
+    rows: NDArray,
+    y: NDArray,
+    C: float,
+    guess: NDArray,
+    tol: float,
+    iterations: int,
+    offset: NDArray | float = 0.0,
 ) -> PiecewiseSolution | None:
-    u = settle(rows, np.ones(rows.shape[1]), y, C, guess)
-    return None if u is None else _tested(rows, y, C, u, tol, iterations + 1)
+    u = settle(rows, np.ones(rows.shape[1]), y, C, guess, offset=offset)
+    return None if u is None else _tested(rows, y, C, u, tol, iterations + 1, offset)
 
 
 def _tested(
-    rows: NDArray, y: NDArray, C: float, u: NDArray, tol: float, iterations: int
+    rows: NDArray,
+    y: NDArray,
+    C: float,
+    u: NDArray,
+    tol: float,
+    iterations: int,
+    offset: NDArray | float = 0.0,
 ) -> PiecewiseSolution | None:
     """Return the solution if no two rows disagree on b by more than `tol`, else None."""
     decision, size = rows @ (rows.T @ u), y * u
-    miss = y - decision
+    miss = y - offset - decision
     below, above = size < C, size > 0
     grows, shrinks = np.where(y > 0, below, above), np.where(y > 0, above, below)
     if not miss[grows].max() - miss[shrinks].min() <= tol:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -44,3 +46,18 @@ def test_a_neighbour_settles_to_rounding_or_says_that_it_does_not(rows):
         slow = solve_smo(problem, tol=1e-9)
         assert problem.value(found) == pytest.approx(problem.value(slow), rel=1e-9)
     assert solve_near(X, y, 1.0, np.zeros(len(y))) is None
+
+
+def test_a_neighbour_settles_beside_given_decisions(rows):
+    X, y = rows
+    offset = 0.5 * X[:, 0] + 0.1
+    problem = dual(X, y, 1.05)
+    problem = replace(problem, slopes=problem.slopes + offset[:, None])
+    slow = solve_smo(problem, tol=1e-9)
+    found = solve_near(X, y, 1.05, slow.u, 1e-7, offset)
+    if found is None:  # equal rows may share their multipliers in a way that leaves all free
+        assert len(np.unique(X, axis=0)) < len(X)
+        return
+    assert problem.value(found) == pytest.approx(problem.value(slow), rel=1e-9)
+    np.testing.assert_allclose(found.decision, X @ (X.T @ found.u), atol=1e-12)
+    assert found.bias == pytest.approx(slow.bias, abs=1e-6)
