@@ -207,7 +207,7 @@ def train_sigma_svm(
     shared = (time.perf_counter() - started) / len(prices)
     models: dict[int, BinaryModel] = {}
     for D in dict(prices):
-        inverse = 1 / ((1 - D) + D * scatter.variances)
+        inverse = inverse_metric(scatter, D)
         if centred is None:
             gram = sigma_gram(scatter, inverse)
         else:
@@ -233,11 +233,17 @@ def along_costs(
         yield k, svm
 
 
-def sigma_gram(scatter: Spectrum, inverse: NDArray) -> NDArray:
-    """Return the matrix of (4), shape (n_samples, n_samples).
+def inverse_metric(scatter: Spectrum, D: float) -> NDArray:
+    """Return the diagonal of ``((1-D) I + D Sigma)^-1`` in the coordinates of `scatter`.
 
-    `inverse` holds the diagonal of ``((1-D) I + D Sigma)^-1`` in the coordinates of `scatter`.
+    Of Sigma = 0, where all rows are equal, it is the pseudo-inverse that D = 1 takes: 0.
     """
+    metric = (1 - D) + D * scatter.variances
+    return np.divide(1.0, metric, out=np.zeros_like(metric), where=metric > 0)
+
+
+def sigma_gram(scatter: Spectrum, inverse: NDArray) -> NDArray:
+    """Return the matrix of (4), shape (n_samples, n_samples), from the `inverse_metric`."""
     half = scatter.rows * np.sqrt(inverse)
     return half @ half.T
 

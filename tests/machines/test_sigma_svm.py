@@ -331,6 +331,20 @@ def test_bad_parameters_are_named(D):
         SigmaSVM(D=D).fit([[0.0], [1.0]], [0, 1])
 
 
+@pytest.mark.parametrize("D", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.filterwarnings("error")
+def test_equal_rows_get_the_larger_class(kernel, D):
+    """Also at D = 1, where there is no Sigma to invert."""
+    y = np.array([-1.0, -1.0, 1.0, -1.0, -1.0])
+    problem = BinaryProblem(np.ones((5, 2)), y, kernel)
+    model = SigmaSVM(C=3.0, D=D)._train(problem)
+    assert (decide(problem, model, np.ones((2, 2))) < 0).all()
+    assert model.fit.status is Status.OPTIMAL
+    assert model.fit.objective == pytest.approx(3.0 * 2)
+    assert model.fit.bound == pytest.approx(3.0 * 2)
+
+
 @pytest.mark.parametrize("machine", [SVM(C=1e4, gamma=1e-3), SigmaSVM(C=100, D=0.999, gamma=1e-3)])
 def test_a_high_price_of_many_small_slacks_leaves_no_gap(machine):
     fit = machine.fit(*load_digits(n_class=2, return_X_y=True)).fits_[0]
