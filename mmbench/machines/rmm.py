@@ -184,8 +184,8 @@ class RMM(PairwiseClassifier):
         self.n_jobs = n_jobs
 
     def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        before = None if warm is None else warm.state
-        if before is not None and before.C == self.C:
+        before, key = None if warm is None else warm.state, (self.C, self.solver, self.tol)
+        if before is not None and before.key == key:
             svm, points, spent = before.svm, [before.last], (0, 0.0)
         else:
             start = None if before is None else before.svm
@@ -207,7 +207,7 @@ class RMM(PairwiseClassifier):
                 seconds=model.fit.seconds + spent[1],
                 extra={"theta": theta, **model.fit.extra},
             ),
-            state=RMMState(self.C, svm, last, {**solved, bound: last}),
+            state=RMMState(key, svm, last, {**solved, bound: last}),
         )
 
     def _train_from(
@@ -253,7 +253,8 @@ class RMMState:
 
     Attributes
     ----------
-    C : float
+    key : tuple
+        What the SVM was trained with: C, solver and tol.
     svm : BinaryModel
         The SVM at this C.
     last : Point
@@ -264,7 +265,7 @@ class RMMState:
         training from there ends at once.
     """
 
-    C: float
+    key: tuple
     svm: BinaryModel
     last: Point
     solved: Mapping[tuple, Point]

@@ -87,6 +87,15 @@ def test_a_B_that_never_binds_gives_the_svm(pair, kernel):
         assert model.fit.extra["theta"] == pytest.approx(theta)
 
 
+def test_B_fraction_is_a_share_of_the_way_from_1_to_theta(tiny):
+    theta = np.abs(decision(tiny, train_svm(tiny, 10.0))).max()
+    assert theta > 1.2
+    for fraction in (0.1, 0.5, 1.0):
+        model = RMM(C=10.0, B_fraction=fraction)._train(tiny)
+        assert model.fit.extra["B"] == pytest.approx(1 + fraction * (theta - 1))
+        assert np.abs(decision(tiny, model)).max() <= model.fit.extra["B"] * (1 + 1e-12)
+
+
 def test_solving_for_a_large_B_finds_the_svm_too(tiny):
     """The limit holds for the solver as well, not only by the shortcut."""
     svm, found = train_svm(tiny, 2.0, tol=1e-9), train_rmm(tiny, 2.0, 50.0, tol=1e-9)
@@ -221,6 +230,13 @@ def test_a_C_that_no_alpha_reaches_costs_no_step():
         assert large.fit.gap <= 1e-3  # what 60 slacks of tol at this C may add
         assert large.fit.bound == pytest.approx(alone.fit.bound, rel=1e-6)
         np.testing.assert_allclose(decision(problem, large), decision(problem, alone), atol=1e-4)
+
+
+def test_points_of_a_path_that_differ_in_tol_do_not_share_the_svm(tiny):
+    loose, exact = RMM(C=10.0)._train_path(tiny, [{"tol": 0.3}, {"tol": 1e-9}])
+    alone = RMM(C=10.0, tol=1e-9)._train(tiny)
+    assert exact.fit.extra == pytest.approx(alone.fit.extra, rel=1e-6)
+    assert loose.fit.extra["theta"] != pytest.approx(alone.fit.extra["theta"], rel=1e-3)
 
 
 def test_the_better_of_two_points_is_started_from(tiny):
