@@ -30,7 +30,7 @@ from scipy import sparse
 
 from mmbench.machines.base import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.rmm import rmm_dual
-from mmbench.machines.svm import hinge_objective, judge
+from mmbench.machines.svm import GAP, PARTS, hinge_objective, judge
 from mmbench.solvers.piecewise import PiecewiseSolution
 from mmbench.solvers.smo import solve_smo
 from mmbench.solvers.status import Status, worst
@@ -111,10 +111,8 @@ def train_priced(
         found = _solve_dual(problem, prices, tol)
         points, iterations, status = [found[0]], found[1], found[2]
     else:
-        points, iterations, status = _search(problem, prices, tol, svm, start)
-    best = min(points, key=lambda point: _primal(point, problem.y, prices)[0])
-    objective, bound_t = _primal(best, problem.y, prices)
-    bound = max(_bound(point, prices) for point in points)
+        points, iterations, status = _search_to_gap(problem, prices, tol, svm, start)
+    best, objective, bound_t, bound = _best(points, problem.y, prices)
     solution = PiecewiseSolution(best.u, best.decision, best.bias, iterations, Status.OPTIMAL)
     # A round on the way may have stopped early; where the bound is met that does not matter.
     judged = judge(solution, objective - bound, tol, C, D)
@@ -132,6 +130,23 @@ def train_priced(
         extra={"B": bound_t},
     )
     return BinaryModel(intercept=best.bias, fit=fit, coef=best.u, state=best.u)
+
+
+def _search_to_gap(
+    problem: BinaryProblem, prices: Prices, tol: float, svm: BinaryModel, start: NDArray
+) -> tuple[list[Dual], int, Status]:
+    """Search to `tol`, and to parts of it until the relative gap is small; see `solve_to_gap`."""
+    points, iterations, status = _search(problem, prices, tol, svm, start)
+    for part in PARTS:
+        best, objective, _, bound = _best(points, problem.y, prices)
+        small = objective - bound <= GAP * tol * max(1.0, abs(objective))
+        if small or status is not Status.OPTIMAL:
+            break
+        finer, spent, reached = _search(problem, prices, part * tol, svm, best.u)
+        points, iterations = points + finer, iterations + spent
+        if reached is not Status.OPTIMAL:  # rounding ends it; `tol` itself has been reached
+            break
+    return points, iterations, status
 
 
 def _search(
@@ -187,6 +202,12 @@ def _dual(u: NDArray, decision: NDArray, bias: float, y: NDArray, C: float) -> D
     """Split u into ``y alpha`` and ``lambda* - lambda``."""
     alpha = np.clip(y * u, 0, C)
     return Dual(u, decision, bias, float(alpha.sum()), float(np.abs(u - y * alpha).sum()))
+
+
+def _best(points: list[Dual], y: NDArray, prices: Prices) -> tuple[Dual, float, float, float]:
+    """Return the point with the smallest value, that value and its t, and the largest bound."""
+    best = min(points, key=lambda point: _primal(point, y, prices)[0])
+    return best, *_primal(best, y, prices), max(_bound(point, prices) for point in points)
 
 
 def _primal(point: Dual, y: NDArray, prices: Prices) -> tuple[float, float]:

@@ -122,6 +122,18 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
             assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
 
 
+@pytest.mark.parametrize(("form", "seed"), [("penalty", 1), ("relaxed", 2)])
+def test_a_high_price_of_slack_leaves_no_gap(form, seed):
+    """Where each row is exact to tol and no more the gaps are 9e-3 and 7e-3."""
+    rng = np.random.RandomState(seed)
+    y = np.where(np.arange(30) % 2 == 0, 1.0, -1.0)
+    problem = BinaryProblem(rng.normal(size=(30, 3)) + 4.0 * y[:, None], y, KERNELS[0])
+    machine = RMM(C=1000.0, form=form, D=0.1, nu=1.5)
+    fit = machine._train(problem).fit
+    assert fit.status is Status.OPTIMAL
+    assert -1e-12 <= fit.gap <= 100 * machine.tol
+
+
 @given(
     n=st.integers(2, 12),
     C=st.floats(1e-2, 1e2),
