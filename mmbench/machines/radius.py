@@ -188,8 +188,10 @@ class PairwiseRadiusMachine(RadiusMachine):
         long = square if self.simplex else 1.0
         u = found.u / square
         outside = max(abs(float(u.sum())), float((y * u).max()) - self.C, -float((y * u).min()))
+        # w = 0 is also what is left where a solver gave up: that proves nothing
+        trivial = found.status is Status.OPTIMAL and not found.w.any()
         fit = Fit(
-            found.status if found.w.any() else Status.TRIVIAL,
+            Status.TRIVIAL if trivial else found.status,
             objective=found.value / square,
             bound=found.bound / square,
             max_violation=max(outside, found.violation * long),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -349,6 +350,21 @@ def test_duplicates_constant_features_and_equal_rows(machine):
     assert equal.fit.status is Status.TRIVIAL
     assert not equal.w.any()
     assert equal.intercept == -1.0
+
+
+@pairwise
+def test_a_solver_that_gives_up_proves_no_trivial_optimum(machine, monkeypatch):
+    from mmbench.solvers import radius_cone
+
+    def nothing(program, tol):
+        found = solve_socp(program, tol=tol)
+        return replace(found, x=np.full_like(found.x, np.nan))
+
+    monkeypatch.setattr(radius_cone, "solve_socp", nothing)
+    model = train(machine, *gaussians(), solver="clarabel")
+    assert not model.w.any()
+    assert model.fit.status is Status.INACCURATE
+    assert model.fit.bound < model.fit.objective
 
 
 def test_where_the_solver_gives_up_the_answer_is_marked():
