@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmbench.kernels import Kernel
-from mmbench.machines import KLDA, LSSVM
+from mmbench.machines import KLDA, LSSVM, klda
 from mmbench.machines.base import BinaryProblem
 from mmbench.machines.klda import train_klda
 from mmbench.machines.lssvm import train_lssvm
@@ -80,6 +80,21 @@ def test_threshold(pair, bias):
     assert wrong == min(((s + m >= 0) != (y > 0)).sum() for m in middles)
 
 
+@pytest.mark.parametrize("eta", [1e-3, 1e-1])
+def test_any_coefficients_bound_the_optimum_from_both_sides(pair, eta):
+    """Away from the optimum the gap is wide, and the optimum inside."""
+    problem = pair(RBF)
+    y, gram = problem.y, np.asarray(problem.gram, dtype=float)
+    optimum = train_klda(problem, [eta])[0]
+    delta = np.where(y > 0, 1 / (y > 0).sum(), -1 / (y < 0).sum())
+    noise = np.random.RandomState(0).normal(size=(len(y), 3)) * np.abs(optimum.coef).mean()
+    a, etas = optimum.coef[:, None] + noise * [1e-3, 0.1, 1.0], np.full(3, eta)
+    for model in klda._certified(gram, y, delta, etas, a, "midpoint"):
+        assert model.fit.bound < optimum.fit.bound
+        assert model.fit.objective > optimum.fit.objective
+        assert klda._judge(model.fit, Status.OPTIMAL, 1e-6) is Status.INACCURATE
+
+
 def test_a_path_gives_the_models_of_single_trainings(pair):
     problem = pair(RBF)
     for eta, model in zip(ETAS, train_klda(problem, ETAS), strict=True):
@@ -89,8 +104,6 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
 
 
 def test_a_path_factorises_once(tiny, monkeypatch):
-    from mmbench.machines import klda
-
     calls, solve = [], klda.solve_path
     monkeypatch.setattr(klda, "solve_path", lambda *args: calls.append(1) or solve(*args))
     KLDA()._train_path(tiny, [{"eta": eta} for eta in ETAS])
@@ -149,6 +162,6 @@ def test_predictions_at_equal_thresholds_are_the_least_squares_svm_s(real_data):
     data = real_data("usps")
     rows = np.concatenate([np.flatnonzero(data.y == c)[:100] for c in (3, 5)])
     X, y = data.X[rows], data.y[rows]
-    klda = KLDA(eta=1e-2, gamma=2.0**-7, bias="midpoint").fit(X, y)
+    ours = KLDA(eta=1e-2, gamma=2.0**-7, bias="midpoint").fit(X, y)
     lssvm = LSSVM(C=100, gamma=2.0**-7).fit(X, y)
-    np.testing.assert_array_equal(klda.predict(data.X), lssvm.predict(data.X))
+    np.testing.assert_array_equal(ours.predict(data.X), lssvm.predict(data.X))
