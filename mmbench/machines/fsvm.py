@@ -84,7 +84,8 @@ class FSVM(JointClassifier):
     degree : int, default=3
         Degree of ``poly``.
     ridge : float, default=1e-8
-        S + ridge tr(S)/d I. Directions in which no training row varies are left out before.
+        S + ridge tr(S)/d I in the d components kept. Directions in which no training row varies
+        are not among them.
     solver : {"auto", "reference"}, default="auto"
         "reference": libsvm for the SVMs of the alternation, one cone program for "opt".
     tol : float, default=1e-5
@@ -280,7 +281,7 @@ class Space:
     """
 
     def __init__(self, problem: JointProblem, of: Spectrum, ridge: float):
-        s = of.variances + ridge * of.variances.sum() / len(problem.data.X[0])
+        s = of.variances + ridge * of.variances.mean()
         pairs = [pair_rows(problem.labels, i, j) for i, j in problem.pairs]
         self.rows = Rows(of.rows, np.where(s > 0, s, 1.0), pairs)
         self.spectrum = of

@@ -6,7 +6,9 @@ The step from there is exact for every variant: with ``M = N / sqrt(rho)``
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
-so that only C / sqrt(rho) matters, and a grid over C and rho needs one training a ratio.
+so that only C / sqrt(rho) matters, and a grid over C and rho needs one training a ratio. The step
+sizes and the floor of the paper's code are taken in these units; with rho other than 1 its own M,
+which is N / sqrt(rho), would take other steps.
 """
 
 from __future__ import annotations

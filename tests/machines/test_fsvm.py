@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import GridSearchCV
 
 from mmbench.kernels import Kernel
-from mmbench.machines import FSVM, SVM, machine_class
+from mmbench.machines import FSVM, SVM, fsvm_steps, machine_class
 from mmbench.machines.base import BinaryProblem, pair_rows
 from mmbench.machines.fsvm_cone import solve_cone
 from mmbench.machines.fsvm_exact import solve_pair
@@ -261,6 +261,20 @@ def test_the_objective_is_convex_and_its_gradient_right(seed):
     assert transform_value(gradient_steps(M, W, s), W, s) <= transform_value(M, W, s)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_gradient_step_goes_against_the_gradient(seed, monkeypatch):
+    """As far as t0 = 0.1 or, where that does not lower the value, a half of it, a quarter, ..."""
+    monkeypatch.setattr(fsvm_steps, "MAX_STEPS", 1)
+    rng = np.random.default_rng(seed)
+    s, W, root = rng.uniform(0.1, 3, 4), rng.normal(size=(4, 2)), rng.normal(size=(4, 4))
+    M = root @ root.T + np.eye(4)
+    slope = gradient(M, W, s)
+    change = M - gradient_steps(M, W, s)
+    step = np.sum(change * slope) / np.sum(slope * slope)
+    np.testing.assert_allclose(change, step * slope, atol=1e-12)
+    assert np.log2(0.1 / step) == pytest.approx(round(np.log2(0.1 / step)), abs=1e-9)
+
+
 def test_the_floor_is_the_nearest_matrix_above_it():
     M = np.diag([1.0, -2.0])
     np.testing.assert_allclose(above_floor(M), np.diag([1.0, 1e-5]))
@@ -322,6 +336,26 @@ def test_the_objective_is_that_of_the_paper(wine):
     slack = np.maximum(0, 1 - signs * machine.decision_function(X)).sum()
     stated = 0.5 * w @ np.linalg.solve(M, w) + rho * np.trace(M @ S) + C * slack
     assert machine.fits_[0].objective == pytest.approx(stated, rel=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_eigenvalues_of_the_optimum_are_those_of_its_M(wine, classes):
+    """``M = W (W'S W)^{-1/2} W' / sqrt(2 rho)``, with which (12) is F*; of one pair c ww'."""
+    X, y = wine
+    X, y, rho = X[y < classes], y[y < classes], 3.0
+    machine = FSVM(C=0.7, rho=rho, variant="opt", ridge=0.0).fit(X, y)
+    W, S = machine.coef_.T, np.cov(X.T, bias=True)
+    values, vectors = np.linalg.eigh(W.T @ S @ W)
+    M = (W @ vectors / np.sqrt(values)) @ (W @ vectors).T / sqrt(2 * rho)
+    small, large = machine.fits_[0].extra["eigenvalues"]
+    assert small == 0
+    assert large == pytest.approx(np.linalg.eigvalsh(M)[-1])
+    price = 0.5 * np.trace(W.T @ np.linalg.pinv(M) @ W) + rho * np.trace(M @ S)
+    signs = [np.where(y == j, 1, -1) for _, j in class_pairs(classes)]
+    used = [(y == i) | (y == j) for i, j in class_pairs(classes)]
+    margins = (X @ W + machine.intercept_).T * signs
+    slack = sum(np.maximum(0, 1 - m[own]).sum() for m, own in zip(margins, used, strict=True))
+    assert machine.fits_[0].objective == pytest.approx(price + 0.7 * slack)
 
 
 def test_without_correlation_and_scale_the_semi_whitening_is_the_svm(wine):
@@ -407,6 +441,18 @@ def test_components_are_counted_or_reach_a_share(wine):
     assert len(found.first(7).variances) == 7
     with pytest.raises(ValueError, match="whole number"):
         FSVM(n_components=2.5).fit(X, y)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_ridge_is_of_the_components_not_of_the_columns(kernel, wine):
+    """Columns of zeros change no kernel value and no direction: no decision, with any ridge."""
+    X, y = wine
+    machine = FSVM(variant="semi", kernel=kernel, gamma=0.05, ridge=0.5)
+    plain = machine.fit(X, y).pairwise_decision_function(X)
+    wide = np.hstack([X, np.zeros((len(X), 100))])
+    np.testing.assert_allclose(
+        machine.fit(wide, y).pairwise_decision_function(wide), plain, atol=1e-4
+    )
 
 
 def test_a_few_components_are_the_first_of_all(real_problem):
