@@ -85,7 +85,7 @@ def train_folds(
     models: list[dict[int, BinaryModel]] = [{} for _ in parts]
     for D in dict(prices):
         points = {k: C for k, (own, C) in enumerate(prices) if own == D}
-        if D * scatter.variances[0] > MAGNIFIED * (1 - D):
+        if D * scatter.variances[0] >= MAGNIFIED * (1 - D):  # so always at D = 1
             for fold, part in enumerate(parts):
                 alone = train_sigma_svm(part, [prices[k] for k in points], tol=tol)
                 models[fold] |= dict(zip(points, alone, strict=True))

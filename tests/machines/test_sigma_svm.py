@@ -296,6 +296,18 @@ def test_folds_that_share_a_decomposition_decide_as_each_alone(D):
         assert found.fit.bound == pytest.approx(alone.fit.bound, rel=1e-4)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("D", [0.0, 0.5, 1.0])
+def test_folds_of_equal_rows_get_the_larger_class(D):
+    X, y = np.ones((10, 2)), np.where(np.arange(10) < 3, 1.0, -1.0)
+    whole = StoredGram(RBF, RBF.base(X, X))
+    rows = [np.delete(np.arange(10), [k, k + 5]) for k in range(5)]
+    parts = [PartProblem(X[own], y[own], RBF, whole, own) for own in rows]
+    for part, (model,) in zip(parts, train_folds(parts, [(D, 3.0)], tol=1e-3), strict=True):
+        assert (decide(part, model, X) < 0).all()
+        assert model.fit.objective == pytest.approx(3.0 * 2 * (part.y > 0).sum(), rel=1e-3)
+
+
 def test_folds_share_if_they_have_most_rows_in_common():
     parts = digit_folds(5)
     assert shared_folds(parts) == parts
