@@ -144,10 +144,12 @@ class _Slot:
         # "spawn" rather than "fork": a forked child would inherit the locked mutexes and the
         # thread pools of BLAS, OpenMP and Numba.
         import multiprocessing
+        from multiprocessing import resource_tracker
 
         from mmbench.running.process import serve
 
         self.kill()
+        resource_tracker.ensure_running()  # its start would lift the block below
         context = multiprocessing.get_context("spawn")
         self.connection, remote = context.Pipe()
         self.process = context.Process(target=serve, args=(remote, self.modules), daemon=True)

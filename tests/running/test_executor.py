@@ -87,6 +87,26 @@ def test_workers_ignore_the_interrupt_of_a_terminal(local):
     assert task.exception() is None
 
 
+MASK = """
+import signal
+from mmbench.running.executor import LocalExecutor
+
+if __name__ == "__main__":
+    executor = LocalExecutor(1)
+    mask = executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ())
+    executor.wait()
+    executor.cancel()
+    print(signal.SIGINT in mask.result())
+"""
+
+
+def test_the_first_worker_of_a_process_ignores_it_too(tmp_path):
+    script = tmp_path / "mask.py"
+    script.write_text(MASK)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def test_a_serial_executor_keeps_the_promises_of_the_interface():
     executor = SerialExecutor()
     good, bad = executor.submit(pow, 2, 3), executor.submit(int, "x")
