@@ -17,7 +17,7 @@ from mmbench.machines import FSVM, SVM, fsvm_steps, machine_class
 from mmbench.machines.base import BinaryProblem, pair_rows
 from mmbench.machines.fsvm_cone import solve_cone
 from mmbench.machines.fsvm_exact import solve_pair
-from mmbench.machines.fsvm_shared import solve_pairs
+from mmbench.machines.fsvm_shared import Split, solve_pairs
 from mmbench.machines.fsvm_steps import (
     Rows,
     above_floor,
@@ -190,6 +190,20 @@ def test_pairs_that_share_M_reach_the_semidefinite_program(wine, C):
     assert fast.status is reference.status is Status.OPTIMAL
     assert fast.value == pytest.approx(reference.value, rel=1e-6)
     assert fast.bound <= reference.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("C", "ends"), [(0.003, Status.TRIVIAL), (1.0, Status.OPTIMAL)])
+@pytest.mark.parametrize("penalty", [0.1, 10.0])
+def test_pairs_that_share_M_end_there_from_any_penalty(wine, penalty, C, ends):
+    X, labels = wine
+    rows = rows_of(spectrum(BinaryProblem(X, np.ones(len(X)), Kernel("linear"))), labels)
+    images, nothing = rows.images(rows.s**-0.5), np.zeros((len(rows.s), 3))
+    plain = solve_pairs(rows, images, C, 1e-7, 1e-6)
+    found = solve_pairs(rows, images, C, 1e-7, 1e-6, Split(nothing, nothing, penalty, None))
+    assert found.status is ends
+    assert found.value == pytest.approx(plain.value, rel=2e-6)
+    assert found.bound <= plain.value * (1 + 1e-12)
+    assert found.violation <= 1e-9
 
 
 # -- the rounds ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from scipy.optimize import linprog, minimize, minimize_scalar
 from mmbench.kernels import Kernel
 from mmbench.machines import MRSVM, RSVMMuPlus, RSVMPlus
 from mmbench.machines.svm import train_svm
+from mmbench.solvers import radius_generation
 from mmbench.solvers.radius_cone import solve_listed
 from mmbench.solvers.radius_generation import solve_all_pairs, solve_generating
 from mmbench.solvers.radius_newton import solve_newton
@@ -170,7 +171,9 @@ def test_generation_and_listing_agree_on_real_data(real_data, simplex, lam):
 
 
 @pairwise
-def test_columns_are_generated_where_a_kernel_makes_many(machine):
+def test_columns_are_generated_where_a_kernel_makes_many(machine, monkeypatch):
+    monkeypatch.setattr(radius_generation, "FIRST_COLUMNS", 3)
+    monkeypatch.setattr(radius_generation, "MOST_COLUMNS", 5)
     X, y = gaussians(n_x=40, n_y=30, d=4)
     fast, listed = (
         train(machine, X, y, RBF, C=10.0, lam=10.0, solver=solver).fit
@@ -206,6 +209,15 @@ def test_far_pairs_are_those_of_all_pairs(seed, share):
     if share < 0.99:
         assert values[0] == pytest.approx(halves.max())
         assert (np.diff(values) <= 0).all()
+
+
+def test_the_furthest_pair_is_found_behind_many_outer_points():
+    """Whole chunks of points at length 10 are at most 16 apart; two at length 9 are 18 apart."""
+    outer = np.repeat([[8.0, 6.0, 0.0], [-8.0, 6.0, 0.0]], CHUNK, axis=0)
+    points = np.vstack([outer, [[0.0, 0.0, 9.0], [0.0, 0.0, -9.0], [0.0, -6.0, 0.0]]])
+    pairs, values = far_pairs(points, 0.0, most=5)
+    assert pairs[0].tolist() == [2 * CHUNK, 2 * CHUNK + 1]
+    assert values[0] == pytest.approx(0.5 * 18**2)
 
 
 # -- certificates --------------------------------------------------------------------------------

@@ -54,6 +54,25 @@ def test_wins_are_counted_for_both_by_the_same_rule(accuracies):
     assert text.splitlines()[line + 1].count("1 of 2") == 2
 
 
+def test_equal_accuracies_are_no_win(results):
+    """The text's counts of table IV: F-SVM and R-SVM+ tie on Solar Flare."""
+    names = "breast_cancer diabetis flare_solar german heart image ringnorm splice thyroid twonorm"
+    experiment = results.experiment(
+        "fsvm_table4",
+        datasets=[f"ida_{name}" for name in (*names.split(), "waveform")],
+        kernel="rbf",
+        protocol={"test": "predefined"},
+        machines={"fsvm": {}},
+        published_only=["svm", "rmm", "rsvm_plus", "rsvm_mu_plus"],
+        layout="fsvm_table2",
+    )
+    experiment.add(experiment.job("ida_heart", "fsvm", rule="predefined"), 15)
+    lines = table(experiment.folder).splitlines()
+    first = next(k for k, line in enumerate(lines) if line.startswith("| F-SVM better on"))
+    counts = [cell.strip() for cell in lines[first + 1].strip("|").split("|")]
+    assert counts[1:] == ["published", "10 of 11", "9 of 11", "10 of 11", "11 of 11", "–"]
+
+
 def test_training_times_are_in_milliseconds(accuracies):
     assert cells_of(table(accuracies.folder), "Heart", nth=1) == ["Heart", "12.5", "12.5"]
 

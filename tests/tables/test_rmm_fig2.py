@@ -6,6 +6,7 @@ import csv
 import io
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from mmbench.experiment.plan import plan
 from mmbench.running.store import RecordStore
 from mmbench.running.worker import Context, execute
 from mmbench.tables import figure, table
+from mmbench.tables.cells import Key
+from mmbench.tables.growth import seconds
 
 NO_STORE = Path("no-such-store")  # data inside scikit-learn need none
 
@@ -52,6 +55,17 @@ def finished(tmp_path_factory):
 def lines_of(text: str) -> list[list[str]]:
     rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in rows]
+
+
+def test_seconds_of_the_svm_are_those_inside_the_rmms():
+    def fits(svm: float, rmm: float) -> dict:
+        return {(0, 0): [{"extra": {"svm_cpu_seconds": svm, "rmm_cpu_seconds": rmm}}]}
+
+    place = Key("mnist", "poly", 2, "svm", 1000)
+    warm, cold = (place._replace(machine=name) for name in ("rmm_b1", "rmm_b1_cold"))
+    facts = SimpleNamespace(per_pair={place: {}, warm: fits(2.0, 5.0), cold: fits(4.0, 50.0)})
+    assert [seconds(key, facts) for key in (place, warm, cold)] == [3.0, 5.0, 50.0]
+    assert seconds(place._replace(machine="rmm_b2"), facts) is None
 
 
 def test_every_machine_has_the_same_nested_rows(finished):
