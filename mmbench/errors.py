@@ -28,11 +28,14 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     --------
     >>> did_you_mean("swm", ["svm", "rmm"])
     "; did you mean 'svm'?"
+    >>> did_you_mean("SVM", ["svm", "rmm"])
+    "; did you mean 'svm'?"
     >>> did_you_mean("forest", ["svm", "rmm"])
     '; valid: rmm, svm'
     """
     names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    same = [other for other in names if other.lower() == str(name).lower()]  # SVM, RBF
+    close = same or difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     if close:
         return f"; did you mean {close[0]!r}?"
     return "; valid: " + ", ".join(names) if names else ""

@@ -98,7 +98,7 @@ def _check_number(name: str, number: Any, n_features: int | None) -> str | None:
     if name == "divide":
         good = is_number and number > 0 and number < float("inf")
         return None if good else f"divide needs a number above 0, got {number!r}"
-    if not is_number or number != int(number) or number < 1:
+    if not is_number or not 1 <= number < float("inf") or number != int(number):
         return f"{name} needs a whole number of components of at least 1, got {number!r}"
     if n_features is not None and number > n_features // (2 if name == "pair_pca" else 1):
         return f"{name}: {number:g} components of data with {n_features} columns"

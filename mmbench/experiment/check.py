@@ -50,6 +50,7 @@ def check(config: Config) -> None:
     _check_use(config)
     _check_shared_kernel_keys(config)
     _check_prefer(config)
+    _check_scope(config)
     _check_validation(config)
     _check_datasets(config)
     _check_published(config)
@@ -180,6 +181,15 @@ def _check_prefer(config: Config) -> None:
             raise Fault(message, "select", "prefer", parameter)
 
 
+def _check_scope(config: Config) -> None:
+    from mmbench.machines.joint import JointClassifier
+
+    for name in config.machines if config.select.scope == "pair" else ():
+        if issubclass(machine_class(name), JointClassifier):
+            message = f"{name} trains all pairs of classes together, with the parameters of all"
+            raise Fault(f"{message}; use scope global", "select", "scope")
+
+
 def check_source(config: Config, source: Config) -> None:
     """Refuse a source of parameters that has no job for one of ours.
 
@@ -230,6 +240,8 @@ def _check_published(config: Config) -> None:
             raise Fault(f"no published table has machine {name!r}{hint}", "published_only", k)
         if name in config.machines:
             raise Fault(f"{name!r} is among the machines that run", "published_only", k)
+        if name in config.published_only[:k]:
+            raise Fault(f"{name!r} occurs twice", "published_only", k)
 
 
 def _check_published_names(config: Config) -> None:

@@ -124,6 +124,13 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _parse_fixed(value: Any) -> Scalar | bool:
+    """Read the value of a fixed parameter."""
+    if value is not None and not isinstance(value, str | int | float):
+        raise ValueError(f"must be a word or a number, got {value!r}; a list belongs in 'grid'")
+    return value
+
+
 def _empty_if_none(value: Any) -> Any:
     """Read a bare ``svm:`` as a machine with nothing to say."""
     return {} if value is None else value
@@ -290,7 +297,7 @@ class Select(Strict):
 class MachineEntry(Strict):
     """One machine: fixed parameters, grid, whose selection it inherits, and its kernels."""
 
-    params: dict[str, str | int | float | bool | None] = {}
+    params: dict[str, Annotated[Any, PlainValidator(_parse_fixed)]] = {}
     grid: Grid = {}
     use: str | None = None
     kernel: Kernels | None = None

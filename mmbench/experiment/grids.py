@@ -73,12 +73,13 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
     if not _are_numbers(exponents) or len(exponents) not in (2, 3):
         raise ValueError(f"{name} must be [first, last] or [first, last, step], got {exponents!r}")
     first, last, step = (*exponents, 1)[:3]
-    if not step > 0 or not -300 <= first <= 300 or not -300 <= last <= 300:
-        raise ValueError(f"{name}: exponents from -300 to 300 and a step > 0, got {exponents!r}")
-    count = int((last - first) / step + 1e-9) + 1 if last >= first else 0
-    if not 0 < count <= MAX_VALUES:
+    if not 0 < step <= 600 or not -300 <= first <= 300 or not -300 <= last <= 300:
+        ranges = "exponents from -300 to 300, a step above 0 and up to 600"
+        raise ValueError(f"{name}: {ranges}, got {exponents!r}")
+    steps = (last - first) / step + 1e-9
+    if last < first or steps >= MAX_VALUES:
         raise ValueError(f"the grid is empty or too long: {name} {exponents!r}")
-    return tuple(POWERS[name] ** (first + k * step) for k in range(count))
+    return tuple(POWERS[name] ** (first + k * step) for k in range(int(steps) + 1))
 
 
 def _are_numbers(values: Any) -> bool:

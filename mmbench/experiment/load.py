@@ -125,6 +125,9 @@ def _explain(error: ValidationError) -> str:
         parent = dotted(keys[:-1])
         where = f"{parent}: " if parent else ""
         return f"{where}unknown key {keys[-1]!r}{did_you_mean(keys[-1], known_keys(keys[:-1]))}"
+    if kind == "invalid_key" or keys[-1] == "[key]":
+        parent = dotted(keys[: -1 if kind == "invalid_key" else -2])
+        return f"{parent}: " * bool(parent) + f"key {fault['input']!r} is not text"
     if kind == "missing":
         return f"{dotted(keys)}: is missing"
     if kind == "value_error":

@@ -77,6 +77,8 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise UserError(f"{path}: nested too deeply") from None
+    except (ValueError, LookupError, AttributeError) as error:  # !!int x, !!bool x, !!timestamp x
+        raise UserError(f"{path}: holds a value that cannot be read ({error})") from None
 
 
 def _read_text(path: Path) -> str:

@@ -62,7 +62,7 @@ class Param:
             return None if isinstance(value, bool) else f"must be {self.describe()}, got {value!r}"
         if self.numeric and isinstance(value, numbers.Real) and not isinstance(value, bool):
             whole = not self.integer or isinstance(value, numbers.Integral)
-            number = float(value)
+            number = _as_float(value)
             above = number > self.low if self.open_low else number >= self.low
             if whole and above and number <= self.high and math.isfinite(number):
                 return None
@@ -88,6 +88,14 @@ class Param:
         if math.isfinite(self.high):
             text += f"{' and' if math.isfinite(self.low) else ''} <= {self.high:g}"
         return text
+
+
+def _as_float(value: numbers.Real) -> float:
+    """Return a number as a float, a whole number that is too large for one as infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def positive(**options: Any) -> Param:

@@ -42,6 +42,15 @@ FAULTS = {
     "number as a name": ("name: trial", "name: 3", ["name", "text"]),
     "empty grid": ("C: [1, 10]", "C: []", ["machines.svm.grid.C", "empty"]),
     "empty powers": ("C: [1, 10]", "C: {log2: [3, 1]}", ["machines.svm.grid.C", "empty"]),
+    "tiny step": ("C: [1, 10]", "C: {log2: [0, 1, 1.0e-320]}", ["svm.grid.C", "too long"]),
+    "endless step": ("C: [1, 10]", "C: {log2: [0, 1, .inf]}", ["svm.grid.C", "step", "inf"]),
+    "huge number": ("C: [1, 10]", f"C: [{10**400}]", ["svm.grid.C", "> 0"]),
+    "number without end": ("C: [1, 10]", f"C: [{'9' * 5000}]", ["cannot be read"]),
+    "value that belies its tag": ("C: [1, 10]", "C: !!int ten", ["cannot be read", "'ten'"]),
+    "list as a fixed value": ("use: svm,", "params: {C: [1]},", ["rmm.params.C", "'grid'"]),
+    "number as a parameter": ("use: svm,", "params: {3: 1},", ["rmm.params: key 3", "text"]),
+    "number as a key": ("name: trial", "name: t\n3: 4", [": key 3", "text"]),
+    "machine in capitals": ("svm: {grid", "SVM: {grid", ["machines.SVM", "mean 'svm'?"]),
     "unknown powers": ("C: [1, 10]", "C: {log3: [3, 1]}", ["machines.svm.grid.C", "log2"]),
     "negative fixed C": ("use: svm,", "params: {C: -2},", ["machines.rmm.params.C", "> 0"]),
     "negative C": ("C: [1, 10]", "C: [1, -10]", ["machines.svm.grid.C", "> 0", "-10"]),
@@ -105,6 +114,8 @@ FAULTS = {
     "preference for nothing": ("{folds: 3}", "{prefer: {Z: small}}", ["select.prefer.Z"]),
     "unknown step": ("kernel: rbf", "preprocess: minmx", ["preprocess", "did you mean 'minmax'?"]),
     "step with nonsense": ("kernel: rbf", "preprocess: {pca: -1}", ["preprocess", "-1"]),
+    "endless components": ("kernel: rbf", "preprocess: {pca: .inf}", ["preprocess", "got inf"]),
+    "components of nothing": ("kernel: rbf", "preprocess: {pca: .nan}", ["preprocess", "nan"]),
     "unknown tie rule": ("kernel: rbf", "ties: coin", ["ties", "lowest", "coin"]),
     "degree without poly": ("kernel: rbf", "degree: 3", ["degree", "no effect"]),
     "source that is missing": (
@@ -117,6 +128,7 @@ FAULTS = {
     ),
     "published machine unknown": ("kernel: rbf", "published_only: [m5]", ["published_only[0]"]),
     "published machine that runs": ("kernel: rbf", "published_only: [svm]", ["published_only[0]"]),
+    "published machine twice": ("kernel: rbf", "published_only: [m4, m4]", ["only[1]", "twice"]),
     "same key twice": ("kernel: rbf", "name: again", ["line 3", "'name'", "twice"]),
     "bad syntax": ("[wine]", "[wine", ["line 3"]),
     "tab": ("  svm:", "\tsvm:", ["line 7"]),
@@ -204,6 +216,12 @@ def test_parameter_stated_in_two_ways(tmp_path: Path):
     path = tmp_path / "a.yaml"
     path.write_text(GOOD.replace("{B: auto}", "{B: auto}, params: {B_fraction: 0.5}"))
     assert_refused(run(path), path, ["machines.rmm.params.B_fraction", "B exclude each other"])
+
+
+def test_pairs_of_a_machine_that_trains_all_of_them_together(tmp_path: Path):
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD.replace("{folds: 3}", "{scope: pair}") + "  fsvm_opt: {}\n")
+    assert_refused(run(path), path, ["select.scope", "fsvm_opt", "scope global"])
 
 
 def test_no_machine(tmp_path: Path):
