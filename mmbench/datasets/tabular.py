@@ -122,7 +122,11 @@ def _parse_body(
                 keep_default_na=False,
                 low_memory=False,
             )
-    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+    except pd.errors.ParserWarning as error:  # the first row is too long; it names none
+        row = next(csv.reader(io.StringIO(text.lstrip()), delimiter=delimiter, quotechar=quote))
+        reason = f"data row 1 has {len(row)}"
+        raise ValueError(f"a row does not have {len(names)} fields ({reason})") from error
+    except pd.errors.ParserError as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         reason = reason.replace("in line", "in data row")
         raise ValueError(f"a row does not have {len(names)} fields ({reason})") from error

@@ -111,7 +111,7 @@ def test_an_arff_file_is_read_like_a_csv(tmp_path: Path):
         ("age,kind\n1,a\n1e999,b\n", "data row 2, column 'age': infinite value"),
         ("age,kind\n1,a\n2,a\n", "only the class a"),
         ("age,kind\n1,a\n2,b,c\n", "a row does not have 2 fields"),
-        ("age,kind\n1,a,9\n2,b,9\n", "a row does not have 2 fields"),
+        ("age,kind\n1,a,9\n2,b,9\n", "a row does not have 2 fields (data row 1 has 3)"),
         ("age,age,kind\n1,2,a\n3,4,b\n", "two columns are named 'age'"),
         ("age,,kind\n1,2,a\n3,4,b\n", "column 2 has no name"),
         ("5.1,3.5,1\n4.9,3.0,0\n", "the first line holds numbers"),
