@@ -62,6 +62,20 @@ class Kernel:
         mean = float(((1 + np.einsum("ij,ij->i", X, X)) ** self.degree).mean())
         return replace(self, divisor=self.divisor * mean)
 
+    def is_finite(self, X: NDArray) -> bool:
+        """Return whether no value between rows of X overflows; ``k(x, x)`` bounds them all.
+
+        Examples
+        --------
+        >>> Kernel("poly", degree=3).is_finite(np.array([[1e52, 0.0]]))
+        False
+        """
+        with np.errstate(over="ignore"):
+            values = np.einsum("ij,ij->i", X, X)
+            if self.name == "poly":
+                values = (1 + values) ** self.degree
+        return bool(np.isfinite(values).all())
+
     def base(self, X: NDArray, Z: NDArray, dtype: DTypeLike = np.float64) -> NDArray:
         """Return the (len(X), len(Z)) matrix that `apply` turns into kernel values."""
         same = X is Z

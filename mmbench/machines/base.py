@@ -377,14 +377,18 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     def _make_kernel(self, X: NDArray) -> Kernel:
         gamma = self.gamma
         if gamma == "scale":
-            variance = X.var()
-            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below
+                variance = X.shape[1] * X.var()
+            gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
         kernel = Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
         # a parameter of the machines that were published with it
         trace = getattr(self, "kernel_scaling", "none") == "trace"
-        return kernel.trace_normalised(X) if trace else kernel
+        kernel = kernel.trace_normalised(X) if trace else kernel
+        if not kernel.is_finite(X):
+            raise ValueError("the kernel matrix has values that are not finite; scale the data")
+        return kernel
 
     def _set_one_class(self, X: NDArray) -> PairwiseClassifier:
         label = self.classes_[0]
@@ -396,6 +400,9 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
         """Set the fitted attributes; expansions of all pairs share one set of support vectors."""
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
+        for model, (low, high) in zip(models, pairs, strict=True):
+            if not _is_finite(model):
+                raise ValueError(f"the solution of {low!s}/{high!s} is not finite; scale the data")
         self.fits_ = [replace(m.fit, pair=p) for m, p in zip(models, pairs, strict=True)]
         self.intercept_ = np.array([m.intercept for m in models])
         if self.kernel == "linear":
@@ -415,6 +422,11 @@ def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, N
     """Return the rows of two classes, in their order in the data, and their signs (-1.0, +1.0)."""
     rows = np.flatnonzero((labels == negative) | (labels == positive))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
+
+
+def _is_finite(model: BinaryModel) -> bool:
+    numbers = (part for part in (model.intercept, model.coef, model.w) if part is not None)
+    return all(np.isfinite(part).all() for part in numbers)
 
 
 def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArray:

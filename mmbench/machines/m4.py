@@ -294,7 +294,7 @@ class M4(CovarianceMachine):
     def _hard(self, pencil: Pencil, problem: MarginProblem, warm: Any) -> Answer:
         from mmbench.solvers.m4_margin import solve_hard
 
-        if len(set(problem.y)) < 2:
+        if len(set(problem.y)) < 2 and not pencil.equal_means:
             return self._reduced_to_means(pencil, problem)
         hard = replace(problem, C=np.inf)
         found = None if pencil.equal_means else solve_hard(hard, self.solver, self.tol)
@@ -358,8 +358,13 @@ class M4(CovarianceMachine):
         b satisfies the other class for nothing, and what remains is the row of the means. Its slack
         is paid for as soon as that is worth it. b is not determined: the MPM's is taken.
         """
+        price = problem.C * problem.removed
+        if pencil.equal_means:
+            value = 2.0 * price
+            reason = "the class means are equal"
+            return constant(pencil, Status.TRIVIAL, reason, objective=value, bound=value)
         found = minimax_direction(pencil.delta, problem.var_x, problem.var_y)
-        kappa, price = 1.0 / found.value, problem.C * problem.removed
+        kappa = 1.0 / found.value
         b = -float(found.w @ pencil.mean_x) + kappa * found.spread_x
         fit = Fit(
             Status.OPTIMAL,

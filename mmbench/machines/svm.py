@@ -284,9 +284,10 @@ def judge(found: PiecewiseSolution, gap: float, tol: float, C: float, price: flo
 
     Each row adds to the gap at most its weight, slack C and multiplier ``|u_i|``, times the error
     of its decision. That is `tol`, or twice that where the RMM is pulled back into its bounds. A
-    bound on the decisions that has a price follows the largest of them.
+    bound on the decisions that has a price follows the largest of them. A bound as far above the
+    objective says that K is not positive semidefinite: its values drown in their own rounding.
     """
     allowed = 2 * tol * (len(found.u) * C + np.abs(found.u).sum() + price)
-    if found.status is Status.OPTIMAL and not gap <= allowed:
+    if found.status is Status.OPTIMAL and not -allowed <= gap <= allowed:
         return Status.INACCURATE
     return found.status

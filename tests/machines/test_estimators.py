@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,6 +71,37 @@ def test_works_in_pipelines_and_searches(machine, iris):
     name = type(machine).__name__.lower()
     grid = {f"{name}__kernel": list(machine.kernels)}
     assert GridSearchCV(pipe, grid, cv=2).fit(*iris).best_score_ > 0.6
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_rows_of_both_classes_have_an_answer(machine):
+    for kernel in machine.kernels:
+        machine.set_params(kernel=kernel).fit(np.ones((5, 2)), [0, 1, 1, 0, 1])
+        assert np.isfinite(machine.decision_function(np.eye(2))).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_kernel_values_that_overflow_are_refused(machine, iris):
+    X, y = iris
+    for kernel in machine.kernels:
+        with pytest.raises(ValueError, match="scale the data"):
+            machine.set_params(kernel=kernel).fit(X * 1e160, y)
+
+
+def test_tiny_values_do_not_make_an_endless_gamma(iris):
+    X, y = iris
+    machine = machine_class("svm")(kernel="rbf").fit(X * 1e-160, y)
+    assert np.isfinite(machine.decision_function(X * 1e-160)).all()
+
+
+def test_a_solution_that_is_not_finite_is_an_error(iris):
+    class Lost(machine_class("svm")):
+        def _train(self, problem, warm=None):
+            model = super()._train(problem, warm)
+            return replace(model, intercept=np.nan)
+
+    with pytest.raises(ValueError, match="setosa/versicolor is not finite; scale the data"):
+        Lost().fit(*iris)
 
 
 def test_an_unknown_machine_is_named_with_the_nearest():

@@ -100,6 +100,7 @@ def test_a_solver_that_lies_is_not_believed(tiny):
     zero = PiecewiseSolution(np.zeros(30), np.zeros(30), 0.0, 1, Status.OPTIMAL)
     assert judge(zero, gap=1e-5, tol=1e-3, C=1.0) is Status.OPTIMAL
     assert judge(zero, gap=1.0, tol=1e-3, C=1.0) is Status.INACCURATE
+    assert judge(zero, gap=-1.0, tol=1e-3, C=1.0) is Status.INACCURATE
     assert judge(zero, gap=np.nan, tol=1e-3, C=1.0) is Status.INACCURATE
     stopped = replace(zero, status=Status.ITERATION_LIMIT)
     assert judge(stopped, gap=1.0, tol=1e-3, C=1.0) is Status.ITERATION_LIMIT
