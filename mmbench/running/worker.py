@@ -171,7 +171,9 @@ def _test(
     from mmbench.running.metrics import evaluate
 
     # Votes are counted on the values as they are stored: a record agrees with itself.
-    decisions = machine.pairwise_decision_function(data.X_test).astype(np.float32)
+    largest = np.finfo(np.float32).max
+    decisions = machine.pairwise_decision_function(data.X_test).clip(-largest, largest)
+    decisions = decisions.astype(np.float32)
     metrics, predicted = evaluate(decisions, machine.classes_, data.y_test, job.ties, seed)
     arrays = {
         "test_index": data.test_index,

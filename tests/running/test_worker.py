@@ -25,6 +25,15 @@ from mmbench.running.worker import Context, execute, job_seeds
 from mmbench.solvers.status import Status
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_decisions_beyond_single_precision_are_stored_as_its_largest(job, context, monkeypatch):
+    huge = lambda machine, X: np.full((len(X), 3), 1e200)  # noqa: E731
+    monkeypatch.setattr(SVM, "pairwise_decision_function", huge)
+    record, arrays = execute(job, context)
+    assert is_done(record)
+    assert (arrays["decisions"] == np.finfo(np.float32).max).all()
+
+
 def test_a_job_is_a_grid_search_on_the_scaled_training_part(job, context):
     record, arrays = execute(job, context)
     X, y = load_wine(return_X_y=True)
