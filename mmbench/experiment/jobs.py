@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Raised when the meaning of a field changes, so that no old record answers for a new job.
 JOB_SCHEMA = 1
 KEY_LENGTH = 20
+#: Degree of a polynomial kernel where a configuration does not say.
+DEFAULT_DEGREE = 3
 
 Scalar = str | float | int | None
 #: Preprocessing as (name, argument): ``(("divide", 255), ("pca", 80))``.

@@ -9,13 +9,9 @@ from typing import Any
 
 from mmbench.experiment.config import Config, DatasetEntry
 from mmbench.experiment.grids import expand_auto, for_kernel, replaced_by
-from mmbench.experiment.jobs import DatasetRef, Job, SplitRef
+from mmbench.experiment.jobs import DEFAULT_DEGREE, DatasetRef, Job, SplitRef
 from mmbench.experiment.source import source_of
 from mmbench.machines import machine_class
-
-#: Degree of a polynomial kernel where a configuration does not say.
-DEFAULT_DEGREE = 3
-
 
 #: Where a job stands in an experiment: data set, kernel, degree, repeat, fold, machine.
 Place = tuple[str, str, int | None, int, int, str]

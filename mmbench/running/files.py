@@ -21,11 +21,15 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         Gets the open temporary file.
     """
     temporary = path.with_name(path.name + TEMPORARY)
-    with open(temporary, "wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with open(temporary, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
 
 

@@ -123,6 +123,8 @@ def published_table(experiment: Experiment, layout: str) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
+    if not path.name:
+        raise UserError(f"{path}: cannot write the table: it is a folder")
     try:
         write_atomically(path, lambda file: file.write(text.encode()))
     except OSError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mmbench.errors import UserError
-from mmbench.experiment.jobs import Job
+from mmbench.experiment.jobs import DEFAULT_DEGREE, Job
 from mmbench.running.record import BadRecord
 from mmbench.running.store import CONFIG, RecordStore
 from mmbench.tables.cells import Cell, Key, key_of
@@ -177,7 +177,18 @@ def _degrees(config: Mapping[str, Any], key: Key, present: set[Key]) -> list[int
     if config.get("degree") is not None:
         return _as_list(config["degree"])
     degrees = {k.degree for k in present if k._replace(degree=None, size=None) == key}
-    return sorted(degrees, key=str) or [None]
+    return sorted(degrees, key=str) or [_own_degree(config, key.machine)]
+
+
+def _own_degree(config: Mapping[str, Any], machine: str) -> int | None:
+    """Return the degree that a machine states or inherits; None where it selects one."""
+    entry = config.get("machines", {}).get(machine) or {}
+    if "degree" in entry.get("grid", {}):
+        return None
+    if "degree" in entry.get("params", {}):
+        return entry["params"]["degree"]
+    inherited = _own_degree(config, entry["use"]) if entry.get("use") else None
+    return inherited or DEFAULT_DEGREE
 
 
 def _sizes(config: Mapping[str, Any]) -> list[int | None]:

@@ -140,6 +140,21 @@ def test_a_machine_without_any_record_has_a_missing_cell(results) -> None:
     assert (row["status"], row["note"]) == ("missing", "not run")
 
 
+def test_a_missing_polynomial_stands_where_its_records_will(results) -> None:
+    machines = {
+        "svm": {},
+        "rmm": {"params": {"degree": 5}},
+        "mmrm": {"use": "rmm"},
+        "m4": {"grid": {"degree": [2, 4]}},
+    }
+    experiment = results.experiment("own", datasets=["pima"], machines=machines, kernel="poly")
+    experiment.add(experiment.job("pima", "svm", kernel="poly", params=(("degree", 3),)))
+    frame = frame_of(experiment)
+    rows = frame[frame["metric"] == "accuracy_pct"]
+    degrees = dict(zip(rows["machine"], rows["degree"].fillna(0), strict=True))
+    assert degrees == {"svm": 3, "rmm": 5, "mmrm": 5, "m4": 0}
+
+
 def test_a_kernel_of_one_machine_alone_has_a_missing_cell(results) -> None:
     machines = {"svm": {}, "rmm": {"kernel": "poly"}}
     experiment = results.experiment("own", datasets=["pima"], machines=machines, degree=[2, 3])

@@ -297,3 +297,12 @@ def test_a_misspelt_name_is_answered_with_the_nearest(usps, options, nearest: st
 def test_an_output_that_cannot_be_written_is_refused(usps, tmp_path) -> None:
     with pytest.raises(UserError, match="cannot write"):
         table(usps.folder, output=tmp_path / "no" / "table.md")
+
+
+def test_a_folder_as_output_is_refused_and_nothing_is_left(usps, tmp_path) -> None:
+    (tmp_path / "out").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    for output in (tmp_path / "out", ""):
+        with pytest.raises(UserError, match=r"cannot write the table: .*(directory|folder)"):
+            table(usps.folder, output=output)
+    assert sorted(tmp_path.rglob("*")) == before
