@@ -33,6 +33,9 @@ from mmbench.solvers.radius_problem import RadiusProblem
 #: Share of the way to the boundary that a step goes; by how much it is cut where e or g curve.
 STEP, CUT = 0.99, 0.8
 
+#: The rows' first products are at least about this share of the others.
+BALANCE = 0.1
+
 #: A step shorter than this is taken towards the centre instead; one as short as that, not at all.
 SHORT, SHORTEST = 0.1, 1e-8
 
@@ -103,10 +106,11 @@ class _Point(ABC):
         decision = self.Z @ self.at["w"]
         b = best_bias(decision, self.y)
         margin = self.y * (decision + b) - 1.0
-        room = max(float(np.abs(margin).mean()), 0.1)
+        self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
+        # a dear radius has large products: steps are short where the rows' are far smaller
+        room = max(float(np.abs(margin).mean()), 0.1, BALANCE * self._level() / problem.C)
         over, slack = np.maximum(margin, 0.0) + room, np.maximum(-margin, 0.0) + room
         self.at |= {"b": np.array(b), "over": over, "slack": slack}
-        self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
         self._follow()
 
     # -- the columns ---------------------------------------------------------------------------
@@ -148,6 +152,13 @@ class _Point(ABC):
         """Return what curves along a step: here and there."""
 
     # -- the step ------------------------------------------------------------------------------
+
+    def _level(self) -> float:
+        """Return how large the first products are that have nothing to do with the rows."""
+        self.at["e"] = self.at["r"] - self._lengths()
+        self._equation()
+        parts = [self.at[x] * self.at[z] for x, z, _ in self.products if x not in ("over", "slack")]
+        return max((float(part.mean()) for part in parts if len(part)), default=0.0)
 
     def _follow(self) -> None:
         """Set what follows from the variables: v, e, the gap."""

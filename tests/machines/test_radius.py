@@ -379,12 +379,27 @@ def test_a_solver_that_gives_up_proves_no_trivial_optimum(machine, monkeypatch):
     assert model.fit.bound < model.fit.objective
 
 
-def test_where_the_solver_gives_up_the_answer_is_marked():
-    """The price of the radius drowns everything else: no digits are left for w."""
+def unscaled(scale):
     rng = np.random.RandomState(0)
     y = np.repeat([1.0, -1.0], 15)
-    X = 1e9 * (rng.normal(size=(30, 3)) + 0.2 * y[:, None])
-    model = train(RSVMMuPlus, X, y)
+    return scale * (rng.normal(size=(30, 3)) + 0.2 * y[:, None]), y
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e5])
+def test_features_in_large_units_leave_rsvm_mu_plus_the_smallest_radius(scale):
+    """Its price is all that counts; no step of the interior point may be too short for that."""
+    X, y = unscaled(scale)
+    fit = train(RSVMMuPlus, X, y).fit
+    assert fit.status is Status.OPTIMAL
+    assert fit.gap < 1e-6
+    rows = np.hstack([half_squares(X / scale), -np.ones((435, 1))])
+    least = linprog([0, 0, 0, 1], rows, np.zeros(435), [[1.0, 1.0, 1.0, 0.0]], [1.0]).fun
+    assert fit.extra["r"] / scale**2 == pytest.approx(least, rel=1e-4)
+
+
+def test_where_the_solver_gives_up_the_answer_is_marked():
+    """The price of the radius drowns everything else: no digits are left for w."""
+    model = train(RSVMMuPlus, *unscaled(1e9))
     assert model.fit.status in (Status.OPTIMAL, Status.INACCURATE, Status.TRIVIAL)
     assert np.isfinite(model.w).all()
     assert np.isfinite(model.fit.objective)
