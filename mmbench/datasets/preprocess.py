@@ -41,7 +41,14 @@ def check_steps(steps: Step | Sequence[Step], n_features: int | None = None) -> 
     """
     if not isinstance(steps, str | Mapping | Sequence):
         return f"preprocessing is a step or a list of steps, got {steps!r}"
-    return next(filter(None, (_check_step(step, n_features) for step in _as_list(steps))), None)
+    for step in _as_list(steps):
+        problem = _check_step(step, n_features)
+        if problem:
+            return problem
+        name, number = _name_and_number(step)
+        if name in ("pca", "pair_pca"):  # what later steps see
+            n_features = int(number) * (2 if name == "pair_pca" else 1)
+    return None
 
 
 def make_preprocess(steps: Step | Sequence[Step]) -> Pipeline:
@@ -89,8 +96,12 @@ def _check_step(step: Any, n_features: int | None) -> str | None:
     if name not in _MAKERS:
         return f"unknown preprocessing step {name!r}{did_you_mean(name, _MAKERS)}"
     if name in PLAIN_STEPS:
-        return f"{name} takes no number, got {number!r}" if number is not None else None
-    return _check_number(name, number, n_features)
+        problem = f"{name} takes no number, got {number!r}" if number is not None else None
+    else:
+        problem = _check_number(name, number, n_features)
+    if problem is None and name.startswith("pair_") and n_features is not None and n_features % 2:
+        return f"{name}: rows of pairs have an even number of columns, not {n_features}"
+    return problem
 
 
 def _check_number(name: str, number: Any, n_features: int | None) -> str | None:

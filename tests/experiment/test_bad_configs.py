@@ -116,6 +116,10 @@ FAULTS = {
     "step with nonsense": ("kernel: rbf", "preprocess: {pca: -1}", ["preprocess", "-1"]),
     "endless components": ("kernel: rbf", "preprocess: {pca: .inf}", ["preprocess", "got inf"]),
     "components of nothing": ("kernel: rbf", "preprocess: {pca: .nan}", ["preprocess", "nan"]),
+    "more components than before": (
+        *("kernel: rbf", "preprocess: [{pca: 2}, {pca: 4}]", ["4 components", "2 columns"]),
+    ),
+    "half a pair": ("kernel: rbf", "preprocess: [{pca: 3}, pair_features]", ["even", "not 3"]),
     "unknown tie rule": ("kernel: rbf", "ties: coin", ["ties", "lowest", "coin"]),
     "degree without poly": ("kernel: rbf", "degree: 3", ["degree", "no effect"]),
     "source that is missing": (
