@@ -169,9 +169,14 @@ def kernel_caption(kernel: str, degree: int | None) -> str:
 
 
 def remark(row: Row | None) -> str:
-    """Return a cell's note with the cell's name in front; "not run" needs none."""
+    """Return a cell's note with the cell's name in front; "not run" needs none.
+
+    A note on a published value alone has no name: most often it is that of a whole column.
+    """
     if row is None or not row["note"] or (row["status"], row["measured"]) == (MISSING, None):
         return ""
+    if row["status"] == PUBLISHED_ONLY:
+        return str(row["note"])
     kernel = kernel_text(row["kernel"], row["degree"])
     return f"{machine_label(row['machine'])} on {row['dataset']} ({kernel}): {row['note']}"
 
