@@ -32,6 +32,9 @@ COLUMNS = (
     "note",
 )
 
+#: How a note begins that speaks of the published value alone. It ends the note of its cell.
+NO_TARGET = "the published value is no target"
+
 #: Column of the training size.
 SIZE = "size"
 
@@ -161,7 +164,7 @@ def _counting_deviation(record: Record, metric: str) -> float:
 def _objection(cell: Cell, published: Mapping[str, Any]) -> str:
     """Return why a published number cannot be held against ours; empty when it can."""
     if not published["usable"]:
-        return f"the published value is no target: {published['reason']}"
+        return f"{NO_TARGET}: {published['reason']}"
     for part, verb in (("n_train", "trained"), ("n_test", "tested")):
         sizes = {record["split"][part] for record in cell.done}
         # Some papers count the rows of one pair of classes.

@@ -20,7 +20,7 @@ from mmbench.tables.layouts.parts import (
     machine_label,
     measured_text,
     place_name,
-    remark,
+    remarks,
 )
 from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
 
@@ -104,6 +104,6 @@ def _accuracies(cells: Cells, machines: list[str], facts: Facts, notes: Footnote
     for place in cells.places:
         name = dataset_label(place.dataset, place_name(cells, place, facts), facts, notes)
         found = [cells.get(place._replace(machine=machine), METRIC) for machine in machines]
-        texts = (join(measured_text(row, 2), notes.cite(remark(row))) for row in found)
+        texts = (join(measured_text(row, 2), notes.cite(*remarks(row))) for row in found)
         rows.append([name, *texts])
     return Grid(columns, rows, "Accuracy (%)")

@@ -21,7 +21,7 @@ from mmbench.tables.layouts.parts import (
     machine_label,
     measured_text,
     published_text,
-    remark,
+    remarks,
     seconds_text,
     verdict_mark,
 )
@@ -74,7 +74,7 @@ def _cell(row: Row | None, metric: str, notes: Footnotes) -> str:
     ours = measured_text(row, 1 if metric == "accuracy_pct" else None)
     if row is not None and row["published"] is not None:
         ours = f"{ours} / {published_text(row)}"
-    return join(ours, verdict_mark(row), notes.cite(remark(row)))
+    return join(ours, verdict_mark(row), notes.cite(*remarks(row)))
 
 
 def seconds(cells: Cells) -> Grid:

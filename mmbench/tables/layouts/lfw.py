@@ -18,7 +18,7 @@ from mmbench.tables.layouts.parts import (
     legend,
     machine_label,
     measured_text,
-    remark,
+    remarks,
 )
 from mmbench.tables.model import Column, Facts, Grid, Table
 
@@ -40,7 +40,7 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
     for place in cells.places:
         name = DESCRIPTORS.get(place.dataset, place.dataset)
         found = [cells.get(place._replace(machine=m), METRIC) for m in cells.machines]
-        texts = [join(measured_text(row, 2), notes.cite(remark(row))) for row in found]
+        texts = [join(measured_text(row, 2), notes.cite(*remarks(row))) for row in found]
         label = dataset_label(place.dataset, name, facts, notes)
         rows.append([label, kernel_text(place.kernel, place.degree), *texts])
     return Table(

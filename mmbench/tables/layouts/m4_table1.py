@@ -24,7 +24,7 @@ from mmbench.tables.layouts.parts import (
     measured_text,
     place_name,
     published_text,
-    remark,
+    remarks,
     verdict_mark,
 )
 from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
@@ -84,7 +84,7 @@ def _measured(row: Row | None, notes: Footnotes) -> str:
         text = measured_text(row, 1)
     else:
         text = f"{row['measured']:.1f} ± {row['sd']:.1f}"
-    return join(text, verdict_mark(row), notes.cite(remark(row)))
+    return join(text, verdict_mark(row), notes.cite(*remarks(row)))
 
 
 def _range(draws: Sequence[float]) -> str:

@@ -29,7 +29,7 @@ from mmbench.tables.layouts.parts import (
     measured_text,
     printed_name,
     published_text,
-    remark,
+    remarks,
     verdict_mark,
 )
 from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
@@ -101,7 +101,7 @@ def _caption(places: list[Key]) -> str:
 
 
 def _measured(row: Row | None, notes: Footnotes) -> str:
-    return join(measured_text(row, 1), verdict_mark(row), notes.cite(remark(row)))
+    return join(measured_text(row, 1), verdict_mark(row), notes.cite(*remarks(row)))
 
 
 def _best(cells: Cells, places: list[Key], machines: list[str], facts: Facts) -> list[list[str]]:

@@ -22,7 +22,7 @@ from mmbench.tables.layouts.parts import (
     measured_text,
     printed_name,
     published_text,
-    remark,
+    remarks,
     verdict_mark,
 )
 from mmbench.tables.model import Column, Facts, Grid, Table
@@ -85,11 +85,11 @@ def accuracy_rows(
 
 def _measured(row: Row | None, notes: Footnotes, decimals: int) -> str:
     ran = row is not None and row["status"] != PUBLISHED_ONLY
-    cited = notes.cite(remark(row)) if ran else ""
+    cited = notes.cite(*remarks(row)) if ran else ""
     return join(measured_text(row, decimals), verdict_mark(row), cited)
 
 
 def _published(row: Row | None, notes: Footnotes, decimals: int) -> str:
     """Return the paper's value; what is to be said of it alone is cited beside it."""
     alone = row is not None and row["status"] == PUBLISHED_ONLY
-    return join(published_text(row, decimals), notes.cite(remark(row)) if alone else "")
+    return join(published_text(row, decimals), notes.cite(*remarks(row)) if alone else "")

@@ -21,7 +21,7 @@ from mmbench.tables.layouts.parts import (
     measured_text,
     place_name,
     published_text,
-    remark,
+    remarks,
     seconds_text,
     verdict_mark,
 )
@@ -81,7 +81,7 @@ def _errors(cells: Cells, machines: list[str], facts: Facts, notes: Footnotes) -
 
 def _error_cell(row: Row | None, notes: Footnotes) -> str:
     both = f"{measured_text(row)} / {published_text(row)}"
-    return join(both, verdict_mark(row), notes.cite(remark(row)))
+    return join(both, verdict_mark(row), notes.cite(*remarks(row)))
 
 
 def _details(cells: Cells, machines: list[str], facts: Facts) -> Grid:

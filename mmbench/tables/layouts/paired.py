@@ -13,7 +13,7 @@ from mmbench.tables.layouts.parts import (
     machine_label,
     measured_text,
     place_name,
-    remark,
+    remarks,
     verdict_mark,
 )
 from mmbench.tables.model import NOTHING, Column, Facts, Grid
@@ -47,9 +47,9 @@ def paired_grid(
 
 def _measured(row: Row | None, write: Writer, notes: Footnotes) -> str:
     if row is None or row["measured"] is None:
-        return join(measured_text(row), notes.cite(remark(row)))
+        return join(measured_text(row), notes.cite(*remarks(row)))
     text = write(row["measured"], row["sd"])
-    return join(text, verdict_mark(row), notes.cite(remark(row)))
+    return join(text, verdict_mark(row), notes.cite(*remarks(row)))
 
 
 def _published(row: Row | None, write: Writer) -> str:

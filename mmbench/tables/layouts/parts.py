@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmbench.tables.cells import MISSING, PUBLISHED_ONLY, Key
-from mmbench.tables.frame import SIZE, rows_of
+from mmbench.tables.frame import NO_TARGET, SIZE, rows_of
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Facts
 
 if TYPE_CHECKING:
@@ -168,17 +168,35 @@ def kernel_caption(kernel: str, degree: int | None) -> str:
     return label if degree is None else f"{label}, degree {degree}"
 
 
-def remark(row: Row | None) -> str:
-    """Return a cell's note with the cell's name in front; "not run" needs none.
+def remarks(row: Row | None, kernel: bool = True) -> list[str]:
+    """Return what a cell cites: its own note, named, and why its published value is no target.
 
-    A note on a published value alone has no name: most often it is that of a whole column.
+    The second has no name, as most often it is that of a whole column; "not run" is not cited.
+
+    Parameters
+    ----------
+    row : mapping, optional
+    kernel : bool, default=True
+        Whether the kernel belongs to the name.
+
+    Examples
+    --------
+    >>> row = {"machine": "svm", "dataset": "iris", "kernel": "rbf", "degree": None}
+    >>> row |= {"status": "trivial", "measured": 50.0}
+    >>> row["note"] = "of 3 fits 1 trivial; the published value is no target: it is lost"
+    >>> remarks(row)
+    ['SVM on iris (rbf): of 3 fits 1 trivial', 'the published value is no target: it is lost']
     """
-    if row is None or not row["note"] or (row["status"], row["measured"]) == (MISSING, None):
-        return ""
-    if row["status"] == PUBLISHED_ONLY:
-        return str(row["note"])
-    kernel = kernel_text(row["kernel"], row["degree"])
-    return f"{machine_label(row['machine'])} on {row['dataset']} ({kernel}): {row['note']}"
+    if row is None or not row["note"]:
+        return []
+    own, mark, reason = row["note"].partition(NO_TARGET)
+    own = own.removesuffix("; ")
+    if (row["status"], row["measured"]) == (MISSING, None):
+        own = ""
+    place = f"{machine_label(row['machine'])} on {row['dataset']}"
+    if kernel:
+        place += f" ({kernel_text(row['kernel'], row['degree'])})"
+    return [text for text in (f"{place}: {own}" if own else "", mark + reason) if text]
 
 
 def join(*parts: str) -> str:

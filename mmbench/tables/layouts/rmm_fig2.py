@@ -19,7 +19,7 @@ from mmbench.tables.layouts.parts import (
     kernel_caption,
     machine_label,
     measured_text,
-    remark,
+    remarks,
 )
 from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
 
@@ -60,7 +60,7 @@ def _seconds(cells: Cells, base: Key, facts: Facts, notes: Footnotes) -> Grid:
     rows = []
     for size in sizes:
         found = [cells.get(base._replace(machine=m, size=size), METRIC) for m in tested]
-        errors = (join(measured_text(row), notes.cite(remark(row))) for row in found)
+        errors = (join(measured_text(row), notes.cite(*remarks(row))) for row in found)
         rows.append([str(size), *(_text(curve.get(size)) for curve in times.values()), *errors])
     slopes = (exponent(curve) for curve in times.values())
     rows.append(["exponent", *(str(s or NOTHING) for s in slopes), *["" for _ in tested]])

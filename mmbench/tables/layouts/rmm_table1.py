@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmbench.tables.cells import MISSING, Key
+from mmbench.tables.cells import Key
 from mmbench.tables.layouts.parts import (
     Cells,
     Footnotes,
@@ -25,6 +25,7 @@ from mmbench.tables.layouts.parts import (
     measured_text,
     printed_name,
     published_text,
+    remarks,
     seconds_text,
     verdict_mark,
 )
@@ -168,10 +169,8 @@ def _mean(row: Row | None, notes: Footnotes) -> str:
 
 
 def _cite(row: Row | None, notes: Footnotes) -> str:
-    """Cite a cell's note; cells of one machine and data set mostly have the same."""
-    if row is None or not row["note"] or (row["status"], row["measured"]) == (MISSING, None):
-        return ""
-    return notes.cite(f"{machine_label(row['machine'])} on {row['dataset']}: {row['note']}")
+    """Cite a cell's notes; cells of one machine and data set mostly have the same."""
+    return notes.cite(*remarks(row, kernel=False))
 
 
 def _single(key: Key, facts: Facts) -> str:
