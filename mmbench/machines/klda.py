@@ -37,6 +37,7 @@ from mmbench.machines.base import (
 )
 from mmbench.machines.bias import optimal_bias
 from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.spectrum import few_features
 from mmbench.solvers.least_squares import solve_path
 from mmbench.solvers.status import Status
 
@@ -184,26 +185,31 @@ def train_klda(
     started = time.perf_counter()
     delta = np.where(y > 0, 1 / (y > 0).sum(), -1 / (y < 0).sum())
     level = float(np.trace(gram)) / len(y) or 1.0  # rows that are all zero: any will do
+    ridges = level * np.array(etas)
     if delta @ gram @ delta <= len(y) * np.finfo(float).eps * level:
         a, status = np.zeros((len(y), len(etas))), Status.TRIVIAL
+    elif solver == "reference":
+        a, status = _solve_printed(gram, y, delta, ridges), Status.OPTIMAL
     else:
-        solve = _solve_printed if solver == "reference" else _solve_by_least_squares
-        a, status = solve(gram, y, delta, level * np.array(etas)), Status.OPTIMAL
-    models = _certified(gram, y, delta, level * np.array(etas), a, bias)
+        features = few_features(problem)
+        a, status = _solve_by_least_squares(gram, y, delta, ridges, features), Status.OPTIMAL
+    models = _certified(gram, y, delta, ridges, a, bias)
     seconds = (time.perf_counter() - started) / len(etas)
     for model in models:
         model.fit = replace(model.fit, seconds=seconds, status=_judge(model.fit, status, tol))
     return models
 
 
-def _solve_by_least_squares(gram: NDArray, y: NDArray, delta: NDArray, etas: NDArray) -> NDArray:
+def _solve_by_least_squares(
+    gram: NDArray, y: NDArray, delta: NDArray, etas: NDArray, features: NDArray | None
+) -> NDArray:
     """Return a for every eta, one a column, from the least squares SVM's a.
 
     Its w is ``c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2 n+ n- / n. By the
     formula of Sherman and Morrison ``(N + eta I)^-1 (m+ - m-)`` is that over ``c - w'(m+ - m-)
     c/2``, and the projected means of the least squares SVM are ``2 - eta delta'a`` apart.
     """
-    a = solve_path(gram, y, (1 / etas).tolist()).a
+    a = solve_path(gram, y, (1 / etas).tolist(), factor=features).a
     n_plus, n = float((y > 0).sum()), len(y)
     half = n_plus * (n - n_plus) / n
     return a / (half * etas * (delta @ a))

@@ -46,6 +46,7 @@ from mmbench.machines.base import (
 from mmbench.machines.mamc import GAMMAS as MAMC_GAMMAS
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.presets import preset
+from mmbench.machines.spectrum import few_features
 from mmbench.solvers.status import Status
 
 if TYPE_CHECKING:
@@ -199,8 +200,11 @@ def train_lssvm(
 
     gram = np.asarray(problem.gram, dtype=np.float64)
     started = time.perf_counter()
-    solve = solve_printed if solver == "reference" else solve_path
-    found = solve(gram, problem.y, costs, squared=reading == "empirical")
+    squared = reading == "empirical"
+    if solver == "reference":
+        found = solve_printed(gram, problem.y, costs, squared)
+    else:
+        found = solve_path(gram, problem.y, costs, squared, few_features(problem))
     fits = _certificates(gram, problem.y, np.array(costs), found, reading, tol)
     seconds = (time.perf_counter() - started) / len(costs)
     return [

@@ -125,6 +125,19 @@ def is_flat(problem: BinaryProblem) -> bool:
     return kernel.name == "poly" and kernel.degree == 1 and d < n
 
 
+def few_features(problem: BinaryProblem) -> NDArray | None:
+    """Return rows whose inner products are the Gram matrix, shape (n, k) with ``2 <= k <= n/2``.
+
+    None where the kernel has no such rows, or half as many training rows are fewer than that.
+    """
+    kernel, X = problem.kernel, problem.X
+    if kernel.name == "poly" and kernel.degree == 1:
+        X = np.hstack([np.ones((len(X), 1)), X]) / np.sqrt(kernel.divisor)
+    elif kernel.name != "linear":
+        return None
+    return X if 2 <= X.shape[1] <= len(X) // 2 else None
+
+
 def _first_degree(problem: BinaryProblem) -> Spectrum:
     """Return what `_kernel` does, at the price of `_linear`."""
     found = _linear(problem.X / np.sqrt(problem.kernel.divisor))

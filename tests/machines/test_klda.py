@@ -106,7 +106,7 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
 
 def test_a_path_factorises_once(tiny, monkeypatch):
     calls, solve = [], klda.solve_path
-    monkeypatch.setattr(klda, "solve_path", lambda *args: calls.append(1) or solve(*args))
+    monkeypatch.setattr(klda, "solve_path", lambda *a, **k: calls.append(1) or solve(*a, **k))
     KLDA()._train_path(tiny, [{"eta": eta} for eta in ETAS])
     assert calls == [1]
 
