@@ -41,10 +41,14 @@ def seconds(key: Key, facts: Facts) -> float | None:
     of which is timed. The RMM's are without its SVM. None for a machine that does not tell.
     """
     if key.machine == SVM:
-        others = (key._replace(machine=machine) for machine in TIMED)
-        times = [t for other in others for t in _extras(other, "svm_cpu_seconds", facts)]
-    else:
-        times = _extras(key, "rmm_cpu_seconds", facts)
+        return _mean(key, TIMED, "svm_cpu_seconds", facts)
+    return _mean(key, [key.machine], "rmm_cpu_seconds", facts)
+
+
+def _mean(key: Key, machines: Iterable[str], name: str, facts: Facts) -> float | None:
+    """Return the mean of a number over all splits of some machines."""
+    others = (key._replace(machine=machine) for machine in machines)
+    times = [time for other in others for time in _extras(other, name, facts)]
     return fmean(times) if times else None
 
 
@@ -75,6 +79,42 @@ def curves(place: Key, sizes: Iterable[int], facts: Facts) -> dict[str, dict[int
             if time is not None:
                 found.setdefault(machine, {})[size] = time
     return found
+
+
+def gram_curve(place: Key, sizes: Iterable[int], facts: Facts) -> dict[int, float]:
+    """Return the CPU seconds of the Gram matrix by training size, mean over the RMMs."""
+    times = {
+        size: _mean(place._replace(size=size), TIMED, "gram_cpu_seconds", facts) for size in sizes
+    }
+    return {size: time for size, time in times.items() if time is not None}
+
+
+def whole(
+    times: Mapping[str, Mapping[int, float]], gram: Mapping[int, float]
+) -> dict[str, dict[int, float]]:
+    """Return the seconds of whole trainings: the Gram matrix, the SVM, and the RMM that follows.
+
+    Parameters
+    ----------
+    times : mapping
+        As from `curves`.
+    gram : mapping
+        As from `gram_curve`.
+
+    Examples
+    --------
+    >>> whole({"svm": {100: 1.0}, "rmm_b1": {100: 2.0}}, {100: 4.0})
+    {'svm': {100: 5.0}, 'rmm_b1': {100: 7.0}}
+    """
+    before = {n: gram[n] + time for n, time in times.get(SVM, {}).items() if n in gram}
+    return {
+        machine: {
+            n: before[n] + (0.0 if machine == SVM else time)
+            for n, time in curve.items()
+            if n in before
+        }
+        for machine, curve in times.items()
+    }
 
 
 def exponent(curve: Mapping[int, float]) -> Exponent | None:

@@ -100,6 +100,21 @@ def test_the_table_has_a_line_a_size_and_exponents_last(finished):
     assert "digits: classes 3, 8 of 10" in text
 
 
+def test_whole_trainings_add_up(finished):
+    store, _ = finished
+    rows = lines_of(table(store.folder))
+    head = ["rows", "Gram matrix", "SVM", "RMM B₁", "RMM B₁, cold", "RMM B₃"]
+    start = rows.index(head)
+    parts, totals = rows[4], rows[start + 4]  # 200 rows
+    assert parts[0] == totals[0] == "200"
+    gram, svm = float(totals[1]), float(parts[1])
+    assert float(totals[2]) == pytest.approx(gram + svm, rel=0.02)
+    for own, both in zip(parts[2:5], totals[3:], strict=True):
+        seconds, ratio = both.rstrip(")").split(" (")
+        assert float(seconds) == pytest.approx(gram + svm + float(own), rel=0.02)
+        assert float(ratio) == pytest.approx(float(seconds) / float(totals[2]), abs=0.05)
+
+
 def test_the_long_table_has_a_column_for_the_size(finished):
     store, _ = finished
     rows = list(csv.DictReader(io.StringIO(table(store.folder, "csv"))))
@@ -123,9 +138,10 @@ def test_the_figure_tells_exponents_and_ratios(finished, tmp_path):
     text = figure("rmm_fig2", store.folder, tmp_path / "fig2.png")
     assert (tmp_path / "fig2.png").stat().st_size > 10_000
     starts = [line.partition(" exponent")[0].strip() for line in text.splitlines()]
-    assert starts == ["SVM", "RMM, B₁, warm", "RMM, B₁, cold", "RMM, B₃, warm"]
-    assert text.count("of 200 rows") == 4
-    assert text.count("times the SVM") == 3
+    machines = ["SVM", "RMM, B₁, warm", "RMM, B₁, cold", "RMM, B₃, warm"]
+    assert starts == [*machines, "whole trainings:", *machines]
+    assert text.count("of 200 rows") == 8
+    assert text.count("times the SVM") == 6
 
 
 def test_a_figure_of_one_size_is_refused(results, finished, tmp_path):

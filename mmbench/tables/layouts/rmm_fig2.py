@@ -1,7 +1,8 @@
 """Figure 2 of the RMM paper as a table: training time of SVM and RMM by the number of rows.
 
-CPU seconds of one thread without the Gram matrix, and beside them the errors on the test part; in
-the last row the exponents in n, by least squares on logarithms.
+CPU seconds of one thread after the Gram matrix, and beside them the errors on the test part; then
+those of whole trainings, Gram matrix and all. In the last rows stand the exponents in n, by least
+squares on logarithms.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mmbench.tables.cells import Key
-from mmbench.tables.growth import SVM, TIMED, curves, exponent
+from mmbench.tables.growth import SVM, TIMED, curves, exponent, gram_curve, whole
 from mmbench.tables.layouts.parts import (
     Cells,
     Footnotes,
@@ -31,18 +32,23 @@ METRIC = "errors_count"
 
 
 def layout(frame: pd.DataFrame, facts: Facts) -> Table:
-    """Arrange seconds and errors, a line a training size, and ratios to the SVM below."""
+    """Arrange seconds and errors, a line a training size, ratios to the SVM, whole trainings."""
     cells, notes = Cells(frame), Footnotes()
     bases = list(dict.fromkeys(place._replace(size=None) for place in cells.places))
     grids = []
     for base in bases:
-        grids += [_seconds(cells, base, facts, notes), _ratios(cells, base, facts)]
+        grids += [
+            _seconds(cells, base, facts, notes),
+            _ratios(cells, base, facts),
+            _whole(cells, base, facts),
+        ]
     return Table(
         title="Training time by the number of training rows (RMM paper, figure 2)",
         grids=grids,
         notes=[
-            "CPU seconds of one thread, without the Gram matrix. The SVM: mean over its trainings "
-            "inside the RMMs on the same rows. The RMM: without the SVM that gives theta.",
+            "CPU seconds of one thread. The SVM, and the Gram matrix: mean over the RMMs on the "
+            "same rows, each of which computes them. The RMM: without the SVM that gives theta.",
+            "Whole trainings: Gram matrix, SVM and RMM together, as the paper's figure counts.",
             "B₁, B₂, B₃ = 1 + (theta - 1) / {2, 4, 10}, theta = max |f| of the SVM on the "
             "training rows. From the SVM's solution; cold: from zero.",
             "Exponent: slope of log seconds against log rows, ± its standard error.",
@@ -72,7 +78,8 @@ def _seconds(cells: Cells, base: Key, facts: Facts, notes: Footnotes) -> Grid:
             *(Column(f"errors {machine_label(machine)}", group="errors") for machine in tested),
         ),
         rows,
-        f"{name}, {kernel_caption(base.kernel, base.degree)}: CPU seconds, errors on the test part",
+        f"{name}, {kernel_caption(base.kernel, base.degree)}: CPU seconds after the Gram matrix, "
+        "errors on the test part",
     )
 
 
@@ -87,6 +94,32 @@ def _ratios(cells: Cells, base: Key, facts: Facts) -> Grid:
         for size in sizes
     ]
     return Grid(columns, rows, "Times the SVM's seconds: the RMM alone / with its SVM")
+
+
+def _whole(cells: Cells, base: Key, facts: Facts) -> Grid:
+    """Return the seconds of whole trainings, and how many times the SVM's they are."""
+    sizes = _sizes(cells, base)
+    gram = gram_curve(base, sizes, facts)
+    times = whole(curves(base, sizes, facts), gram)
+    svm = times.get(SVM, {})
+
+    def text(machine: str, size: int) -> str:
+        time, own = times[machine].get(size), svm.get(size)
+        ratio = f" ({time / own:.2f})" if time and own and machine != SVM else ""
+        return _text(time) + ratio
+
+    rows = [
+        [str(size), _text(gram.get(size)), *(text(machine, size) for machine in times)]
+        for size in sizes
+    ]
+    slopes = (exponent(curve) for curve in (gram, *times.values()))
+    rows.append(["exponent", *(str(slope or NOTHING) for slope in slopes)])
+    labels = ["Gram matrix", *map(machine_label, times)]
+    return Grid(
+        (Column("rows"), *map(Column, labels)),
+        rows,
+        "CPU seconds of whole trainings (times the SVM's)",
+    )
 
 
 def _sizes(cells: Cells, base: Key) -> list[int]:
