@@ -20,6 +20,9 @@ from mmbench.experiment.grids import (
 from mmbench.experiment.jobs import Steps
 from mmbench.machines import MACHINES, machine_class
 
+#: Names in configurations by the classes behind them.
+MACHINE_NAMES = {path.rpartition(":")[2]: name for name, path in MACHINES.items()}
+
 
 class Fault(Exception):
     """A fault in a configuration, with the path of keys that leads to it."""
@@ -68,11 +71,13 @@ def _check_machine(config: Config, name: str, entry: MachineEntry) -> None:
     for parameter, axis in entry.grid.items():
         with at("machines", name, "grid", parameter):
             check_axis(cls, name, parameter, axis)
+            _check_not_fixed(cls, name, parameter)
             _check_relevant(parameter, config.kernels_of(name))
     for parameter, value in entry.params.items():
         with at("machines", name, "params", parameter):
             check_parameter(cls, name, parameter)
             check_value(cls, parameter, value)
+            _check_not_fixed(cls, name, parameter)
             _check_relevant(parameter, config.kernels_of(name))
     _check_stated_once(name, entry, cls)
 
@@ -91,6 +96,16 @@ def _check_relevant(parameter: str, kernels: Iterable[str]) -> None:
     needs = KERNEL_PARAMETERS.get(parameter)
     if needs and needs not in kernels:
         raise ValueError(f"has no effect: the kernel is {' and '.join(kernels)}, not {needs}")
+
+
+def _check_not_fixed(cls: Any, name: str, parameter: str) -> None:
+    """Refuse another value of what a preset is named for: its column in a table would lie."""
+    means = cls.auto_grids.get(parameter, (parameter,))[0]  # B is B_fraction in other words
+    if means in cls.fixed:
+        named = (base for base in cls.__mro__ if base.__name__ in MACHINE_NAMES)
+        general = next(MACHINE_NAMES[c.__name__] for c in named if means not in c.fixed)
+        given = f"{means} is {cls.fixed[means]!r} in {name} by definition"
+        raise ValueError(f"{given}; {general} takes other values")
 
 
 def _check_stated_once(name: str, entry: MachineEntry, cls: Any) -> None:

@@ -159,6 +159,8 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         Valid values of every constructor parameter.
     auto_grids : dict of str to (str, tuple)
         What ``auto`` means in a grid: ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces axis B.
+    fixed : dict of str to value
+        The parameters of a `preset`, by which it differs from its base.
     prefer : dict of str to {"small", "large", "near_one"}
         Which of several equally good grid points selection takes, first key first.
     stages : tuple of tuples of str
@@ -182,6 +184,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
         "gamma": ("gamma", tuple(2.0**k for k in range(-15, 4, 2)))  # libsvm's guide
     }
+    fixed: ClassVar[dict[str, Any]] = {}
     prefer: ClassVar[dict[str, str]] = {"C": "small", "gamma": "small", "degree": "small"}
     stages: ClassVar[tuple[tuple[str, ...], ...]] = ()
     single_precision: ClassVar[bool] = True

@@ -26,7 +26,8 @@ def preset(**defaults: Any) -> Callable[[Machine], Machine]:
     -------
     callable
         A class decorator. The decorated class has a signature of its own, so `get_params`,
-        `clone` and documentation see the new defaults.
+        `clone` and documentation see the new defaults, and its `fixed` lists them: a
+        configuration that names the preset may not set them otherwise.
 
     Examples
     --------
@@ -36,6 +37,8 @@ def preset(**defaults: Any) -> Callable[[Machine], Machine]:
     ...     pass
     >>> Stiff().C, Stiff(C=1.0).C
     (10.0, 1.0)
+    >>> Stiff.fixed
+    {'C': 10.0}
     """
 
     def decorate(cls: Machine) -> Machine:
@@ -57,6 +60,7 @@ def preset(**defaults: Any) -> Callable[[Machine], Machine]:
             ]
         )
         cls.__init__ = __init__  # type: ignore[misc]
+        cls.fixed = {**cls.fixed, **defaults}  # type: ignore[attr-defined]
         return cls
 
     return decorate

@@ -65,6 +65,21 @@ FAULTS = {
     "machine without the parameter": ("C: [1, 10]", "B: [2, 3]", ["svm.grid.B", "no parameter"]),
     "width of a linear kernel": ("kernel: rbf", "kernel: linear", ["gamma", "no effect"]),
     "parameter of the experiment": ("C: [1, 10]", "ties: [lowest]", ["svm.grid.ties", "'ties'"]),
+    "what a preset is named for": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "emamc: {params: {reading: gram}}",
+        ["machines.emamc.params.reading", "'empirical'", "lssvm takes other values"],
+    ),
+    "a search for it": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "rmm_b1_cold: {grid: {B_fraction: [0.1, 0.2]}}",
+        ["machines.rmm_b1_cold.grid.B_fraction", "0.5", "rmm takes other values"],
+    ),
+    "the same in other words": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "rmm_b1: {params: {B: 2}}",
+        ["machines.rmm_b1.params.B", "B_fraction is 0.5", "rmm takes other values"],
+    ),
     "fixed and searched": ("use: svm,", "params: {B: 2},", ["rmm.params.B", "grid"]),
     "use of nobody": ("use: svm", "use: swm", ["machines.rmm.use", "did you mean 'svm'?"]),
     "use of itself": ("use: svm", "use: rmm", ["machines.rmm.use", "rmm -> rmm"]),
