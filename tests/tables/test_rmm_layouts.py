@@ -81,6 +81,26 @@ def test_a_part_of_a_data_set_is_held_against_its_own_lines(results):
     assert lines_of(table(experiment.folder), " ")[0][3] == str(published)
 
 
+def test_a_machine_that_the_paper_leaves_out_has_no_published_line(results):
+    experiment = results.experiment(
+        "rmm_table1_mnist23",
+        datasets=[{"name": "mnist", "published_as": "mnist_two_thirds"}],
+        kernel="rbf",
+        machines={"svm": {}, "klda": {}},
+        layout="rmm_table1",
+    )
+    split = {"n_train": 40000, "n_test": 10000}
+    for machine in ("svm", "klda"):
+        experiment.add(experiment.job("mnist", machine), 170, 10000, split=split)
+    text = table(experiment.folder)
+    assert lines_of(text, "2/3-MNIST")[0][1:3] == ["SVM", "measured"]
+    assert [row[1:3] for row in lines_of(text, " ")[:2]] == [
+        ["SVM", "published"],
+        ["KLDA", "measured"],
+    ]
+    assert text.count("| published") == 1
+
+
 def test_error_of_a_mean_over_seeds():
     assert seeds_se(0.0, 5, 1, 10.0) == 10.0
     assert seeds_se(3.0, 1, None, 0.0) == 3.0
