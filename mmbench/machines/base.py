@@ -173,6 +173,8 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     gram_copies : int
         Arrays as large as a pair's Gram matrix that one training holds at once, that matrix
         included: by it a run knows beforehand whether a job fits into memory.
+    linear_gram_copies : int or None
+        The same for a linear kernel, where rows take the place of most of them.
     part_bytes : int
         Most bytes that a training takes for parts of that matrix.
     version : int
@@ -190,6 +192,7 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
     single_precision: ClassVar[bool] = True
     search_tol: ClassVar[float | None] = None
     gram_copies: ClassVar[int] = 1
+    linear_gram_copies: ClassVar[int | None] = None
     part_bytes: ClassVar[int] = 0
     version: ClassVar[int] = 1
 

@@ -129,7 +129,10 @@ class FSVM(JointClassifier):
 
     search_tol = 1e-3
     single_precision: ClassVar[bool] = False  # small components of float32 values are their noise
-    gram_copies: ClassVar[int] = 4  # the matrix, its components, and the transformed ones
+    # The matrix, its components and their vectors, and of components five in transformed spaces and
+    # the SVM's Gram matrix there. Linear, the components are as wide as the rows.
+    gram_copies: ClassVar[int] = 11
+    linear_gram_copies: ClassVar[int | None] = 3
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
         "C": positive(),
         "rho": positive(),

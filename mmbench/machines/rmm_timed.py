@@ -48,7 +48,7 @@ class TimedRMM(RMM):
     def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         # Computed here even where the caller has it: a run keeps it for all its machines.
         gram, gram_seconds = _timed(lambda: problem.kernel(problem.X, problem.X))
-        problem = replace(problem, given_gram=gram)
+        problem = BinaryProblem(problem.X, problem.y, problem.kernel, gram, problem.classes)
         svm, svm_seconds = _timed(lambda: train_svm(problem, self.C, self.solver, self.tol))
         theta = float(np.abs(svm.state + svm.intercept).max())
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)

@@ -121,6 +121,7 @@ class SigmaSVM(PairwiseClassifier):
     # The matrix, centred, its vectors, and these scaled in two ways. In a search they are of the
     # rows of all folds, whose square is up to 16/9 of that of a fold's.
     gram_copies: ClassVar[int] = 9
+    linear_gram_copies: ClassVar[int | None] = 3
     version: ClassVar[int] = 2
 
     def __init__(

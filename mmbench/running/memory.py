@@ -159,7 +159,10 @@ def _grams(job: Job) -> int:
     """Return the number of arrays as large as a Gram matrix that one training holds."""
     from mmbench.machines import machine_class
 
-    own = machine_class(job.machine).gram_copies
+    cls = machine_class(job.machine)
+    own = cls.gram_copies
+    if job.kernel == "linear" and cls.linear_gram_copies is not None:
+        own = cls.linear_gram_copies
     return max(own, REFERENCE_GRAMS) if dict(job.params).get("solver") == "reference" else own
 
 

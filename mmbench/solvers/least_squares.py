@@ -122,8 +122,8 @@ def _refined(
 
 def _solve_once(gram: NDArray, y: NDArray, C: float) -> Solutions:
     """Solve for one C and G = K by Cholesky, a quarter of the price of a reduction."""
-    shifted = gram.copy()
-    shifted.flat[:: len(y) + 1] += 1 / C
+    shifted = np.array(gram.T, order="F")  # LAPACK's order: it would copy any other
+    shifted[np.diag_indices_from(shifted)] += 1 / C
     try:
         factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
     except LinAlgError:  # 1/C drowns in the rounding of a singular K

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mmbench.errors import UserError
+from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class
+from mmbench.machines.base import BinaryProblem
 from mmbench.solvers.status import Status
 
 
@@ -107,3 +110,22 @@ def test_a_solution_that_is_not_finite_is_an_error(iris):
 def test_an_unknown_machine_is_named_with_the_nearest():
     with pytest.raises(UserError, match="did you mean 'svm'"):
         machine_class("swm")
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("name", ["fsvm", "sigma_svm", "klda", "lssvm", "rmm", "svm"])
+def test_a_training_holds_no_more_than_it_states(name, kernel):
+    """Rows in general position, so that a kernel's space has as many dimensions as rows."""
+    random = np.random.RandomState(0)
+    X = random.normal(size=(700, 8))
+    y = np.where(X[:, 0] + random.normal(size=len(X)) > 0, 1.0, -1.0)
+    machine = machine_class(name)(kernel=kernel, gamma=0.2, tol=1e-3)
+    stated = machine.gram_copies
+    if kernel == "linear" and machine.linear_gram_copies is not None:
+        stated = machine.linear_gram_copies
+    machine._train(BinaryProblem(X[:50], y[:50], Kernel(kernel, gamma=0.2)))  # compiles
+    tracemalloc.start()
+    machine._train(BinaryProblem(X, y, Kernel(kernel, gamma=0.2)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= (stated + 0.25) * 8 * len(X) ** 2
