@@ -9,7 +9,8 @@ is the SVM with the kernel
     k_D(x, z) = (phi(x) - mu)' ((1-D) I + D Sigma)^-1 (phi(z) - mu).                         (4)
 
 In the coordinates in which Sigma is diagonal (kernel PCA, see `spectrum`) the matrix of (4) is
-diagonal too, so one decomposition of the centred Gram matrix serves every D and C.
+diagonal too, so one decomposition of the centred Gram matrix serves every D and C. A training that
+is not part of a search takes an inverse instead (`sigma_inverse`).
 
 References
 ----------
@@ -33,7 +34,8 @@ from mmbench.machines.base import (
     common_parameters,
 )
 from mmbench.machines.parameters import Param, choice, positive
-from mmbench.machines.spectrum import Spectrum, spectrum
+from mmbench.machines.sigma_inverse import inverse_kernel
+from mmbench.machines.spectrum import Spectrum, is_flat, spectrum
 from mmbench.machines.svm import SVM, train_svm
 
 #: Most of the effect lies near D = 1: variances are small numbers beside the 1 of the identity.
@@ -202,21 +204,51 @@ def train_sigma_svm(
     list of BinaryModel
         One a pair of prices, in their order. `state` is the SVM with the kernel (4).
     """
+    models: dict[int, BinaryModel] = {}
+    by_inverse = not (
+        single or solver == "reference" or problem.kernel.name == "linear" or is_flat(problem)
+    )
+    for D in dict(prices) if by_inverse else ():
+        started = time.perf_counter()
+        kernel = inverse_kernel(problem, D)
+        if kernel is None:
+            continue
+        points = {k: C for k, (own, C) in enumerate(prices) if own == D}
+        shared = (time.perf_counter() - started) / len(points)
+        for k, svm in along_costs(problem, kernel.gram, points, solver, tol):
+            assert svm.coef is not None
+            weights, intercept = kernel.original(svm.coef, svm.intercept)
+            fit = replace(svm.fit, seconds=svm.fit.seconds + shared)
+            models[k] = BinaryModel(intercept=intercept, fit=fit, coef=weights, state=svm)
+    left = {k: price for k, price in enumerate(prices) if k not in models}
+    if left:
+        models |= _by_spectrum(problem, left, solver, tol, single)
+    return [models[k] for k in range(len(prices))]
+
+
+def _by_spectrum(
+    problem: BinaryProblem,
+    prices: Mapping[int, tuple[float, float]],
+    solver: str,
+    tol: float,
+    single: bool,
+) -> dict[int, BinaryModel]:
+    """Return the machines at several (D, C) by key, from one decomposition."""
     started = time.perf_counter()
     scatter = spectrum(problem)
     centred = centred_gram(scatter, problem.gram) if single and not scatter.linear else None
     shared = (time.perf_counter() - started) / len(prices)
     models: dict[int, BinaryModel] = {}
-    for D in dict(prices):
+    for D in dict(prices.values()):
         inverse = inverse_metric(scatter, D)
         if centred is None:
             gram = sigma_gram(scatter, inverse)
         else:
             gram = rounded_gram(scatter, inverse, centred)
-        points = {k: C for k, (own, C) in enumerate(prices) if own == D}
+        points = {k: C for k, (own, C) in prices.items() if own == D}
         for k, svm in along_costs(problem, gram, points, solver, tol):
             models[k] = _in_the_original_space(scatter, inverse, svm, shared)
-    return [models[k] for k in range(len(prices))]
+    return models
 
 
 def along_costs(

@@ -13,13 +13,15 @@ from sklearn.preprocessing import MinMaxScaler, scale
 
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
-from mmbench.machines import SVM, SigmaSVM
+from mmbench.machines import SVM, SigmaSVM, sigma_svm
 from mmbench.machines.base import BinaryProblem
 from mmbench.machines.part import PartProblem
 from mmbench.machines.sigma_folds import shared_folds, train_folds
+from mmbench.machines.sigma_inverse import inverse_kernel
 from mmbench.machines.sigma_svm import (
     SHARES,
     centred_gram,
+    inverse_metric,
     rounded_gram,
     sigma_gram,
     train_sigma_svm,
@@ -193,6 +195,36 @@ def test_small_problems_with_repeated_rows_are_certified(n, C, D, seed, kernel):
     assert -1e-9 <= fit.gap < 1e-4
 
 
+# -- one D by an inverse --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS[1:], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("D", [0.0, 0.01, 0.5, 0.999, 1 - 1e-6])
+def test_an_inverse_gives_what_the_decomposition_does(pair, kernel, D):
+    problem, C = pair(kernel), 10.0
+    scatter = spectrum(problem)
+    metric = inverse_metric(scatter, D)
+    found, gram = inverse_kernel(problem, D), sigma_gram(scatter, metric)
+    np.testing.assert_allclose(found.gram, gram, atol=1e-8 * np.abs(gram).max())
+    np.testing.assert_array_equal(found.gram, found.gram.T)
+    u = np.random.RandomState(0).normal(size=len(gram))
+    u -= u.mean()
+    ours = problem.gram @ found.original(u, 0.3)[0] + found.original(u, 0.3)[1]
+    np.testing.assert_allclose(ours, gram @ u + 0.3, atol=1e-7 * np.abs(gram @ u).max())
+    (model,) = train_sigma_svm(problem, [(D, C)], tol=1e-7)
+    (other,) = sigma_svm._by_spectrum(problem, {0: (D, C)}, "auto", 1e-7, False).values()
+    assert model.fit.objective == pytest.approx(other.fit.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("D", "values"), [(1.0, 1.0), (1 - 1e-12, 1.0), (1e-9, 1.0), (0.5, 1e-9), (0.5, 0.0)]
+)
+def test_where_rounding_would_count_there_is_no_inverse(pair, D, values):
+    """D at its ends, a kernel without extent, and rows that are all equal."""
+    problem = pair(RBF)
+    assert inverse_kernel(replace(problem, given_gram=values * problem.gram), D) is None
+
+
 # -- paths -------------------------------------------------------------------------------------
 
 POINTS = [{"C": C, "D": D} for D in (0.9, 0.0, 0.5) for C in (10.0, 1.0)]
@@ -209,13 +241,12 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
         )
 
 
-def test_a_path_decomposes_once(tiny, monkeypatch):
-    from mmbench.machines import sigma_svm
-
+@pytest.mark.parametrize(("tol", "times"), [(1e-3, [1]), (1e-5, [])])
+def test_a_search_decomposes_once_and_a_training_never(tiny, monkeypatch, tol, times):
     calls = []
     monkeypatch.setattr(sigma_svm, "spectrum", lambda p: calls.append(1) or spectrum(p))
-    SigmaSVM()._train_path(tiny, POINTS)
-    assert calls == [1]
+    SigmaSVM(tol=tol)._train_path(tiny, POINTS)
+    assert calls == times
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
