@@ -29,8 +29,8 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.datasets import load_dataset, make_preprocess
 from mmbench.kernels import Kernel
-from mmbench.machines.base import BinaryProblem
 from mmbench.machines.covariance import KernelCoordinates, LinearCoordinates
+from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.line_search import interpolate
 from mmbench.solvers.m4_margin import solve_soft
 from mmbench.solvers.m4_mean import LEAST, critical_price

@@ -27,15 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, lapack, qr
 
-from mmbench.machines.base import (
-    BinaryModel,
-    BinaryProblem,
-    Fit,
-    PairwiseClassifier,
-    common_parameters,
-)
+from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.parameters import Param, choice
 from mmbench.machines.pencil import Pencil, diagonalise
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.solvers.gram_metric import SpreadGram
 from mmbench.solvers.spread_factor import SpreadFactor
 from mmbench.solvers.status import Status

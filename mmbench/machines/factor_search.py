@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from mmbench.machines.base import BinaryModel, BinaryProblem
 from mmbench.machines.covariance import (
     Answer,
     CovarianceMachine,
     LinearCoordinates,
     pivoted_cholesky,
 )
+from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.spread_factor import SpreadFactor
 
 #: Class means are equal if their squared distance is below this share of the rows' mean square.

@@ -37,13 +37,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.base import BinaryModel, Fit, common_parameters, pair_rows
+from mmbench.machines.base import common_parameters, pair_rows
 from mmbench.machines.fsvm_exact import Optimum, solve_pair
 from mmbench.machines.fsvm_shared import solve_pairs
 from mmbench.machines.fsvm_steps import Alternation, Image, Rows, alternate, lower_bound_eps
 from mmbench.machines.joint import JointClassifier, JointProblem
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.presets import preset
+from mmbench.machines.problem import BinaryModel, Fit
 from mmbench.machines.spectrum import Spectrum, spectrum
 from mmbench.solvers.status import Status
 

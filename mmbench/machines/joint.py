@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mmbench.machines.base import BinaryModel, BinaryProblem, PairwiseClassifier
+from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.one_vs_one import class_pairs
+from mmbench.machines.problem import BinaryModel, BinaryProblem
 
 
 class JointProblem(NamedTuple):

@@ -28,15 +28,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.base import (
-    BinaryModel,
-    BinaryProblem,
-    Fit,
-    PairwiseClassifier,
-    common_parameters,
-)
+from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.bias import optimal_bias
 from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.spectrum import few_features
 from mmbench.solvers.least_squares import solve_path
 from mmbench.solvers.status import Status

@@ -36,16 +36,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.base import (
-    BinaryModel,
-    BinaryProblem,
-    Fit,
-    PairwiseClassifier,
-    common_parameters,
-)
+from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.mamc import GAMMAS as MAMC_GAMMAS
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.presets import preset
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.spectrum import few_features
 from mmbench.solvers.status import Status
 

@@ -28,7 +28,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mmbench.machines.base import Fit
 from mmbench.machines.covariance import (
     ROUGH,
     Answer,
@@ -39,6 +38,7 @@ from mmbench.machines.covariance import (
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.pencil import Pencil, n_smaller
 from mmbench.machines.presets import preset
+from mmbench.machines.problem import Fit
 from mmbench.solvers.gram_metric import SpreadGram, minimax_gram
 from mmbench.solvers.margin_problem import LineSolution, MarginProblem, MarginSolution
 from mmbench.solvers.minimax import minimax_direction

@@ -28,18 +28,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.base import (
-    BinaryModel,
-    BinaryProblem,
-    Fit,
-    PairwiseClassifier,
-    common_parameters,
-    expand,
-)
+from mmbench.machines.base import PairwiseClassifier, common_parameters, expand
 from mmbench.machines.bias import Bias, optimal_bias, reference_bias
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.part import PartProblem
 from mmbench.machines.presets import preset
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.solvers.status import Status
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``.

@@ -25,14 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.machines.base import (
-    BinaryModel,
-    BinaryProblem,
-    Fit,
-    PairwiseClassifier,
-    common_parameters,
-)
+from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.mmrm_certificate import FLAT, Answer, reused, settled
 from mmbench.solvers.mmrm_face import smallest_norm

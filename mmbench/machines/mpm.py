@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.base import Fit
 from mmbench.machines.covariance import (
     ROUGH,
     Answer,
@@ -33,6 +32,7 @@ from mmbench.machines.covariance import (
 )
 from mmbench.machines.parameters import Param, choice
 from mmbench.machines.pencil import Pencil
+from mmbench.machines.problem import Fit
 from mmbench.solvers.gram_metric import SpreadGram, minimax_gram
 from mmbench.solvers.minimax import Direction, minimax_direction
 from mmbench.solvers.spread_factor import SpreadFactor, minimax_factor

@@ -19,7 +19,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from mmbench.machines.base import Fit
+from mmbench.machines.problem import Fit
 from mmbench.machines.radius import Answer, Features, RadiusMachine
 from mmbench.solvers.feature_radius import solve_feature_radius
 from mmbench.solvers.status import Status

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
-from mmbench.machines.base import BinaryProblem
+from mmbench.machines.problem import BinaryProblem
 
 
 class PartProblem(BinaryProblem):

@@ -19,14 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.base import (
-    BinaryModel,
-    BinaryProblem,
-    Fit,
-    PairwiseClassifier,
-    common_parameters,
-)
+from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.solvers.radius_generation import handed_on
 from mmbench.solvers.radius_problem import RadiusPoint, RadiusProblem
 from mmbench.solvers.status import Status

@@ -31,15 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.machines.base import (
-    BinaryModel,
-    BinaryProblem,
-    Fit,
-    PairwiseClassifier,
-    common_parameters,
-)
+from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.presets import preset
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.svm import SVM, hinge_objective, judge, solve_to_gap, train_svm
 from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.machines.base import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import GAP, PARTS, hinge_objective, judge
 from mmbench.solvers.piecewise import PiecewiseSolution

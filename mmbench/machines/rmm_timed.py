@@ -22,9 +22,9 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from mmbench.machines.base import BinaryModel, BinaryProblem
 from mmbench.machines.parameters import Param, choice
 from mmbench.machines.presets import preset
+from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.rmm import RMM, train_rmm
 from mmbench.machines.svm import train_svm
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from mmbench.kernels.submatrix import submatrix
-from mmbench.machines.base import BinaryModel, BinaryProblem
 from mmbench.machines.part import PartProblem
+from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.sigma_svm import along_costs, centred_gram, rounded_gram, train_sigma_svm
 from mmbench.machines.spectrum import is_flat, spectrum
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mmbench.kernels import CHUNK
-from mmbench.machines.base import BinaryProblem
+from mmbench.machines.problem import BinaryProblem
 
 #: Least mean eigenvalue of Kc relative to s: the difference from I would lose the digits of others.
 LEAST = 1e-7

@@ -27,13 +27,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.base import (
-    BinaryModel,
-    BinaryProblem,
-    PairwiseClassifier,
-    common_parameters,
-)
+from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.sigma_inverse import inverse_kernel
 from mmbench.machines.spectrum import Spectrum, is_flat, spectrum
 from mmbench.machines.svm import SVM, train_svm

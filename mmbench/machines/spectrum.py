@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from mmbench.machines.base import BinaryProblem
+from mmbench.machines.problem import BinaryProblem
 
 #: A direction with less than this share of the largest variance has none.
 NO_VARIANCE = 1e-12

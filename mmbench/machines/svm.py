@@ -26,15 +26,10 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.base import (
-    BinaryModel,
-    BinaryProblem,
-    Fit,
-    PairwiseClassifier,
-    common_parameters,
-)
+from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.parameters import Param, choice, positive
 from mmbench.machines.part import PartProblem
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.status import Status
 

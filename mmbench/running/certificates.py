@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mmbench.machines.base import Fit
+    from mmbench.machines.problem import Fit
 
 
 def per_pair(fits: Sequence[Fit]) -> list[dict[str, Any]]:

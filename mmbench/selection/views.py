@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
-from mmbench.machines.base import BinaryModel, BinaryProblem, expand, linear_weights
+from mmbench.machines.base import expand, linear_weights
 from mmbench.machines.part import PartProblem
+from mmbench.machines.problem import BinaryModel, BinaryProblem
 
 #: The kernel matrix of a whole training set is kept while it is at most this large; larger sets
 #: (MNIST) take one pair of classes at a time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmbench.kernels import Kernel
-from mmbench.machines.base import BinaryProblem
+from mmbench.machines.problem import BinaryProblem
 
 LINEAR = Kernel("linear")
 

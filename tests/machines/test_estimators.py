@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mmbench.errors import UserError
 from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class
-from mmbench.machines.base import BinaryProblem
+from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.status import Status
 
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from mmbench.kernels import Kernel
 from mmbench.machines import FSVM, SVM, fsvm_steps, machine_class
-from mmbench.machines.base import BinaryProblem, pair_rows
+from mmbench.machines.base import pair_rows
 from mmbench.machines.fsvm_cone import solve_cone
 from mmbench.machines.fsvm_exact import solve_pair
 from mmbench.machines.fsvm_shared import Split, solve_pairs
@@ -30,6 +30,7 @@ from mmbench.machines.fsvm_steps import (
     transform_value,
 )
 from mmbench.machines.one_vs_one import class_pairs
+from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.spectrum import Spectrum, spectrum
 from mmbench.machines.svm import train_svm
 from mmbench.selection import select

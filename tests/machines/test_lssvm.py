@@ -12,8 +12,8 @@ from sklearn.preprocessing import MinMaxScaler
 
 from mmbench.kernels import Kernel
 from mmbench.machines import LSSVM, machine_class
-from mmbench.machines.base import BinaryProblem
 from mmbench.machines.lssvm import COSTS, GAMMAS, train_lssvm
+from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.status import Status
 
 READINGS = ("gram", "empirical")

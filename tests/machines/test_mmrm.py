@@ -13,8 +13,8 @@ from sklearn.preprocessing import MinMaxScaler
 from mmbench.errors import UserError
 from mmbench.kernels import Kernel
 from mmbench.machines import MMRM, SVM
-from mmbench.machines.base import BinaryProblem
 from mmbench.machines.mmrm import margin_facts, ratio_bias, slack_costs
+from mmbench.machines.problem import BinaryProblem
 from mmbench.selection import select
 from mmbench.solvers.mmrm_linear import critical_factor, trivial_cost
 from mmbench.solvers.mmrm_program import LinearProgram

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM, SVM, rmm
-from mmbench.machines.base import BinaryProblem
+from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.rmm import rmm_dual, train_rmm
 from mmbench.machines.svm import train_svm
 from mmbench.solvers.status import Status

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM, machine_class
-from mmbench.machines.base import BinaryProblem
+from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.svm import train_svm
 from mmbench.solvers.status import Status
 

@@ -14,8 +14,8 @@ from sklearn.preprocessing import MinMaxScaler, scale
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import SVM, SigmaSVM, sigma_svm
-from mmbench.machines.base import BinaryProblem
 from mmbench.machines.part import PartProblem
+from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.sigma_folds import shared_folds, train_folds
 from mmbench.machines.sigma_inverse import inverse_kernel
 from mmbench.machines.sigma_svm import (

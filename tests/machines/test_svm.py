@@ -14,8 +14,8 @@ from sklearn.base import clone
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import SVM
-from mmbench.machines.base import BinaryProblem
 from mmbench.machines.part import PartProblem
+from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.svm import judge, svm_dual, train_svm
 from mmbench.solvers.clarabel_ import solve_qp
 from mmbench.solvers.piecewise import PiecewiseSolution

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM, covariance
-from mmbench.machines.base import BinaryProblem
+from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.gram_metric import GramMetric, SpreadGram, minimax_gram
 from mmbench.solvers.status import Status
 

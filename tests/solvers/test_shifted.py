@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from mmbench.kernels import Kernel
 from mmbench.machines import spectrum
-from mmbench.machines.base import BinaryProblem
 from mmbench.machines.klda import train_klda
 from mmbench.machines.lssvm import train_lssvm
+from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers import band, shifted
 from mmbench.solvers.band import Band
 from mmbench.solvers.shifted import Factored, Tridiagonal, shifted_systems

@@ -1,0 +1,121 @@
+"""What a machine is trained on and what comes of it: problem, model and certificate.
+
+A machine's `_train` takes a `BinaryProblem` and returns a `BinaryModel`, whose `Fit` says how good
+it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.kernels import Kernel
+from mmbench.solvers.status import Status
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The certificate of one binary training.
+
+    Attributes
+    ----------
+    status : Status
+        How the training ended.
+    objective : float
+        Value of the optimisation problem as the machine's documentation states it.
+    bound : float
+        A dual or otherwise proven lower bound of the optimum.
+    max_violation : float
+        The largest violation of a constraint, recomputed from the returned solution.
+    iterations : int
+        Iterations of the solver, summed over its stages.
+    seconds : float
+        Wall-clock seconds of the training, without the Gram matrix.
+    n_support : int
+        Training rows with a non-zero coefficient.
+    pair : tuple
+        The negative and the positive class, as the user labelled them.
+    extra : dict
+        What only one machine reports, by name.
+    """
+
+    status: Status
+    objective: float
+    bound: float
+    max_violation: float
+    iterations: int
+    seconds: float
+    n_support: int
+    pair: tuple = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Distance of `objective` to `bound`, relative to ``max(1, |objective|)``."""
+        return (self.objective - self.bound) / max(1.0, abs(self.objective))
+
+
+@dataclass
+class BinaryProblem:
+    """One two-class training problem.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+        -1.0 or +1.0; both occur.
+    kernel : Kernel
+    given_gram : ndarray of shape (n_samples, n_samples), optional
+        The kernel matrix of `X` where a caller has it already (float32 or float64).
+    classes : tuple, default=()
+        The negative and the positive class as the user labelled them, where they are known.
+    """
+
+    X: NDArray
+    y: NDArray
+    kernel: Kernel
+    given_gram: NDArray | None = None
+    classes: tuple = ()
+
+    @cached_property
+    def gram(self) -> NDArray:
+        """The kernel matrix of the training rows, shape (n_samples, n_samples)."""
+        return self.kernel(self.X, self.X) if self.given_gram is None else self.given_gram
+
+    def copied_gram(self) -> NDArray:
+        """Return the kernel matrix in float64; it is the caller's to overwrite."""
+        given = self.given_gram
+        return self.kernel(self.X, self.X) if given is None else np.array(given, dtype=float)
+
+
+@dataclass
+class BinaryModel:
+    """A trained decision function ``f(z)``; positive for the positive class.
+
+    Attributes
+    ----------
+    intercept : float
+        b.
+    fit : Fit
+        The certificate.
+    coef : ndarray of shape (n_samples,) or None
+        Coefficients over the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
+    w : ndarray of shape (n_features,) or None
+        Weights of a linear machine, ``f(z) = w'z + b``. One of `coef` and `w` is given.
+    state : object
+        Whatever lets the machine start a neighbouring problem from here.
+    scores : ndarray of shape (n_all,) or None
+        ``f(z) - b`` at every row of the matrix that a `PartProblem` is cut from, where training
+        had to compute it: the search then need not do so again.
+    """
+
+    intercept: float
+    fit: Fit
+    coef: NDArray | None = None
+    w: NDArray | None = None
+    state: Any = None
+    scores: NDArray | None = None
