@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from mmbench.errors import UserError
 from mmbench.experiment.config import Config
 from mmbench.experiment.jobs import Job
 from mmbench.experiment.load import load_configs, to_yaml
-from mmbench.experiment.only import keep_only, parse_only
+from mmbench.experiment.only import keep_keys, keep_only, parse_only
 from mmbench.experiment.plan import plan
 from mmbench.experiment.preflight import prepare_data
 from mmbench.experiment.smoke import smoke
@@ -91,12 +91,14 @@ def plan_experiments(
     configs = load_configs(names)
     if options.smoke:
         configs = [smoke(config) for config in configs]
+    asked = {config.name for config in configs}
     configs = with_sources(configs)
     wanted = parse_only(options.only, configs)
     if say:
         for config in configs:
             prepare_data(config, wanted.get("dataset"), options.store, options.mirror, say)
     planned = [_planned(config, wanted, options, say is not None) for config in configs]
+    planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
     experiments = [experiment for experiment in planned if experiment.jobs]
     if not experiments:
         raise UserError(f"--only {' --only '.join(options.only)}: leaves no job")
@@ -110,6 +112,13 @@ def _planned(
     source = source_of(config)
     folder = options.results / source.name if source else None
     return Experiment(config, jobs, options.results / config.name, folder)
+
+
+def _needed(source: Experiment, planned: Iterable[Experiment]) -> Experiment:
+    """Return an experiment that was not asked for, with the jobs alone that others take over."""
+    children = (other for other in planned if other.source == source.folder)
+    parents = {job.parent for other in children for job in other.jobs}
+    return replace(source, jobs=keep_keys(source.jobs, parents))
 
 
 def launch(names: Iterable[str], options: Options, say: Say) -> int:

@@ -43,6 +43,12 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
         if job.dataset.name in wanted.get("dataset", {job.dataset.name})
         and job.machine in wanted.get("machine", {job.machine})
     }
+    return keep_keys(jobs, kept)
+
+
+def keep_keys(jobs: Sequence[Job], keys: Iterable[str | None]) -> list[Job]:
+    """Return the jobs of some keys and, with them, every job whose selection they inherit."""
+    kept = set(keys)
     for job in reversed(jobs):  # parents come first, so every child is seen before its parent
         if job.key in kept and job.parent:
             kept.add(job.parent)
