@@ -1,0 +1,64 @@
+"""One Sigma-SVM on MNIST 3 against 8: the kernel by an inverse against a decomposition.
+
+    python benchmarks/sigma_inverse.py --mirror FOLDER [--rows 1000 2000 4000]
+
+Digits of unit length, poly of degree 2 divided to trace n, C = 100. CPU seconds of one thread of a
+training, the Gram matrix given: with solver "auto", which inverts ``Kc + s I``, and by the
+decomposition that a search shares between all D. Prints their ratio and the relative difference of
+the objectives.
+
+The inverse is 5, 6 to 7 and 8 times as fast with 1000, 2000 and 4000 rows; the objectives agree to
+1e-11.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from rmm_growth import digits, timed
+from threadpoolctl import threadpool_limits
+
+from mmbench.kernels import Kernel
+from mmbench.machines import sigma_svm
+from mmbench.machines.base import BinaryProblem
+
+C = 100.0
+#: What takes the inverse's place: none is offered.
+NO_INVERSE = {"inverse_kernel": lambda problem, D: None}
+
+
+def train(problem, D, **replaced):
+    """Train a machine, with functions of the module replaced for the time being."""
+    kept = {name: getattr(sigma_svm, name) for name in replaced}
+    vars(sigma_svm).update(replaced)
+    try:
+        return sigma_svm.train_sigma_svm(problem, [(D, C)])[0]
+    finally:
+        vars(sigma_svm).update(kept)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mirror", required=True)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 2000, 4000])
+    options = parser.parse_args()
+    X, y = digits(options.mirror)
+    kernel = Kernel("poly", degree=2).trace_normalised(X)
+    train(BinaryProblem(X[:100], y[:100], kernel), 0.5)  # compiles
+    for n in options.rows:
+        problem = BinaryProblem(X[:n], y[:n], kernel, kernel(X[:n], X[:n]))
+        for D in (0.5, 0.999):
+            with threadpool_limits(1):
+                ours, model = timed(train, problem, D)
+                theirs, other = timed(partial(train, problem, D, **NO_INVERSE))
+            one, two = model.fit.objective, other.fit.objective
+            print(
+                f"{n:6d} rows  D = {D:<5g}  inverse {ours:7.2f} s   decomposition {theirs:7.2f} s"
+                f"   {theirs / ours:5.1f} times   objectives {abs(one / two - 1):.0e} apart",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
