@@ -6,7 +6,7 @@ Five random 80:20 splits of every pair; 8 C x 6 B here, 8 C in scikit-learn's SV
 splits. Prints CPU seconds of one thread, their ratio for the SVM alone and for the whole search of
 the RMM, and the largest difference of a mean validation accuracy of the SVM.
 
-The SVM's search is 12 times faster than SVC: a pair's splits read one Gram matrix in float32,
+The SVM's search is 11 to 12 times faster than SVC: a pair's splits read one Gram matrix in float32,
 of which nothing is copied, and trainings start from those at the C before. The whole search of the
 RMM, 48 machines for 8, takes about 1.2 times as long as SVC: it still copies a part for each split.
 """
