@@ -200,26 +200,34 @@ def train_sigma_svm(
     list of BinaryModel
         One a pair of prices, in their order. `state` is the SVM with the kernel (4).
     """
+    wanted, models = dict(enumerate(prices)), {}
+    cheap = problem.kernel.name == "linear" or is_flat(problem)  # to decompose
+    if not (single or cheap or solver == "reference"):
+        models = _by_inverse(problem, wanted, solver, tol)
+    left = {k: price for k, price in wanted.items() if k not in models}
+    if left:
+        models |= _by_spectrum(problem, left, solver, tol, single)
+    return [models[k] for k in wanted]
+
+
+def _by_inverse(
+    problem: BinaryProblem, prices: Mapping[int, tuple[float, float]], solver: str, tol: float
+) -> dict[int, BinaryModel]:
+    """Return the machines at several (D, C) by key, but for a D that has no `inverse_kernel`."""
     models: dict[int, BinaryModel] = {}
-    by_inverse = not (
-        single or solver == "reference" or problem.kernel.name == "linear" or is_flat(problem)
-    )
-    for D in dict(prices) if by_inverse else ():
+    for D in dict(prices.values()):
         started = time.perf_counter()
         kernel = inverse_kernel(problem, D)
         if kernel is None:
             continue
-        points = {k: C for k, (own, C) in enumerate(prices) if own == D}
+        points = {k: C for k, (own, C) in prices.items() if own == D}
         shared = (time.perf_counter() - started) / len(points)
         for k, svm in along_costs(problem, kernel.gram, points, solver, tol):
             assert svm.coef is not None
             weights, intercept = kernel.original(svm.coef, svm.intercept)
             fit = replace(svm.fit, seconds=svm.fit.seconds + shared)
             models[k] = BinaryModel(intercept=intercept, fit=fit, coef=weights, state=svm)
-    left = {k: price for k, price in enumerate(prices) if k not in models}
-    if left:
-        models |= _by_spectrum(problem, left, solver, tol, single)
-    return [models[k] for k in range(len(prices))]
+    return models
 
 
 def _by_spectrum(

@@ -128,14 +128,13 @@ def is_flat(problem: BinaryProblem) -> bool:
 def few_features(problem: BinaryProblem) -> NDArray | None:
     """Return rows whose inner products are the Gram matrix, shape (n, k) with ``2 <= k <= n/2``.
 
-    None where the kernel has no such rows, or half as many training rows are fewer than that.
+    None for a kernel that has no such rows, and where their k is not in that range.
     """
     kernel, X = problem.kernel, problem.X
-    if kernel.name == "poly" and kernel.degree == 1:
-        X = np.hstack([np.ones((len(X), 1)), X]) / np.sqrt(kernel.divisor)
-    elif kernel.name != "linear":
+    flat = is_flat(problem)
+    if not (flat or kernel.name == "linear") or not 2 <= X.shape[1] + flat <= len(X) // 2:
         return None
-    return X if 2 <= X.shape[1] <= len(X) // 2 else None
+    return np.hstack([np.ones((len(X), 1)), X]) / np.sqrt(kernel.divisor) if flat else X
 
 
 def _first_degree(problem: BinaryProblem) -> Spectrum:
