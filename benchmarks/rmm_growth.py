@@ -6,10 +6,12 @@ MNIST 3 against 8, digits of unit length, poly of degree 2 divided to trace n, C
 0.001, B = 1 + (theta - 1) / {2, 4, 10}. Two tables of CPU seconds of one thread, each with the
 ratio to the SVM and the exponent in n by least squares on log-log axes:
 
-- the whole training from the rows, kernel values and all, as the paper's figure has it: ``fit`` of
-  the estimators, where the RMM trains its SVM first and starts from there, and scikit-learn's SVC;
+- the whole training from the rows, kernel values and all: ``fit`` of the estimators, where the RMM
+  trains its SVM first and starts from there, and scikit-learn's SVC;
 - what comes after the Gram matrix: the SVM, and the RMM from the SVM's solution (warm, the time of
   the SVM not counted) and from zero (cold). With --figure FILE this is drawn.
+
+The paper speaks of training time and does not say whether kernel values are part of it.
 
 Beside the second stand the support vectors, and as a measure of what the smallest bound asks for,
 one Cholesky factorisation in float32 of the Gram matrix of its support vectors.

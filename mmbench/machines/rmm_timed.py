@@ -5,8 +5,8 @@ The paper trains the SVM, takes ``theta = max |f(x_i)|``, and then the RMM at
     B1 = 1 + (theta - 1) / 2,   B2 = 1 + (theta - 1) / 4,   B3 = 1 + (theta - 1) / 10,
 
 from the SVM's solution (warm) or from zero (cold). The machine is that of `mmbench.machines.rmm`;
-only its clock differs. Times are CPU seconds of one thread; those of the Gram matrix, which the
-paper's solver computes as it goes and its figure therefore counts, are told apart.
+only its clock differs. Times are CPU seconds of one thread, those of the Gram matrix apart: the
+paper speaks of training time and does not say whether kernel values are part of it.
 
 References
 ----------

@@ -1,8 +1,8 @@
 """Figure 2 of the RMM paper: training time of SVM and RMM against the number of training rows.
 
 CPU seconds of one thread on logarithmic axes: on the left of what comes after the Gram matrix, the
-RMM's without the SVM that gives theta; on the right of whole trainings, as the paper counts. The
-legends hold the exponents in n by least squares on the logarithms.
+RMM's without the SVM that gives theta; on the right of whole trainings. The paper does not say
+which it shows. The legends hold the exponents in n by least squares on the logarithms.
 """
 
 from __future__ import annotations

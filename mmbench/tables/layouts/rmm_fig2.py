@@ -48,7 +48,8 @@ def layout(frame: pd.DataFrame, facts: Facts) -> Table:
         notes=[
             "CPU seconds of one thread. The SVM, and the Gram matrix: mean over the RMMs on the "
             "same rows, each of which computes them. The RMM: without the SVM that gives theta.",
-            "Whole trainings: Gram matrix, SVM and RMM together, as the paper's figure counts.",
+            "Whole trainings: Gram matrix, SVM and RMM together. The paper does not say whether "
+            "its training times include kernel values.",
             "B₁, B₂, B₃ = 1 + (theta - 1) / {2, 4, 10}, theta = max |f| of the SVM on the "
             "training rows. From the SVM's solution; cold: from zero.",
             "Exponent: slope of log seconds against log rows, ± its standard error.",
