@@ -29,15 +29,15 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.datasets import load_dataset, make_preprocess
 from mmbench.kernels import Kernel
-from mmbench.machines.covariance import KernelCoordinates, LinearCoordinates
+from mmbench.machines.minimax.base import KernelCoordinates, LinearCoordinates
+from mmbench.machines.minimax.cone import solve_spread
+from mmbench.machines.minimax.direction import minimax_direction
+from mmbench.machines.minimax.line_search import interpolate
+from mmbench.machines.minimax.m4_margin import solve_soft
+from mmbench.machines.minimax.m4_mean import LEAST, critical_price
+from mmbench.machines.minimax.m4_problem import MarginProblem
+from mmbench.machines.minimax.m4_programs import fixed_program
 from mmbench.machines.problem import BinaryProblem
-from mmbench.solvers.line_search import interpolate
-from mmbench.solvers.m4_margin import solve_soft
-from mmbench.solvers.m4_mean import LEAST, critical_price
-from mmbench.solvers.margin_problem import MarginProblem
-from mmbench.solvers.margin_programs import fixed_program
-from mmbench.solvers.minimax import minimax_direction
-from mmbench.solvers.spread_socp import solve_spread
 
 RIDGE = {"linear": 1e-6, "rbf": 1e-3}
 #: Multiples of the least useful price of slack.

@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, SVM
-from mmbench.machines.covariance import KernelCoordinates
-from mmbench.machines.factor_search import KernelRows
+from mmbench.machines.minimax.base import KernelCoordinates
+from mmbench.machines.minimax.search import KernelRows
 from mmbench.machines.problem import BinaryProblem
 
 RIDGE = 1e-3

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.machines import RMM, SVM
 from mmbench.machines.base import pair_rows
-from mmbench.machines.one_vs_one import class_pairs
+from mmbench.machines.voting import class_pairs
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 

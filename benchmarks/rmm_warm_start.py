@@ -20,10 +20,10 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines.base import pair_rows
-from mmbench.machines.one_vs_one import class_pairs
 from mmbench.machines.problem import BinaryProblem
-from mmbench.machines.rmm import RMM, train_rmm
+from mmbench.machines.rmm.rmm import RMM, train_rmm
 from mmbench.machines.svm import train_svm
+from mmbench.machines.voting import class_pairs
 
 
 def problems(folder, gamma):

@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines.base import BinaryProblem
+from mmbench.machines.kernel_pca import few_features
 from mmbench.machines.klda import KLDA
-from mmbench.machines.spectrum import few_features
 from mmbench.solvers.band import Band
 from mmbench.solvers.shifted import Factored, Tridiagonal
 

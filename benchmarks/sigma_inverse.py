@@ -20,8 +20,8 @@ from rmm_growth import digits, timed
 from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
-from mmbench.machines import sigma_svm
 from mmbench.machines.base import BinaryProblem
+from mmbench.machines.sigma_svm import sigma_svm
 
 C = 100.0
 #: What takes the inverse's place: none is offered.

@@ -1,9 +1,10 @@
-"""The one exception that means "the input was wrong", and the nearest-name hint."""
+"""The exception that means "the input was wrong", and the statuses in which a fit may end."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from enum import StrEnum
 
 
 class UserError(Exception):
@@ -39,3 +40,44 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     if close:
         return f"; did you mean {close[0]!r}?"
     return "; valid: " + ", ".join(names) if names else ""
+
+
+class Status(StrEnum):
+    """How a fit ended. Every native solver status is translated to one of these."""
+
+    OPTIMAL = "optimal"
+    INACCURATE = "inaccurate"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    TRIVIAL = "trivial"
+    ONE_CLASS = "one_class"
+    ITERATION_LIMIT = "iteration_limit"
+    TIME_LIMIT = "time_limit"
+    MEMORY_LIMIT = "memory_limit"
+    FAILED = "failed"
+
+
+#: From harmless to fatal.
+SEVERITY = (
+    Status.OPTIMAL,
+    Status.ONE_CLASS,
+    Status.TRIVIAL,
+    Status.INACCURATE,
+    Status.ITERATION_LIMIT,
+    Status.TIME_LIMIT,
+    Status.UNBOUNDED,
+    Status.INFEASIBLE,
+    Status.MEMORY_LIMIT,
+    Status.FAILED,
+)
+
+
+def worst(statuses: Iterable[Status | str]) -> Status:
+    """Return the gravest of some statuses.
+
+    Examples
+    --------
+    >>> worst(["optimal", "inaccurate", "trivial"])
+    <Status.INACCURATE: 'inaccurate'>
+    """
+    return max(map(Status, statuses), key=SEVERITY.index)

@@ -10,7 +10,7 @@ import typer
 from mmbench.cli.options import DEFAULT_STORE, Mirror, Store, echo_columns
 
 if TYPE_CHECKING:
-    from mmbench.datasets.manage import Outcome
+    from mmbench.commands.data import Outcome
 
 app = typer.Typer(
     help="Look at, fetch and verify data.", no_args_is_help=True, rich_markup_mode=None
@@ -25,7 +25,7 @@ Names = Annotated[
 @app.command("list")
 def list_(mirror: Mirror = None, store: Store = DEFAULT_STORE) -> None:
     """List the data sets with a card, and where their files are."""
-    from mmbench.datasets import summaries
+    from mmbench.commands.data import summaries
 
     header = ("name", "rows", "columns", "classes", "splits", "where")
     rows = [
@@ -38,7 +38,7 @@ def list_(mirror: Mirror = None, store: Store = DEFAULT_STORE) -> None:
 @app.command()
 def info(name: Annotated[str, typer.Argument(metavar="NAME", help="A data set.")]) -> None:
     """Show the card of a data set."""
-    from mmbench.datasets import info as card_text
+    from mmbench.commands.data import info as card_text
 
     typer.echo(card_text(name))
 
@@ -46,7 +46,7 @@ def info(name: Annotated[str, typer.Argument(metavar="NAME", help="A data set.")
 @app.command()
 def fetch(names: Names = None, mirror: Mirror = None, store: Store = DEFAULT_STORE) -> None:
     """Fetch data sets into the local store; a file arrives only if its hash matches."""
-    from mmbench.datasets import fetch as bring
+    from mmbench.commands.data import fetch as bring
 
     _report(bring(names or None, store, mirror, progress=sys.stderr.isatty()))
 
@@ -54,7 +54,7 @@ def fetch(names: Names = None, mirror: Mirror = None, store: Store = DEFAULT_STO
 @app.command()
 def verify(names: Names = None, mirror: Mirror = None, store: Store = DEFAULT_STORE) -> None:
     """Compare the files that are here with their cards."""
-    from mmbench.datasets import verify as compare
+    from mmbench.commands.data import verify as compare
 
     _report(compare(names or None, store, mirror, progress=sys.stderr.isatty()))
 

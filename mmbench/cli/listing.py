@@ -12,7 +12,7 @@ app = typer.Typer(help="List what there is.", no_args_is_help=True, rich_markup_
 @app.command()
 def machines() -> None:
     """List the machines that run."""
-    from mmbench.experiment.catalog import machine_rows
+    from mmbench.commands.listing import machine_rows
 
     echo_columns(machine_rows())
 
@@ -20,7 +20,7 @@ def machines() -> None:
 @app.command()
 def datasets() -> None:
     """List the data sets with a card."""
-    from mmbench.experiment.catalog import dataset_rows
+    from mmbench.commands.listing import dataset_rows
 
     echo_columns(dataset_rows())
 
@@ -28,7 +28,7 @@ def datasets() -> None:
 @app.command()
 def layouts() -> None:
     """List the table layouts."""
-    from mmbench.experiment.catalog import layout_rows
+    from mmbench.commands.listing import layout_rows
 
     echo_columns(layout_rows())
 
@@ -36,6 +36,6 @@ def layouts() -> None:
 @app.command()
 def configs() -> None:
     """List the experiments in configs/."""
-    from mmbench.experiment.catalog import config_rows
+    from mmbench.commands.listing import config_rows
 
     echo_columns(config_rows())

@@ -47,11 +47,11 @@ def run(
     ] = False,
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""
-    from mmbench.experiment.launch import Options, launch
+    from mmbench.commands.run import Options, launch
 
     options = Options(results, store, mirror, jobs, tuple(only or ()), smoke)
     if dry_run:
-        from mmbench.experiment.describe import describe_experiments
+        from mmbench.commands.dry_run import describe_experiments
 
         typer.echo(describe_experiments(configs, options))
         return

@@ -3,10 +3,9 @@
 from mmbench.datasets.card import Card, card_names, load_card
 from mmbench.datasets.classes import check_classes, keep_classes
 from mmbench.datasets.dataset import Dataset
-from mmbench.datasets.loading import dataset_hash, load_dataset
-from mmbench.datasets.manage import fetch, info, summaries, verify
-from mmbench.datasets.prepare import prepare
-from mmbench.datasets.preprocess import check_steps, make_preprocess
+from mmbench.datasets.load import dataset_hash, load_dataset
+from mmbench.datasets.preprocess.prepare import prepare
+from mmbench.datasets.preprocess.steps import check_steps, make_preprocess
 from mmbench.datasets.splits import (
     Split,
     check_rule,
@@ -29,8 +28,6 @@ __all__ = [
     "check_steps",
     "count_splits",
     "dataset_hash",
-    "fetch",
-    "info",
     "keep_classes",
     "load_card",
     "load_dataset",
@@ -40,6 +37,4 @@ __all__ = [
     "split_at",
     "split_rules",
     "split_slots",
-    "summaries",
-    "verify",
 ]

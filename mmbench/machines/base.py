@@ -18,11 +18,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
+from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines.one_vs_one import class_pairs, ovr_scores, resolve_votes, votes
-from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.solvers.status import Status
+from mmbench.machines.voting import class_pairs, ovr_scores, resolve_votes, votes
 
 #: Rows of a kernel block in prediction are chosen so that one block stays below this many bytes.
 BLOCK_BYTES = 64 * 2**20

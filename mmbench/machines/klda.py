@@ -28,13 +28,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier, common_parameters
-from mmbench.machines.bias import optimal_bias
-from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.kernel_pca import few_features
+from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.machines.spectrum import few_features
-from mmbench.solvers.least_squares import solve_path
-from mmbench.solvers.status import Status
+from mmbench.machines.threshold import optimal_bias
+from mmbench.solvers.ridge import solve_path
 
 #: Scores that differ by less than this share of the largest are equal: repeated rows.
 SAME_SCORE = 1e-12

@@ -36,16 +36,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier, common_parameters
+from mmbench.machines.kernel_pca import few_features
 from mmbench.machines.mamc import GAMMAS as MAMC_GAMMAS
-from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.machines.spectrum import few_features
-from mmbench.solvers.status import Status
 
 if TYPE_CHECKING:
-    from mmbench.solvers.least_squares import Solutions
+    from mmbench.solvers.ridge import Solutions
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``: that of the MAMC up to 200.
 GAMMAS = MAMC_GAMMAS[:11]
@@ -191,7 +191,7 @@ def train_lssvm(
     list of BinaryModel
         One a value of C, in their order.
     """
-    from mmbench.solvers.least_squares import solve_path, solve_printed
+    from mmbench.solvers.ridge import solve_path, solve_printed
 
     gram = np.asarray(problem.gram, dtype=np.float64)
     started = time.perf_counter()

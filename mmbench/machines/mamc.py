@@ -28,13 +28,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier, common_parameters, expand
-from mmbench.machines.bias import Bias, optimal_bias, reference_bias
-from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.part import PartProblem
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.solvers.status import Status
+from mmbench.machines.threshold import Bias, optimal_bias, reference_bias
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200, 300, 400, 500, 600, 700)

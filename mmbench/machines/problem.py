@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.solvers.status import Status
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,12 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier, common_parameters
-from mmbench.machines.parameters import Param, choice, positive
+from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
-from mmbench.solvers.status import Status
+from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
 #: Largest relative gap of a solution, in units of `tol`. All rows and slacks add to it what each
 #: misses, so where it is larger a part of `tol` is asked of each row.
@@ -229,7 +229,7 @@ def solve_to_gap(
     product : ndarray of shape (n_samples,), optional
         ``K start``, where it is known.
     """
-    from mmbench.solvers.smo import solve_smo
+    from mmbench.solvers.svm_dual.smo import solve_smo
 
     found = solve_smo(dual, start, tol, product=product)
     model = certify(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmbench.experiment.jobs import Job, SplitRef
+from mmbench.jobs.job import Job, SplitRef
 from mmbench.running.free_memory import available_bytes
 
 #: A worker that has imported NumPy, scikit-learn, Numba and a solver.

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Protocol, TextIO
 
-from mmbench.experiment.jobs import Job
-from mmbench.running.record import Record, is_done
+from mmbench.jobs.job import Job
+from mmbench.jobs.record import Record, is_done
 
 
 class Progress(Protocol):

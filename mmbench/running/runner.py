@@ -12,15 +12,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mmbench.experiment.jobs import Job
+from mmbench.errors import Status
+from mmbench.jobs.job import Job
+from mmbench.jobs.record import Record, is_done, new_record
+from mmbench.jobs.store import RecordStore
 from mmbench.running.executor import Executor, WorkerDied
 from mmbench.running.progress import Progress, progress_for
-from mmbench.running.record import Record, is_done, new_record
 from mmbench.running.schedule import Schedule, Start
-from mmbench.running.store import RecordStore
 from mmbench.running.time_left import TimeLeft
 from mmbench.running.worker import Arrays, Context, execute
-from mmbench.solvers.status import Status
 
 #: Seconds between two looks at the clock while nothing ends.
 TICK = 1.0

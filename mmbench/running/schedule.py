@@ -10,8 +10,8 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mmbench.experiment.jobs import Job
-from mmbench.running.record import Record, is_done
+from mmbench.jobs.job import Job
+from mmbench.jobs.record import Record, is_done
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mmbench.experiment.jobs import Job
+from mmbench.jobs.job import Job
 
 
 class TimeLeft:

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError
-from mmbench.experiment.jobs import Job
-from mmbench.running.clock import Clock
+from mmbench.errors import Status, UserError, worst
+from mmbench.jobs.clock import Clock
+from mmbench.jobs.job import Job
+from mmbench.jobs.record import Record, new_record, timestamp
 from mmbench.running.environment import environment
 from mmbench.running.memory import Sizes, budget_bytes, estimate_bytes, readable, threads_that_fit
-from mmbench.running.record import Record, new_record, timestamp
-from mmbench.solvers.status import Status, worst
 
 if TYPE_CHECKING:
+    from mmbench.jobs.data import Prepared
+    from mmbench.jobs.train import Choice
     from mmbench.machines.base import PairwiseClassifier
-    from mmbench.running.prepare import Prepared
-    from mmbench.running.training import Choice
 
 Arrays = dict[str, Any]
 
@@ -111,9 +110,9 @@ def _failure(error: Exception) -> dict[str, Any]:
 
 
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
-    from mmbench.running.certificates import per_pair, summary
-    from mmbench.running.prepare import prepare
-    from mmbench.running.training import train
+    from mmbench.jobs.certificates import per_pair, summary
+    from mmbench.jobs.data import prepare
+    from mmbench.jobs.train import train
 
     seeds = job_seeds(job)
     with clock.stage("preparation"):
@@ -168,7 +167,7 @@ def _test(
     """Return the metrics on the test rows, and what is stored of them."""
     import numpy as np
 
-    from mmbench.running.metrics import evaluate
+    from mmbench.jobs.evaluate import evaluate
 
     # Votes are counted on the values as they are stored: a record agrees with itself.
     largest = np.finfo(np.float32).max

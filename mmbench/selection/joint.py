@@ -8,8 +8,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mmbench.machines.joint import JointClassifier, JointProblem
-from mmbench.machines.one_vs_one import resolve_votes, votes
+from mmbench.machines.joint_training import JointClassifier, JointProblem
+from mmbench.machines.voting import resolve_votes, votes
 from mmbench.selection.grid import Point, without_kernel
 from mmbench.selection.views import View
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mmbench.machines.base import PairwiseClassifier, pair_rows
-from mmbench.machines.joint import JointClassifier
-from mmbench.machines.one_vs_one import class_pairs, resolve_votes
+from mmbench.machines.joint_training import JointClassifier
+from mmbench.machines.voting import class_pairs, resolve_votes
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.grid import (
     Point,

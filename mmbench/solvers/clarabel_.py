@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.solvers.status import Status
+from mmbench.errors import Status
 
 STATUS = {
     "Solved": Status.OPTIMAL,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from mmbench.errors import Status
 from mmbench.solvers.clarabel_ import STATUS
-from mmbench.solvers.socp import ConeProgram, ConeSolution
-from mmbench.solvers.status import Status
+from mmbench.solvers.cone_program import ConeProgram, ConeSolution
 
 
 def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) -> ConeSolution:
-    """Solve a cone program; see `mmbench.solvers.socp.solve_socp`."""
+    """Solve a cone program; see `mmbench.solvers.cone_program.solve_socp`."""
     import clarabel
 
     n, n_equations = len(program.c), len(program.b)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mmbench.solvers.socp import ConeProgram, ConeSolution
-from mmbench.solvers.status import Status
+from mmbench.errors import Status
+from mmbench.solvers.cone_program import ConeProgram, ConeSolution
 
 #: ``info["exitFlag"]`` to ours; ECOS adds 10 where it stopped at a looser tolerance.
 STATUS = {
@@ -25,7 +25,7 @@ STATUS = {
 
 
 def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) -> ConeSolution:
-    """Solve a cone program; see `mmbench.solvers.socp.solve_socp`. ECOS knows no time limit."""
+    """Solve a cone program; see `cone_program.solve_socp`. ECOS knows no time limit."""
     import ecos
 
     equations = {}

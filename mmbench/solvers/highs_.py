@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from mmbench.solvers.status import Status
+from mmbench.errors import Status
 
 Matrix: TypeAlias = NDArray | sparse.csr_array | sparse.csc_array
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
-from mmbench.solvers.status import Status
+from mmbench.errors import Status
+from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
 #: Megabytes for libsvm's own kernel cache.
 CACHE_MB = 500

@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.solvers.active_set import settle
-from mmbench.solvers.piecewise import PiecewiseQP, PiecewiseSolution
-from mmbench.solvers.radius_interior import solve_interior
-from mmbench.solvers.radius_problem import RadiusProblem
-from mmbench.solvers.status import Status
+from mmbench.errors import Status
+from mmbench.machines.radius.interior import solve_interior
+from mmbench.machines.radius.problem import RadiusProblem
+from mmbench.solvers.svm_dual.active_set import settle
+from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
 #: Relative gap of the interior point.
 GAP = 1e-10

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
-from mmbench.running.files import write_atomically
+from mmbench.jobs.files import write_atomically
 from mmbench.tables.facts import gather_facts
 from mmbench.tables.frame import build_frame
 from mmbench.tables.layouts import check_sized, layout_module

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mmbench.experiment.jobs import Job
-from mmbench.running.record import is_done
-from mmbench.solvers.status import Status, worst
+from mmbench.errors import Status, worst
+from mmbench.jobs.job import Job
+from mmbench.jobs.record import is_done
 
 #: Cells that have no status of the vocabulary, because nothing was run for them.
 MISSING = "missing"

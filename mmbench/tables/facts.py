@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mmbench.experiment.jobs import Job
-from mmbench.running.record import is_done
+from mmbench.jobs.job import Job
+from mmbench.jobs.record import is_done
 from mmbench.tables.cells import Key, key_of
 from mmbench.tables.model import Facts
 from mmbench.tables.records import Experiment

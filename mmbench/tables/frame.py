@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mmbench.tables.cells import Cell, Key
-from mmbench.tables.stats import counting_sd, in_band, seeds_se, total_se
+from mmbench.tables.statistics import counting_sd, in_band, seeds_se, total_se
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mmbench.errors import UserError
-from mmbench.experiment.jobs import DEFAULT_DEGREE, Job
-from mmbench.running.record import BadRecord
-from mmbench.running.store import CONFIG, RecordStore
+from mmbench.jobs.job import DEFAULT_DEGREE, Job
+from mmbench.jobs.record import BadRecord
+from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.tables.cells import Cell, Key, key_of
 
 #: Tables of full runs kept in git: they hold no records.

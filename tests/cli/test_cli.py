@@ -145,7 +145,7 @@ def test_what_commands_raise_becomes_a_line_and_an_exit_code(error, code, line, 
     def broken(*_args, **_options):
         raise error
 
-    monkeypatch.setattr("mmbench.datasets.info", broken)
+    monkeypatch.setattr("mmbench.commands.data.info", broken)
     result = run("data", "info", "usps")
     assert result.exit_code == code
     assert result.stderr.startswith(line)
@@ -156,5 +156,5 @@ def test_an_error_of_ours_is_not_hidden(monkeypatch):
     def broken(*_args):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mmbench.datasets.info", broken)
+    monkeypatch.setattr("mmbench.commands.data.info", broken)
     assert isinstance(run("data", "info", "usps").exception, ZeroDivisionError)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mmbench.cli import app
-from mmbench.experiment.launch import default_slots
+from mmbench.commands.run import default_slots
 
 CONFIG = """\
 name: mine

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmbench.datasets import Card, card_names, dataset_hash, load_card, load_dataset, verify
+from mmbench.commands.data import verify
+from mmbench.datasets import Card, card_names, dataset_hash, load_card, load_dataset
 from mmbench.datasets.card import Expected
 from mmbench.datasets.generators import GENERATORS
 from mmbench.datasets.parsers import PARSERS

@@ -16,14 +16,14 @@ from scipy.io import savemat
 from mmbench.datasets import load_card
 from mmbench.datasets.card import Expected
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.descriptors import describe
-from mmbench.datasets.loading import read_checked
-from mmbench.datasets.locate import Places, find
+from mmbench.datasets.fetch.locate import Places, find
+from mmbench.datasets.fetch.sources import obtain
+from mmbench.datasets.fetch.verify import disagreement
+from mmbench.datasets.load import read_checked
 from mmbench.datasets.parsers import parse
+from mmbench.datasets.parsers.descriptors import describe
 from mmbench.datasets.parsers.lzw import uncompress
 from mmbench.datasets.parsers.text import to_labels
-from mmbench.datasets.sources import obtain
-from mmbench.datasets.verify import disagreement
 
 
 def compress(data: bytes, max_width: int = 16, reset_after: int | None = None) -> bytes:

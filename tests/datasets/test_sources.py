@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data_server import HTML, DataServer, files_in
+from helpers.data_server import HTML, DataServer, files_in
 
 from mmbench.datasets.card import Card
-from mmbench.datasets.loading import read_checked
-from mmbench.datasets.locate import Places, find
+from mmbench.datasets.fetch.locate import Places, find
+from mmbench.datasets.load import read_checked
 from mmbench.datasets.parsers import parse
 from mmbench.errors import UserError
 
@@ -331,7 +331,7 @@ def test_a_broken_openml_is_one_line_and_leaves_the_store_alone(
 def test_an_openml_out_of_reach_is_said_in_plain_words():
     import requests
 
-    from mmbench.datasets.sources.openml_child import describe
+    from mmbench.datasets.fetch.sources.openml_child import describe
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -357,7 +357,7 @@ def test_two_sources_of_one_kind_would_share_a_file_and_are_refused():
 
 def test_arrays_survive_packing(tmp_path: Path):
     from mmbench.datasets.dataset import Parsed
-    from mmbench.datasets.packed import read_packed, write_packed
+    from mmbench.datasets.fetch.packed import read_packed, write_packed
 
     splits = tuple((np.arange(k), np.arange(k, 12)) for k in range(1, 12))
     data = Parsed(np.eye(12, 3), np.array(list("ab" * 6)), splits[3], splits)

@@ -15,11 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mmbench.errors import UserError
+from mmbench.errors import Status, UserError
 from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class
 from mmbench.machines.problem import BinaryProblem
-from mmbench.solvers.status import Status
 
 
 @parametrize_with_checks([machine_class(name)() for name in MACHINES])

@@ -10,11 +10,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import MinMaxScaler
 
+from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LSSVM, machine_class
 from mmbench.machines.lssvm import COSTS, GAMMAS, train_lssvm
 from mmbench.machines.problem import BinaryProblem
-from mmbench.solvers.status import Status
 
 READINGS = ("gram", "empirical")
 

@@ -10,14 +10,14 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import MinMaxScaler
 
+from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import MAMC, machine_class
-from mmbench.machines.bias import optimal_bias, reference_bias
 from mmbench.machines.mamc import GAMMAS, SLOPES, class_sums
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryProblem
-from mmbench.solvers.status import Status
+from mmbench.machines.threshold import optimal_bias, reference_bias
 
 labels = st.lists(st.sampled_from([-1.0, 1.0]), min_size=2, max_size=40).filter(
     lambda y: len(set(y)) == 2

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
+from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import SVM
@@ -18,8 +19,7 @@ from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.svm import judge, svm_dual, train_svm
 from mmbench.solvers.clarabel_ import solve_qp
-from mmbench.solvers.piecewise import PiecewiseSolution
-from mmbench.solvers.status import Status
+from mmbench.solvers.svm_dual.problem import PiecewiseSolution
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=0.1))
 LINEAR = Kernel("linear")

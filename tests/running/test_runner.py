@@ -12,17 +12,17 @@ from pathlib import Path
 
 import psutil
 import pytest
-from small_run import NO_DATA, make_jobs
+from helpers.small_run import NO_DATA, make_jobs
 
-from mmbench.experiment.jobs import SelectRef
+from mmbench.jobs.job import SelectRef
+from mmbench.jobs.record import is_done
+from mmbench.jobs.store import RecordStore
 from mmbench.running import worker
 from mmbench.running.executor import LocalExecutor, SerialExecutor
 from mmbench.running.progress import Lines
-from mmbench.running.record import is_done
 from mmbench.running.runner import run
-from mmbench.running.store import RecordStore
 
-SCRIPT = Path(__file__).with_name("small_run.py")
+SCRIPT = Path(__file__).parents[1] / "helpers" / "small_run.py"
 #: What differs between two runs of the same job.
 OF_THE_MOMENT = ("cpu_seconds", "wall_seconds", "started", "finished", "environment")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 
 import pytest
-from small_run import make_jobs
+from helpers.small_run import make_jobs
 
+from mmbench.errors import Status
+from mmbench.jobs.record import new_record
 from mmbench.running.progress import Lines, duration, progress_for
-from mmbench.running.record import new_record
 from mmbench.running.schedule import Schedule
 from mmbench.running.time_left import TimeLeft
-from mmbench.solvers.status import Status
 
 
 def done(job, seconds=1.0):

@@ -13,16 +13,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from mmbench.experiment.describe import memory_bytes
-from mmbench.experiment.jobs import DatasetRef, SelectRef
+from mmbench.commands.dry_run import memory_bytes
+from mmbench.errors import Status
+from mmbench.jobs.job import DatasetRef, SelectRef
+from mmbench.jobs.record import is_done
+from mmbench.jobs.train import _rehearse, make_machine, merged, own_part
 from mmbench.machines import MACHINES, MMRM, SVM, SigmaSVM
 from mmbench.running import free_memory, worker
 from mmbench.running.executor import LocalExecutor
 from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, threads_that_fit
-from mmbench.running.record import is_done
-from mmbench.running.training import _rehearse, make_machine, merged, own_part
 from mmbench.running.worker import Context, execute, job_seeds
-from mmbench.solvers.status import Status
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class
 from mmbench.machines.base import pair_rows
-from mmbench.machines.one_vs_one import class_pairs
+from mmbench.machines.voting import class_pairs
 from mmbench.selection import select, views
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.grid import best_point, grid_points, group_by_kernel

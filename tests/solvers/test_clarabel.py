@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from mmbench.errors import Status
 from mmbench.solvers.clarabel_ import solve_qp
-from mmbench.solvers.status import Status
 
 EYE = sparse.csc_array(np.eye(2))
 SUM = sparse.csc_array([[1.0, 1.0]])

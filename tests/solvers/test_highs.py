@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mmbench.errors import Status
 from mmbench.solvers.highs_ import Basis, LpModel, solve_lp, solve_qp
-from mmbench.solvers.status import Status
 
 
 def test_value_multipliers_and_reduced_costs_of_a_small_program():

@@ -8,7 +8,7 @@ import pytest
 from mmbench.kernels import Kernel
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.libsvm_ import solve_libsvm
-from mmbench.solvers.smo import solve_smo
+from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: libsvm's options for our kernels.
 NATIVE = {

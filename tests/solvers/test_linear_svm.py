@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mmbench.solvers.linear_svm import solve_inside, solve_near
-from mmbench.solvers.piecewise import PiecewiseQP
-from mmbench.solvers.smo import solve_smo
+from mmbench.solvers.svm_dual.problem import PiecewiseQP
+from mmbench.solvers.svm_dual.smo import solve_smo
 
 
 @pytest.fixture(params=["apart", "mixed", "repeated"])

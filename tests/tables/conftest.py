@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import yaml
 
-from mmbench.experiment.jobs import DatasetRef, Job, SplitRef
-from mmbench.running.record import new_record
-from mmbench.running.store import RecordStore
-from mmbench.solvers.status import Status
+from mmbench.errors import Status
+from mmbench.jobs.job import DatasetRef, Job, SplitRef
+from mmbench.jobs.record import new_record
+from mmbench.jobs.store import RecordStore
 
 
 @dataclass

@@ -8,8 +8,7 @@ import math
 import pandas as pd
 import pytest
 
-from mmbench.errors import UserError
-from mmbench.solvers.status import Status
+from mmbench.errors import Status, UserError
 from mmbench.tables import table
 from mmbench.tables.build import long_table
 from mmbench.tables.frame import COLUMNS

@@ -10,7 +10,7 @@ import pytest
 from mmbench.datasets import dataset_hash
 from mmbench.datasets.generators.toy import CLASSES, bayes
 from mmbench.errors import UserError
-from mmbench.experiment.jobs import DatasetRef, Job, SplitRef
+from mmbench.jobs.job import DatasetRef, Job, SplitRef
 from mmbench.running.worker import Context, execute
 from mmbench.tables import figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from drawn import cells_of
+from helpers.drawn import cells_of
 
 from mmbench.errors import UserError
 from mmbench.tables import figure, table

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from mmbench.config.plan import plan
+from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError
-from mmbench.experiment.load import load_config, to_yaml
-from mmbench.experiment.plan import plan
-from mmbench.running.store import RecordStore
+from mmbench.jobs.store import RecordStore
 from mmbench.running.worker import Context, execute
 from mmbench.tables import figure, table
 from mmbench.tables.cells import Key

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmbench.tables import table
-from mmbench.tables.stats import mcnemar_p, seeds_se
+from mmbench.tables.statistics import mcnemar_p, seeds_se
 
 
 def lines_of(text: str, start: str) -> list[list[str]]:

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from mmbench.errors import UserError
-from mmbench.solvers.status import Status
+from mmbench.errors import Status, UserError
 from mmbench.tables import layout_names, list_layouts, table
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed, Rows
-from mmbench.datasets.descriptors import describe
+from mmbench.datasets.parsers.descriptors import describe
 from mmbench.datasets.parsers.npz import read_npz
 
 

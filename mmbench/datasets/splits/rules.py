@@ -10,7 +10,7 @@ import numpy as np
 
 from mmbench.datasets.card import Card
 from mmbench.datasets.dataset import Dataset
-from mmbench.datasets.loading import Reference, resolve
+from mmbench.datasets.load import Reference, resolve
 from mmbench.datasets.splits import holdout, kfold, official, predefined
 from mmbench.datasets.splits.base import (
     IntArray,

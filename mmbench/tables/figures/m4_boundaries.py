@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.experiment.jobs import Job
+from mmbench.jobs.job import Job
 from mmbench.tables.layouts.parts import machine_label
 from mmbench.tables.records import Experiment, check_settings, group_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from mmbench.jobs.data import Prepared
     from mmbench.machines.base import PairwiseClassifier
-    from mmbench.running.prepare import Prepared
 
 #: Colour, dashes and width of a boundary.
 STYLES: dict[str, tuple[str, Any, float]] = {
@@ -96,7 +96,7 @@ def _first_split(experiment: Experiment, name: str) -> dict[str, Record]:
 
 def _data(record: Record) -> Prepared:
     """Return the training and test rows of a record; the sets are drawn, so no store is needed."""
-    from mmbench.running.prepare import prepare
+    from mmbench.jobs.data import prepare
 
     return prepare(Job.from_dict(record["job"]), Path("datasets"), None)
 
@@ -113,7 +113,7 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
 
 
 def _trained(record: Record, data: Prepared) -> PairwiseClassifier:
-    from mmbench.running.training import make_machine, own_part
+    from mmbench.jobs.train import make_machine, own_part
 
     job = Job.from_dict(record["job"])
     machine = make_machine(job, 1, record["seeds"]["machine"])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
-from mmbench.experiment.jobs import Job
+from mmbench.jobs.job import Job
 from mmbench.tables.cells import Cell
 from mmbench.tables.records import Experiment, check_settings, group_cells
 

@@ -30,7 +30,7 @@ from mmbench.tables.layouts.parts import (
     verdict_mark,
 )
 from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
-from mmbench.tables.stats import mcnemar_p
+from mmbench.tables.statistics import mcnemar_p
 
 if TYPE_CHECKING:
     import pandas as pd

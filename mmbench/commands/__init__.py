@@ -1,0 +1,1 @@
+"""What each command does; the only floor that knows everything below the command line."""

@@ -1,0 +1,217 @@
+"""What stands behind ``mmbench data``: list, info, fetch, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmbench.datasets.card import Card, Source, card_names, load_card
+from mmbench.datasets.fetch.locate import Places, copy_to_store, find, find_local
+from mmbench.datasets.fetch.store import Store
+from mmbench.datasets.fetch.verify import disagreement
+from mmbench.datasets.load import read_checked
+from mmbench.datasets.splits import split_rules
+from mmbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What fetching or verifying one data set came to.
+
+    Parameters
+    ----------
+    name : str
+    ok : bool
+    message : str
+        One line.
+    """
+
+    name: str
+    ok: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One row of ``mmbench data list``.
+
+    Parameters
+    ----------
+    name, title : str
+    n_samples, n_features, n_classes : int
+    splits : list of str
+        Split rules that the data set allows.
+    where : str
+        ``store``, ``mirror``, ``built in``, ``-`` when nothing is here, or ``damaged``.
+    """
+
+    name: str
+    title: str
+    n_samples: int
+    n_features: int
+    n_classes: int
+    splits: list[str]
+    where: str
+
+
+def summaries(store: str | Path, mirror: str | Path | None = None) -> list[Summary]:
+    """Return a row for every card; files are looked for but nothing is downloaded."""
+    places = Places(Path(store), mirror, allow_network=False)
+    return [_summary(load_card(name), places) for name in card_names()]
+
+
+def _summary(card: Card, places: Places) -> Summary:
+    shape = card.expect.shape
+    rules = split_rules(card.name)
+    return Summary(
+        card.name, card.title, *shape, card.expect.n_classes, rules, _where(card, places)
+    )
+
+
+def _where(card: Card, places: Places) -> str:
+    tried: list[str] = []
+    found = find_local(card, places, tried)
+    if found is None:
+        return "damaged" if tried else "-"
+    if found.source.in_memory:
+        return "built in"
+    return "store" if found.paths[0].is_relative_to(places.store) else "mirror"
+
+
+def info(name: str) -> str:
+    """Return a card as text for a terminal.
+
+    Raises
+    ------
+    UserError
+        If there is no such card.
+    """
+    card = load_card(name)
+    lines = [f"{card.name}: {card.title}", ""]
+    for key, value in _facts(card).items():
+        lines.append(f"{key + ':':<18}{value}")
+    lines += ["", "sources, in this order:"]
+    lines += [f"  {line}" for source in card.sources for line in _source_lines(source)]
+    if card.known_deviations:
+        lines += ["", "differences from the papers:"]
+        lines += [f"  - {text}" for text in card.known_deviations]
+    return "\n".join(lines)
+
+
+def _facts(card: Card) -> dict[str, Any]:
+    expect = card.expect
+    shown = [f"{label} {count}" for label, count in list(expect.classes.items())[:30]]
+    more = ", ..." if len(shown) < expect.n_classes else ""
+    facts: dict[str, Any] = {
+        "rows x columns": f"{expect.shape[0]} x {expect.shape[1]}",
+        "classes": f"{expect.n_classes} ({', '.join(shown)}{more})",
+        "splits": ", ".join(split_rules(card.name)),
+    }
+    if expect.official:
+        facts["official split"] = f"{expect.official.train} train, {expect.official.test} test"
+    if expect.predefined:
+        plan = expect.predefined
+        sizes = f" of {plan.train} train, {plan.test} test" if plan.train else ""
+        facts["predefined"] = f"{plan.count} splits{sizes}"
+    if card.treatment:
+        facts["treatment"] = card.treatment
+    facts["content SHA-256"] = expect.content or "depends on the source"
+    return {**facts, "licence": card.licence, "citation": card.citation}
+
+
+def _source_lines(source: Source) -> list[str]:
+    lines = [f"{source.label}"]
+    for file in source.files:
+        lines.append(f"  {file.path}  SHA-256 {file.sha256[0]}")
+        lines += [f"    {url}" for url in file.urls]
+    lines += [f"  {url}" for url in source.urls]
+    return lines + [f"  deviation: {text}" for text in source.deviations]
+
+
+def fetch(
+    names: Sequence[str] | None,
+    store: str | Path,
+    mirror: str | Path | None = None,
+    progress: bool = False,
+    allow_network: bool = True,
+) -> list[Outcome]:
+    """Bring data sets into the store and verify them; one failure does not stop the others.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Cards; None for all.
+    store, mirror : path
+    progress : bool
+        Show a bar for the data sets and one for each download.
+    allow_network : bool
+
+    Raises
+    ------
+    UserError
+        If a name is unknown; nothing is fetched then.
+    """
+    from tqdm import tqdm
+
+    cards = [load_card(name) for name in (card_names() if names is None else names)]
+    places = Places(Path(store), mirror, allow_network, progress)
+    bar = tqdm(cards, desc="data sets", unit="set", disable=not progress)
+    return [_fetch_one(card, places) for card in bar]
+
+
+def _fetch_one(card: Card, places: Places) -> Outcome:
+    try:
+        found = copy_to_store(card, find(card, places), Store(places.store))
+        read_checked(card, found)
+    except UserError as error:
+        return Outcome(card.name, False, str(error))
+    if found.source.in_memory:
+        return Outcome(card.name, True, "built in, nothing to fetch")
+    notes = "".join(f" (deviation: {text})" for text in found.source.deviations)
+    return Outcome(card.name, True, f"in the store{notes}")
+
+
+def verify(
+    names: Sequence[str] | None,
+    store: str | Path,
+    mirror: str | Path | None = None,
+    progress: bool = False,
+) -> list[Outcome]:
+    """Compare what is here with the cards: file hashes, shapes, class counts, content hashes.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Cards; None for all of which something is here.
+    store, mirror : path
+    progress : bool
+        Show a bar.
+
+    Raises
+    ------
+    UserError
+        If a name is unknown.
+    """
+    from tqdm import tqdm
+
+    cards = [load_card(name) for name in (card_names() if names is None else names)]
+    places = Places(Path(store), mirror, allow_network=False)
+    bar = tqdm(cards, desc="verify", unit="set", disable=not progress)
+    outcomes = [_verify_one(card, places, skip_absent=names is None) for card in bar]
+    return [outcome for outcome in outcomes if outcome]
+
+
+def _verify_one(card: Card, places: Places, skip_absent: bool) -> Outcome | None:
+    tried: list[str] = []
+    found = find_local(card, places, tried)
+    if tried:
+        return Outcome(card.name, False, "; ".join(tried))
+    if found is None:
+        return None if skip_absent else Outcome(card.name, False, "not here; fetch it first")
+    try:
+        problem = disagreement(read_checked(card, found), card.expected(found.source))
+    except UserError as error:
+        problem = str(error)
+    return Outcome(card.name, problem is None, problem or "agrees with its card")

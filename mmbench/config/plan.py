@@ -1,0 +1,167 @@
+"""From a configuration to its jobs, in an order in which every job follows the one it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mmbench.config.grids import expand_auto, for_kernel, replaced_by
+from mmbench.config.model import Config, DatasetEntry
+from mmbench.config.parameters_from import source_of
+from mmbench.jobs.job import DEFAULT_DEGREE, DatasetRef, Job, SplitRef
+from mmbench.machines import machine_class
+
+#: Where a job stands in an experiment: data set, kernel, degree, repeat, fold, machine.
+Place = tuple[str, str, int | None, int, int, str]
+
+
+def plan(
+    config: Config, store: Path, mirror: str | Path | None = None, allow_network: bool = True
+) -> list[Job]:
+    """Return the jobs of an experiment: data set, kernel, degree, training size, split, machine.
+
+    Parameters
+    ----------
+    config : Config
+    store : Path
+        Local store of data files.
+    mirror : str or Path, optional
+        Folder or URL that holds data files.
+    allow_network : bool
+        Whether data whose content no card can know beforehand may be fetched for their hash.
+
+    Returns
+    -------
+    list of Job
+        A parent comes before its children, or is a job of the experiment that ``parameters_from``
+        names. Keys are unique.
+
+    Raises
+    ------
+    UserError
+        If a user's data file cannot be read.
+    """
+    jobs: list[Job] = []
+    for entry in config.datasets:
+        jobs += _dataset_jobs(config, entry, store, mirror, allow_network)
+    source = source_of(config)
+    if source is None:
+        return jobs
+    keys = {_place(job): job.key for job in plan(source, store, mirror, allow_network)}
+    return [replace(job, use=job.machine, parent=keys[_place(job)]) for job in jobs]
+
+
+def _place(job: Job) -> Place:
+    split = job.split
+    return job.dataset.name, job.kernel, job.degree, split.repeat, split.fold, job.machine
+
+
+def _dataset_jobs(
+    config: Config, entry: DatasetEntry, store: Path, mirror: str | Path | None, allow_network: bool
+) -> Iterator[Job]:
+    from mmbench.datasets import dataset_hash
+
+    dataset = entry.ref(config.steps_of(entry))
+    content = dataset_hash(dataset, store=store, mirror=mirror, allow_network=allow_network)
+    splits = split_refs(config, dataset)
+    for kernel, degree in kernels_and_degrees(config):
+        drafts = [
+            _draft(config, entry, machine, kernel, degree, dataset_hash=content, dataset=dataset)
+            for machine in config.machines
+            if kernel in config.kernels_of(machine)
+        ]
+        for split in splits:
+            yield from _at_split(drafts, split)
+
+
+def _at_split(drafts: list[Job], split: SplitRef) -> Iterator[Job]:
+    """Yield the jobs of one split, each with the key of the one it uses."""
+    keys: dict[str, str] = {}
+    for draft in drafts:
+        job = replace(draft, split=split, parent=keys[draft.use] if draft.use else None)
+        keys[job.machine] = job.key
+        yield job
+
+
+def _draft(
+    config: Config,
+    entry: DatasetEntry,
+    machine: str,
+    kernel: str,
+    degree: int | None,
+    **given: Any,
+) -> Job:
+    """Return a machine's job without its split."""
+    params, grid = settings(config, machine, kernel, degree, entry)
+    return Job(
+        experiment=config.name,
+        split=SplitRef(config.protocol.test.rule),
+        machine=machine,
+        kernel=kernel,
+        params=tuple(sorted(params.items())),
+        grid=tuple(sorted(grid.items())),
+        use=config.machines[machine].use,
+        select=config.select.ref,
+        ties=config.ties,
+        machine_version=machine_class(machine).version,
+        **given,
+    )
+
+
+def kernels_and_degrees(config: Config) -> list[tuple[str, int | None]]:
+    """Return the kernels of an experiment, polynomial ones once per degree."""
+    kernels = dict.fromkeys(k for name in config.machines for k in config.kernels_of(name))
+    degrees = config.degree or [DEFAULT_DEGREE]
+    return [(k, d) for k in kernels for d in (degrees if k == "poly" else [None])]
+
+
+def split_refs(config: Config, dataset: DatasetRef) -> list[SplitRef]:
+    """Return the splits of a data set, size by size, counted without reading data."""
+    from mmbench.datasets.splits import split_slots
+
+    protocol = config.protocol
+    rule, arg = protocol.test.rule, protocol.test.arg
+    args = () if arg is None else (arg,)
+    return [
+        SplitRef(rule, args, repeat, fold, protocol.seed, subset)
+        for subset in protocol.subsets
+        for repeat, fold in split_slots(protocol.test.spec, dataset, protocol.repeats)
+    ]
+
+
+def settings(
+    config: Config,
+    machine: str,
+    kernel: str,
+    degree: int | None = None,
+    dataset: DatasetEntry | None = None,
+) -> tuple[dict[str, Any], dict[str, tuple]]:
+    """Return what a machine runs with on a data set: fixed parameters and explicit grid.
+
+    Fixed parameters of the machine it uses are inherited here; selected ones when the job runs.
+    """
+    entry = config.machines[machine]
+    cls = machine_class(machine)
+    override: Mapping[str, Any] = {} if dataset is None else dataset.grid
+    stated = {name: override.get(name, axis) for name, axis in entry.grid.items()}
+    grid = expand_auto(cls, stated)
+    params = {**entry.params, **dict.fromkeys(replaced_by(cls, (*grid, *entry.params)))}
+    if entry.use:
+        parent, _ = settings(config, entry.use, kernel, degree, dataset)
+        params = {**{n: v for n, v in parent.items() if n in cls.parameters}, **params}
+    if config.gamma_scaling != "none":
+        params["gamma_scaling"] = config.gamma_scaling
+    if config.kernel_scaling != "none":
+        params["kernel_scaling"] = config.kernel_scaling
+    if degree is not None:
+        params.setdefault("degree", degree)
+    params = {name: value for name, value in params.items() if name not in grid}
+    grid = {name: _ordered(values) for name, values in grid.items()}
+    return for_kernel(params, kernel), for_kernel(grid, kernel)
+
+
+def _ordered(values: tuple) -> tuple:
+    """Sort an axis, so that the order in a file is no part of a job's identity."""
+    return tuple(sorted(values, key=lambda value: (isinstance(value, str), value is None, value)))

@@ -1,0 +1,1 @@
+"""Preprocessing, fitted on the training part alone."""

@@ -1,0 +1,153 @@
+"""From a job to its arrays: load, split, preprocess."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.errors import UserError
+from mmbench.jobs.job import DatasetRef, Job, SplitRef
+
+if TYPE_CHECKING:
+    from mmbench.datasets import Dataset
+    from mmbench.datasets.splits import Split
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The arrays of one split.
+
+    Attributes
+    ----------
+    X_train, X_test : ndarray of shape (n_rows, n_features)
+        Preprocessed by steps fitted on the training rows.
+    y_train, y_test : ndarray of shape (n_rows,)
+    X_pool, y_pool : ndarray
+        The rows that selection sees: the training rows, and after them those that validate where
+        no inner split is made of the training rows.
+    test_index : ndarray of shape (n_test,)
+        Rows of the data set, all classes counted.
+    split : dict
+        What a record says of the split.
+    n_raw : int
+        Columns before preprocessing.
+    deviations : tuple of str
+        How the data differ from the full data set.
+    warnings : tuple of str
+        What a user should know about a file of their own.
+    """
+
+    X_train: NDArray = field(repr=False)
+    y_train: NDArray = field(repr=False)
+    X_test: NDArray = field(repr=False)
+    y_test: NDArray = field(repr=False)
+    X_pool: NDArray = field(repr=False)
+    y_pool: NDArray = field(repr=False)
+    test_index: NDArray = field(repr=False)
+    split: dict[str, Any]
+    n_raw: int
+    deviations: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def class_counts(self) -> tuple[int, ...]:
+        """Training rows of each class."""
+        return tuple(counts_of(self.y_train).tolist())
+
+
+def counts_of(y: NDArray) -> NDArray:
+    """Return the number of rows of each class."""
+    return np.unique(y, return_counts=True)[1]
+
+
+def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
+    """Return the arrays of a job.
+
+    Parameters
+    ----------
+    job : Job
+    store : Path
+        Local store of data files.
+    mirror : str or None
+        Folder or URL that holds data files.
+
+    Raises
+    ------
+    UserError
+        If the data cannot be had, or do not allow what the job asks of them.
+    """
+    from mmbench.datasets import make_preprocess, split_at
+
+    dataset = _load(job, store, mirror)
+    split = split_at(**_arguments(job.split), dataset=dataset)
+    _check(job, dataset.y[split.train], len(split.rest))
+    steps = make_preprocess(job.dataset.steps).fit(dataset.X[split.train])
+    seen = np.append(split.train, _validation_rows(job, split))
+    X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
+    return Prepared(
+        X_train=X_pool[:n_train],
+        y_train=y_pool[:n_train],
+        X_pool=X_pool,
+        y_pool=y_pool,
+        X_test=steps.transform(dataset.X[split.test]),
+        y_test=dataset.y[split.test],
+        test_index=split.test if dataset.rows is None else dataset.rows[split.test],
+        split={
+            "digest": split.digest,
+            "origin": split.origin,
+            "n_train": n_train,
+            "n_train_pair": int(np.sort(counts_of(y_pool[:n_train]))[-2:].sum()),
+            "n_test": len(split.test),
+        },
+        n_raw=dataset.X.shape[1],
+        deviations=dataset.deviations,
+        warnings=dataset.warnings,
+    )
+
+
+def _validation_rows(job: Job, split: Split) -> NDArray:
+    """Return the rows by which parameters are chosen, beside those of training."""
+    if job.validates_on_test:
+        return split.test
+    return split.rest if job.validates_on_rest else split.test[:0]
+
+
+def _load(job: Job, store: Path, mirror: str | None) -> Dataset:
+    ref = job.dataset
+    data = DatasetRef(ref.name, ref.path, ref.target, classes=ref.classes)
+    dataset = _cached(data, store, mirror)
+    if dataset.content_hash != job.dataset_hash:
+        raise UserError(f"{ref.path or ref.name}: the data changed since the run was planned")
+    return dataset
+
+
+@lru_cache(maxsize=1)  # jobs come data set by data set; a second large one would fill the memory
+def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
+    from mmbench.datasets import keep_classes, load_dataset
+
+    return keep_classes(load_dataset(ref, store=store, mirror=mirror), ref.classes)
+
+
+def _arguments(split: SplitRef) -> dict[str, Any]:
+    """Return a split as keyword arguments of `split_at`."""
+    values = asdict(split)
+    return {"spec": values.pop("rule"), **values}
+
+
+def _check(job: Job, y_train: NDArray, n_rest: int) -> None:
+    """Refuse a training part of which no machine could make sense, in the user's words."""
+    where = f"data set {job.dataset.name!r}"
+    labels, counts = np.unique(y_train, return_counts=True)
+    if len(labels) < 2:
+        raise UserError(f"{where}: the training part has only the class {labels[0]!s}")
+    folds = job.select.folds
+    if job.grid and folds and counts.min() < folds:
+        rare = f"class {labels[counts.argmin()]!s} has {counts.min()} training rows"
+        raise UserError(f"{where}: {rare}, fewer than select.folds: {folds}")
+    if job.validates_on_rest and not n_rest:
+        raise UserError(f"{where}: protocol.max_train leaves no row to validate on")

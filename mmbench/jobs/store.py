@@ -1,0 +1,225 @@
+"""The results folder of one experiment: ``experiment.yaml`` and one sealed record a job.
+
+A record is two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON is written
+last and holds the hash of the arrays: where it is, everything is. Nothing is ever changed in
+place; only the record of a job without a result gives way to that of the next attempt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmbench.errors import UserError
+from mmbench.jobs.files import TEMPORARY, sweep, sync_folder, write_atomically
+from mmbench.jobs.job import Job
+from mmbench.jobs.lock import exclusive
+from mmbench.jobs.record import BadRecord, Record, dump, is_done, parse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CONFIG = "experiment.yaml"
+LOCK = ".lock"
+
+#: Name of an array to the array.
+Arrays = Mapping[str, Any]
+
+
+class RecordStore:
+    """The records in one results folder.
+
+    Parameters
+    ----------
+    folder : Path
+        ``results/<experiment>``; its ``experiment.yaml`` marks it as ours.
+
+    Raises
+    ------
+    UserError
+        If it is not a results folder. `create` makes one.
+    """
+
+    def __init__(self, folder: Path):
+        if not (folder / CONFIG).is_file():
+            kind = "does not exist" if not folder.exists() else f"has no {CONFIG}"
+            raise UserError(f"{folder}: {kind}, so it is not the results folder of an experiment")
+        self.folder = folder
+        self._records = folder / "records"
+
+    @classmethod
+    def create(cls, folder: Path, config: str) -> RecordStore:
+        """Return the store in a folder, made or taken over for a run of a configuration.
+
+        Parameters
+        ----------
+        folder : Path
+        config : str
+            Text of the configuration as run; replaces that of an earlier run.
+
+        Raises
+        ------
+        UserError
+            If the folder cannot be written to, holds somebody else's files, or is in use.
+        """
+        _refuse_foreign(folder)
+        try:
+            (folder / "records").mkdir(parents=True, exist_ok=True)
+            with exclusive(folder / LOCK):
+                write_atomically(folder / CONFIG, lambda file: file.write(config.encode()))
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be written to ({error.strerror})") from error
+        return cls(folder)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs out; only the holder writes, deletes or moves anything.
+
+        Raises
+        ------
+        UserError
+            If another run holds the folder.
+        """
+        with exclusive(self.folder / LOCK):
+            sweep(self._records)
+            yield
+
+    def path_of(self, key: str, suffix: str = ".json") -> Path:
+        """Return where the record of a job is or will be: the one place that knows."""
+        return self._records / (key + suffix)
+
+    def write(self, record: Record, arrays: Arrays | None = None) -> None:
+        """Store a record, arrays first.
+
+        Raises
+        ------
+        FileExistsError
+            If the job has its result already.
+        UserError
+            If there is no room, or no right to write.
+        """
+        key = record["key"]
+        found = self.find(key)
+        if found is not None and is_done(found):
+            raise FileExistsError(f"{self.path_of(key)}: a finished record is never replaced")
+        data = _npz(arrays) if arrays else None
+        text = dump({**record, "arrays": hashlib.sha256(data).hexdigest() if data else None})
+        try:
+            if data:
+                write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
+            write_atomically(self.path_of(key), lambda file: file.write(text))
+        except OSError as error:
+            raise UserError(f"{self.folder}: cannot be written to ({error.strerror})") from error
+
+    def read(self, key: str) -> Record:
+        """Return the record of a job, checked against its seal and its arrays.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is none.
+        BadRecord
+            If it is damaged.
+        """
+        record = parse(self.path_of(key).read_bytes(), key)
+        if record["arrays"] is not None and self._digest_of_arrays(key) != record["arrays"]:
+            raise BadRecord("its arrays are missing or damaged")
+        return record
+
+    def find(self, key: str) -> Record | None:
+        """Return the record of a job, or None where there is none or a damaged one."""
+        try:
+            return self.read(key)
+        except (FileNotFoundError, BadRecord):
+            return None
+
+    def has(self, job: Job) -> bool:
+        """Return whether a job has its result."""
+        record = self.find(job.key)
+        return record is not None and is_done(record)
+
+    def arrays(self, key: str) -> dict[str, NDArray]:
+        """Return ``test_index``, ``predicted``, ``decisions`` and ``y_test`` of a job."""
+        import numpy as np
+
+        with np.load(self.path_of(key, ".npz")) as file:
+            return dict(file)
+
+    def keys(self) -> list[str]:
+        """Return the keys of all records, sorted."""
+        return sorted(path.stem for path in self._records.glob("*.json"))
+
+    def iterate(self) -> Iterator[Record]:
+        """Yield every intact record; a damaged one is left where it is, with a warning."""
+        for key in self.keys():
+            try:
+                yield self.read(key)
+            except BadRecord as error:
+                path = self.path_of(key)
+                warnings.warn(f"{path}: {error}; the next run replaces it", stacklevel=2)
+
+    def recover(self, keys: Iterable[str], say: Callable[[str], Any]) -> dict[str, Record]:
+        """Return the intact ones of the records named; damaged ones are moved out of the way.
+
+        Parameters
+        ----------
+        keys : iterable of str
+        say : callable
+            Gets one line for each damaged record.
+        """
+        found = {}
+        for key in keys:
+            try:
+                found[key] = self.read(key)
+            except FileNotFoundError:
+                continue
+            except BadRecord as error:
+                folder = self._quarantine(key)
+                say(f"{self.path_of(key)}: {error}; moved to {folder}, its job runs again")
+        return found
+
+    def _quarantine(self, key: str) -> Path:
+        target = self._records / "quarantine"
+        target.mkdir(exist_ok=True)
+        for suffix in (".json", ".npz"):
+            if self.path_of(key, suffix).exists():
+                self.path_of(key, suffix).replace(target / (key + suffix))
+        sync_folder(target)
+        sync_folder(self._records)
+        return target
+
+    def _digest_of_arrays(self, key: str) -> str | None:
+        path = self.path_of(key, ".npz")
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Refuse a path that has something else than our files, before any is touched."""
+    for part in (folder, folder.parent):
+        if part.exists() and not part.is_dir():
+            raise UserError(f"{part}: is a file, not a results folder")
+    if not folder.exists() or (folder / CONFIG).is_file():
+        return
+    ours = {"records", LOCK, CONFIG + TEMPORARY}  # what a run killed in its first moment leaves
+    foreign = sorted({path.name for path in folder.iterdir()} - ours)
+    if foreign:
+        raise UserError(
+            f"{folder}: not a results folder, it holds {foreign[0]!r} but no {CONFIG}; "
+            "choose another with --results"
+        )
+
+
+def _npz(arrays: Arrays) -> bytes:
+    """Return the arrays as the bytes of an ``.npz`` file; equal arrays give equal bytes."""
+    import numpy as np
+
+    if any(array.dtype.hasobject for array in arrays.values()):
+        raise TypeError("arrays of Python objects could only be read by running what they hold")
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()

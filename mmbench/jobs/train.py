@@ -1,0 +1,148 @@
+"""From a job and its arrays to a fitted machine: inherit, select, fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mmbench.jobs.clock import Clock
+from mmbench.jobs.job import Job
+
+if TYPE_CHECKING:
+    from mmbench.jobs.data import Prepared
+    from mmbench.machines.base import PairwiseClassifier
+
+#: Selected parameters: one choice for all pairs of classes, or one a pair.
+Choice = dict[str, Any] | list[dict[str, Any]]
+
+
+def train(
+    job: Job,
+    data: Prepared,
+    inherited: Choice | None,
+    threads: int,
+    seeds: Mapping[str, int],
+    clock: Clock,
+) -> tuple[PairwiseClassifier, dict[str, Any]]:
+    """Return the fitted machine of a job, and what its record says of the selection.
+
+    Parameters
+    ----------
+    job : Job
+    data : Prepared
+    inherited : dict or list of dict, optional
+        Selected parameters of the job that this one uses.
+    threads : int
+    seeds : mapping of str to int
+        With "selection" and "machine".
+    clock : Clock
+        Gets the stages "warm_up", "selection" and "training".
+    """
+    choice: Choice = inherited or {}
+    machine = make_machine(job, threads, seeds["machine"])
+    with clock.stage("warm_up"):
+        _rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
+    search: dict[str, Any] = {"scores": [], "n_points": 0}
+    if job.grid:
+        with clock.stage("selection"):
+            search = _search(machine, job, data, choice, threads, seeds["selection"])
+        choice = merged(choice, search["params"])
+    with clock.stage("training"):
+        _fit(machine, data, own_part(machine, job, choice))
+    return machine, {**search, "params": choice}
+
+
+def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
+    """Return the estimator of a job with the parameters that are fixed."""
+    from mmbench.machines import machine_class
+
+    cls = machine_class(job.machine)
+    settings: dict[str, Any] = {"kernel": job.kernel, "n_jobs": threads, "random_state": seed}
+    return cls(**{n: v for n, v in settings.items() if n in cls.parameters}, **dict(job.params))
+
+
+def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
+    """Return the part of a choice that the machine takes: what it has and the job does not fix."""
+    fixed = dict(job.params)
+
+    def part(params: dict[str, Any]) -> dict[str, Any]:
+        return {n: v for n, v in params.items() if n in machine.parameters and n not in fixed}
+
+    return [part(params) for params in choice] if isinstance(choice, list) else part(choice)
+
+
+def merged(old: Choice, new: Choice) -> Choice:
+    """Return both choices in one; a machine passes on what it inherited."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {**old, **new}
+    n_pairs = len(old if isinstance(old, list) else new)
+    olds = old if isinstance(old, list) else [old] * n_pairs
+    news = new if isinstance(new, list) else [new] * n_pairs
+    return [{**before, **after} for before, after in zip(olds, news, strict=True)]
+
+
+def _search(
+    machine: PairwiseClassifier,
+    job: Job,
+    data: Prepared,
+    inherited: Choice,
+    threads: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Search the job's grid with the inherited parameters fixed; one point needs no search."""
+    from mmbench.selection import select
+
+    if job.n_points == 1:
+        only = {name: values[0] for name, values in job.grid}
+        return {"params": only, "scores": [], "n_points": 1}
+
+    given = own_part(machine, job, inherited)
+    if isinstance(given, dict):
+        machine = machine.set_params(**given)
+    found = select(
+        machine,
+        data.X_pool,
+        data.y_pool,
+        dict(job.grid),
+        folds=job.select.folds,
+        split=job.select.split,
+        repeats=job.select.repeats,
+        scope=job.select.scope,
+        prefer=dict(job.select.prefer),
+        seed=seed,
+        n_jobs=threads,
+        n_train=len(data.y_train),
+        pair_params=given if isinstance(given, list) else None,
+        tol=None if "tol" in dict(job.params) else machine.search_tol,
+    )
+    return {
+        "params": found.params,
+        "scores": found.scores,
+        "best_score": found.best_score,
+        "n_points": found.n_points,
+    }
+
+
+def _fit(machine: PairwiseClassifier, data: Prepared, choice: Choice) -> None:
+    if isinstance(choice, list):
+        machine.fit_pairs(data.X_train, data.y_train, choice)
+    else:
+        machine.set_params(**choice).fit(data.X_train, data.y_train)
+
+
+@cache
+def _rehearse(name: str, kernel: str, solver: str | None) -> None:
+    """Let the machine compile and import what it needs, on 24 rows."""
+    import numpy as np
+
+    from mmbench.machines import machine_class
+    from mmbench.selection import select
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
+    machine = machine_class(name)(kernel=kernel, **({"solver": solver} if solver else {}))
+    with suppress(Exception):  # a machine that cannot do this will say so on the real data
+        select(machine, X, y, {"tol": [machine.tol]}, folds=2)
+        machine.fit(X, y).pairwise_decision_function(X)

@@ -1,0 +1,93 @@
+"""Machines whose pairs of classes are trained together, because they share a part of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.problem import BinaryModel, BinaryProblem
+from mmbench.machines.voting import class_pairs
+
+
+class JointProblem(NamedTuple):
+    """The training problem of all pairs of classes.
+
+    Attributes
+    ----------
+    data : BinaryProblem
+        Rows and kernel; its signs mean nothing here.
+    labels : ndarray of int of shape (n_samples,)
+        From 0 on; every class occurs.
+    """
+
+    data: BinaryProblem
+    labels: NDArray
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs of classes."""
+        return class_pairs(int(self.labels.max()) + 1)
+
+
+class JointClassifier(PairwiseClassifier):
+    """Base of machines that train all pairs together.
+
+    A subclass implements `_train_jointly`. Its models expand over all training rows, not only over
+    those of their pair.
+    """
+
+    def _train_jointly(
+        self, problem: JointProblem, points: Sequence[Mapping[str, Any]]
+    ) -> list[list[BinaryModel]]:
+        """Train at every grid point of one kernel; return one model a pair for each point."""
+        raise TypeError(f"{type(self).__name__} does not implement _train_jointly")
+
+    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        return self._train_path(problem, [{}])[0]
+
+    def _train_path(
+        self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
+    ) -> list[BinaryModel]:
+        joint = JointProblem(problem, (problem.y > 0).astype(int))
+        return [models[0] for models in self._train_jointly(joint, points)]
+
+    def _fit(
+        self, X: NDArray, y: NDArray, pair_params: Sequence[Mapping[str, Any]] | None
+    ) -> PairwiseClassifier:
+        machine = self if pair_params is None else self._with(common(pair_params))
+        machine._check_parameters()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
+        if len(self.classes_) == 1:
+            return self._set_one_class(X)
+        kernel = machine._make_kernel(X)
+        data = BinaryProblem(X, np.ones(len(X)), kernel, classes=tuple(self.classes_))
+        models = machine._train_jointly(JointProblem(data, labels), [{}])[0]
+        self.kernels_ = [kernel] * len(models)
+        self._store(X, [np.arange(len(X))] * len(models), models)
+        return self
+
+
+def common(pair_params: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the parameters of all pairs.
+
+    Raises
+    ------
+    ValueError
+        If the pairs differ: a part of the model is the same for all.
+    """
+    first = pair_params[0] if pair_params else {}
+    if any(params != first for params in pair_params):
+        raise ValueError(
+            "all pairs of classes are trained together and cannot have different parameters; "
+            "select with scope 'global'"
+        )
+    return first

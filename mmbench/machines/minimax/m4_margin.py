@@ -1,0 +1,152 @@
+"""Routes to the M4 in the margin normalisation, soft and hard.
+
+    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
+
+The default for many coordinates is the reweighted SVM, for few the dense interior point; Clarabel
+and ECOS solve the same program. The reference follows the paper: rho is fixed, one cone program
+solved, and rho searched for, by quadratic interpolation (soft) or bisection (hard).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from numpy.typing import NDArray
+
+from mmbench.machines.minimax.cone import solve_spread
+from mmbench.machines.minimax.direction import minimax_direction
+from mmbench.machines.minimax.interior import solve_interior
+from mmbench.machines.minimax.line_search import bisect, interpolate
+from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution
+from mmbench.machines.minimax.m4_programs import budget_program, margin_program, step_program
+from mmbench.machines.minimax.reweighted import solve_reweighted
+from mmbench.machines.minimax.spread_program import SpreadProgram, SpreadSolution
+
+#: From this many coordinates a row on, reweighting beats the interior point.
+DENSE = 0.25
+
+#: A hard margin problem whose margin is below this share of the distance of the means has none.
+NO_MARGIN = 1e-9
+
+
+def solve_soft(
+    problem: MarginProblem,
+    solver: str = "auto",
+    tol: float = 1e-6,
+    start: MarginSolution | None = None,
+) -> MarginSolution:
+    """Minimise the objective.
+
+    Parameters
+    ----------
+    problem : MarginProblem
+        With points of both classes.
+    solver : {"auto", "reweighted", "interior", "reference", "clarabel", "ecos"}, default="auto"
+    tol : float, default=1e-6
+        Relative gap.
+    start : MarginSolution, optional
+        Of a neighbouring problem; for the reweighted SVM.
+    """
+    if solver == "reference":
+        return _search_budget(problem, tol)
+    wide = len(problem.delta) > DENSE * len(problem.y)
+    if not problem.removed and (solver == "reweighted" or (solver == "auto" and wide)):
+        found = solve_reweighted(problem, tol, start)
+        if found.closed(tol) or solver == "reweighted":
+            return found
+    return _from_program(problem, solve_program(margin_program(problem), solver, tol))
+
+
+def solve_hard(
+    problem: MarginProblem, solver: str = "auto", tol: float = 1e-6
+) -> MarginSolution | None:
+    """Minimise ``sx + sy`` without slack; None where the classes are not separable.
+
+    Parameters
+    ----------
+    problem : MarginProblem
+        With an infinite price.
+    solver : {"auto", "interior", "reference", "clarabel", "ecos"}, default="auto"
+    tol : float, default=1e-6
+    """
+    apart = step_program(problem, 0.0)
+    widest = solve_program(apart, solver, 1e-3 * tol).x
+    margin = -apart.value(widest)
+    if margin <= NO_MARGIN:
+        return None
+    if solver == "reference":
+        return _bisect_rho(problem, tol)
+    # The length of w is free: at this one the spreads are of order 1, and there is a start.
+    scale = 1.0 / float(problem.spreads(widest[: len(problem.delta)]).sum())
+    program = margin_program(problem)
+    program = replace(program, sides=0.5 * scale * margin * program.sides)
+    return _from_program(problem, solve_program(program, solver, tol, scale * widest[:-1]))
+
+
+def solve_program(
+    program: SpreadProgram, solver: str, tol: float, start: NDArray | None = None
+) -> SpreadSolution:
+    """Solve a spread program to well below a relative gap of `tol`.
+
+    Parameters
+    ----------
+    program : SpreadProgram
+    solver : str
+        "clarabel", "ecos" or "reference" (Clarabel); anything else is the dense interior point.
+    tol : float
+    start : ndarray of shape (n_columns,), optional
+        For the interior point.
+    """
+    tol = min(1e-9, 1e-3 * tol)
+    if solver in ("clarabel", "ecos", "reference"):
+        return solve_spread(program, "clarabel" if solver == "reference" else solver, tol)
+    return solve_interior(program, tol, start=start)
+
+
+def _from_program(problem: MarginProblem, found: SpreadSolution) -> MarginSolution:
+    k = len(problem.delta)
+    return problem.solution(found.x[:k], found.multipliers, found.iterations)
+
+
+def _search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
+    """Search ``sx + sy = 2/rho``, one cone program each.
+
+    The objective is convex in 2/rho, which makes that the variable to interpolate in. A search has
+    no multipliers of its own; those of the program in all variables at once give the bound.
+    """
+    best = problem.trivial_solution()
+
+    def criterion(budget: float) -> float:
+        nonlocal best
+        if budget <= 0:
+            return -problem.trivial[0]
+        program = budget_program(problem, 2.0 / budget)
+        found = solve_program(program, "reference", tol)
+        iterations = best.iterations + found.iterations
+        # Its multipliers are those of slack at unit price.
+        prices = problem.C * found.multipliers
+        best = best.better(problem.solution(found.x[: len(problem.delta)], prices, iterations))
+        return -(budget + problem.C * program.value(found.x))
+
+    kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
+    interpolate(criterion, (0.0, 2.0 / kappa, 4.0 / kappa), 1e-2 * tol / kappa)
+    joint = _from_program(problem, solve_program(margin_program(problem), "reference", tol))
+    return replace(best, bound=max(best.bound, joint.bound))
+
+
+def _bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
+    """Search the largest rho for which the constraints (8), (9) can be met, up to MPM's kappa."""
+    k = len(problem.delta)
+    kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
+    best = problem.trivial_solution()
+
+    def feasible(rho: float) -> bool:
+        nonlocal best
+        found = solve_program(step_program(problem, rho), "reference", 1e-3 * tol)
+        best = best.better(
+            problem.solution(found.x[:k], found.multipliers, best.iterations + found.iterations)
+        )
+        return bool(found.x[-1] <= 0)
+
+    bisect(feasible, 0.0, kappa, 0.1 * tol * kappa)
+    return best

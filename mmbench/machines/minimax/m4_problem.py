@@ -1,0 +1,279 @@
+"""The maxi-min margin machine in coordinates in which both class covariances are diagonal.
+
+    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     sx = ||Sx^{1/2} w||, sy alike
+
+Between this, the normalisation "margin", and the constraints (2), (3) of the paper lies a shift of
+b alone: with ``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
+
+Reduction: the points that are removed leave their share in one row of the class means, with slack
+xi_m: ``w'(xm - ym) >= 2 - xi_m``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.machines.minimax.direction import minimax_direction
+
+#: Slack that rounding may leave in a hard margin: w is long where the margin is narrow.
+HARD_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class MarginSolution:
+    """A solution of "margin" and what proves it.
+
+    Attributes
+    ----------
+    w : ndarray of shape (k,)
+    b : float
+    value, bound : float
+        The objective at (w, b), and a lower bound of the optimum.
+    multipliers : ndarray of shape (n,)
+        Of the points, between 0 and C.
+    iterations : int
+    weights : ndarray of shape (2,) or None
+        (ex, ey) of the reweighting, from which a neighbouring problem may start.
+    """
+
+    w: NDArray
+    b: float
+    value: float
+    bound: float
+    multipliers: NDArray
+    iterations: int = 0
+    weights: NDArray | None = None
+
+    @property
+    def gap(self) -> float:
+        """Distance of value and bound, relative to the value."""
+        return (self.value - self.bound) / max(abs(self.value), 1e-300)
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether w is zero."""
+        return not self.w.any()
+
+    def closed(self, tol: float) -> bool:
+        """Whether value and bound agree up to a relative tolerance."""
+        return bool(self.gap <= tol)
+
+    def better(self, other: MarginSolution) -> MarginSolution:
+        """Return the smaller value of two, with the larger bound; the rest is the later one's."""
+        best = self if self.value <= other.value else other
+        bound = max(self.bound, other.bound)
+        return replace(other, w=best.w, b=best.b, value=best.value, bound=bound)
+
+
+@dataclass(frozen=True)
+class MarginProblem:
+    """Rows, class spreads and the price of slack.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, k)
+        The points that have a constraint of their own.
+    y : ndarray of shape (n,)
+        -1.0 or +1.0.
+    delta : ndarray of shape (k,)
+        Difference of the class means, of all points.
+    var_x, var_y : ndarray of shape (k,)
+        Variances of the positive and the negative class; the coordinates are uncorrelated in both.
+    C : float
+        Price of one unit of slack; infinite for the hard margin.
+    removed : int, default=0
+        Number of points that the reduction took away.
+    """
+
+    rows: NDArray
+    y: NDArray
+    delta: NDArray
+    var_x: NDArray
+    var_y: NDArray
+    C: float
+    removed: int = 0
+
+    def spreads(self, w: NDArray) -> NDArray:
+        """Return (sx, sy)."""
+        squares = w * w
+        return np.sqrt(np.array([self.var_x @ squares, self.var_y @ squares]))
+
+    def slack(self, w: NDArray, b: float) -> float:
+        """Return the sum of slacks at unit margin, the removed points' share included."""
+        own = np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b)).sum()
+        return float(own + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
+
+    def value(self, w: NDArray, b: float) -> float:
+        """Return the objective; infinite where a hard margin is violated."""
+        slack, spread = self.slack(w, b), float(self.spreads(w).sum())
+        if np.isinf(self.C):
+            return spread if slack <= HARD_SLACK else np.inf
+        return spread + self.C * slack
+
+    @property
+    def trivial(self) -> tuple[float, float]:
+        """The objective "margin" at w = 0, and the b that it takes: the larger class."""
+        n_positive = int((self.y > 0).sum())
+        smaller = min(n_positive, len(self.y) - n_positive)
+        sign = 1.0 if 2 * n_positive >= len(self.y) else -1.0
+        return self.C * 2.0 * (smaller + self.removed), sign
+
+    def bound(self, a: NDArray, share: float = 0.0) -> float:
+        """Return the largest dual value of "margin" along some multipliers.
+
+        Parameters
+        ----------
+        a : ndarray of shape (n,)
+            Multipliers of the points; they are clipped to [0, C] and balanced.
+        share : float, default=0.0
+            Multiplier of the row of means, between 0 and ``removed * C``.
+
+        Notes
+        -----
+        ``sum a + 2 share`` is a lower bound if ``v = sum a_i y_i z_i + share delta`` is Dx p + Dy q
+        with ``||p||, ||q|| <= 1``, that is, if no w has ``v'w > sx + sy``. All multipliers are
+        scaled, down if need be, and up as far as this and their own bounds allow.
+        """
+        a = balanced(a, self.y, self.C)
+        share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0
+        v = self.rows.T @ (a * self.y) + share * self.delta
+        total = float(a.sum()) + 2.0 * share
+        room = self.C / max(float(a.max(initial=0.0)), 1e-300)
+        if share:
+            room = min(room, self.removed * self.C / share)
+        if not v.any():
+            return total * room if np.isfinite(room) else total
+        reach = minimax_direction(v, self.var_x, self.var_y).bound
+        return total * min(reach, max(1.0, room))
+
+    def tuned(self, w: NDArray) -> tuple[NDArray, float]:
+        """Return the best b for a direction, and then the best multiple of (w, b)."""
+        decision = self.rows @ w
+        hard = np.isinf(self.C)
+        b = middle_bias(decision, self.y) if hard else best_bias(decision, self.y)
+        factor = self._best_factor(w, self.y * (decision + b))
+        return factor * w, factor * b
+
+    def _best_factor(self, w: NDArray, margins: NDArray) -> float:
+        """Return the minimiser of "margin" over multiples of a solution, 1 where it has none.
+
+        It is where the slope, ``sx + sy - C (sum of the margins with slack)``, changes its sign.
+        """
+        weights = np.ones(len(margins))
+        if self.removed:
+            margins = np.append(margins, 0.5 * float(self.delta @ w))
+            weights = np.append(weights, 2.0 * self.removed)
+        positive = margins > 0
+        if not positive.any():
+            return 1.0
+        order = np.argsort(-margins[positive])
+        ends = margins[positive][order]
+        if np.isinf(self.C):
+            return 1.0 / float(ends[-1]) if positive.all() else 1.0
+        gains = (weights[positive] * margins[positive])[order]
+        losses = float(weights[~positive] @ margins[~positive])
+        # Before any margin has reached 1, after the largest has, after the two largest have, ...
+        reached = np.append(0.0, np.cumsum(gains))
+        slope = float(self.spreads(w).sum()) - self.C * (losses + gains.sum() - reached)
+        rising = np.flatnonzero(slope >= 0)
+        if not len(rising):
+            return 1.0
+        return float(1.0 / ends[rising[0] - 1]) if rising[0] else 0.0
+
+    def trivial_solution(self) -> MarginSolution:
+        """Return w = 0 and the larger class."""
+        value, b = self.trivial
+        return MarginSolution(np.zeros(len(self.delta)), b, value, 0.0, np.zeros(len(self.y)))
+
+    def solution(
+        self,
+        w: NDArray,
+        multipliers: NDArray,
+        iterations: int,
+        weights: NDArray | None = None,
+    ) -> MarginSolution:
+        """Return the best multiple of a direction, or w = 0, with the bound of some multipliers.
+
+        Parameters
+        ----------
+        w : ndarray of shape (k,)
+        multipliers : ndarray of shape (n,) or (n + 1,)
+            Of the points and, with a reduction, of the row of means.
+        iterations : int
+        weights : ndarray of shape (2,), optional
+        """
+        n = len(self.y)
+        w, b = self.tuned(w)
+        share = float(multipliers[n]) if len(multipliers) > n else 0.0
+        found = MarginSolution(
+            w,
+            b,
+            self.value(w, b),
+            self.bound(multipliers[:n], share),
+            multipliers[:n],
+            iterations,
+            weights,
+        )
+        return self.trivial_solution().better(found)
+
+
+@dataclass(frozen=True)
+class LineSolution:
+    """A direction w0, and the best solution among its multiples.
+
+    Attributes
+    ----------
+    direction : ndarray
+        w0, or coefficients of it.
+    line : MarginProblem
+        The problem restricted to multiples of w0.
+    solution : MarginSolution
+        With ``w`` of shape (1,), the multiple of w0; its bound is one of the whole problem.
+    """
+
+    direction: NDArray
+    line: MarginProblem
+    solution: MarginSolution
+
+
+def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginProblem:
+    """Return the problem along one direction, given its decisions up to b and its (sx, sy)."""
+    var_x, var_y = np.square(spreads)[:, None]
+    means = np.array([decision[y > 0].mean() - decision[y < 0].mean()])
+    return MarginProblem(decision[:, None], y, means, var_x, var_y, C=C)
+
+
+def best_bias(decision: NDArray, y: NDArray) -> float:
+    """Return a minimiser of ``sum_i max(0, 1 - y_i (decision_i + b))`` over b.
+
+    The slope is minus the number of positive rows before the first kink and grows by one at each;
+    of the interval where it is zero the middle is taken, as it knows nothing of the classes' names.
+
+    Examples
+    --------
+    >>> best_bias(np.array([3.0, 1.0, -2.0]), np.array([1.0, 1.0, -1.0]))
+    0.5
+    """
+    n_positive = int((y > 0).sum())
+    kinks = np.sort(y - decision)
+    if n_positive in (0, len(y)):
+        return float(kinks[-1] if n_positive else kinks[0])
+    return float(0.5 * (kinks[n_positive - 1] + kinks[n_positive]))
+
+
+def middle_bias(decision: NDArray, y: NDArray) -> float:
+    """Return the b that puts zero in the middle between the classes' nearest decisions."""
+    return float(-0.5 * (decision[y > 0].min() + decision[y < 0].max()))
+
+
+def balanced(a: NDArray, y: NDArray, upper: float) -> NDArray:
+    """Return multipliers clipped to [0, upper], the heavier class scaled so that ``y'a = 0``."""
+    a = np.clip(a, 0.0, upper)
+    positive, negative = float(a[y > 0].sum()), float(a[y < 0].sum())
+    lighter = min(positive, negative)
+    if lighter == 0:
+        return np.zeros_like(a)
+    return a * np.where(y > 0, lighter / positive, lighter / negative)

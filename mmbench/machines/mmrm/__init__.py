@@ -1,0 +1,5 @@
+"""The max-margin ratio machine."""
+
+from mmbench.machines.mmrm.mmrm import MMRM
+
+__all__ = ["MMRM"]

@@ -1,0 +1,256 @@
+"""A primal-dual interior point for a dense part of the max-margin ratio machine's program.
+
+    min c'u + cost'xi   s.t.  A u + y b + xi - z = 1,   u, xi, z >= 0,  b free
+
+with the multipliers lam of the rows, ``s = c - A'lam >= 0`` and ``cost - lam >= 0``; the products
+``u s``, ``xi (cost - lam)`` and ``z lam`` go to zero together. Mehrotra's predictor and corrector
+with Gondzio's further correctors, on the Newton equations of `mmrm_newton` with
+
+    Theta = u/s,   D = xi/(cost - lam) + z/lam.
+
+References
+----------
+S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM J. Optim. 2, 1992.
+J. Gondzio: Multiple centrality corrections in a primal-dual method for linear programming.
+Comput. Optim. Appl. 6, 1996.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.machines.mmrm.newton import NotSolved, Reduced, System, Whole
+
+#: Fraction of the way to the boundary that a step goes.
+STEP = 0.995
+
+#: Further correctors per iteration, and the band in which they keep the products, relative to mu.
+CORRECTORS, BAND = 2, (0.1, 10.0)
+
+#: A primal residual may not grow beyond this while the reduced equations are in use.
+DRIFT = 1e-6
+
+#: Largest order for which the whole system is factorised.
+WHOLE_ORDER = 4000
+
+
+@dataclass
+class Point:
+    """The variables of the interior point; all but b are positive vectors."""
+
+    u: NDArray
+    b: float
+    xi: NDArray
+    z: NDArray
+    lam: NDArray
+    s: NDArray
+
+    def moved(self, step: Point, primal: float, dual: float) -> Point:
+        """Return the point after a step of these lengths."""
+        return Point(
+            self.u + primal * step.u,
+            self.b + primal * step.b,
+            self.xi + primal * step.xi,
+            self.z + primal * step.z,
+            self.lam + dual * step.lam,
+            self.s + dual * step.s,
+        )
+
+
+class InteriorPoint:
+    """An iterate that can be carried on to a smaller tolerance.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_rows, n_columns)
+    y, cost : ndarray of shape (n_rows,)
+    c : ndarray of shape (n_columns,)
+    point : Point
+        Where to start; lam below cost.
+    """
+
+    def __init__(self, A: NDArray, y: NDArray, c: NDArray, cost: NDArray, point: Point) -> None:
+        self.A, self.y, self.c, self.cost = A, y, c, cost
+        self.squares = A * A
+        self.point = point
+        self.iterations = 0
+        self.threshold = 100.0
+        self.careful = False
+        self.complementarity = np.inf
+
+    @property
+    def slack(self) -> NDArray:
+        """``cost - lam``, the multiplier of xi."""
+        return self.cost - self.point.lam
+
+    def run(self, tol: float, max_iter: int = 100) -> bool:
+        """Iterate until the sum of the products is below `tol`, relative to ``1 + objective``.
+
+        Returns
+        -------
+        bool
+            False when the steps vanish, values are not finite or `max_iter` is reached.
+        """
+        for k in range(max_iter):
+            size = 1 + abs(self.objective)
+            residuals = self._residuals()
+            self.complementarity = self._products_sum(self.point) / size
+            error = max(np.abs(r).max(initial=0.0) for r in residuals)
+            if not np.isfinite(self.complementarity + error):
+                return False
+            if self.complementarity < tol and error < max(tol, 1e-9) * 10:
+                return True
+            lengths = self._iterate(residuals, 0.02 * tol * size)
+            self.iterations += 1
+            if lengths is None or (k > 8 and max(lengths) < 1e-3):
+                return False
+        return False
+
+    @property
+    def objective(self) -> float:
+        """Value of the primal at the present point."""
+        return float(self.c @ self.point.u + self.cost @ self.point.xi)
+
+    def _residuals(self) -> tuple[NDArray, NDArray, NDArray]:
+        p = self.point
+        return (
+            self._row_residual(p),
+            self.c - p.lam @ self.A - p.s,
+            np.atleast_1d(-self.y @ p.lam),
+        )
+
+    def _row_residual(self, p: Point) -> NDArray:
+        return 1 - (self.A @ p.u + self.y * p.b + p.xi - p.z)
+
+    def _products_sum(self, p: Point) -> float:
+        return float(p.u @ p.s + p.xi @ (self.cost - p.lam) + p.z @ p.lam)
+
+    def _iterate(
+        self, residuals: tuple[NDArray, NDArray, NDArray], target: float
+    ) -> tuple[float, float] | None:
+        """Take one step in place; return its primal and dual length, None without one."""
+        system = self._system()
+        if system is None:
+            return None
+        try:
+            step = self._step(system, residuals, target)
+        except NotSolved:
+            self.careful = True
+            return self._iterate(residuals, target)
+        lengths = self._lengths(step, STEP)
+        moved = self.point.moved(step, *lengths)
+        drift = np.abs(self._row_residual(moved)).max()
+        if not self.careful and drift > max(DRIFT, np.abs(residuals[0]).max()):
+            self.careful = True
+            return self._iterate(residuals, target)
+        self.point = moved
+        return lengths
+
+    def _step(
+        self, system: System, residuals: tuple[NDArray, NDArray, NDArray], target: float
+    ) -> Point:
+        """Return Mehrotra's step: a predictor, then a corrector towards equal products."""
+        p, count = self.point, len(self.c) + 2 * len(self.y)
+        products = (p.u * p.s, p.xi * self.slack, p.z * p.lam)
+        mu = sum(float(q.sum()) for q in products) / count
+        affine = self._direction(system, residuals, [-q for q in products])
+        after = p.moved(affine, *self._lengths(affine, 1.0))
+        sigma = (max(self._products_sum(after), 0.0) / count / mu) ** 3
+        goal = max(sigma * mu, target / count)
+        second = (affine.u * affine.s, -affine.xi * affine.lam, affine.z * affine.lam)
+        wanted = [goal - q - d for q, d in zip(products, second, strict=True)]
+        step = self._direction(system, residuals, wanted)
+        return self._corrected(system, residuals, wanted, step, goal)
+
+    def _corrected(
+        self,
+        system: System,
+        residuals: tuple[NDArray, NDArray, NDArray],
+        wanted: list[NDArray],
+        step: Point,
+        goal: float,
+    ) -> Point:
+        """Add Gondzio's correctors while each makes the step clearly longer."""
+        for _ in range(CORRECTORS):
+            lengths = self._lengths(step, 1.0)
+            if min(lengths) > 0.9:
+                return step
+            longer = [min(1.0, length + 0.1) for length in lengths]
+            trial = self.point.moved(step, *longer)
+            pulls = [
+                np.clip(q, BAND[0] * goal, BAND[1] * goal) - q
+                for q in (
+                    trial.u * trial.s,
+                    trial.xi * (self.cost - trial.lam),
+                    trial.z * trial.lam,
+                )
+            ]
+            wanted = [
+                w + np.maximum(q, -BAND[1] * goal) for w, q in zip(wanted, pulls, strict=True)
+            ]
+            corrected = self._direction(system, residuals, wanted)
+            gained = sum(self._lengths(corrected, 1.0)) - sum(lengths)
+            if gained < 0.01:
+                return step
+            step = corrected
+        return step
+
+    def _direction(
+        self,
+        system: System,
+        residuals: tuple[NDArray, NDArray, NDArray],
+        wanted: list[NDArray],
+    ) -> Point:
+        """Return the Newton direction for wanted changes of the three products."""
+        p, slack = self.point, self.slack
+        rp, rd, rb = residuals
+        cu, cx, cz = wanted
+        u, lam, b = system(rp - cx / slack + cz / p.lam, rd - cu / p.u, float(rb[0]))
+        return Point(
+            u=u,
+            b=b,
+            xi=(cx + p.xi * lam) / slack,
+            z=(cz - p.z * lam) / p.lam,
+            lam=lam,
+            s=rd - lam @ self.A,
+        )
+
+    def _lengths(self, step: Point, fraction: float) -> tuple[float, float]:
+        """Return the longest primal and dual steps that keep the variables positive."""
+        p = self.point
+        primal = min(_reach(p.u, step.u), _reach(p.xi, step.xi), _reach(p.z, step.z))
+        dual = min(_reach(p.lam, step.lam), _reach(self.slack, -step.lam), _reach(p.s, step.s))
+        return min(1.0, fraction * primal), min(1.0, fraction * dual)
+
+    def _system(self) -> System | None:
+        """Return the solver of the Newton equations at this point."""
+        p = self.point
+        weight = p.u / p.s
+        diagonal = p.xi / self.slack + p.z / p.lam
+        if not self.careful:
+            try:
+                reduced = Reduced(self.A, self.squares, self.y, diagonal, weight, self.threshold)
+            except NotSolved:
+                self.careful = True
+            else:
+                self._adapt(reduced.steps)
+                return reduced
+        if sum(self.A.shape) > WHOLE_ORDER:
+            return None
+        return Whole(self.A, self.y, diagonal, weight)
+
+    def _adapt(self, steps: int) -> None:
+        """Keep more or less in the factor of the next iteration, by what this one cost."""
+        if steps > 12:
+            self.threshold = min(self.threshold * 3, 1e6)
+        elif steps < 4:
+            self.threshold = max(self.threshold / 1.3, 1.0)
+
+
+def _reach(value: NDArray, step: NDArray) -> float:
+    """Return how far `value` may move along `step` before an entry is zero."""
+    down = step < 0
+    return float(np.min(value[down] / -step[down], initial=np.inf))

@@ -1,0 +1,309 @@
+"""The max-margin ratio machine: a large margin relative to the distance of the class means.
+
+Linear machine, with the means x̄ and ȳ of the positive and the negative class:
+
+    min over w, b, xi, eta   w'(x̄ - ȳ) + C (sum_i xi_i + sum_j eta_j)                       (28)
+    subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
+
+Kernel machine: the same with ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` and alpha,
+beta >= 0 (29), (30). Both are linear programs. On separable data the solution maximises the margin
+ratio ``rho = d_b/d_w`` (20), where d_b is the gap between the projected classes and d_w the
+distance of their means less d_b.
+
+References
+----------
+S. Gu, Y. Guo: Max-Margin Ratio Machine. JMLR W&CP 25 (ACML), 2012.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.errors import UserError
+from mmbench.machines.base import PairwiseClassifier, common_parameters
+from mmbench.machines.mmrm.certificate import FLAT, Answer, reused, settled
+from mmbench.machines.mmrm.face import smallest_norm
+from mmbench.machines.mmrm.linear import solve_linear
+from mmbench.machines.mmrm.program import KernelProgram, LinearProgram, without_repeats
+from mmbench.machines.mmrm.reference import solve_reference
+from mmbench.machines.mmrm.rounds import Guess
+from mmbench.machines.mmrm.routes import solve_kernel
+from mmbench.machines.parameter import Param, choice, positive
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.svm import svm_dual
+
+#: Optimality tolerance of the SVM that is only a first guess.
+GUESS_TOL = 1e-2
+
+#: Data whose slacks sum to less than this are separable.
+NO_SLACK = 1e-6
+
+
+class MMRM(PairwiseClassifier):
+    """Max-margin ratio machine, one-vs-one.
+
+    Parameters
+    ----------
+    C : float, optional
+        Price of one unit of slack. Below ``max(1/n_x, 1/n_y)`` the program may be unbounded.
+    C_factor : float, default=10.0
+        Where C is not given: C is this times ``max(1/n_x, 1/n_y)``.
+    kernel : {"rbf", "linear", "poly"}, default="rbf"
+        ``exp(-gamma ||u - v||^2)``, ``u'v`` or ``(1 + u'v)**degree``.
+    gamma : float or "scale", default="scale"
+        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
+    gamma_scaling : {"none", "per_feature"}, default="none"
+        "per_feature" divides gamma by the number of features.
+    degree : int, default=3
+        Degree of ``poly``.
+    class_weight : dict or "balanced", optional
+        "balanced" prices a class's slack in inverse proportion to its size: ``C n / (2 n_class)``,
+        or ``C_factor / n_class``. Without it a small class may be given up: see Notes. A dict
+        multiplies the price of each class that it names.
+    bias : {"lp", "ratio"}, default="lp"
+        b of the program, where the margins are +-1, or that of (22), where the ratio is the same
+        for both classes. (22) is meant for separable data; other pairs keep the program's b.
+    unique : bool, default=False
+        Whether to take, of several optimal w, the one of smallest norm.
+    solver : {"auto", "interior", "generation", "reference"}, default="auto"
+        "reference" is the whole program in HiGHS; "generation" and "interior" solve it on growing
+        parts of its rows and columns, by simplex or by an interior point and an exact vertex.
+    tol : float, default=1e-6
+        Largest relative gap and violation of an optimal solution.
+    ties : {"lowest", "random"}, default="lowest"
+        Which of several classes with most votes is predicted.
+    random_state : int, optional
+        Seed of ``ties="random"``.
+    n_jobs : int, optional
+        Threads over pairs of classes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    fits_ : list of Fit
+        The certificate of each pair. `objective` is (28) or (30), `bound` its dual value less what
+        its violations may amount to. ``extra`` has "margin_ratio", "separable" (no slack is used)
+        and "route", and where it applies "coefficient_price": see Notes.
+    margin_ratios_ : ndarray of shape (n_pairs,)
+        rho of each pair on its training rows; negative where the projections overlap.
+    dual_coef_ : ndarray of shape (n_pairs, n_support)
+        alpha and -beta of each pair (``rbf``, ``poly``).
+    support_, support_vectors_ : ndarray
+        Rows with a non-zero coefficient in some pair (``rbf``, ``poly``).
+    coef_ : ndarray of shape (n_pairs, n_features)
+        w of each pair (``linear``).
+    intercept_ : ndarray of shape (n_pairs,)
+        b of each pair.
+
+    Notes
+    -----
+    Two answers are no failures but carry no information; both predict the majority class. Status
+    "unbounded": C is too small, the program has no minimum. Status "trivial": w = 0 is optimal. For
+    classes of different size this holds for a range of C, and if the mean of the smaller class lies
+    among the points of the larger, for every C; ``class_weight="balanced"`` avoids it.
+
+    Where the Gram matrix is singular to working precision (a smooth kernel, features few), (30) has
+    no solution that double precision could hold: coefficients of 1e9 still lower the objective. It
+    is then solved with a price of ``tol / 2`` on the coefficients, in units of the kernel's spread;
+    unless that changes nothing, the status is "inaccurate".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mmbench.machines import MMRM
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = MMRM(C=10, gamma=0.1).fit(X[::2], y[::2])
+    >>> round(machine.score(X[1::2], y[1::2]), 2)
+    0.92
+    >>> machine.margin_ratios_.round(2)
+    array([ 4.  , 11.53,  0.21])
+    """
+
+    parameters: ClassVar[dict[str, Param]] = common_parameters() | {
+        "C": positive(optional=True),
+        "C_factor": positive(),
+        "class_weight": Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
+        "bias": choice("lp", "ratio"),
+        "unique": Param(boolean=True),
+        "solver": choice("auto", "interior", "generation", "reference"),
+    }
+    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = PairwiseClassifier.auto_grids | {
+        "C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))
+    }
+    single_precision: ClassVar[bool] = False  # coefficients of 1e6 occur, and cancel
+    part_bytes: ClassVar[int] = 400 * 2**20  # in an interior point or a master program
+    prefer: ClassVar[dict[str, str]] = {
+        "C": "small",
+        "C_factor": "small",
+        "gamma": "small",
+        "degree": "small",
+    }
+
+    def __init__(
+        self,
+        C=None,
+        C_factor=10.0,
+        kernel="rbf",
+        gamma="scale",
+        gamma_scaling="none",
+        degree=3,
+        class_weight=None,
+        bias="lp",
+        unique=False,
+        solver="auto",
+        tol=1e-6,
+        ties="lowest",
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.C = C
+        self.C_factor = C_factor
+        self.kernel = kernel
+        self.gamma = gamma
+        self.gamma_scaling = gamma_scaling
+        self.degree = degree
+        self.class_weight = class_weight
+        self.bias = bias
+        self.unique = unique
+        self.solver = solver
+        self.tol = tol
+        self.ties = ties
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        gram = None if self.kernel == "linear" else problem.gram
+        started = time.perf_counter()
+        program = self._program(problem, gram)
+        answer = self._solve(program, problem, None if warm is None else warm.state)
+        answer = settled(program, answer)
+        facts = margin_facts(program.y, answer.margins)
+        b = answer.b
+        if self.bias == "ratio" and facts["separable"]:
+            b = ratio_bias(program.y, answer.margins, b)
+        fit = Fit(
+            status=answer.status,
+            objective=answer.objective,
+            bound=answer.bound,
+            max_violation=answer.max_violation,
+            iterations=answer.iterations,
+            seconds=time.perf_counter() - started,
+            n_support=int(np.count_nonzero(answer.u if program.nonnegative else answer.lam)),
+            extra={**facts, "route": answer.route, **answer.facts},
+        )
+        if isinstance(program, LinearProgram):
+            w, b = program.weights(answer.u, b)
+            return BinaryModel(intercept=b, fit=fit, w=w, state=answer)
+        return BinaryModel(intercept=b, fit=fit, coef=program.coefficients(answer.u), state=answer)
+
+    def _program(
+        self, problem: BinaryProblem, gram: NDArray | None
+    ) -> LinearProgram | KernelProgram:
+        cost = self._costs(problem)
+        if gram is None:
+            return LinearProgram(problem.X, problem.y, cost)
+        return KernelProgram(gram, problem.y, without_repeats(problem.X, problem.y, cost))
+
+    def _costs(self, problem: BinaryProblem) -> NDArray:
+        """Return the price of a unit of slack of each row."""
+        balanced = self.class_weight == "balanced"
+        cost = slack_costs(problem.y, self.C, self.C_factor, balanced)
+        if isinstance(self.class_weight, Mapping):
+            if not problem.classes:
+                raise UserError("class_weight by label has no grid search, only 'balanced' has")
+            negative, positive = (self.class_weight.get(label, 1.0) for label in problem.classes)
+            cost *= np.where(problem.y > 0, positive, negative)
+        return cost
+
+    def _solve(
+        self,
+        program: LinearProgram | KernelProgram,
+        problem: BinaryProblem,
+        neighbour: Answer | None,
+    ) -> Answer:
+        again = None if neighbour is None else reused(program, neighbour, self.tol)
+        if again is not None:
+            return again
+        basis = None if neighbour is None else neighbour.basis
+        if isinstance(program, LinearProgram):
+            answer = solve_linear(program, tol=self.tol, basis=basis)
+        elif self.solver == "reference":
+            answer = solve_reference(program, tol=self.tol, basis=basis)
+        else:
+            guess = _guess(program, problem, neighbour)
+            answer = solve_kernel(program, guess, solver=self.solver, tol=self.tol)
+        return smallest_norm(program, answer, self.tol) if self.unique else answer
+
+    def _path_key(self, point: Mapping[str, Any]) -> tuple:
+        return (point.get("C", point.get("C_factor", 0)),)
+
+    def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
+        super()._store(X, rows, models)
+        self.margin_ratios_ = np.array([fit.extra["margin_ratio"] for fit in self.fits_])
+
+    def _set_one_class(self, X: NDArray) -> PairwiseClassifier:
+        self.margin_ratios_ = np.full(1, np.nan)
+        return super()._set_one_class(X)
+
+
+def slack_costs(y: NDArray, C: float | None, C_factor: float, balanced: bool = False) -> NDArray:
+    """Return the price of a unit of slack of each row before weights.
+
+    Without C, C is `C_factor` times the least that surely leaves the program bounded: 1/n_class.
+    """
+    sizes = np.where(y > 0, np.sum(y > 0), np.sum(y < 0))
+    if balanced:
+        return (C_factor if C is None else C * len(y) / 2) / sizes
+    return np.full(len(y), C_factor / sizes.min() if C is None else C)
+
+
+def margin_facts(y: NDArray, margins: NDArray) -> dict[str, Any]:
+    """Return rho of the projections (20), and whether no row needs slack.
+
+    With the decisions f (b cancels), ``d_b = min f(x_i) - max f(y_j)`` (7) and
+    ``d_w = mean f(x_i) - mean f(y_j) - d_b`` (17).
+    """
+    f = y * margins
+    between = float(f[y > 0].min() - f[y < 0].max())
+    within = float(f[y > 0].mean() - f[y < 0].mean()) - between
+    spread = float(np.ptp(f))
+    # all rows on the two margins leave d_w a rounding error
+    ratio = between / within if within > 1e-12 * spread else np.inf
+    if spread <= FLAT:
+        ratio = np.nan
+    slack = float(np.maximum(1 - margins, 0).sum())
+    return {"margin_ratio": ratio, "separable": slack <= NO_SLACK}
+
+
+def ratio_bias(y: NDArray, margins: NDArray, b: float) -> float:
+    """Return the b (22) for which both classes have the same ratio of margin to dispersion.
+
+    With the margin samples x* and y*, the means and the projections p = f - b:
+
+        b = -p(y*) - (p(y*) - p(y_mean)) / (p(x_mean) - p(x*) + p(y*) - p(y_mean)) (p(x*) - p(y*))
+    """
+    p = y * margins - b
+    positive, negative = p[y > 0], p[y < 0]
+    spread_x, spread_y = positive.mean() - positive.min(), negative.max() - negative.mean()
+    spread = spread_x + spread_y
+    share = spread_y / spread if spread > 0 else 0.5
+    return float(-negative.max() - share * (positive.min() - negative.max()))
+
+
+def _guess(program: KernelProgram, problem: BinaryProblem, neighbour: Answer | None) -> Guess:
+    """Return a neighbouring MMRM, or else the SVM of the same C: it has nearly the same support.
+
+    Where C is tiny all rows support the SVM, and it would say nothing.
+    """
+    if neighbour is not None and neighbour.u.any():
+        return Guess(neighbour.u, neighbour.margins)
+    from mmbench.solvers.svm_dual.smo import solve_smo
+
+    cost = np.where(program.cost > 0, np.maximum(program.cost, 1 / program.scale), 0.0)
+    svm = solve_smo(svm_dual(problem.gram, problem.y, cost), tol=GUESS_TOL)
+    return Guess(np.abs(svm.u), problem.y * (svm.decision + svm.bias))

@@ -1,0 +1,97 @@
+"""The whole program of the max-margin ratio machine in HiGHS, as the paper states it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mmbench.errors import Status
+from mmbench.machines.mmrm.certificate import Answer, certify, failed
+from mmbench.machines.mmrm.program import Program
+from mmbench.machines.mmrm.vertex import Partition, polished
+from mmbench.solvers.highs_ import BASIC, Basis, LpSolution, solve_lp
+
+#: Programs that can be solved take a few thousand pivots; nearly singular ones have been seen to go
+#: on for hours.
+MAX_ITERATIONS = 100_000
+
+
+def solve_reference(
+    program: Program, *, tol: float = 1e-6, basis: Basis | None = None, method: str = "choose"
+) -> Answer:
+    """Solve (28) or (30) with all its rows and columns.
+
+    Parameters
+    ----------
+    program : Program
+    tol : float, default=1e-6
+        For the certificate.
+    basis : Basis, optional
+        Of the same program with other costs; where it does not fit it is not used.
+    method : {"choose", "simplex", "ipm"}, default="choose"
+
+    Returns
+    -------
+    Answer
+    """
+    rows, columns = program.rows, program.columns
+    solution = _solve(program, method, _fitting(basis, len(rows), len(columns) + 1 + len(rows)))
+    if solution.status is Status.UNBOUNDED:
+        return failed(program, Status.UNBOUNDED, "reference", solution.iterations)
+    u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
+    u[columns] = solution.x[: len(columns)]
+    lam[rows] = solution.row_dual
+    answer = certify(
+        program,
+        u,
+        float(solution.x[len(columns)]),
+        lam,
+        tol,
+        iterations=solution.iterations,
+        route="reference",
+        basis=solution.basis,
+    )
+    if solution.basis is None:
+        return answer
+    return polished(program, answer, _partition(program, solution.basis), tol)
+
+
+def _partition(program: Program, basis: Basis) -> Partition:
+    rows, columns = program.rows, program.columns
+    slack = basis.columns[len(columns) + 1 :] == BASIC
+    active = basis.rows != BASIC
+    return Partition(
+        positive=columns[basis.columns[: len(columns)] == BASIC],
+        tight=rows[active & ~slack],
+        at_cost=rows[active & slack],
+    )
+
+
+def _solve(program: Program, method: str, basis: Basis | None) -> LpSolution:
+    """Solve with the columns (u, b, xi)."""
+    rows, columns = program.rows, program.columns
+    free = np.full(len(columns) + 1, -np.inf)
+    if program.nonnegative:
+        free[:-1] = 0.0
+    return solve_lp(
+        np.concatenate([program.c[columns], [0.0], program.cost[rows]]),
+        sparse.hstack(
+            [
+                sparse.csc_array(program.block(rows, columns)),
+                sparse.csc_array(program.y[rows, None]),
+                sparse.eye_array(len(rows)),
+            ],
+            format="csr",
+        ),
+        row_lower=1.0,
+        col_lower=np.concatenate([free, np.zeros(len(rows))]),
+        method=method,
+        basis=basis,
+        iteration_limit=MAX_ITERATIONS,
+    )
+
+
+def _fitting(basis: Basis | None, n_rows: int, n_columns: int) -> Basis | None:
+    if basis is None or (len(basis.rows), len(basis.columns)) != (n_rows, n_columns):
+        return None
+    return basis

@@ -1,0 +1,300 @@
+"""Interior point, exact vertex and a few pivots: the fast route of large kernel programs.
+
+An interior point on a growing part of the program finds which coefficients are positive and which
+rows are tight; one LU factorisation turns that into the exact vertex; what the vertex violates in
+the rest of the program comes in, by another round if it is much, by simplex pivots if it is little.
+
+A part with few rows may be unbounded because some c_k < 0, so it has for each class the mean of the
+rows that it leaves out, at the sum of their costs: the rest implies that row, and with costs of at
+least 1/n_class no part is unbounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.errors import Status
+from mmbench.machines.mmrm.certificate import Answer, certify
+from mmbench.machines.mmrm.generation import solve_generation
+from mmbench.machines.mmrm.interior import InteriorPoint, Point
+from mmbench.machines.mmrm.program import Program
+from mmbench.machines.mmrm.vertex import Partition, partition_of, solve_vertex
+
+#: Tolerances of the two rounds that only find rows and columns, and of the attempts at a vertex.
+COARSE = (3e-2, 1e-3)
+FINE = (1e-7, 1e-8, 1e-9, 1e-10)
+
+#: Rows of a smaller margin are in the part at first, come in after a coarse and a fine round, and
+#: are thrown out.
+FIRST, NEAR, CLOSE, FAR = 1.05, 1.05, 1.03, 1.3
+
+#: Columns that come in with those of negative reduced cost, relative to the present number.
+EXTRA_COARSE, EXTRA_FINE = 0.1, 0.03
+
+#: A vertex that violates at most so many rows and columns is left to simplex pivots.
+FEW = 8
+
+#: A program of so many rows is tried as a whole where a part of it does not converge.
+RETRY_UP_TO = 2000
+
+#: Fine rounds before the rest is left to generation.
+MAX_ROUNDS = 12
+
+#: Violations below this are none.
+PRICE_TOL = 1e-7
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Where to start: coefficients of a neighbouring machine and its margins.
+
+    Attributes
+    ----------
+    u : ndarray of shape (n_columns,)
+        Not negative; only its shape matters.
+    margins : ndarray of shape (n_rows,)
+        y f(x).
+    """
+
+    u: NDArray
+    margins: NDArray
+
+    def first_rows(self, program: Program) -> NDArray:
+        """Return the rows that matter to the neighbour: near its margin or with a coefficient."""
+        rows = program.rows
+        return rows[(self.margins[rows] < FIRST) | (self.u[rows] > 0)]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The optimum of a part, over the whole program.
+
+    Attributes
+    ----------
+    u, b, lam : ndarray, float, ndarray
+    converged : bool
+        Whether the interior point reached a fine tolerance.
+    support : ndarray of int
+        Columns that are not on their way to zero.
+    partition : Partition or None
+        None where these are an iterate of the interior point and no vertex.
+    """
+
+    u: NDArray
+    b: float
+    lam: NDArray
+    converged: bool
+    support: NDArray
+    partition: Partition | None = None
+
+
+class Rounds:
+    """A part of the program that grows from round to round.
+
+    Parameters
+    ----------
+    program : Program
+        Of a kernel machine: row i and column i belong to the same sample.
+    guess : Guess
+    tol : float
+        For the certificate.
+
+    Attributes
+    ----------
+    careful : bool
+        Whether the last part was so badly conditioned that the reduced Newton equations failed.
+    """
+
+    def __init__(self, program: Program, guess: Guess, tol: float) -> None:
+        self.program, self.guess, self.tol = program, guess, tol
+        self.rows = self.columns = guess.first_rows(program)
+        self.iterations = 0
+        self.careful = False
+
+    def solve(self) -> Answer:
+        """Return the best answer that this route finds, with its certificate."""
+        whole = self.program.rows
+        if 2 * len(self.rows) > len(whole):
+            self.rows = self.columns = whole
+        else:
+            for tol in COARSE:
+                self._coarse_round(tol, drop=tol < COARSE[0])
+        for _ in range(MAX_ROUNDS):
+            found = self._fine_round()
+            if not found.converged:
+                # the shape of a part may be to blame for that
+                if len(self.rows) == len(self.columns) == len(whole) or len(whole) > RETRY_UP_TO:
+                    break
+                self.rows = self.columns = whole
+                continue
+            margins, reduced = self._price(found.u, found.b, found.lam)
+            rows, columns = self._violated(margins, reduced)
+            count = len(rows) + len(columns)
+            if not count:
+                break
+            if count <= FEW and found.partition is not None:
+                return self._pivot(found.partition, margins, reduced, rows, columns)
+            self._drop_rows(margins, found.lam)
+            self._grow(margins, reduced, CLOSE, EXTRA_FINE)
+        return self._certified(found)
+
+    def _coarse_round(self, tol: float, drop: bool) -> None:
+        iterate = self._cold_start()
+        iterate.run(tol)
+        self._count(iterate)
+        u, lam = self._full(iterate.point)
+        margins, reduced = self._price(u, iterate.point.b, lam)
+        if drop:
+            self._drop_rows(margins, lam)
+        self._grow(margins, reduced, NEAR, EXTRA_COARSE)
+
+    def _fine_round(self) -> Found:
+        """Return the exact optimum of the part, or an iterate near it where no vertex is found."""
+        iterate = self._cold_start()
+        converged = False
+        for tol in FINE:
+            reached = iterate.run(tol)
+            partition = partition_of(iterate, self.rows, self.columns)
+            vertex = solve_vertex(self.program, partition)
+            if vertex is not None and vertex.signs_hold(self.program):
+                self._count(iterate)
+                return Found(vertex.u, vertex.b, vertex.lam, True, partition.positive, partition)
+            if not reached:
+                break
+            converged = True
+        self._count(iterate)
+        u, lam = self._full(iterate.point)
+        return Found(u, iterate.point.b, lam, converged, partition.positive)
+
+    def _count(self, iterate: InteriorPoint) -> None:
+        self.iterations += iterate.iterations
+        self.careful = iterate.careful
+
+    def _cold_start(self) -> InteriorPoint:
+        """Start from the guess's u and from lam = 1/n_class, where A'lam = c.
+
+        Iterates of other parts have proved worse. A nearly singular matrix leaves the dual feasible
+        set almost no interior, and a start far from it takes twice the iterations.
+        """
+        program, columns = self.program, self.columns
+        A, y, cost, margins = self._part()
+        c = program.c[columns]
+        u = self.guess.u[columns]
+        share = cost / program.class_cost[(y > 0).astype(int)]
+        point = Point(
+            u=u + 0.1 * _mean_positive(u),
+            b=0.0,
+            xi=np.maximum(1 - margins, 0.01),
+            z=np.maximum(margins - 1, 0.3),
+            lam=np.minimum(share, 0.9 * cost),
+            s=np.full(len(c), 0.01 * np.abs(c).mean()),
+        )
+        return InteriorPoint(A, y, c, cost, point)
+
+    def _part(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Return A, y, cost and the guessed margins of the part, class means of the rest last."""
+        program, rows = self.program, self.rows
+        A = program.block(rows, self.columns)
+        blocks, y = [A], [program.y[rows]]
+        cost, margins = [program.cost[rows]], [self.guess.margins[rows]]
+        for q, outside in self._outside():
+            inside = program.y[rows] == (-1.0, 1.0)[q]
+            weight = program.cost[rows[inside]] / program.class_cost[q] * program.class_sizes[q]
+            rest = program.class_sums[q][self.columns] - weight @ A[inside]
+            left = program.class_sizes[q] - weight.sum()
+            blocks.append(rest[None] / left)
+            y.append(np.array([(-1.0, 1.0)[q]]))
+            cost.append(np.array([program.cost[outside].sum()]))
+            margins.append(np.array([1.5]))
+        return (
+            np.vstack(blocks),
+            np.concatenate(y),
+            np.concatenate(cost),
+            np.concatenate(margins),
+        )
+
+    def _outside(self) -> list[tuple[int, NDArray]]:
+        """Return (class, its rows outside the part) for the classes that have some."""
+        outside = [np.setdiff1d(rows, self.rows) for rows in self.program.class_rows]
+        return [(q, rows) for q, rows in enumerate(outside) if len(rows)]
+
+    def _full(self, point: Point) -> tuple[NDArray, NDArray]:
+        """Return u and lam over the whole program, multipliers of class means spread over them."""
+        program = self.program
+        u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
+        u[self.columns], lam[self.rows] = point.u, point.lam[: len(self.rows)]
+        for k, (_, outside) in enumerate(self._outside(), start=len(self.rows)):
+            cost = program.cost[outside]
+            lam[outside] = point.lam[k] * cost / cost.sum()
+        return u, lam
+
+    def _price(self, u: NDArray, b: float, lam: NDArray) -> tuple[NDArray, NDArray]:
+        """Return the margins of all rows and the reduced costs of all columns."""
+        program = self.program
+        return program.forward(u) + program.y * b, program.c - program.adjoint(lam)
+
+    def _violated(self, margins: NDArray, reduced: NDArray) -> tuple[NDArray, NDArray]:
+        rows = np.setdiff1d(self.program.rows, self.rows)
+        columns = np.setdiff1d(self.program.columns, self.columns)
+        return rows[margins[rows] < 1 - PRICE_TOL], columns[reduced[columns] < -PRICE_TOL]
+
+    def _drop_rows(self, margins: NDArray, lam: NDArray) -> None:
+        rows = self.rows
+        far = (margins[rows] > FAR) & (lam[rows] < self.program.cost[rows] / 2)
+        self.rows = rows[~far]
+
+    def _grow(self, margins: NDArray, reduced: NDArray, near: float, extra: float) -> None:
+        """Add rows of margin below `near`, columns of negative reduced cost and some next ones."""
+        rows = np.setdiff1d(self.program.rows, self.rows)
+        rows = rows[np.argsort(margins[rows], kind="stable")]
+        rows = rows[margins[rows] < near][: max(50, len(self.rows) // 2)]
+        columns = np.setdiff1d(self.program.columns, self.columns)
+        columns = columns[np.argsort(reduced[columns], kind="stable")]
+        count = int(np.sum(reduced[columns] < 0) + extra * len(self.columns))
+        self.rows = np.concatenate([self.rows, rows])
+        self.columns = np.concatenate([self.columns, columns[:count]])
+
+    def _pivot(
+        self,
+        partition: Partition,
+        margins: NDArray,
+        reduced: NDArray,
+        rows: NDArray,
+        columns: NDArray,
+    ) -> Answer:
+        """Finish by simplex from the vertex, on what is close to mattering and the violated."""
+        own, positive = self.rows, self.columns
+        own = own[(margins[own] < FAR) | np.isin(own, partition.at_cost)]
+        limit = 0.1 * np.abs(self.program.c).mean()
+        positive = positive[(reduced[positive] < limit) | np.isin(positive, partition.positive)]
+        answer = solve_generation(
+            self.program,
+            np.concatenate([own, rows]),
+            np.concatenate([positive, columns]),
+            start=partition,
+            tol=self.tol,
+        )
+        return _renamed(answer, self.iterations)
+
+    def _certified(self, found: Found) -> Answer:
+        """Certify; an iterate also without the coefficients that are on their way to zero."""
+        facts = {"iterations": self.iterations, "route": "interior"}
+        if found.partition is None:
+            u = np.zeros_like(found.u)
+            u[found.support] = found.u[found.support]
+            answer = certify(self.program, u, found.b, found.lam, self.tol, **facts)
+            if answer.status is Status.OPTIMAL:
+                return answer
+        return certify(self.program, found.u, found.b, found.lam, self.tol, **facts)
+
+
+def _mean_positive(u: NDArray) -> float:
+    """Mean of the positive entries, one where there is none."""
+    return float(u[u > 0].mean()) if np.any(u > 0) else 1.0
+
+
+def _renamed(answer: Answer, iterations: int) -> Answer:
+    return replace(answer, route="interior", iterations=answer.iterations + iterations)

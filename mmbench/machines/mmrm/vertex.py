@@ -1,0 +1,122 @@
+"""The vertex of a partition: which coefficients are positive, which rows are tight or at cost.
+
+With P = {u > 0}, R = {rows with y f = 1 and 0 < lam < cost} and T = {rows with lam = cost}, a
+vertex that is not degenerate has ``|R| = |P| + 1``, and the square matrix ``M = [A_RP, y_R]`` gives
+it all:
+
+    M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lu_factor, lu_solve
+
+from mmbench.machines.mmrm.certificate import Answer, best, certify
+from mmbench.machines.mmrm.interior import InteriorPoint
+from mmbench.machines.mmrm.program import Program
+
+#: How negative, relative to the largest, a coefficient or multiplier of a vertex may come out.
+SIGN_TOL = 1e-9
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Columns P and rows R, T, as indices of the whole program."""
+
+    positive: NDArray
+    tight: NDArray
+    at_cost: NDArray
+
+    @property
+    def square(self) -> bool:
+        """Whether the partition can be a vertex."""
+        return len(self.tight) == len(self.positive) + 1
+
+
+def partition_of(iterate: InteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
+    """Sort rows and columns by which factor of an iterate's products is the larger.
+
+    `rows` may be fewer than the iterate has: then they are its first ones.
+    """
+    point, own = iterate.point, slice(len(rows))
+    at_cost = np.zeros(len(rows), dtype=bool)
+    if point.xi.max() > 1e-7:
+        at_cost = (point.xi / iterate.slack)[own] > point.xi.max() / iterate.cost[own].max()
+    tight = (point.lam / point.z)[own] > point.lam.max() / point.z.max()
+    return Partition(
+        positive=columns[point.u / point.s > point.u.max() / point.s.max()],
+        tight=rows[tight & ~at_cost],
+        at_cost=rows[at_cost],
+    )
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """The primal and dual vectors that belong to a partition."""
+
+    partition: Partition
+    u: NDArray
+    b: float
+    lam: NDArray
+
+    def signs_hold(self, program: Program) -> bool:
+        """Whether u and lam have the signs that the partition says."""
+        part = self.partition
+        lam = self.lam[part.tight]
+        top = lam.max(initial=0.0)
+        room = program.cost[part.tight] * (1 + SIGN_TOL)
+        return bool(
+            (not program.nonnegative or self.u.min() >= -SIGN_TOL * self.u.max(initial=0.0))
+            and lam.min(initial=0.0) >= -SIGN_TOL * top
+            and np.all(lam <= room)
+        )
+
+
+def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
+    """Return the vertex of a partition, or None where its matrix is not square or is singular."""
+    if not partition.square:
+        return None
+    positive, tight, at_cost = partition.positive, partition.tight, partition.at_cost
+    matrix = np.column_stack([program.block(tight, positive), program.y[tight]])
+    spread = program.cost[at_cost]
+    right = np.append(
+        program.c[positive] - spread @ program.block(at_cost, positive),
+        -program.y[at_cost] @ spread,
+    )
+    with np.errstate(all="ignore"):
+        factor = lu_factor(matrix, check_finite=False)
+        solution = _refined(matrix, factor, np.ones(len(tight)), trans=0)
+        multipliers = _refined(matrix, factor, right, trans=1)
+    if not (np.isfinite(solution).all() and np.isfinite(multipliers).all()):
+        return None
+    u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
+    u[positive], b = solution[:-1], float(solution[-1])
+    lam[tight], lam[at_cost] = multipliers, spread
+    return Vertex(partition, u, b, lam)
+
+
+def polished(program: Program, answer: Answer, partition: Partition, tol: float) -> Answer:
+    """Return the better of an answer and the exact vertex of a partition.
+
+    HiGHS stops at a tolerance of 1e-7 a row, which large costs multiply.
+    """
+    vertex = solve_vertex(program, partition)
+    if vertex is None:
+        return answer
+    facts = {name: getattr(answer, name) for name in ("iterations", "route", "basis")}
+    exact = certify(program, vertex.u, vertex.b, vertex.lam, tol, **facts)
+    return best(program, [answer, exact], tol)
+
+
+def _refined(
+    matrix: NDArray, factor: tuple[NDArray, NDArray], right: NDArray, trans: Literal[0, 1]
+) -> NDArray:
+    """Solve with the matrix, or its transpose, and one step of iterative refinement."""
+    operator = matrix.T if trans else matrix
+    x = lu_solve(factor, right, trans=trans, check_finite=False)
+    return x + lu_solve(factor, right - operator @ x, trans=trans, check_finite=False)

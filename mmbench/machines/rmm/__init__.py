@@ -1,0 +1,5 @@
+"""The relative margin machine."""
+
+from mmbench.machines.rmm.rmm import RMM
+
+__all__ = ["RMM"]

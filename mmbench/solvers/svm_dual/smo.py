@@ -1,0 +1,285 @@
+"""Sequential minimal optimisation for `PiecewiseQP`: the fast route of the SVM and the RMM.
+
+Each step moves one pair, ``u_i += t`` and ``u_j -= t``, to the minimum along it or to the next
+knot. The pair is chosen by second order information (Fan, Chen and Lin 2005, WSS 2). With pieces
+in place of boxes the RMM, whose dual (8) has three variables a row, costs as much per step as the
+SVM: all three see the same ``(Ku)_i``, so one n-vector is the whole gradient.
+
+Most rows rest on a knot that they will not leave (Joachims 1999, shrinking). Rounds of steps
+therefore go on among the other rows, on a copy of their part of K that stays in the cache; the
+optimality conditions are those of all rows, on K itself.
+
+References
+----------
+R.-E. Fan, P.-H. Chen, C.-J. Lin: Working set selection using second order information for training
+support vector machines. JMLR 6, 2005.
+T. Joachims: Making large-scale SVM learning practical. Advances in Kernel Methods, 1999.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.errors import Status
+from mmbench.solvers.svm_dual.newton_steps import compiled, newton_steps
+from mmbench.solvers.svm_dual.pairwise import descend, gains
+from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
+
+#: Pairwise steps come in chunks of as many as the part has rows, at least `MIN_CHUNK`; of a quarter
+#: of that among all rows, so that a part is found early. Between chunks Ctrl-C is heard and Newton
+#: steps are taken, between rounds of so many chunks the rows of the part are chosen anew.
+MIN_CHUNK, CHUNKS = 1000, 4
+
+#: A part is cut out if it has at most this share of the rows, and once steps have read this many
+#: kernel values for each that it holds: a short training is over before a copy would pay.
+LARGEST_PART, WORK = 0.8, 0.5
+
+#: Rows at a knot join a part if they violate the optimality conditions at some b in this middle
+#: share of the interval that is left for b.
+NEAR = 0.25
+
+#: A part is solved to this share of the violation of all rows, or to a little less than `tol`.
+PART_ACCURACY, MARGIN = 0.05, 0.9
+
+#: From this `tol` on a part is held in float32. What that rounds concerns the steps of one round
+#: only, after which ``Ku`` follows from K itself.
+SINGLE_TOL = 1e-4
+
+#: Rounds on parts that may go by without a smaller violation; then come steps among all rows.
+PATIENCE = 3
+
+
+def solve_smo(
+    problem: PiecewiseQP,
+    start: NDArray | None = None,
+    tol: float = 1e-5,
+    max_iter: int | None = None,
+    product: NDArray | None = None,
+) -> PiecewiseSolution:
+    """Solve by pairwise steps until no pair violates the optimality conditions by `tol`.
+
+    Parameters
+    ----------
+    problem : PiecewiseQP
+    start : ndarray of shape (n,), optional
+        A neighbouring solution; it need not be feasible.
+    tol : float, default=1e-5
+        Largest difference of ``f(x_i)`` that two rows may disagree on b by (libsvm's `eps`).
+    max_iter : int, optional
+        Steps; by default libsvm's ``max(10**7, 100 n)``.
+    product : ndarray of shape (n,), optional
+        ``K start``, where it is known.
+
+    Returns
+    -------
+    PiecewiseSolution
+        Status ``optimal``, ``iteration_limit``, or ``inaccurate`` where rounding allows no
+        further step.
+
+    Raises
+    ------
+    ValueError
+        If the Gram matrix is not finite.
+    """
+    _compile()
+    gram = np.ascontiguousarray(problem.gram)
+    diagonal = np.diagonal(gram).astype(float)
+    if not np.isfinite(diagonal).all():
+        raise ValueError("the kernel matrix has values that are not finite; scale the data")
+    knots = np.ascontiguousarray(problem.knots, dtype=float)
+    slopes = np.ascontiguousarray(problem.slopes, dtype=float)
+    problem = PiecewiseQP(gram, knots, slopes)
+    u = np.zeros(len(gram)) if start is None else problem.feasible(start)
+    if product is None or not np.array_equal(u, start):  # type: ignore[arg-type]
+        product = combine(gram, u)
+    allowed = max(10**7, 100 * len(u)) if max_iter is None else max_iter
+    state = _State(problem, diagonal, u, product.copy(), tol, allowed)
+    state.judge()
+    while state.violation > tol and state.left > 0:
+        rows = state.part()
+        if rows is not None:
+            state.settle(rows)
+        elif not state.settle_all():
+            break
+    status = _status(state.violation <= tol, state.left <= 0)
+    return PiecewiseSolution(state.u, state.decision, state.bias, allowed - state.left, status)
+
+
+@cache
+def _compile() -> None:
+    """Compile what any problem may need, before the first: later ones are timed."""
+    u = np.array([0.5, 0.5, -0.5, -0.5])
+    knots, slopes = np.sort(np.column_stack([0 * u, 2 * u]), axis=1), -np.sign(u)[:, None]
+    for dtype in (np.float32, np.float64):
+        problem = PiecewiseQP(np.eye(4, dtype=dtype), knots, slopes)
+        newton_steps(problem, u.copy(), combine(problem.gram, u), budget=1e12)
+        for tol in (SINGLE_TOL, SINGLE_TOL / 2):
+            state = _State(problem, np.ones(4), u.copy(), combine(problem.gram, u), tol, left=10)
+            state.judge()
+            state.settle(_movable(u, state.decision, knots, slopes, NEAR))
+
+
+def _status(solved: bool, exhausted: bool) -> Status:
+    if solved:
+        return Status.OPTIMAL
+    return Status.ITERATION_LIMIT if exhausted else Status.INACCURATE
+
+
+@dataclass
+class _State:
+    """Where a solution stands: u, ``Ku`` of all rows, and what may be spent.
+
+    `left` counts steps, `work` the kernel values read since a part was last cut out, `budget` those
+    that Newton steps may still cost.
+    """
+
+    problem: PiecewiseQP
+    diagonal: NDArray
+    u: NDArray
+    decision: NDArray
+    tol: float
+    left: int
+    bias: float = 0.0
+    violation: float = np.inf
+    best: float = np.inf
+    patience: int = PATIENCE
+    work: float = 0.0
+    budget: float = 0.0
+    store: NDArray | None = None
+
+    def judge(self, afresh: bool = False) -> None:
+        """Set b and the violation; ``Ku``, the sum of all its changes, is renewed before an end."""
+        if afresh:
+            self.decision = combine(self.problem.gram, self.u)
+        knots, slopes = self.problem.knots, self.problem.slopes
+        self.bias, self.violation = _optimality(self.u, self.decision, knots, slopes)
+        if not afresh and self.work and (self.violation <= self.tol or self.left <= 0):
+            self.judge(afresh=True)
+
+    def settle_all(self) -> bool:
+        """Take a chunk of steps among all rows; return whether there was one to take."""
+        chunk = min(max(len(self.u), MIN_CHUNK) // CHUNKS, self.left)
+        done = self._chunk(self.problem, self.diagonal, self.u, self.decision, self.tol, chunk)
+        self.judge(afresh=done == 0)
+        return done > 0 or self.violation <= self.tol
+
+    def part(self) -> NDArray | None:
+        """Return the rows to go on with, None for all."""
+        if not self.patience:
+            return None
+        rows = _movable(self.u, self.decision, self.problem.knots, self.problem.slopes, NEAR)
+        worth = len(rows) <= LARGEST_PART * len(self.u) and WORK * len(rows) ** 2 <= self.work
+        return rows if worth and len(rows) > 1 else None
+
+    def settle(self, rows: NDArray) -> None:
+        """Take some chunks of steps among some rows, or fewer if they are settled before."""
+        part = PiecewiseQP(self._cut(rows), self.problem.knots[rows], self.problem.slopes[rows])
+        diagonal, u, decision = self.diagonal[rows], self.u[rows], self.decision[rows]
+        target = max(MARGIN * self.tol, PART_ACCURACY * self.violation)
+        self.work = 0.0
+        for _ in range(CHUNKS):
+            chunk = min(max(len(rows), MIN_CHUNK), self.left)
+            if self._chunk(part, diagonal, u, decision, target, chunk) < chunk:
+                break
+        change = np.zeros(len(self.u))
+        change[rows] = u - self.u[rows]
+        self.u[rows] = u
+        self.decision += combine(self.problem.gram, change)
+        self.judge()
+        self.patience = PATIENCE if self.violation < self.best else self.patience - 1
+        self.best = min(self.best, self.violation)
+
+    def _chunk(
+        self,
+        problem: PiecewiseQP,
+        diagonal: NDArray,
+        u: NDArray,
+        decision: NDArray,
+        tol: float,
+        chunk: int,
+    ) -> int:
+        """Take up to `chunk` steps in place, and Newton steps if they are not enough."""
+        arguments = diagonal, u, decision, problem.knots, problem.slopes, tol, chunk
+        done = descend(problem.gram, *arguments)
+        self.left -= done
+        self.work += float(done * len(u))
+        self.budget += float(done * len(u))
+        if done == chunk:  # not there yet: Newton steps may cost as much as these steps did
+            self.budget = newton_steps(problem, u, decision, self.budget)
+        return done
+
+    def _cut(self, rows: NDArray) -> NDArray:
+        """Return the Gram matrix of some rows, in memory that every part of this solution uses."""
+        gram = self.problem.gram
+        dtype = np.dtype(np.float32 if self.tol >= SINGLE_TOL else gram.dtype)
+        if self.store is None or self.store.size < len(rows) ** 2:
+            self.store = np.empty(len(rows) ** 2, dtype)
+        out = self.store[: len(rows) ** 2].reshape(len(rows), len(rows))
+        _copy_square(gram, rows, out)
+        return out
+
+
+@compiled()
+def _copy_square(gram, rows, out):
+    for i in range(rows.shape[0]):
+        row, to = gram[rows[i]], out[i]
+        for k in range(rows.shape[0]):
+            to[k] = row[np.uintp(rows[k])]  # unsigned: no test for negative numbers
+
+
+@compiled()
+def combine(gram, u):
+    """Return ``gram @ u`` in float64, reading only the rows where u is not zero, four at a time."""
+    out, rows = np.zeros(u.shape[0]), np.flatnonzero(u)
+    whole = rows.shape[0] // 4 * 4
+    for s in range(0, whole, 4):
+        i, j, k, m = rows[s], rows[s + 1], rows[s + 2], rows[s + 3]
+        a, b, c, d = gram[i], gram[j], gram[k], gram[m]
+        for p in range(out.shape[0]):
+            out[p] += u[i] * a[p] + u[j] * b[p] + (u[k] * c[p] + u[m] * d[p])
+    for i in rows[whole:]:
+        row = gram[i]
+        for p in range(out.shape[0]):
+            out[p] += u[i] * row[p]
+    return out
+
+
+@compiled()
+def _movable(u, decision, knots, slopes, near):
+    """Return the rows inside a piece, and those at a knot that may leave it.
+
+    These are the ones that would gain by it at some b in the middle `near` of what is left for b.
+    """
+    n = u.shape[0]
+    rise, fall = np.empty(n), np.empty(n)
+    top, low = -np.inf, np.inf
+    for k in range(n):
+        rise[k], fall[k] = gains(u[k], knots[k], slopes[k])
+        rise[k] -= decision[k]
+        fall[k] -= decision[k]
+        top, low = max(top, rise[k]), min(low, fall[k])
+    middle, reach = 0.5 * (top + low), 0.5 * near * (top - low)
+    inside = rise == fall
+    return np.flatnonzero(inside | (rise >= middle - reach) | (fall <= middle + reach))
+
+
+@compiled()
+def _optimality(u, decision, knots, slopes):
+    """Return b (mean over rows inside a piece, else the middle of its interval) and the violation.
+
+    The violation is the largest gain minus the smallest loss, never negative.
+    """
+    total, inside = 0.0, 0
+    top, low = -np.inf, np.inf
+    for k in range(u.shape[0]):
+        rise, fall = gains(u[k], knots[k], slopes[k])
+        top, low = max(top, rise - decision[k]), min(low, fall - decision[k])
+        if rise == fall:
+            total += rise - decision[k]
+            inside += 1
+    bias = total / inside if inside else 0.5 * (top + low)
+    return bias, max(top - low, 0.0)

@@ -1,0 +1,87 @@
+"""What stands behind ``mmbench data``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.data_server import files_in
+
+from mmbench.commands.data import fetch, info, summaries, verify
+from mmbench.datasets import load_dataset
+from mmbench.errors import UserError
+
+
+def test_fetch_copies_from_the_mirror_and_then_needs_it_no_more(mirror: Path, store: Path):
+    outcomes = fetch(["sonar", "ida_heart", "digits"], store, mirror)
+    assert [o.ok for o in outcomes] == [True, True, True]
+    assert files_in(store) == ["ida/heart.npz", "sonar/sonar.all-data.gz"]
+    assert "deviation: ida_heart: splits 1 to 10" in outcomes[1].message
+    assert outcomes[2].message == "built in, nothing to fetch"
+    data = load_dataset("sonar", store=store, allow_network=False)
+    assert data.X.shape == (208, 60)
+
+
+def test_one_set_that_cannot_be_had_does_not_stop_the_others(mirror: Path, store: Path, tmp_path):
+    part = tmp_path / "mirror"
+    (part / "sonar").mkdir(parents=True)
+    (part / "sonar" / "sonar.all-data.gz").write_bytes(
+        (mirror / "sonar" / "sonar.all-data.gz").read_bytes()
+    )
+    outcomes = fetch(["pima", "sonar"], store, part, allow_network=False)
+    assert [o.ok for o in outcomes] == [False, True]
+    assert "pima/pima-indians-diabetes.data.gz" in outcomes[0].message
+
+
+def test_an_unknown_name_is_refused_before_anything_is_fetched(mirror: Path, store: Path):
+    for function in (fetch, verify):
+        with pytest.raises(UserError, match="did you mean 'sonar'"):
+            function(["pima", "sonnar"], store, mirror)
+    assert not store.exists()
+
+
+def test_verify_finds_damage_and_deletes_nothing(mirror: Path, store: Path):
+    fetch(["sonar"], store, mirror)
+    assert verify(["sonar"], store)[0].ok
+    place = store / "sonar" / "sonar.all-data.gz"
+    place.write_bytes(place.read_bytes()[:-1] + b"x")
+    (outcome,) = verify(["sonar"], store)
+    assert not outcome.ok
+    assert "wrong SHA-256" in outcome.message
+    assert place.exists()
+
+
+def test_verify_of_everything_speaks_only_of_what_is_here(store: Path):
+    names = {outcome.name for outcome in verify(None, store)}
+    assert "digits" in names
+    assert "usps" not in names
+    (outcome,) = verify(["usps"], store)
+    assert not outcome.ok
+    assert "fetch it first" in outcome.message
+
+
+def test_the_list_says_where_each_set_lies(mirror: Path, store: Path):
+    fetch(["sonar"], store, mirror)
+    where = {row.name: row.where for row in summaries(store, mirror)}
+    assert where["sonar"] == "store"
+    assert where["usps"] == "mirror"
+    assert where["digits"] == where["toy_1"] == "built in"
+    assert {row.name: row.where for row in summaries(store)}["usps"] == "-"
+
+
+def test_info_tells_shape_sources_licence_and_deviations():
+    text = info("isolet")
+    assert "7797 x 617" in text
+    assert "openml-300" in text
+    assert "isolet1+2+3+4.data.Z" in text
+    assert "only 1560 of the 6238 training rows" in text
+    assert "CC BY 4.0" in text
+    with pytest.raises(UserError, match="unknown data set"):
+        info("isolett")
+
+
+def test_a_store_that_cannot_be_written_is_one_line(mirror: Path, tmp_path: Path):
+    (tmp_path / "file").write_text("no folder")
+    (outcome,) = fetch(["sonar"], tmp_path / "file", mirror)
+    assert not outcome.ok
+    assert "cannot store data" in outcome.message

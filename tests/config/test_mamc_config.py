@@ -1,0 +1,34 @@
+"""The MAMC experiment states the paper's grids, data sets and scaling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mmbench.config.plan import settings
+from mmbench.config.read import load_config
+from mmbench.machines.lssvm import COSTS
+from mmbench.machines.lssvm import GAMMAS as SHORT
+from mmbench.machines.mamc import GAMMAS, SLOPES
+from mmbench.tables import load_published
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_experiment_is_the_paper_s():
+    config = load_config(ROOT / "configs" / "mamc_table2.yaml")
+    grids = {name: settings(config, name, "rbf")[1] for name in config.machines}
+    long, short = {"gamma": GAMMAS}, {"gamma": SHORT, "C": COSTS}
+    assert grids == {
+        "mamc_bs": {**long, "Cm": SLOPES},
+        "mamc_bsg": {**long, "Cm": SLOPES},
+        "mamc_b": long,
+        "mamc": long,
+        "emamc": short,
+        "svm": short,
+    }
+    assert {settings(config, m, "rbf")[0]["gamma_scaling"] for m in config.machines} == {
+        "per_feature"
+    }
+    assert config.select.folds == 5
+    published = load_published("mamc_table2")
+    assert {entry.label for entry in config.datasets} == set(published["dataset"]) - {"average"}

@@ -1,0 +1,115 @@
+"""An experiment that takes its parameters from another one, from the file to the records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mmbench.cli import app
+from mmbench.jobs.store import RecordStore
+from mmbench.tables.cells import key_of
+from mmbench.tables.records import read_experiments
+
+SOURCE = """\
+name: part
+datasets: [wine]
+preprocess: unit_norm
+kernel: poly
+degree: [1, 2]
+kernel_scaling: trace
+protocol: {test: {holdout: 0.3}, max_train: {per_class: 15}}
+select: {validation: rest, scope: pair, prefer: {C: large}}
+machines:
+  svm: {grid: {C: [1, 100]}}
+  klda: {grid: {eta: [0.1]}}
+"""
+TARGET = """\
+name: whole
+datasets: [wine]
+preprocess: unit_norm
+kernel: poly
+degree: 2
+kernel_scaling: trace
+protocol: {test: {holdout: 0.3}}
+parameters_from: part
+machines:
+  svm:
+"""
+
+
+def run(folder: Path, *options: str):
+    arguments = ["run", str(folder / "whole.yaml"), "--results", str(folder / "r"), "--jobs", "1"]
+    return CliRunner().invoke(app, [*arguments, *options])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "part.yaml").write_text(SOURCE)
+    (tmp_path / "whole.yaml").write_text(TARGET)
+    return tmp_path
+
+
+def records(folder: Path):
+    store = RecordStore(folder)
+    return {record["job"]["params"][0][1]: record for record in map(store.read, store.keys())}
+
+
+def test_the_source_runs_first_and_its_choice_is_trained_on_all_rows(files: Path):
+    result = run(files)
+    assert result.exit_code == 0, result.output
+    part, whole = records(files / "r" / "part"), records(files / "r" / "whole")
+    assert list(part) == list(whole) == [2]  # the other degree and machine are not asked for
+    assert whole[2]["job"]["parent"] == part[2]["key"]
+    assert whole[2]["selection"]["params"] == part[2]["selection"]["params"]
+    assert len(part[2]["selection"]["params"]) == 3  # one choice a pair
+    assert part[2]["split"]["n_train"] == 45
+    assert part[2]["split"]["n_train_pair"] == 30
+    assert whole[2]["split"]["n_train"] > 100
+    again = run(files)
+    assert "1 done before" in again.output
+    cells = [key_of_record(r) for e in read_experiments(files / "r") for r in e.records]
+    assert len(cells) == 2
+
+
+def test_a_source_that_is_asked_for_runs_as_a_whole(files: Path):
+    result = run(files, str(files / "part.yaml"))
+    assert result.exit_code == 0, result.output
+    assert "part: 4 jobs done" in result.output
+    assert "whole: 1 jobs done" in result.output
+    result = run(files, str(files / "part.yaml"), "--only", "machine=klda")
+    assert "part: 0 jobs done, 2 done before" in result.output
+
+
+def key_of_record(record):
+    from mmbench.jobs.job import Job
+
+    return key_of(Job.from_dict(record["job"]))
+
+
+def test_the_smoke_version_takes_from_the_smoke_version(files: Path):
+    result = run(files, "--smoke")
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in (files / "r").iterdir()) == ["part-smoke", "whole-smoke"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("degree: 2", "degree: 3", ["parameters_from", "degrees"]),
+        ("[wine]", "[iris]", ["parameters_from", "'iris'"]),
+        ("  svm:", "  rmm:", ["parameters_from", "rmm"]),
+        ("  svm:", "  svm: {grid: {C: [1]}}", ["machines.svm.grid", "parameters_from"]),
+        ("holdout: 0.3}", "holdout: 0.3}, repeats: 2", ["parameters_from", "repeats"]),
+        ("parameters_from: part", "parameters_from: whole", ["parameters_from"]),
+    ],
+)
+def test_a_source_without_the_parameters_is_refused(files: Path, old, new, words):
+    path = files / "whole.yaml"
+    path.write_text(TARGET.replace(old, new))
+    result = run(files)
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
+    assert [word for word in words if word not in line] == [], line
+    assert not (files / "r").exists()

@@ -1,0 +1,237 @@
+"""Plans: order, inheritance, grids and the examples that users start from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmbench.commands.only import keep_only, parse_only
+from mmbench.config.model import Config
+from mmbench.config.parameters_from import source_of
+from mmbench.config.plan import plan
+from mmbench.config.read import config_names, load_config, to_yaml
+from mmbench.config.smoke import smoke
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "configs"
+
+#: The example of the design page, comments included.
+EXAMPLE = """\
+name: usps_rbf
+datasets: [usps]                       # card names, or {path: my.csv, target: label}
+preprocess: none                       # none | standard | minmax | unit_norm | pca: 80 ...
+kernel: rbf
+protocol: {test: official, repeats: 1, seed: 0}
+select: {folds: 5}
+machines:
+  svm:  {grid: {C: [1, 10, 100], gamma: [0.004, 0.0078, 0.0156]}}
+  rmm:  {use: svm, grid: {B: auto}}    # takes svm's selected C and gamma, tunes B
+  mmrm: {use: svm}                     # takes svm's selected C and gamma
+layout: mmrm_table2
+"""
+
+
+def config_from(text: str, folder: Path) -> Config:
+    path = folder / "config.yaml"
+    path.write_text(text)
+    return load_config(path)
+
+
+def offline_plan(config: Config, folder: Path):
+    return plan(config, folder / "store", None, allow_network=False)
+
+
+def by_machine(jobs) -> dict:
+    return {job.machine: job for job in jobs}
+
+
+def test_example_of_the_design_is_valid(tmp_path: Path):
+    jobs = by_machine(offline_plan(config_from(EXAMPLE, tmp_path), tmp_path))
+    assert list(jobs) == ["svm", "rmm", "mmrm"]
+    assert jobs["svm"].grid == (("C", (1, 10, 100)), ("gamma", (0.004, 0.0078, 0.0156)))
+    assert jobs["rmm"].parent == jobs["mmrm"].parent == jobs["svm"].key
+    assert dict(jobs["rmm"].params) == {"B": None}
+    assert [name for name, _ in jobs["rmm"].grid] == ["B_fraction"]
+    assert jobs["mmrm"].grid == ()
+
+
+def test_documented_keys_are_valid_and_complete(tmp_path: Path):
+    text = (CONFIGS / "README.md").read_text().partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "my.csv").write_text("a,label\n1,x\n2,y\n")
+    config = config_from(text, tmp_path)
+    assert set(yaml.safe_load(text)) == set(Config.model_fields)
+    assert len(offline_plan(config, tmp_path)) == 3 * 50 * (2 + 3 + 2 * 2)
+
+
+@pytest.mark.parametrize("name", config_names(CONFIGS))
+def test_configs_of_the_repository_are_valid_and_survive_yaml(name: str, tmp_path: Path):
+    config = load_config(CONFIGS / f"{name}.yaml")
+    assert config.name == name
+    for version in (config, smoke(config)):
+        again = config_from(to_yaml(version), tmp_path)
+        assert again == version
+        keys = [job.key for job in offline_plan(version, tmp_path)]
+        assert len(set(keys)) == len(keys) > 0
+        assert keys == [job.key for job in offline_plan(again, tmp_path)]
+
+
+@pytest.mark.parametrize("name", config_names(CONFIGS))
+def test_parents_come_before_their_children(name: str, tmp_path: Path):
+    config = load_config(CONFIGS / f"{name}.yaml")
+    source = source_of(config)
+    seen = {job.key for job in offline_plan(source, tmp_path)} if source else set()
+    for job in offline_plan(config, tmp_path):
+        assert job.parent is None or job.parent in seen
+        seen.add(job.key)
+
+
+def test_figure_2_has_the_machine_of_table_2(tmp_path: Path):
+    figure = offline_plan(load_config(CONFIGS / "mmrm_fig2.yaml"), tmp_path)
+    table = offline_plan(load_config(CONFIGS / "usps_rbf.yaml"), tmp_path)
+    both = offline_plan(load_config(CONFIGS / "mmrm_table2.yaml"), tmp_path)
+    assert {job.key for job in figure} < {job.key for job in table} < {job.key for job in both}
+
+
+def test_keys_do_not_depend_on_the_order_of_keys_or_values(tmp_path: Path):
+    content = yaml.safe_load(EXAMPLE)
+    content["machines"]["svm"]["grid"] = {"gamma": [0.0156, 0.004, 0.0078], "C": [100, 1.0, 10]}
+    shuffled = yaml.safe_dump(dict(reversed(content.items())), sort_keys=False)
+    one = offline_plan(config_from(EXAMPLE, tmp_path), tmp_path)
+    other = offline_plan(config_from(shuffled, tmp_path), tmp_path)
+    assert [job.key for job in one] == [job.key for job in other]
+
+
+def test_keys_are_the_same_in_another_process(tmp_path: Path):
+    path = CONFIGS / "quickstart.yaml"
+    code = (
+        "import sys; from pathlib import Path; from mmbench.config.read import load_config;"
+        "from mmbench.config.plan import plan;"
+        "jobs = plan(load_config(sys.argv[1]), Path(sys.argv[2]), None, allow_network=False);"
+        "print(' '.join(job.key for job in jobs))"
+    )
+    command = [sys.executable, "-c", code, str(path), str(tmp_path / "store")]
+    other = subprocess.run(command, capture_output=True, text=True, check=True)
+    here = offline_plan(load_config(path), tmp_path)
+    assert other.stdout.split() == [job.key for job in here]
+
+
+def test_name_and_layout_are_no_part_of_a_key(tmp_path: Path):
+    one = offline_plan(config_from(EXAMPLE, tmp_path), tmp_path)
+    text = EXAMPLE.replace("name: usps_rbf", "name: other").replace("mmrm_table2", "generic")
+    other = offline_plan(config_from(text, tmp_path), tmp_path)
+    assert [job.key for job in one] == [job.key for job in other]
+    assert {job.experiment for job in other} == {"other"}
+
+
+SMALL = """\
+name: small
+datasets: [wine]
+kernel: KERNEL
+protocol: {test: PROTOCOL}
+machines:
+  svm: {grid: {C: [1, 10], gamma: [0.1, 1]}}
+  rmm: {use: svm, grid: {B: auto}}
+"""
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    kernels=st.lists(st.sampled_from(["rbf", "linear", "poly"]), min_size=1, unique=True),
+    folds=st.integers(2, 7),
+    repeats=st.integers(1, 3),
+)
+def test_every_combination_has_one_job(tmp_path_factory, kernels, folds, repeats):
+    folder = tmp_path_factory.mktemp("plan")
+    kernels = sorted({"rbf", *kernels})
+    text = SMALL.replace("KERNEL", str(kernels))
+    text = text.replace("PROTOCOL", f"{{kfold: {folds}}}, repeats: {repeats}")
+    jobs = offline_plan(config_from(text, folder), folder)
+    assert len({job.key for job in jobs}) == len(jobs) == len(kernels) * folds * repeats * 2
+
+
+def test_parameters_without_effect_are_left_out(tmp_path: Path):
+    text = SMALL.replace(
+        "KERNEL", "[linear, rbf, poly]\ndegree: [2, 3]\ngamma_scaling: per_feature"
+    )
+    jobs = offline_plan(config_from(text.replace("PROTOCOL", "{kfold: 2}"), tmp_path), tmp_path)
+    svm = {(job.kernel, job.degree): job for job in jobs if job.machine == "svm"}
+    assert set(svm) == {("linear", None), ("rbf", None), ("poly", 2), ("poly", 3)}
+    assert [name for name, _ in svm["linear", None].grid] == ["C"]
+    assert [name for name, _ in svm["rbf", None].grid] == ["C", "gamma"]
+    assert dict(svm["rbf", None].params) == {"gamma_scaling": "per_feature"}
+    assert dict(svm["poly", 3].params) == {"degree": 3}
+
+
+def test_fixed_parameters_are_inherited_but_not_those_that_the_child_searches(tmp_path: Path):
+    text = """\
+name: fixed
+datasets: [wine]
+protocol: {test: {kfold: 2}}
+machines:
+  svm: {params: {C: 10, gamma: 0.5, tol: 0.01}}
+  rmm: {use: svm, params: {tol: 0.001}, grid: {C: [1, 2], B: auto}}
+  mmrm: {use: svm, grid: {C: auto}}
+"""
+    jobs = by_machine(offline_plan(config_from(text, tmp_path), tmp_path))
+    assert dict(jobs["rmm"].params) == {"B": None, "gamma": 0.5, "tol": 0.001}
+    assert dict(jobs["mmrm"].params)["C"] is None
+    assert [name for name, _ in jobs["mmrm"].grid] == ["C_factor"]
+
+
+def test_data_set_replaces_an_axis(tmp_path: Path):
+    text = SMALL.replace("[wine]", "[wine, {name: iris, grid: {C: {log2: [0, 4, 2]}}}]")
+    text = text.replace("KERNEL", "rbf").replace("PROTOCOL", "{kfold: 2}")
+    jobs = offline_plan(config_from(text, tmp_path), tmp_path)
+    grids = {job.dataset.name: dict(job.grid) for job in jobs if job.machine == "svm"}
+    assert grids["wine"]["C"] == (1, 10)
+    assert grids["iris"] == {"C": (1, 4, 16), "gamma": (0.1, 1)}
+
+
+def test_user_data_are_found_from_the_folder_of_the_configuration(tmp_path: Path):
+    (tmp_path / "mine.csv").write_text("a,label\n1,x\n2,y\n")
+    text = SMALL.replace("[wine]", "[{path: mine.csv, target: label, preprocess: [standard]}]")
+    text = text.replace("KERNEL", "rbf").replace("PROTOCOL", "{kfold: 2}")
+    (job, *_) = offline_plan(config_from(text, tmp_path), tmp_path)
+    assert job.dataset.name == "mine"
+    assert job.dataset.path == str(tmp_path / "mine.csv")
+    assert job.dataset.steps == ["standard"]
+    (tmp_path / "mine.csv").write_text("a,label\n1,x\n3,y\n")
+    (changed, *_) = offline_plan(config_from(text, tmp_path), tmp_path)
+    assert changed.key != job.key
+
+
+def test_numbers_are_those_of_yaml_1_2(tmp_path: Path):
+    text = SMALL.replace("C: [1, 10]", "C: [1e-3, 010, 1E2]")
+    text = text.replace("KERNEL", "rbf").replace("PROTOCOL", "{kfold: 2}")
+    assert config_from(text, tmp_path).machines["svm"].grid["C"] == (0.001, 10, 100.0)
+
+
+def test_only_keeps_the_machines_that_others_use(tmp_path: Path):
+    config = load_config(CONFIGS / "quickstart.yaml")
+    jobs = offline_plan(config, tmp_path)
+    kept = keep_only(jobs, parse_only(["machine=rmm", "dataset=digits"], [config]))
+    assert {(job.dataset.name, job.machine) for job in kept} == {
+        ("digits", "svm"),
+        ("digits", "rmm"),
+    }
+    assert keep_only(jobs, {}) == jobs
+
+
+@pytest.mark.parametrize("name", config_names(CONFIGS))
+def test_smoke_is_smaller_and_never_shares_a_record(name: str, tmp_path: Path):
+    config = load_config(CONFIGS / f"{name}.yaml")
+    full, small = offline_plan(config, tmp_path), offline_plan(smoke(config), tmp_path)
+    assert smoke(config).name == f"{name}-smoke"
+    assert not {job.key for job in full} & {job.key for job in small}
+    assert sum(j.n_points for j in small) < sum(j.n_points for j in full)
+    subsets = (500, ("per_class", 50), ("nested", 250), ("nested", 500))
+    assert all(job.n_points <= 8 and job.split.max_train in subsets for job in small)
+    assert {(j.dataset.name, j.machine) for j in small} == {
+        (j.dataset.name, j.machine) for j in full
+    }

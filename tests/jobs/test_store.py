@@ -1,0 +1,201 @@
+"""The results folder: complete records or none, whatever happens in between."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mmbench.errors import Status, UserError
+from mmbench.jobs import store as store_module
+from mmbench.jobs.record import BadRecord, is_done, new_record, plain
+from mmbench.jobs.store import RecordStore
+
+
+def done(job, errors=1):
+    return new_record(job, Status.OPTIMAL, metrics={"errors_count": errors})
+
+
+@pytest.fixture
+def arrays():
+    return {"predicted": np.array(["a", "b"]), "decisions": np.eye(2, dtype=np.float32)}
+
+
+def test_a_record_comes_back_as_it_was_written(store, job, arrays):
+    store.write(done(job), arrays)
+    record = store.read(job.key)
+    assert store.has(job)
+    assert record["metrics"] == {"errors_count": 1}
+    assert record["job"] == job.to_dict()
+    assert list(store.iterate()) == [record]
+    for name, array in store.arrays(job.key).items():
+        np.testing.assert_array_equal(array, arrays[name])
+        assert array.dtype == arrays[name].dtype
+
+
+def test_equal_results_are_equal_files(store, job, arrays, tmp_path):
+    other = RecordStore.create(tmp_path / "other", "name: small\n")
+    record = done(job)
+    for each in (store, other):
+        each.write(record, arrays)
+    for suffix in (".json", ".npz"):
+        one, two = (each.path_of(job.key, suffix).read_bytes() for each in (store, other))
+        assert one == two
+
+
+def test_a_finished_record_is_never_replaced(store, job):
+    store.write(done(job))
+    with pytest.raises(FileExistsError):
+        store.write(done(job, errors=0))
+
+
+def test_a_failed_record_gives_way_to_the_next_attempt(store, job):
+    store.write(new_record(job, Status.FAILED, "out of luck"))
+    assert not store.has(job)
+    assert not is_done(store.read(job.key))
+    store.write(done(job))
+    assert store.has(job)
+
+
+@pytest.mark.parametrize("moment", [1, 2])
+def test_a_crash_while_writing_leaves_no_record(store, job, arrays, monkeypatch, moment):
+    """Moment 1: nothing is renamed yet. Moment 2: the arrays are there, the JSON is not."""
+    calls = []
+    real = store_module.write_atomically
+
+    def crash(path, write):
+        calls.append(path)
+        if len(calls) == moment:
+            path.with_name(path.name + ".tmp").write_bytes(b"half")
+            raise KeyboardInterrupt
+        real(path, write)
+
+    monkeypatch.setattr(store_module, "write_atomically", crash)
+    with pytest.raises(KeyboardInterrupt):
+        store.write(done(job), arrays)
+    monkeypatch.undo()
+    assert not store.has(job)
+    assert list(store.iterate()) == []
+    with store.locked():
+        assert not list(store.folder.rglob("*.tmp"))
+        store.write(done(job), arrays)
+    assert store.has(job)
+
+
+def test_a_full_disk_is_one_line(store, job, monkeypatch):
+    def full(path, write):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store_module, "write_atomically", full)
+    with pytest.raises(UserError, match=r"cannot be written to \(No space left on device\)"):
+        store.write(done(job))
+
+
+def _truncate(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def _forge(path):
+    path.write_text(path.read_text().replace('"errors_count": 1', '"errors_count": 0'))
+
+
+@pytest.mark.parametrize(
+    "damage, suffix",
+    [(_truncate, ".json"), (_forge, ".json"), (_truncate, ".npz"), (os.remove, ".npz")],
+)
+def test_a_damaged_record_is_put_aside_and_said(store, job, arrays, damage, suffix):
+    store.write(done(job), arrays)
+    damage(store.path_of(job.key, suffix))
+    with pytest.raises(BadRecord):
+        store.read(job.key)
+    with pytest.warns(UserWarning, match="the next run replaces it"):
+        assert list(store.iterate()) == []
+    said = []
+    assert store.recover([job.key], said.append) == {}
+    assert len(said) == 1
+    assert job.key in said[0]
+    assert store.keys() == []
+    assert (store.folder / "records" / "quarantine" / f"{job.key}.json").exists()
+    store.write(done(job), arrays)
+    assert store.has(job)
+
+
+def test_a_record_under_another_name_is_damaged(store, jobs):
+    store.write(done(jobs[0]))
+    store.path_of(jobs[0].key).rename(store.path_of(jobs[1].key))
+    with pytest.raises(BadRecord, match="holds the record"):
+        store.read(jobs[1].key)
+
+
+def test_python_objects_are_not_stored(store, job):
+    with pytest.raises(TypeError, match="Python objects"):
+        store.write(done(job), {"predicted": np.array([object()])})
+
+
+def test_numbers_without_a_value_become_null():
+    assert plain({"a": np.float32(np.inf), "b": np.arange(2), "c": Status.OPTIMAL}) == {
+        "a": None,
+        "b": [0, 1],
+        "c": "optimal",
+    }
+
+
+class TestFoldersThatAreNotOurs:
+    def test_a_file_is_refused(self, tmp_path):
+        (tmp_path / "results").write_text("")
+        for folder in (tmp_path / "results", tmp_path / "results" / "small"):
+            with pytest.raises(UserError, match="is a file"):
+                RecordStore.create(folder, "")
+
+    def test_foreign_content_is_refused_and_left_alone(self, tmp_path):
+        (tmp_path / "thesis.tex").write_text("years of work")
+        with pytest.raises(UserError, match=r"'thesis.tex' but no experiment.yaml"):
+            RecordStore.create(tmp_path, "")
+        assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+    def test_what_a_run_killed_at_once_leaves_is_taken_over(self, tmp_path):
+        (tmp_path / "records").mkdir()
+        (tmp_path / "experiment.yaml.tmp").write_text("na")
+        assert RecordStore.create(tmp_path, "name: small\n").keys() == []
+
+    def test_reading_needs_a_results_folder(self, tmp_path):
+        for folder in (tmp_path, tmp_path / "nowhere"):
+            with pytest.raises(UserError, match="not the results folder"):
+                RecordStore(folder)
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+    def test_a_read_only_place_is_refused(self, tmp_path):
+        tmp_path.chmod(0o500)
+        with pytest.raises(UserError, match="cannot be written"):
+            RecordStore.create(tmp_path / "small", "")
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from mmbench.jobs.store import RecordStore
+with RecordStore(Path(sys.argv[1])).locked():
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_second_run_is_told_who_holds_the_folder_and_a_dead_one_holds_nothing(store):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(store.folder)], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout.readline() == "held\n"
+    refusal = f"in use by process {holder.pid} on "
+    with pytest.raises(UserError, match=refusal), store.locked():
+        pass
+    with pytest.raises(UserError, match=refusal):
+        RecordStore.create(store.folder, "name: other\n")
+    assert (store.folder / "experiment.yaml").read_text() == "name: small\n"
+    holder.kill()
+    holder.communicate()
+    with store.locked():
+        pass

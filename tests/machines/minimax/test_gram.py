@@ -1,0 +1,159 @@
+"""Routes over a whole Gram matrix against those in diagonal coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmbench.errors import Status
+from mmbench.kernels import Kernel
+from mmbench.machines import M4, MPM
+from mmbench.machines.minimax import base as covariance
+from mmbench.machines.minimax.gram import GramMetric, SpreadGram, minimax_gram
+from mmbench.machines.problem import BinaryProblem
+
+KERNEL = Kernel("rbf", gamma=0.3)
+
+
+def classes(n_x: int, n_y: int, shift: float = 1.0, seed: int = 0):
+    random = np.random.RandomState(seed)
+    X = random.normal(size=(n_x + n_y, 4)) * [1, 2, 0.5, 1]
+    y = np.repeat([1.0, -1.0], [n_x, n_y])
+    X[y > 0, 0] += shift
+    order = random.permutation(len(y))
+    return X[order], y[order]
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Take the route of large problems for every problem."""
+    monkeypatch.setattr(covariance, "LARGE", 1)
+
+
+def both(machine, X, y, kernel=KERNEL):
+    """Return the models of the two routes."""
+    problem = BinaryProblem(X, y, kernel)
+    over_gram = machine._train_large(problem)
+    assert over_gram is not None
+    return over_gram, covariance.train_all([machine], problem, None)[0]
+
+
+@given(
+    n_x=st.integers(5, 40),
+    n_y=st.integers(5, 40),
+    shift=st.floats(0.2, 4),
+    ridge=st.sampled_from([1e-4, 1e-3, 1e-1]),
+    theta=st.floats(0.05, 0.95),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_factor_inverts_the_metric_at_its_theta_and_at_others(
+    n_x, n_y, shift, ridge, theta, seed
+):
+    X, y = classes(n_x, n_y, shift, seed)
+    problem = SpreadGram(KERNEL(X, X), y, ridge)
+    t = np.random.RandomState(seed).normal(size=len(y))
+    for near in (0.5, theta):
+        metric = GramMetric(problem, near)
+        guess = metric.solve(t)[0]
+        c, _ = metric.near(theta, t, guess, problem.gram @ guess)
+        # S F'c = F't, tested by its values at the rows.
+        weights = np.where(y > 0, 1 / (n_x * theta), 1 / (n_y * (1 - theta)))
+        inner = problem.centred(weights * problem.centred(problem.gram @ c))
+        image = problem.gram @ (inner + (ridge / theta + ridge / (1 - theta)) * c)
+        target = problem.gram @ t
+        assert np.abs(image - target).max() <= 1e-6 * np.abs(target).max()
+
+
+@given(
+    n_x=st.integers(5, 60),
+    n_y=st.integers(5, 60),
+    shift=st.floats(0.2, 4),
+    ridge=st.sampled_from([1e-4, 1e-2]),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_mpm_is_that_of_the_coordinates(n_x, n_y, shift, ridge, seed):
+    X, y = classes(n_x, n_y, shift, seed)
+    ours, theirs = both(MPM(kernel="rbf", ridge=ridge), X, y)
+    assert ours.fit.status == Status.OPTIMAL
+    assert ours.fit.objective == pytest.approx(theirs.fit.objective, rel=1e-8)
+    gram = KERNEL(X, X)
+    decision = gram @ theirs.coef + theirs.intercept
+    assert gram @ ours.coef + ours.intercept == pytest.approx(decision, abs=1e-3)
+
+
+@given(
+    n_x=st.integers(5, 60),
+    n_y=st.integers(5, 60),
+    shift=st.floats(0.2, 4),
+    ridge=st.sampled_from([1e-4, 1e-2]),
+    factor=st.sampled_from([0.5, 1.2, 2.0, 10.0, 100.0]),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_m4_is_that_of_the_coordinates(n_x, n_y, shift, ridge, factor, seed):
+    X, y = classes(n_x, n_y, shift, seed)
+    ours, theirs = both(M4(kernel="rbf", ridge=ridge, C_factor=factor), X, y)
+    assert ours.fit.objective == pytest.approx(theirs.fit.objective, rel=2e-6)
+    assert ours.fit.bound <= theirs.fit.objective * (1 + 1e-9)
+    assert ours.fit.extra["C"] == pytest.approx(theirs.fit.extra["C"], rel=1e-8)
+    assert ours.fit.status == theirs.fit.status
+
+
+@pytest.mark.parametrize("ridge", [1e-8, 1e-6, 1e-3])
+@pytest.mark.parametrize("n_positive", [30, 200])
+def test_classes_of_unequal_size_and_spread_on_real_data(real_data, ridge, n_positive):
+    """From ridges that want a factor of doubles up to those that do with floats."""
+    data, kernel = real_data("usps"), Kernel("rbf", gamma=2.0**-7)
+    rows = np.concatenate(
+        [np.flatnonzero(data.y == digit)[:most] for digit, most in ((0, 200), (1, n_positive))]
+    )
+    problem = data.X[rows], np.where(data.y[rows] == 1, 1.0, -1.0), kernel
+    for machine, tol in ((M4, 2e-6), (MPM, 1e-8)):
+        ours, theirs = both(machine(kernel="rbf", ridge=ridge), *problem)
+        assert ours.fit.status == theirs.fit.status == Status.OPTIMAL
+        assert ours.fit.objective == pytest.approx(theirs.fit.objective, rel=tol)
+        assert ours.fit.bound <= theirs.fit.objective * (1 + 1e-8)
+
+
+def test_estimators_take_the_route_by_themselves(large):
+    X, y = classes(60, 40)
+    labels = np.where(X[:, 1] > 1, 2, y)
+    for cls, other in ((M4, "reweighted"), (MPM, "clarabel")):
+        machine = cls(kernel="rbf", ridge=1e-3)
+        over_gram = machine.fit(X, labels).pairwise_decision_function(X)
+        reference = machine.set_params(solver=other)
+        assert over_gram == pytest.approx(
+            reference.fit(X, labels).pairwise_decision_function(X), abs=1e-2
+        )
+
+
+@pytest.mark.parametrize("solver", [M4, MPM])
+def test_rows_that_occur_twice_and_equal_means_are_answered(large, solver):
+    X, y = classes(30, 30)
+    twice = solver(kernel="rbf", ridge=1e-4).fit(np.vstack([X, X]), np.append(y, y))
+    assert twice.fits_[0].status == Status.OPTIMAL
+    same = solver(kernel="rbf", ridge=1e-4).fit(np.vstack([X, X]), np.append(y, -y))
+    assert same.fits_[0].status != Status.OPTIMAL
+
+
+def test_equal_class_means_have_no_direction():
+    X, _ = classes(10, 10)
+    gram = KERNEL(np.vstack([X, X]), np.vstack([X, X]))
+    assert minimax_gram(SpreadGram(gram, np.repeat([1.0, -1.0], 20), 1e-3)) is None
+
+
+def test_what_has_no_such_route_goes_through_coordinates(large):
+    X, y = classes(30, 20)
+    for settings_ in (
+        {"nu": 0.5},
+        {"margin": "hard"},
+        {"variant": "lda"},
+        {"normalization": "mean"},
+    ):
+        machine = M4(kernel="rbf", ridge=1e-2, **settings_)
+        assert machine._train_large(BinaryProblem(X, y, KERNEL)) is None
+        assert np.isfinite(machine.fit(X, y).fits_[0].seconds)

@@ -1,0 +1,82 @@
+"""LDA: its closed form, its invariances, scikit-learn as oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.minimax_family import affine, covariances, gaussians, kernel_forms, problem, twins
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from mmbench.errors import Status
+from mmbench.kernels import Kernel
+from mmbench.machines import LDA, MPM
+
+
+def unit(v):
+    return v / np.linalg.norm(v)
+
+
+@pytest.mark.parametrize("solver", ["auto", "reference"])
+def test_w_is_the_printed_one(solver):
+    X, y = gaussians()
+    model = LDA(ridge=0.01, solver=solver)._train(problem(X, y))
+    S = sum(covariances(X, y, 0.01))
+    delta = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
+    np.testing.assert_allclose(unit(model.w), unit(np.linalg.solve(S, delta)), atol=1e-5)
+    assert model.fit.objective == pytest.approx(1 / np.sqrt(delta @ np.linalg.solve(S, delta)))
+    assert model.fit.bound == pytest.approx(model.fit.objective)
+    middle = X[y > 0].mean(axis=0) + X[y < 0].mean(axis=0)
+    assert model.intercept == pytest.approx(-model.w @ middle / 2)
+
+
+def test_equal_classes_give_scikit_learn_s_classifier():
+    X, y = gaussians(n_x=30, n_y=30)
+    other = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    machine = LDA(ridge=0).fit(X, y)
+    f, g = machine.decision_function(X), other.decision_function(X)
+    np.testing.assert_allclose(f / np.abs(f).max(), g / np.abs(g).max(), atol=1e-9)
+
+
+def test_classes_of_one_shape_give_the_mpm():
+    X, y = twins()
+    f, g = (M(ridge=0).fit(X, y).decision_function(X) for M in (LDA, MPM))
+    np.testing.assert_allclose(f, g, atol=1e-9)
+
+
+def test_no_affine_map_changes_a_decision():
+    X, y = gaussians(d=4)
+    f, g = (LDA(ridge=0).fit(Z, y).decision_function(Z) for Z in (X, affine(X)))
+    np.testing.assert_allclose(f, g, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("bias", ["midpoint", "optimized"])
+def test_swapping_the_classes_turns_the_sign(kernel, bias):
+    X, y = gaussians()
+    machine = LDA(kernel=kernel, ridge=1e-3, bias=bias)
+    f, g = (machine.fit(X, labels).decision_function(X) for labels in (y, -y))
+    np.testing.assert_allclose(f, -g, atol=1e-9)
+
+
+def test_optimized_bias_has_no_more_training_errors():
+    for seed in range(5):
+        X, y = gaussians(seed=seed, shift=0.7)
+        scores = [LDA(bias=bias).fit(X, y).score(X, y) for bias in ("midpoint", "optimized")]
+        assert scores[0] <= scores[1]
+
+
+def test_kernel_machine_is_the_same_criterion_over_coefficients():
+    X, y = gaussians()
+    data = problem(X, y, Kernel("rbf", 0.5))
+    model = LDA(kernel="rbf", ridge=1e-2)._train(data)
+    K, a = data.gram, model.coef
+    value = np.sqrt(a @ sum(kernel_forms(K, y, 1e-2)) @ a)
+    assert a @ (K[y > 0].mean(axis=0) - K[y < 0].mean(axis=0)) == pytest.approx(1)
+    assert model.fit.objective == pytest.approx(value)
+
+
+def test_equal_means_give_the_larger_class():
+    X = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [2, 0], [-2, 0]])
+    machine = LDA().fit(X, [0, 0, 0, 0, 1, 1])
+    assert machine.fits_[0].status is Status.TRIVIAL
+    np.testing.assert_array_equal(machine.predict(X), 0)

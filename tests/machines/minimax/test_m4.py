@@ -1,0 +1,482 @@
+"""M4: the SVM and the MPM as its limits, its invariances and traps, cone solvers as oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.minimax_family import (
+    LINEAR,
+    affine,
+    covariances,
+    gaussians,
+    kernel_forms,
+    minmax,
+    problem,
+    spread,
+    twins,
+)
+from sklearn.svm import SVC
+
+from mmbench.errors import Status
+from mmbench.kernels import Kernel
+from mmbench.machines import M4, MPM
+from mmbench.machines.minimax.base import LinearCoordinates
+from mmbench.machines.minimax.m4_mean import critical_price, solve_mean
+from mmbench.machines.minimax.m4_problem import MarginProblem
+from mmbench.machines.minimax.m4_programs import fixed_program
+
+RBF = Kernel("rbf", 0.5)
+POLY = Kernel("poly", degree=2)
+
+
+def unit(v):
+    return v / np.linalg.norm(v)
+
+
+def m4(kernel=LINEAR, **parameters):
+    return M4(
+        kernel=kernel.name, **({"ridge": 1e-3 if kernel is not LINEAR else 1e-8} | parameters)
+    )
+
+
+def margin_value(model, X, y, ridge, C):
+    """Return the objective "margin" at w and b, and the spreads, from the data themselves."""
+    sx, sy = (np.sqrt(model.w @ S @ model.w) for S in covariances(X, y, ridge))
+    b = model.intercept - (sx - sy) / (sx + sy)
+    return sx + sy + C * np.maximum(0, 1 - y * (X @ model.w + b)).sum(), sx, sy
+
+
+def separable(seed=0, d=3):
+    return gaussians(seed=seed, n_x=15, n_y=12, d=d, shift=7.0)
+
+
+# -- certificates ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [1.5, 10.0, 1000.0])
+def test_certificate_follows_from_w_and_b(factor):
+    X, y = gaussians()
+    model = m4(C_factor=factor)._train(problem(X, y))
+    fit = model.fit
+    value, sx, sy = margin_value(model, X, y, 1e-8, fit.extra["C"])
+    assert fit.objective == pytest.approx(value)
+    assert fit.extra["rho"] == pytest.approx(2 / (sx + sy))
+    assert fit.status is Status.OPTIMAL
+    assert fit.bound <= value <= fit.bound * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("solver", ["auto", "interior"])
+def test_kernel_certificate_follows_from_the_coefficients(solver):
+    X, y = gaussians()
+    data = problem(X, y, RBF)
+    model = m4(RBF, solver=solver)._train(data)
+    sx, sy = (spread(model.coef, form) for form in kernel_forms(data.gram, y, 1e-3))
+    f = data.gram @ model.coef + model.intercept - (sx - sy) / (sx + sy)
+    slack = np.maximum(0, 1 - y * f).sum()
+    assert model.fit.objective == pytest.approx(sx + sy + model.fit.extra["C"] * slack, rel=1e-6)
+
+
+def test_objective_is_concave_and_rising_in_C():
+    X, y = gaussians()
+    prices = np.linspace(0.01, 1.0, 12)
+    values = [m4(C=C)._train(problem(X, y)).fit.objective for C in prices]
+    assert np.all(np.diff(values) > 0)
+    assert np.all(np.diff(values, 2) < 1e-6)
+
+
+def test_mean_certificate_is_the_paper_s_objective():
+    X, y = gaussians(shift=0.8)
+    model = m4(normalization="mean", C_factor=2.0)._train(problem(X, y))
+    fit, (Sx, Sy) = model.fit, covariances(X, y, 1e-8)
+    rho, C = fit.extra["rho"], fit.extra["C"]
+    need = rho * np.where(y > 0, np.sqrt(model.w @ Sx @ model.w), np.sqrt(model.w @ Sy @ model.w))
+    slack = np.maximum(0, need - y * (X @ model.w + model.intercept)).sum()
+    delta = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
+    assert model.w @ delta == pytest.approx(1)
+    assert fit.objective == pytest.approx(C * slack - rho, abs=1e-7)
+    assert fit.bound <= fit.objective <= fit.bound + 1e-5
+
+
+SLOW = pytest.mark.slow
+
+# -- routes ------------------------------------------------------------------------------------
+
+SETS = {
+    "ionosphere": "ionosphere",
+    "sonar": "sonar",
+    "pima": "pima",
+    "heart": "heart",
+    "vote": "vote",
+    "breast": "breast_wisconsin",
+    "twonorm": "twonorm",
+}
+
+
+def is_quick(name, kernel, solver):
+    """Whether a case is part of the default run."""
+    return solver != "reference" and (kernel == "linear" or name == "sonar")
+
+
+CASES = [
+    pytest.param(name, kernel, solver, marks=[] if is_quick(name, kernel, solver) else SLOW)
+    for name in SETS
+    for kernel in ("linear", "rbf")
+    for solver in ("clarabel", "ecos", "reference")
+    if solver != "reference" or kernel == "linear" or name in ("heart", "sonar")
+]
+
+
+@pytest.mark.parametrize(("name", "kernel", "solver"), CASES)
+def test_all_routes_reach_one_objective(real_data, name, kernel, solver):
+    if solver == "ecos":
+        pytest.importorskip("ecos")
+    data = real_data(SETS[name])
+    X, y = minmax(data.X), np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)
+    width = Kernel(kernel, 1.0) if kernel == "rbf" else LINEAR
+    for factor in (1.5, 10.0) if kernel == "rbf" else (1.5, 10.0, 100.0):
+        fast, other = (
+            m4(width, C_factor=factor, solver=s)._train(problem(X, y, width)).fit
+            for s in ("auto", solver)
+        )
+        assert fast.status in (Status.OPTIMAL, Status.TRIVIAL)  # Pima's classes differ in size
+        assert other.objective == pytest.approx(fast.objective, rel=1e-6)
+        assert other.bound == pytest.approx(fast.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [LINEAR, RBF, POLY], ids=lambda k: k.name)
+@pytest.mark.parametrize("factor", [1.2, 5.0, 1e4])
+def test_reweighting_and_the_interior_point_agree(kernel, factor):
+    X, y = gaussians(d=4)
+    values = [
+        m4(kernel, C_factor=factor, solver=solver)._train(problem(X, y, kernel)).fit.objective
+        for solver in ("reweighted", "interior", "auto")
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+    assert values[2] == pytest.approx(values[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [LINEAR, RBF], ids=lambda k: k.name)
+def test_a_path_finds_what_single_trainings_find(kernel):
+    X, y = gaussians()
+    points = [
+        {"C_factor": factor, "ridge": ridge}
+        for factor in (30.0, 1.5, 5.0)
+        for ridge in (1e-3, 1e-2)
+    ]
+    machine = m4(kernel)
+    path = machine._train_path(problem(X, y, kernel), points)
+    for point, model in zip(points, path, strict=True):
+        alone = machine._with(point)._train(problem(X, y, kernel))
+        assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["reference", "clarabel", "ecos"])
+def test_hard_margin_routes_agree(real_data, solver):
+    if solver == "ecos":
+        pytest.importorskip("ecos")
+    data = real_data("sonar")
+    X, y = minmax(data.X), np.where(data.y == data.y[0], 1.0, -1.0)
+    fast, other = (m4(margin="hard", solver=s)._train(problem(X, y)).fit for s in ("auto", solver))
+    assert fast.status is Status.OPTIMAL
+    assert other.objective == pytest.approx(fast.objective, rel=1e-6)
+    assert fast.max_violation < 1e-9
+    assert fast.extra["rho"] <= fast.extra["kappa"]
+
+
+@pytest.mark.parametrize("solver", ["reference", "clarabel", "ecos"])
+@pytest.mark.parametrize("nu", [0.0, 0.8])
+def test_mean_routes_agree(solver, nu):
+    if solver == "ecos":
+        pytest.importorskip("ecos")
+    X, y = gaussians(shift=0.8)
+    fits = [
+        m4(normalization="mean", C_factor=2.0, solver=s, nu=nu)._train(problem(X, y)).fit
+        for s in ("auto", solver)
+    ]
+    assert fits[1].objective == pytest.approx(fits[0].objective, rel=1e-6)
+
+
+# -- the SVM and the MPM as limits -------------------------------------------------------------
+
+
+def whitened_twins():
+    """Return separable classes that both have the identity for covariance."""
+    X, y = twins(n=20, shift=0.0)
+    x = X[y > 0] - X[y > 0].mean(axis=0)
+    x = x @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, bias=True))).T
+    return np.vstack([x + 4.0, -x]), y
+
+
+def test_hard_margin_on_white_classes_is_the_hard_svm():
+    X, y = whitened_twins()
+    svm = SVC(C=1e8, kernel="linear", tol=1e-8).fit(X, y)
+    model = m4(margin="hard", ridge=0)._train(problem(X, y))
+    w = svm.coef_[0]
+    np.testing.assert_allclose(unit(model.w), unit(w), atol=1e-5)
+    assert model.intercept / np.linalg.norm(model.w) == pytest.approx(
+        svm.intercept_[0] / np.linalg.norm(w), abs=1e-5
+    )
+    assert model.fit.extra["rho"] == pytest.approx(1 / np.linalg.norm(w), rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [2.0, 20.0])
+def test_soft_margin_on_classes_of_one_shape_is_an_svm_on_white_data(factor):
+    """2 ||v|| + C sum xi has the gradient of 1/2 ||v||^2 + (C ||v|| / 2) sum xi."""
+    X, y = twins(shift=1.0)
+    model = m4(C_factor=factor, ridge=0, tol=1e-9)._train(problem(X, y))
+    L = np.linalg.cholesky(covariances(X, y)[0])
+    v = L.T @ model.w
+    white = X @ np.linalg.inv(L).T
+    price = model.fit.extra["C"] * np.linalg.norm(v) / 2
+    svm = SVC(C=price, kernel="linear", tol=1e-8).fit(white, y)
+    np.testing.assert_allclose(v, svm.coef_[0], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("normalization", ["margin", "mean"])
+@pytest.mark.parametrize("kernel", [LINEAR, RBF], ids=lambda k: k.name)
+def test_full_reduction_is_the_mpm(normalization, kernel):
+    X, y = gaussians()
+    machine = m4(kernel, nu=1.0, normalization=normalization)
+    model, mpm = (
+        machine_._train(problem(X, y, kernel))
+        for machine_ in (machine, MPM(kernel=kernel.name, ridge=machine.ridge))
+    )
+    assert model.fit.extra["rho"] == pytest.approx(mpm.fit.extra["kappa"])
+    assert model.fit.extra["kept"] == 0
+    w, v = (m.w if kernel is LINEAR else m.coef for m in (model, mpm))
+    scale = np.linalg.norm(w) / np.linalg.norm(v)
+    np.testing.assert_allclose(w, scale * v, atol=1e-8 * np.abs(w).max())
+    assert model.intercept == pytest.approx(scale * mpm.intercept)
+
+
+@pytest.mark.parametrize("normalization", ["margin", "mean"])
+def test_no_reduction_below_the_smallest_distance(normalization):
+    X, y = gaussians(shift=0.8)
+    full, reduced = (
+        m4(nu=nu, normalization=normalization, C_factor=2.0)._train(problem(X, y)).fit
+        for nu in (0.0, 1e-9)
+    )
+    assert reduced.extra["kept"] == len(y)
+    assert reduced.objective == pytest.approx(full.objective)
+
+
+def test_reduction_keeps_the_points_that_the_paper_keeps():
+    X, y = gaussians()
+    kept = 0
+    for side, S in zip((y > 0, y < 0), covariances(X, y, 1e-8), strict=True):
+        centred = X[side] - X[side].mean(axis=0)
+        squares = np.einsum("ij,ij->i", centred, np.linalg.solve(S, centred.T).T)
+        kept += int((squares / (1 + squares) >= 0.75).sum())
+    fit = m4(nu=0.75)._train(problem(X, y)).fit
+    assert fit.extra["kept"] == kept
+    assert 0 < kept < len(y)
+    assert fit.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("margin", ["hard", "soft"])
+def test_lda_variant_is_an_svm_in_the_common_metric(margin):
+    X, y = separable()
+    model = m4(margin=margin, variant="lda", ridge=0, C=1e4)._train(problem(X, y))
+    L = np.linalg.cholesky(sum(covariances(X, y)))
+    svm = SVC(C=1e8, kernel="linear", tol=1e-8).fit(X @ np.linalg.inv(L).T, y)
+    np.testing.assert_allclose(unit(L.T @ model.w), unit(svm.coef_[0]), atol=1e-5)
+    assert model.fit.extra["rho"] == pytest.approx(1 / np.linalg.norm(svm.coef_), rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hard_margin_is_below_the_mpm_s_kappa(seed):
+    X, y = separable(seed)
+    fit = m4(margin="hard")._train(problem(X, y)).fit
+    kappa = MPM()._train(problem(X, y)).fit.extra["kappa"]
+    assert fit.status is Status.OPTIMAL
+    assert fit.extra["rho"] <= kappa
+    assert fit.extra["kappa"] == pytest.approx(kappa)
+
+
+def test_hard_margin_is_the_limit_of_the_soft_ones():
+    X, y = separable()
+    hard = m4(margin="hard")._train(problem(X, y)).fit
+    values = {
+        name: m4(C_factor=1e6, normalization=name)._train(problem(X, y)).fit.extra["rho"]
+        for name in ("margin", "mean")
+    }
+    assert values == pytest.approx(dict.fromkeys(values, hard.extra["rho"]), rel=1e-4)
+
+
+# -- invariances -------------------------------------------------------------------------------
+
+FORMS = [
+    {"C_factor": 3.0},
+    {"C_factor": 3.0, "nu": 0.7},
+    {"C_factor": 2.0, "normalization": "mean"},
+    {"C_factor": 3.0, "variant": "lda"},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_no_affine_map_changes_a_decision(form):
+    X, y = gaussians(d=4, shift=0.8)
+    f, g = (m4(ridge=0, tol=1e-8, **form).fit(Z, y).decision_function(Z) for Z in (X, affine(X)))
+    np.testing.assert_allclose(f, g, atol=1e-3 * np.abs(f).max())
+
+
+def test_no_affine_map_changes_the_hard_margin():
+    X, y = separable(d=4)
+    models = [m4(margin="hard", ridge=0).fit(Z, y) for Z in (X, affine(X))]
+    assert models[0].fits_[0].extra["rho"] == pytest.approx(models[1].fits_[0].extra["rho"])
+    f, g = (m.decision_function(Z) for m, Z in zip(models, (X, affine(X)), strict=True))
+    np.testing.assert_allclose(f, g, atol=1e-5 * np.abs(f).max())
+
+
+@pytest.mark.parametrize("kernel", [LINEAR, RBF], ids=lambda k: k.name)
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_swapping_the_classes_turns_the_sign(kernel, form):
+    X, y = gaussians(shift=0.8)
+    machine = m4(kernel, tol=1e-8, **form)
+    f, g = (machine.fit(X, labels).decision_function(X) for labels in (y, -y))
+    np.testing.assert_allclose(f, -g, atol=1e-3 * np.abs(f).max())
+
+
+def test_each_row_twice_at_half_the_price_is_the_same():
+    X, y = gaussians()
+    once = m4(C=0.2)._train(problem(X, y))
+    twice = m4(C=0.1)._train(problem(np.vstack([X, X]), np.r_[y, y]))
+    assert twice.fit.objective == pytest.approx(once.fit.objective, rel=1e-6)
+    np.testing.assert_allclose(twice.w, once.w, rtol=1e-3, atol=1e-4)
+    assert twice.fit.extra["kappa"] == pytest.approx(once.fit.extra["kappa"])
+
+
+# -- traps -------------------------------------------------------------------------------------
+
+
+def test_the_soft_form_as_printed_has_no_solution():
+    """Without a normalisation every feasible point can shrink: sum xi -> 0 at any rho."""
+    X, y = gaussians(shift=0.3)
+    model = m4()._train(problem(X, y))
+    sx, sy = (np.sqrt(model.w @ S @ model.w) for S in covariances(X, y))
+    for scale in (1.0, 1e-3, 1e-6):
+        need = 50.0 * scale * np.where(y > 0, sx, sy)
+        slack = np.maximum(0, need - scale * y * (X @ model.w + model.intercept)).sum()
+        assert slack < scale * 1e5
+
+
+@pytest.mark.parametrize("factor", [0.98, 1.02])
+def test_mean_is_bounded_from_the_critical_price_on(factor):
+    X, y = gaussians(shift=0.8)
+    pencil = LinearCoordinates(problem(X, y)).pencil(1e-8)
+    data = MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, C=1.0)
+    price = critical_price(data)
+    machine = m4(normalization="mean", C=factor * price)
+    fit = machine._train(problem(X, y)).fit
+    far = MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, factor * price)
+    criterion = [_fixed_value(far, rho) for rho in (20.0, 200.0)]
+    if factor < 1:
+        assert fit.status is Status.UNBOUNDED
+        assert criterion[1] > criterion[0]
+        np.testing.assert_array_equal(machine.fit(X, y).predict(X), 1.0)  # the larger class
+    else:
+        assert fit.status is Status.OPTIMAL
+        assert criterion[1] < criterion[0] < -fit.objective
+        assert solve_mean(far).rho == pytest.approx(fit.extra["rho"])
+
+
+def _fixed_value(data, rho):
+    from mmbench.machines.minimax.m4_margin import solve_program
+
+    program = fixed_program(data, rho)
+    return rho - data.C * program.value(solve_program(program, "clarabel", 1e-6).x)
+
+
+def test_small_price_gives_the_larger_class_and_says_so():
+    X, y = gaussians()
+    machine = m4(C_factor=0.5).fit(X, y)
+    fit = machine.fits_[0]
+    assert fit.status is Status.TRIVIAL
+    assert fit.objective == pytest.approx(fit.extra["C"] * 2 * 25)
+    assert fit.bound == pytest.approx(fit.objective)
+    np.testing.assert_array_equal(machine.predict(X), 1.0)
+
+
+def test_equal_classes_have_nothing_to_gain_below_a_factor_of_one():
+    X, y = gaussians(n_x=30, n_y=30)
+    below, above = (m4(C_factor=f)._train(problem(X, y)).fit.status for f in (0.999, 1.001))
+    assert below is Status.TRIVIAL
+    assert above is Status.OPTIMAL
+
+
+def test_kernel_without_ridge_is_refused_and_almost_without_is_degenerate():
+    X, y = gaussians()
+    with pytest.raises(ValueError, match="ridge must be > 0"):
+        M4(kernel="rbf", ridge=0).fit(X, y)
+    rho = [
+        m4(RBF, ridge=ridge, margin="hard")._train(problem(X, y, RBF)).fit.extra["rho"]
+        for ridge in (1e-2, 1e-4, 1e-6)
+    ]
+    assert rho[0] < rho[1] / 3 < rho[2] / 9
+
+
+def test_hard_margin_on_overlapping_classes_says_so_and_still_decides():
+    X, y = gaussians(shift=0.5)
+    hard, soft = M4(margin="hard").fit(X, y), M4().fit(X, y)
+    assert hard.fits_[0].status is Status.INFEASIBLE
+    assert "not separable" in hard.fits_[0].extra["reason"]
+    np.testing.assert_array_equal(hard.predict(X), soft.predict(X))
+
+
+def test_equal_means():
+    X = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [2, 0], [-2, 0]])
+    y = [0, 0, 0, 0, 1, 1]
+    status = {
+        name: M4(ridge=1e-3, **parameters).fit(X, y).fits_[0].status
+        for name, parameters in {
+            "margin": {"C": 1.0},
+            "mean": {"normalization": "mean"},
+            "hard": {"margin": "hard"},
+        }.items()
+    }
+    assert status == {
+        "margin": Status.TRIVIAL,
+        "mean": Status.INFEASIBLE,
+        "hard": Status.INFEASIBLE,
+    }
+
+
+@pytest.mark.parametrize("form", [*FORMS, {"margin": "hard"}], ids=str)
+def test_one_row_against_many(form):
+    X, y = gaussians(n_y=1)
+    fit = m4(**form)._train(problem(X, y)).fit
+    assert fit.status in (Status.OPTIMAL, Status.TRIVIAL, Status.UNBOUNDED)
+
+
+@pytest.mark.parametrize("form", [*FORMS, {"margin": "hard"}], ids=str)
+def test_singular_covariances_without_ridge(form):
+    X, y = gaussians(shift=0.8)
+    padded = np.column_stack([X, np.full(len(X), 7.0), X[:, 0] - X[:, 1]])
+    f, g = (m4(ridge=0, tol=1e-8, **form).fit(Z, y).decision_function(Z) for Z in (X, padded))
+    np.testing.assert_allclose(f, g, atol=1e-3 * np.abs(f).max())
+
+
+def test_a_direction_without_variance_separates_for_nothing():
+    X, y = gaussians(shift=0.0)
+    flagged = np.column_stack([X, y])
+    machine = M4(ridge=0).fit(flagged, y)
+    assert machine.fits_[0].status is Status.UNBOUNDED
+    assert machine.score(flagged, y) == 1
+
+
+def test_more_features_than_rows():
+    X, y = gaussians(n_x=8, n_y=7, d=30)
+    model = m4(ridge=0.1)._train(problem(X, y))
+    value, *_ = margin_value(model, X, y, 0.1, model.fit.extra["C"])
+    assert model.fit.objective == pytest.approx(value)
+    assert model.fit.bound == pytest.approx(value, rel=1e-6)
+
+
+def test_three_classes_and_warm_selection_agree_with_plain_fits():
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    machine = M4(kernel="rbf", gamma=0.3, ridge=1e-2, C_factor=5.0).fit(X[::2], y[::2])
+    assert machine.score(X[1::2], y[1::2]) > 0.9
+    assert len(machine.fits_) == 3
+    assert all(fit.gap <= 1e-6 for fit in machine.fits_)

@@ -1,0 +1,137 @@
+"""What the routes of the M4 are made of: bias, scale, bounds, active sets, line searches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.minimax_family import random_problem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from mmbench.machines.minimax.line_search import bisect, interpolate, maximise
+from mmbench.machines.minimax.m4_problem import balanced, best_bias
+from mmbench.machines.minimax.reweighted import solve_reweighted
+from mmbench.solvers.svm_dual.active_set import settle
+from mmbench.solvers.svm_dual.problem import PiecewiseQP
+from mmbench.solvers.svm_dual.smo import solve_smo
+
+seeds = st.integers(0, 10**6)
+
+
+def hinge(decision, y, b):
+    return np.maximum(0, 1 - y * (decision + b)).sum()
+
+
+@given(seeds, st.integers(2, 20))
+@settings(deadline=None)
+def test_no_bias_has_less_slack(seed, n):
+    rng = np.random.RandomState(seed)
+    y = np.where(rng.rand(n) < 0.5, 1.0, -1.0)
+    decision = rng.normal(size=n).round(1)
+    found = hinge(decision, y, best_bias(decision, y))
+    assert found <= min(hinge(decision, y, b) for b in y - decision) + 1e-12
+
+
+@given(seeds, st.sampled_from([0, 6]), st.sampled_from([0.01, 0.3, 10.0]))
+@settings(deadline=None, max_examples=50)
+def test_no_multiple_of_a_direction_is_better(seed, removed, C):
+    problem = random_problem(seed, C=C, removed=removed)
+    w = np.random.RandomState(seed).normal(size=len(problem.delta))
+    w *= np.sign(w @ problem.delta)
+    tuned, b = problem.tuned(w)
+    value = problem.value(tuned, b)
+    for factor in np.linspace(0.5, 2.0, 31):
+        assert problem.value(factor * tuned, factor * b) >= value - 1e-9
+
+
+@given(seeds, st.sampled_from([0, 6]))
+@settings(deadline=None, max_examples=50)
+def test_any_multipliers_give_a_lower_bound(seed, removed):
+    problem = random_problem(seed, removed=removed)
+    rng = np.random.RandomState(seed)
+    bound = problem.bound(rng.rand(len(problem.y)), rng.rand())
+    w = 0.3 * rng.normal(size=len(problem.delta))
+    assert bound <= problem.value(w, best_bias(problem.rows @ w, problem.y)) + 1e-9
+    assert bound <= problem.trivial[0] + 1e-9
+
+
+def test_balanced_multipliers_are_feasible():
+    rng = np.random.RandomState(0)
+    y = np.where(rng.rand(20) < 0.3, 1.0, -1.0)
+    a = balanced(rng.normal(size=20), y, 0.5)
+    assert a.min() >= 0
+    assert a.max() <= 0.5
+    assert a @ y == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("C", [0.05, 1.0, 100.0])
+@pytest.mark.parametrize("k", [4, 60])
+def test_settled_multipliers_are_the_svm_s(C, k):
+    problem = random_problem(3, n=60, k=k, C=C)
+    rows, y = problem.rows, problem.y
+    metric = np.random.RandomState(0).rand(k) + 0.1
+    gram = (rows * metric) @ rows.T
+    ends = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1)
+    svm = solve_smo(PiecewiseQP(gram, ends, -y[:, None]), tol=1e-10)
+    rough = solve_smo(PiecewiseQP(gram, ends, -y[:, None]), tol=1e-2).u
+    u = settle(rows, metric, y, C, rough)
+    assert u is not None
+    assert np.all(y * u >= 0)
+    assert np.all(y * u <= C)
+    assert u.sum() == pytest.approx(0, abs=1e-9)
+    dual = [y @ v - v @ gram @ v / 2 for v in (u, svm.u)]
+    assert dual[0] == pytest.approx(dual[1], rel=1e-9)
+
+
+def test_nothing_settles_from_a_guess_without_free_rows():
+    problem = random_problem(0)
+    assert settle(problem.rows, np.ones(4), problem.y, 1.0, np.zeros(30)) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_reweighting_closes_the_gap_from_any_neighbour(seed):
+    problem = random_problem(seed, n=80, k=40)
+    start = None
+    for C in (0.02, 0.1, 1.0, 50.0, 0.05):
+        priced = random_problem(seed, n=80, k=40, C=C)
+        start = solve_reweighted(priced, tol=1e-8, start=start)
+        assert start.closed(1e-8)
+        assert start.value == pytest.approx(solve_reweighted(priced, tol=1e-8).value, rel=1e-7)
+    assert problem.C == 0.3
+
+
+# -- searches along a line ---------------------------------------------------------------------
+
+
+def test_bisection_ends_at_the_last_feasible_value():
+    assert bisect(lambda rho: rho <= 0.3, 0.0, 1.0, 1e-9) == pytest.approx(0.3, abs=1e-8)
+    assert bisect(lambda rho: True, 0.0, 1.0, 0.0) == pytest.approx(1.0)
+
+
+SMOOTH = {
+    "parabola": lambda t: -((t - 0.7) ** 2),
+    "skew": lambda t: np.log(t + 1e-9) - t,
+    "kink": lambda t: -max(3 * (0.4 - t), t - 0.4),
+    "far": lambda t: -(abs(t - 35.0) ** 1.5),
+    "at the end": lambda t: -t,
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_interpolation_finds_the_maximum(name):
+    criterion = SMOOTH[name]
+    at, value = interpolate(criterion, (0.0, 0.5, 1.0), 1e-7)
+    best = minimize_scalar(
+        lambda t: -criterion(t), bounds=(0, 100), method="bounded", options={"xatol": 1e-10}
+    )
+    assert value == pytest.approx(max(-best.fun, criterion(0.0)), abs=1e-5)
+    assert criterion(at) == value
+
+
+def test_the_grid_sees_a_second_maximum_that_interpolation_misses():
+    def criterion(t):
+        return max(0.5 - abs(t - 0.5), 1.0 - 2 * abs(t - 2.5))
+
+    assert maximise(criterion, list(np.linspace(0, 3, 20)), 1e-6)[1] == pytest.approx(1.0)
+    assert interpolate(criterion, (0.0, 0.5, 1.0), 1e-6)[1] == pytest.approx(0.5)

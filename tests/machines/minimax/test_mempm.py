@@ -1,0 +1,97 @@
+"""MEMPM: the MPM inside it, brute force in the plane, cone solvers as oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.minimax_family import affine, covariances, gaussians, minmax, problem
+
+from mmbench.errors import Status
+from mmbench.machines import MEMPM, MPM
+from mmbench.machines.minimax.base import LinearCoordinates
+from mmbench.machines.minimax.mempm import _Search, accuracy
+
+
+def worst_case(model):
+    return 1 - model.fit.objective
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_guarantees_no_less_than_the_mpm(seed):
+    X, y = gaussians(seed=seed, n_x=60 - 10 * seed)
+    mempm, mpm = (M(ridge=1e-6)._train(problem(X, y)) for M in (MEMPM, MPM))
+    assert worst_case(mempm) >= mpm.fit.extra["alpha"] - 1e-9
+
+
+def test_equal_accuracies_give_the_mpm():
+    X, y = gaussians()
+    alpha = MPM()._train(problem(X, y)).fit.extra["alpha"]
+    search = _Search(LinearCoordinates(problem(X, y)).pencil(1e-8), "auto")
+    assert accuracy(search.biased(alpha).kappa) == pytest.approx(alpha, rel=1e-6)
+
+
+def test_constraints_hold_with_equality():
+    X, y = gaussians(n_x=60)
+    model = MEMPM(ridge=0)._train(problem(X, y))
+    sx, sy = (np.sqrt(model.w @ S @ model.w) for S in covariances(X, y))
+    alpha, beta = model.fit.extra["alpha"], model.fit.extra["beta"]
+    kap = [np.sqrt(u / (1 - u)) for u in (alpha, beta)]
+    mean_x, mean_y = X[y > 0].mean(axis=0), X[y < 0].mean(axis=0)
+    assert model.w @ (mean_x - mean_y) == pytest.approx(1)
+    assert kap[0] * sx + kap[1] * sy == pytest.approx(1, abs=1e-6)
+    assert model.w @ mean_x + model.intercept == pytest.approx(kap[0] * sx, abs=1e-6)
+    assert -(model.w @ mean_y + model.intercept) == pytest.approx(kap[1] * sy, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_direction_and_threshold_in_the_plane_is_better(seed):
+    X, y = gaussians(seed=seed, n_x=50, n_y=20, d=2)
+    Sx, Sy = covariances(X, y)
+    delta = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
+    theta = 50 / 70
+    angles = np.linspace(0, np.pi, 2001)
+    W = np.column_stack([np.cos(angles), np.sin(angles)])
+    W = W[np.abs(W @ delta) > 1e-9]
+    W /= (W @ delta)[:, None]
+    sx, sy = (np.sqrt(np.einsum("ij,jk,ik->i", W, S, W)) for S in (Sx, Sy))
+    share = np.linspace(0, 1, 401)[:, None]  # of the distance of the means, given to class x
+    values = theta * accuracy_of(share / sx) + (1 - theta) * accuracy_of((1 - share) / sy)
+    found = worst_case(MEMPM(ridge=0)._train(problem(X, y)))
+    assert found >= values.max() - 1e-9
+    assert found == pytest.approx(values.max(), abs=1e-3)
+
+
+def accuracy_of(kappa):
+    return kappa**2 / (1 + kappa**2)
+
+
+@pytest.mark.parametrize("solver", ["reference", "clarabel", "ecos"])
+def test_other_routes_agree(real_data, solver):
+    if solver == "ecos":
+        pytest.importorskip("ecos")
+    data = real_data("sonar")
+    X, y = minmax(data.X)[::3, :20], np.where(data.y[::3] == data.y[0], 1.0, -1.0)
+    fast, other = (MEMPM(solver=s)._train(problem(X, y)).fit for s in ("auto", solver))
+    assert other.objective == pytest.approx(fast.objective, rel=1e-6)
+    assert fast.bound <= fast.objective <= fast.bound + 1e-6
+
+
+def test_no_affine_map_changes_a_decision():
+    X, y = gaussians(n_x=60)
+    f, g = (MEMPM(ridge=0).fit(Z, y).decision_function(Z) for Z in (X, affine(X)))
+    np.testing.assert_allclose(f, g, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_swapping_the_classes_turns_the_sign(kernel):
+    X, y = gaussians(n_x=50)
+    machine = MEMPM(kernel=kernel, ridge=1e-2, tol=1e-8)
+    f, g = (machine.fit(X, labels).decision_function(X) for labels in (y, -y))
+    np.testing.assert_allclose(f, -g, atol=1e-3)
+
+
+def test_equal_means_give_the_larger_class():
+    X = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [2, 0], [-2, 0]])
+    machine = MEMPM().fit(X, [0, 0, 0, 0, 1, 1])
+    assert machine.fits_[0].status is Status.INFEASIBLE
+    np.testing.assert_array_equal(machine.predict(X), 0)

@@ -1,0 +1,180 @@
+"""MPM and M4 as a search trains them, against their certified trainings."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from helpers.minimax_family import LINEAR, gaussians, minmax, problem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import StratifiedKFold
+
+from mmbench.errors import Status
+from mmbench.kernels import Kernel
+from mmbench.kernels.stored import StoredGram
+from mmbench.machines import M4, MPM
+from mmbench.machines.minimax import base as covariance
+from mmbench.machines.minimax.base import pivoted_cholesky
+from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor
+from mmbench.machines.minimax.search import train_for_search
+from mmbench.machines.part import PartProblem
+from mmbench.selection.search import select
+
+RBF = Kernel("rbf", 0.5)
+TOL = 1e-3
+GRID = {"C_factor": (0.9, 1.2, 3.0, 30.0, 1000.0), "ridge": (1e-4, 1e-2)}
+
+
+def decisions(model, problem):
+    return problem.gram @ model.coef + model.intercept
+
+
+def points(grid):
+    return [{"C_factor": c, "ridge": r} for r in grid["ridge"] for c in grid["C_factor"]]
+
+
+# -- the parts ---------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1e-8, 1e-4, 1e-2]))
+@settings(deadline=None, max_examples=25)
+def test_a_factor_leaves_no_more_than_it_is_told(seed, left):
+    X = np.random.RandomState(seed).normal(size=(30, 2))
+    gram = RBF(X, X)
+    factor, pivots = pivoted_cholesky(gram.copy(), left)
+    rest = gram - factor @ factor.T
+    assert np.abs(rest).max() <= left * (1 + 1e-6)
+    assert np.allclose(rest[pivots], 0.0, atol=1e-10)
+    assert len(pivots) < 30 or left < 1e-4
+
+
+@pytest.mark.parametrize("theta", [0.2, 0.5])
+def test_a_metric_is_that_of_both_covariances(theta):
+    X, y = gaussians()
+    rows = X - X.mean(axis=0)
+    metric = FactorMetric(SpreadFactor.of(rows, y).first(3, (0.1, 0.1)), theta)
+    x, z = (np.cov(rows[side].T, ddof=0) + 0.1 * np.eye(3) for side in (y > 0, y < 0))
+    S = x / theta + z / (1 - theta)
+    assert np.allclose(metric.solve(rows[0]), np.linalg.solve(S, rows[0]))
+    assert np.allclose(metric.kernel(), rows @ np.linalg.solve(S, rows.T), rtol=1e-4)
+
+
+# -- against trainings that are certified ------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [LINEAR, RBF], ids=lambda k: k.name)
+@pytest.mark.parametrize("shape", [(40, 25, 1.5), (20, 60, 0.5), (30, 30, 4.0)])
+def test_a_searched_objective_is_near_the_optimum(shape, kernel):
+    n_x, n_y, shift = shape
+    X, y = gaussians(n_x=n_x, n_y=n_y, shift=shift)
+    data = problem(X, y, kernel)
+    path = M4(kernel=kernel.name, tol=TOL)._train_path(data, points(GRID))
+    for point, model in zip(points(GRID), path, strict=True):
+        exact = M4(kernel=kernel.name, **point)._train(data).fit
+        fit = model.fit
+        assert exact.bound * (1 - 1e-4) <= fit.objective <= exact.objective * (1 + 2 * TOL)
+        assert fit.bound <= exact.objective * (1 + 1e-4)
+        assert fit.extra["C"] == pytest.approx(exact.extra["C"], rel=TOL)
+
+
+def test_a_searched_model_is_the_one_of_its_objective():
+    X, y = gaussians()
+    data = problem(X, y, RBF)
+    point = {"C_factor": 3.0, "ridge": 1e-3}
+    model = M4(kernel="rbf", tol=TOL)._train_path(data, [point])[0]
+    f, extra = decisions(model, data), model.fit.extra
+    own = point["ridge"] * np.trace(data.gram) / len(y) * (model.coef @ data.gram @ model.coef)
+    sx, sy = (np.sqrt(f[side].var() + own) for side in (y > 0, y < 0))
+    slack = np.maximum(0, 1 - y * (f - (sx - sy) / (sx + sy))).sum()
+    assert sx + sy + extra["C"] * slack == pytest.approx(model.fit.objective, rel=TOL)
+    assert extra["rho"] == pytest.approx(2 / (sx + sy), rel=TOL)
+
+
+@pytest.mark.parametrize("ridge", [1e-8, 1e-4, 1e-2])
+def test_a_searched_mpm_decides_like_the_certified_one(ridge):
+    X, y = gaussians(n_x=80, n_y=40)
+    data = problem(X, y, RBF)
+    searched = MPM(kernel="rbf", tol=TOL)._train_path(data, [{"ridge": ridge}])[0]
+    exact = MPM(kernel="rbf", ridge=ridge)._train(data)
+    assert searched.fit.status is Status.OPTIMAL
+    assert searched.fit.extra["kappa"] == pytest.approx(exact.fit.extra["kappa"], rel=TOL)
+    f, g = (decisions(model, data) for model in (searched, exact))
+    assert np.abs(f - g).max() <= 0.02 * np.abs(g).max()
+
+
+def test_equal_means_are_left_to_the_certified_training():
+    X = np.repeat(np.random.RandomState(0).normal(size=(10, 2)), 2, axis=0)
+    data = problem(X, np.tile([1.0, -1.0], 10), RBF)
+    machine = MPM(kernel="rbf", ridge=1e-3, tol=TOL)
+    assert train_for_search([machine], data) is None
+    assert machine._train_path(data, [{}])[0].fit.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        M4(kernel="rbf", ridge=1e-3),
+        M4(kernel="rbf", ridge=1e-3, tol=TOL, nu=0.5),
+        M4(kernel="rbf", ridge=1e-3, tol=TOL, solver="reweighted"),
+        MPM(kernel="rbf", ridge=1e-3, tol=TOL, scatter="sum"),
+        MPM(kernel="linear", ridge=0, tol=TOL),
+    ],
+    ids=["to 1e-6", "nu", "solver", "scatter", "no ridge"],
+)
+def test_what_a_factor_does_not_serve_is_trained_in_coordinates(machine, monkeypatch):
+    taken = []
+    train_all = covariance.train_all
+    monkeypatch.setattr(covariance, "train_all", lambda *a: taken.append(1) or train_all(*a))
+    X, y = gaussians()
+    machine._train_path(problem(X, y, Kernel(machine.kernel, 0.5)), [{}])
+    assert taken
+
+
+# -- the search itself -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [M4(kernel="rbf"), M4(kernel="linear"), MPM(kernel="rbf")],
+    ids=["m4", "m4 linear", "mpm"],
+)
+def test_a_search_scores_like_refitting(machine, real_data):
+    data = real_data("heart")
+    X, y = minmax(data.X), data.y
+    grid = {"ridge": (1e-3, 1e-2), "gamma": (0.5,)}
+    if isinstance(machine, M4):
+        grid["C_factor"] = (1.5, 10.0)
+    found = select(machine, X, y, grid, folds=3, seed=0, tol=machine.search_tol)
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    for row in found.scores:
+        params = {name: row[name] for name in grid}
+        plain = [
+            machine._with(params).fit(X[train], y[train]).score(X[held], y[held])
+            for train, held in folds
+        ]
+        assert row["score"] == pytest.approx(np.mean(plain), abs=3 / len(y))
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fold", [False, True])
+@pytest.mark.parametrize("cls", [M4, MPM])
+def test_a_search_holds_no_more_than_it_states(cls, fold):
+    X, y = gaussians(n_x=300, n_y=300)
+    kernel = Kernel("rbf", 5.0)
+    data, n = problem(X, y, kernel), len(y)
+    if fold:
+        whole = StoredGram(kernel, kernel.base(X, X), overwrite=True)
+        assert whole.values.shape == (n, n)
+        data = PartProblem(X, y, kernel, whole, np.arange(n))
+    grid = [{"ridge": 1e-4}, {"ridge": 1e-2}]
+    machine = cls(kernel="rbf", tol=TOL)
+    machine._train_path(data, grid)  # compiles
+    tracemalloc.start()
+    machine._train_path(data, grid)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= (cls.gram_copies + 0.25) * 8 * n**2

@@ -1,0 +1,368 @@
+"""The program of the MMRM: every route against the whole program, and answers that are honest."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmbench.errors import Status
+from mmbench.kernels import Kernel
+from mmbench.machines.mmrm import generation as mmrm_generation
+from mmbench.machines.mmrm.certificate import best, certify, reused
+from mmbench.machines.mmrm.generation import solve_generation
+from mmbench.machines.mmrm.interior import InteriorPoint, Point
+from mmbench.machines.mmrm.newton import Reduced, Whole
+from mmbench.machines.mmrm.program import KernelProgram, LinearProgram, without_repeats
+from mmbench.machines.mmrm.reference import solve_reference
+from mmbench.machines.mmrm.rounds import Guess, Rounds
+from mmbench.machines.mmrm.routes import solve_kernel
+from mmbench.machines.mmrm.vertex import Partition, solve_vertex
+from mmbench.machines.mmrm.whole import Shifted, singular, solve_whole
+from mmbench.solvers.highs_ import LpModel
+from mmbench.solvers.svm_dual.smo import solve_smo
+
+ROUTES = ("auto", "interior", "generation")
+
+#: name: data set, classes, gamma, C
+REAL = {
+    "usps 3/5": ("usps", 3, 5, 2.0**-7, 10.0),
+    "usps 3/5 narrow": ("usps", 3, 5, 2.0**-6, 10.0),
+    "usps 4/9": ("usps", 4, 9, 2.0**-7, 10.0),
+    "usps 4/9 narrow": ("usps", 4, 9, 2.0**-6, 10.0),
+    "ionosphere": ("ionosphere", "b", "g", 0.1, 1.0),
+    "ionosphere small C": ("ionosphere", "b", "g", 0.5, 0.01),
+    "pima": ("pima", 0, 1, 10.0, 1.0),
+}
+
+
+def svm_guess(gram, y, C):
+    from mmbench.machines.svm import svm_dual
+
+    found = solve_smo(svm_dual(gram, y, C), tol=1e-2)
+    return Guess(np.abs(found.u), y * (found.decision + found.bias))
+
+
+def scaled_pair(real_data, name, negative, positive):
+    data = real_data(name)
+    rows = np.flatnonzero((data.y == negative) | (data.y == positive))
+    if data.split is not None:
+        rows = np.intersect1d(rows, data.split[0])
+    if name == "pima":
+        rows = rows[::2]  # on all of it generation takes ten seconds
+    X = data.X[rows].astype(float)
+    if name != "usps":
+        X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9)
+    return X, np.where(data.y[rows] == positive, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module", params=REAL)
+def real_case(request, real_data):
+    """(program, guess, answer of the whole program) of a real pair."""
+    name, negative, positive, gamma, C = REAL[request.param]
+    X, y = scaled_pair(real_data, name, negative, positive)
+    gram = Kernel("rbf", gamma=gamma)(X, X)
+    program = KernelProgram(gram, y, without_repeats(X, y, np.full(len(y), C)))
+    return program, svm_guess(gram, y, C), solve_reference(program)
+
+
+def overlapping(n=60, d=3, shift=0.7, seed=0, share=0.5):
+    rng = np.random.RandomState(seed)
+    y = np.where(np.arange(n) < share * n, 1.0, -1.0)
+    return rng.normal(size=(n, d)) + shift * y[:, None], y
+
+
+def small_program(gamma=0.5, C=1.0, dtype=np.float64, **options):
+    X, y = overlapping(**options)
+    return KernelProgram(Kernel("rbf", gamma=gamma)(X, X, dtype), y, np.full(len(y), C))
+
+
+def no_guess(program):
+    return Guess(np.zeros(program.n_columns), np.ones(len(program.y)))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_fast_routes_reach_the_whole_programs_optimum_on_real_pairs(real_case, route):
+    program, guess, whole = real_case
+    answer = solve_kernel(program, guess, solver=route)
+    assert whole.status is Status.OPTIMAL
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(whole.objective, rel=1e-6)
+    assert answer.max_violation < 1e-7
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("C", [0.04, 1.0, 100.0])
+def test_fast_routes_need_no_good_guess(route, C):
+    program = small_program(C=C)
+    answer = solve_kernel(program, no_guess(program), solver=route)
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(solve_reference(program).objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_float32_gram_is_solved_as_it_is_stored(route):
+    program = small_program(dtype=np.float32)
+    exact = KernelProgram(program.gram.astype(np.float64), program.y, program.cost)
+    answer = solve_kernel(program, no_guess(program), solver=route)
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(solve_reference(exact).objective, rel=1e-9)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(6, 40),
+    gamma=st.floats(0.05, 5),
+    factor=st.floats(1.0, 100),
+)
+@settings(max_examples=40, deadline=None)
+def test_generation_equals_the_whole_program_and_its_bound_is_below(seed, n, gamma, factor):
+    X, y = overlapping(n=n, seed=seed)
+    program = KernelProgram(
+        Kernel("rbf", gamma=gamma)(X, X), y, np.full(n, factor / min(np.sum(y > 0), np.sum(y < 0)))
+    )
+    first = np.arange(min(n, 6))
+    fast, whole = solve_generation(program, first, first), solve_reference(program)
+    assert fast.bound <= fast.objective + 1e-9
+    if Status.OPTIMAL is fast.status is whole.status:
+        assert fast.objective == pytest.approx(whole.objective, rel=2e-6)
+    assert fast.objective >= 2 - 1e-6  # lam = 1/n_class is feasible and sums to 2
+
+
+def test_a_program_below_the_threshold_of_C_is_unbounded_or_solved_whichever_is_true():
+    seen = set()
+    for C in np.geomspace(1e-3, 1 / 30, 12):
+        program = small_program(C=C, gamma=0.05)
+        whole = solve_reference(program)
+        answer = solve_kernel(program, no_guess(program))
+        assert answer.status == whole.status
+        assert answer.objective == pytest.approx(whole.objective, rel=1e-6)
+        seen.add(whole.status)
+    assert seen == {Status.UNBOUNDED, Status.OPTIMAL}
+
+
+@pytest.mark.parametrize(("finest", "status"), [(5e-3, "failed"), (1e-10, "optimal")])
+def test_a_gap_that_the_tolerance_of_simplex_leaves_is_closed(monkeypatch, finest, status):
+    """Without the exact vertex, which may be one that simplex stopped at too early."""
+    monkeypatch.setattr(mmrm_generation, "polished", lambda program, answer, *_: answer)
+    monkeypatch.setattr(mmrm_generation, "LpModel", partial(LpModel, tol=5e-3))
+    monkeypatch.setattr(mmrm_generation, "FINEST", finest)
+    program = small_program(C=1.0)
+    assert solve_generation(program, program.rows, program.columns).status == status
+
+
+def test_an_unbounded_program_comes_back_with_the_majority_and_no_bound():
+    program = small_program(C=1e-4, gamma=0.05, share=0.7)
+    answer = solve_kernel(program, no_guess(program))
+    assert answer.status is Status.UNBOUNDED
+    assert not answer.u.any()
+    assert answer.b == 1.0
+    assert answer.bound == -np.inf
+    assert np.isfinite(answer.objective)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.1])
+def test_a_noisy_program_with_a_rank_deficient_kernel_is_never_called_optimal_wrongly(gamma):
+    # simplex, interior point and vertex all lose their digits: coefficients reach 1e6
+    X, y = overlapping(n=250, d=2, shift=0.35)
+    gram = Kernel("rbf", gamma=gamma)(X, X)
+    program = KernelProgram(gram, y, np.full(len(y), 10.0))
+    answer = solve_kernel(program, svm_guess(gram, y, 10.0))
+    assert answer.status in (Status.OPTIMAL, Status.INACCURATE, Status.FAILED)
+    again = certify(program, answer.u, answer.b, answer.lam, 1e-6)
+    assert answer.objective == pytest.approx(again.objective)
+    assert answer.bound == pytest.approx(again.bound)
+    assert answer.bound <= answer.objective
+    certified = max(abs(again.gap), again.max_violation) <= 1e-6
+    priced = "coefficient_price" in answer.facts
+    assert certified if answer.status is Status.OPTIMAL else priced or not certified
+
+
+def test_a_nearly_singular_kernel_is_solved_to_the_last_digits(real_data):
+    # coefficients of 1e5; on all rows HiGHS's simplex ends 2e-4 too high and calls it optimal
+    X, y = scaled_pair(real_data, "pima", 0, 1)
+    gram = Kernel("rbf", gamma=1.0)(X, X)
+    program = KernelProgram(gram, y, np.full(len(y), 0.05))
+    rounds = Rounds(program, svm_guess(gram, y, 1.0), 1e-6)
+    answer = rounds.solve()
+    assert rounds.careful
+    assert answer.status is Status.OPTIMAL
+    assert abs(answer.gap) < 1e-8
+    assert solve_reference(program).objective >= answer.objective - 1e-6
+
+
+@pytest.mark.parametrize("factor", [1.1, 30.0])
+def test_the_whole_route_solves_inseparable_data_as_the_growing_parts_do(real_data, factor):
+    # coefficients of 1e8; HiGHS ends 1e-4 too high
+    X, y = scaled_pair(real_data, "pima", 0, 1)
+    gram = Kernel("rbf", gamma=0.5)(X, X)
+    program = KernelProgram(gram, y, np.full(len(y), factor / np.sum(y > 0)))
+    assert not singular(program)
+    guess = svm_guess(gram, y, factor)
+    fast, slow = solve_whole(program, guess.margins, 1e-6), Rounds(program, guess, 1e-6).solve()
+    assert fast.status is slow.status is Status.OPTIMAL
+    assert fast.objective == pytest.approx(slow.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [2.0, 30.0, 1000.0])
+def test_where_the_kernel_is_singular_coefficients_have_a_price_and_that_is_said(real_data, factor):
+    X, y = scaled_pair(real_data, "pima", 0, 1)
+    gram = Kernel("rbf", gamma=2.0**-5)(X, X)
+    program = KernelProgram(gram, y, np.full(len(y), factor / np.sum(y > 0)))
+    assert singular(program)
+    answer = solve_kernel(program, svm_guess(gram, y, factor))
+    assert answer.status is Status.INACCURATE
+    again = certify(program, answer.u, answer.b, answer.lam, 1e-6)
+    assert answer.max_violation == again.max_violation
+    assert answer.max_violation <= 1.1 * answer.facts["coefficient_price"]
+    assert answer.bound <= answer.objective
+    assert answer.gap < 1e-4
+    # the price alone keeps the coefficients down: what they cost is what the slacks would save
+    priced = Shifted(program, 5e-7)
+    assert priced.scale * priced.price == pytest.approx(answer.facts["coefficient_price"])
+
+
+def test_a_price_that_changes_nothing_leaves_an_answer_optimal():
+    X, y = overlapping(n=60)
+    copies = np.r_[0:30, 0, 31:60]  # one sample in both classes
+    gram = Kernel("rbf", gamma=2.0)(X, X)[np.ix_(copies, copies)]
+    program = KernelProgram(gram, y, np.full(60, 0.05))
+    assert singular(program)
+    answer = solve_whole(program, np.ones(60), 1e-6)
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(solve_reference(program).objective, rel=1e-6)
+
+
+@given(seed=st.integers(0, 10**6), gamma=st.floats(0.01, 5))
+@settings(max_examples=25, deadline=None)
+def test_shifted_columns_are_the_same_program_with_another_b(seed, gamma):
+    program = small_program(n=30, gamma=gamma, seed=seed)
+    shifted, rng = Shifted(program, 0.0), np.random.RandomState(seed)
+    u, b = rng.uniform(size=30), rng.normal()
+    plain, plain_b = shifted.original(program, u, b)
+    np.testing.assert_allclose(
+        shifted.forward(u) + shifted.y * b,
+        program.forward(plain) + program.y * plain_b,
+        atol=1e-9 * u.sum() / shifted.scale,
+    )
+    assert shifted.c @ u == pytest.approx(program.c @ plain, rel=1e-6)
+    lam = rng.uniform(size=30)
+    lam[program.y > 0] *= lam[program.y < 0].sum() / lam[program.y > 0].sum()
+    ratio = program.scale / shifted.scale
+    np.testing.assert_allclose(shifted.adjoint(lam), program.adjoint(lam) * ratio, atol=1e-9)
+
+
+def test_repeated_samples_carry_each_others_cost_and_change_nothing():
+    X, y = overlapping(n=40)
+    X, y = np.vstack([X, X[:15], X[:5]]), np.concatenate([y, y[:15], y[:5]])
+    gram, cost = Kernel("rbf", gamma=0.5)(X, X), np.full(60, 0.5)
+    merged = without_repeats(X, y, cost)
+    assert merged.sum() == pytest.approx(cost.sum())
+    assert np.count_nonzero(merged) == 40
+    whole = solve_reference(KernelProgram(gram, y, cost))
+    for route in ROUTES:
+        program = KernelProgram(gram, y, merged)
+        answer = solve_kernel(program, no_guess(program), solver=route)
+        assert answer.status is Status.OPTIMAL
+        assert answer.objective == pytest.approx(whole.objective, rel=1e-8)
+        slack = np.maximum(1 - answer.margins, 0)  # of all rows, at the price of each
+        assert program.c @ answer.u + cost @ slack == pytest.approx(answer.objective)
+
+
+def test_a_false_answer_is_not_certified():
+    program = small_program()
+    true = solve_reference(program)
+    assert certify(program, true.u * 1.1, true.b, true.lam, 1e-6).status is not Status.OPTIMAL
+    longer = certify(program, true.u, true.b, true.lam * 1.01, 1e-6)
+    assert longer.max_violation > 1e-6
+    assert longer.status is not Status.OPTIMAL
+    assert longer.bound <= true.objective
+    assert certify(program, true.u * np.nan, true.b, true.lam, 1e-6).status is Status.FAILED
+
+
+def test_the_best_of_several_answers_has_the_best_of_both_sides():
+    program = small_program()
+    true = solve_reference(program)
+    primal = certify(program, true.u, true.b, true.lam * 0, 1e-6)
+    dual = certify(program, true.u * 0, true.b, true.lam, 1e-6)
+    joined = best(program, [primal, dual], 1e-6)
+    assert joined.status is Status.OPTIMAL
+    assert joined.gap == pytest.approx(0, abs=1e-9)
+
+
+def test_a_solution_without_slack_serves_all_larger_costs_and_no_other():
+    X, y = overlapping(shift=2.5)
+    gram = Kernel("rbf", gamma=0.1)(X, X)
+    answer = solve_reference(KernelProgram(gram, y, np.full(60, 10.0)))
+    assert answer.margins.min() > 1 - 1e-9
+    more = KernelProgram(gram, y, np.full(60, 1000.0))
+    again = reused(more, answer, 1e-6)
+    assert again.objective == pytest.approx(solve_reference(more).objective, rel=1e-8)
+    assert reused(KernelProgram(gram, y, np.full(60, answer.lam.max() / 2)), answer, 1e-6) is None
+    assert reused(KernelProgram(gram[:50, :50], y[:50], np.ones(50)), answer, 1e-6) is None
+
+
+def test_the_vertex_of_an_optimal_partition_is_the_optimum():
+    program = small_program()
+    whole = solve_reference(program)
+    tight = np.flatnonzero((whole.lam > 1e-9) & (whole.lam < program.cost - 1e-9))
+    part = Partition(np.flatnonzero(whole.u), tight, np.flatnonzero(whole.lam >= program.cost))
+    vertex = solve_vertex(program, part)
+    assert vertex.signs_hold(program)
+    np.testing.assert_allclose(vertex.u, whole.u, atol=1e-8 * whole.u.max())
+    np.testing.assert_allclose(vertex.lam, whole.lam, atol=1e-8)
+    assert solve_vertex(program, Partition(part.positive, tight[:-1], part.at_cost)) is None
+
+
+def test_a_part_that_leaves_rows_out_is_a_relaxation():
+    program = small_program(n=80, shift=1.2, C=10.0)
+    whole = solve_reference(program)
+    rounds = Rounds(program, no_guess(program), 1e-6)
+    rounds.rows = np.flatnonzero(whole.margins < 1 + 1e-9)[::2]
+    rounds.columns = program.rows
+    iterate = rounds._cold_start()
+    assert iterate.run(1e-7)
+    assert iterate.objective <= whole.objective + 1e-6
+    assert iterate.objective >= 2 - 1e-6  # bounded by the class means of the rest
+
+
+@pytest.mark.parametrize("spread", [1, 3])
+def test_both_newton_systems_solve_the_same_equations(spread):
+    rng = np.random.RandomState(0)
+    A, y = rng.normal(size=(12, 9)), np.where(np.arange(12) % 2, 1.0, -1.0)
+    diagonal, weight = 10 ** rng.uniform(-spread, spread, 12), 10 ** rng.uniform(-1, spread, 9)
+    r, r_u, r_b = rng.normal(size=12), rng.normal(size=9), 0.3
+    for system in (
+        Reduced(A, A * A, y, diagonal, weight, threshold=100.0),
+        Reduced(A, A * A, y, diagonal, weight, threshold=0.01),
+        Whole(A, y, diagonal, weight),
+    ):
+        u, lam, b = system(r, r_u, r_b)
+        np.testing.assert_allclose(diagonal * lam + A @ u + b * y, r, atol=1e-7)
+        np.testing.assert_allclose(lam @ A - u / weight, r_u, atol=1e-7)
+        assert y @ lam == pytest.approx(r_b, abs=1e-9)
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_the_interior_point_solves_a_small_program_with_both_systems(careful):
+    program = small_program(n=30)
+    whole = solve_reference(program)
+    A, n = program.block(program.rows, program.columns), 30
+    start = Point(np.ones(n), 0.0, np.ones(n), np.ones(n), np.full(n, 0.05), np.full(n, 0.05))
+    iterate = InteriorPoint(A, program.y, program.c, program.cost, start)
+    iterate.careful = careful
+    assert iterate.run(1e-8)
+    assert iterate.objective == pytest.approx(whole.objective, rel=1e-7)
+    assert iterate.careful == careful
+
+
+@given(seed=st.integers(0, 10**6), C=st.floats(0.05, 50))
+@settings(max_examples=25, deadline=None)
+def test_the_linear_program_has_no_duality_gap(seed, C):
+    X, y = overlapping(seed=seed)
+    answer = solve_reference(LinearProgram(X, y, np.full(60, C)))
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(answer.lam.sum(), rel=1e-7)

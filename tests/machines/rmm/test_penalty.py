@@ -1,0 +1,153 @@
+"""The journal's forms of the RMM: Clarabel on their duals as oracle, and the RMM of bound B."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmbench.errors import Status
+from mmbench.kernels import Kernel
+from mmbench.machines import RMM, machine_class
+from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.svm import train_svm
+
+KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
+RBF = KERNELS[2]
+FORMS = ("penalty", "relaxed")
+
+
+def decision(problem, model):
+    return problem.gram @ model.coef + model.intercept
+
+
+def primal(problem, model, C, D, t, nu=None):
+    """(13), or (14) with nu, at w, b and t."""
+    f = decision(problem, model)
+    value = model.coef @ problem.gram @ model.coef / 2
+    value += C * np.maximum(0, 1 - problem.y * f).sum() + D * t
+    excess = np.maximum(0, np.abs(f) - t).sum()
+    return value + (0 if nu is None else D * nu / len(f) * excess)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("D", [0.3, 30.0])
+def test_fast_and_reference_reach_the_same_objective(pair, kernel, form, D):
+    problem = pair(kernel)
+    fast, same = (
+        RMM(C=5.0, form=form, D=D, nu=4.0, solver=solver, tol=1e-9)._train(problem).fit
+        for solver in ("auto", "reference")
+    )
+    assert fast.status is Status.OPTIMAL
+    assert fast.bound <= fast.objective + 1e-9
+    assert fast.gap < 1e-6
+    assert fast.objective == pytest.approx(same.bound, rel=1e-6)
+    assert fast.max_violation < 1e-8
+
+
+@pytest.mark.parametrize(("form", "nu"), [("penalty", None), ("relaxed", 5.0)])
+def test_objective_is_the_primal_at_its_best_t(pair, form, nu):
+    problem, C, D = pair(RBF), 5.0, 3.0
+    model = RMM(C=C, form=form, D=D, nu=nu or 10.0, tol=1e-8)._train(problem)
+    t = model.fit.extra["B"]
+    assert t >= 1
+    assert model.fit.objective == pytest.approx(primal(problem, model, C, D, t, nu))
+    for other in (max(1.0, 0.98 * t), 1.02 * t):
+        if nu is not None or other >= t:  # (13) has no smaller t for this w and b
+            assert primal(problem, model, C, D, other, nu) >= model.fit.objective - 1e-9
+
+
+def test_penalty_is_the_RMM_of_the_bound_that_it_finds(pair):
+    """(13) at D and (7) at B = t: the same path, in another parameter."""
+    problem, C = pair(RBF), 5.0
+    for D in (0.5, 5.0, 20.0):
+        penalty = RMM(C=C, form="penalty", D=D, tol=1e-8)._train(problem)
+        B = penalty.fit.extra["B"]
+        bound = RMM(C=C, B=B, tol=1e-8)._train(problem)
+        assert penalty.fit.objective == pytest.approx(bound.fit.objective + D * B, rel=1e-6)
+        np.testing.assert_allclose(decision(problem, penalty), decision(problem, bound), atol=1e-4)
+
+
+def test_a_higher_price_lowers_the_bound(pair):
+    problem = pair(RBF)
+    for form in FORMS:
+        path = RMM(C=5.0, form=form, tol=1e-7)._train_path(
+            problem, [{"D": D} for D in (100.0, 0.1, 1.0, 10.0)]
+        )
+        t = [model.fit.extra["B"] for model in path]
+        assert t[1] >= t[2] >= t[3] >= t[0] >= 1
+
+
+def test_a_vanishing_price_gives_the_svm(pair):
+    problem = pair(RBF)
+    svm = train_svm(problem, 5.0, tol=1e-9)
+    for form in FORMS:
+        model = RMM(C=5.0, form=form, D=1e-9, tol=1e-9)._train(problem)
+        assert model.fit.objective == pytest.approx(svm.fit.objective, rel=1e-6)
+
+
+def test_a_large_nu_forbids_exceptions(pair):
+    """(14) tends to (13); at nu = n no row can exceed t at a profit."""
+    problem = pair(RBF)
+    relaxed = RMM(C=5.0, form="relaxed", D=3.0, nu=2.0 * len(problem.y), tol=1e-8)._train(problem)
+    penalty = RMM(C=5.0, form="penalty", D=3.0, tol=1e-8)._train(problem)
+    assert relaxed.fit.objective == pytest.approx(penalty.fit.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("nu", [2.0, 10.0])
+def test_at_most_the_share_one_by_nu_exceeds_t(pair, nu):
+    problem = pair(RBF)
+    model = RMM(C=5.0, form="relaxed", D=20.0, nu=nu, tol=1e-8)._train(problem)
+    f, t = decision(problem, model), model.fit.extra["B"]
+    if t > 1:
+        assert (np.abs(f) > t * (1 + 1e-6)).mean() <= 1 / nu
+
+
+def test_D_is_C_where_it_is_not_given(tiny):
+    one = RMM(C=3.0, form="relaxed")._train(tiny).fit.objective
+    same = RMM(C=3.0, form="relaxed", D=3.0)._train(tiny).fit.objective
+    preset = machine_class("rmm_c_equals_d")(C=3.0)._train(tiny).fit.objective
+    assert one == same == preset
+
+
+def test_a_path_gives_the_models_of_single_trainings(pair):
+    problem = pair(RBF)
+    points = [{"C": C, "D": D} for D in (10.0, 0.5) for C in (10.0, 1.0)]
+    for form in FORMS:
+        path = RMM(form=form, tol=1e-8)._train_path(problem, points)
+        for point, model in zip(points, path, strict=True):
+            alone = RMM(form=form, tol=1e-8, **point)._train(problem)
+            assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(("form", "seed"), [("penalty", 1), ("relaxed", 2)])
+def test_a_high_price_of_slack_leaves_no_gap(form, seed):
+    """Where each row is exact to tol and no more the gaps are 9e-3 and 7e-3."""
+    rng = np.random.RandomState(seed)
+    y = np.where(np.arange(30) % 2 == 0, 1.0, -1.0)
+    problem = BinaryProblem(rng.normal(size=(30, 3)) + 4.0 * y[:, None], y, KERNELS[0])
+    machine = RMM(C=1000.0, form=form, D=0.1, nu=1.5)
+    fit = machine._train(problem).fit
+    assert fit.status is Status.OPTIMAL
+    assert -1e-12 <= fit.gap <= 100 * machine.tol
+
+
+@given(
+    n=st.integers(2, 12),
+    C=st.floats(1e-2, 1e2),
+    D=st.floats(1e-2, 1e2),
+    nu=st.sampled_from([None, 0.5, 1.5, 4.0]),
+    seed=st.integers(0, 99),
+    kernel=st.sampled_from(KERNELS),
+)
+@settings(max_examples=60, deadline=None)
+def test_small_problems_with_repeated_rows_are_certified(n, C, D, nu, seed, kernel):
+    X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
+    problem = BinaryProblem(X, np.where(np.arange(n) % 2 == 0, 1.0, -1.0), kernel)
+    form = "penalty" if nu is None else "relaxed"
+    fit = RMM(C=C, form=form, D=D, nu=nu or 1.0, tol=1e-8)._train(problem).fit
+    assert fit.status is Status.OPTIMAL
+    assert fit.max_violation <= 1e-8
+    assert -1e-9 <= fit.gap < 1e-5

@@ -1,0 +1,298 @@
+"""The RMM: its bounds, the SVM as its limit, Clarabel on the paper's dual as oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmbench.errors import Status
+from mmbench.kernels import Kernel
+from mmbench.machines import RMM, SVM
+from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.rmm import rmm
+from mmbench.machines.rmm.rmm import rmm_dual, train_rmm
+from mmbench.machines.svm import train_svm
+
+KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
+LINEAR = Kernel("linear")
+
+
+def decision(problem, model):
+    return problem.gram @ model.coef + model.intercept
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("fraction", [0.5, 0.05])
+def test_fast_and_reference_reach_the_same_objective(pair, kernel, fraction):
+    problem = pair(kernel)
+    fast = RMM(C=5.0, B_fraction=fraction, tol=1e-9)._train(problem).fit
+    same = RMM(C=5.0, B=fast.extra["B"], solver="reference")._train(problem).fit
+    assert fast.status is Status.OPTIMAL
+    assert same.status is Status.OPTIMAL
+    assert fast.extra["theta"] > fast.extra["B"]  # or the SVM was compared with itself
+    assert fast.objective == pytest.approx(same.objective, rel=1e-6)
+    assert fast.bound == pytest.approx(fast.objective, rel=1e-6)
+    assert same.bound == pytest.approx(same.objective, rel=1e-6)
+
+
+def test_certificate_follows_from_the_returned_solution(pair):
+    problem, C = pair(Kernel("rbf", gamma=1.0)), 5.0
+    model = RMM(C=C, B_fraction=0.3)._train(problem)
+    f, B = decision(problem, model), model.fit.extra["B"]
+    value = model.coef @ problem.gram @ model.coef / 2
+    assert model.fit.objective == pytest.approx(value + C * np.maximum(0, 1 - problem.y * f).sum())
+    assert np.abs(f).max() <= B * (1 + 1e-12)
+    assert model.fit.max_violation < 1e-9
+    assert abs(model.state.last.u.sum()) < 1e-9
+    assert model.fit.bound <= model.fit.objective
+
+
+def test_bound_is_the_paper_s_dual(tiny):
+    """(8) at alpha, lambda and lambda* that are split from u by hand."""
+    C, B = 3.0, 1.2
+    model = train_rmm(tiny, C, B)
+    u, y = model.state.u, tiny.y
+    alpha = np.clip(y * u, 0, C)
+    rest = u - y * alpha
+    value = alpha.sum() - B * np.abs(rest).sum() - u @ tiny.gram @ u / 2
+    assert model.fit.bound == pytest.approx(value)
+
+
+def test_bounded_rows_carry_their_own_multipliers(pair):
+    """0 < alpha < C rests on the margin, lambda on B, lambda* on -B."""
+    problem, C, B = pair(Kernel("rbf", gamma=1.0)), 5.0, 1.3
+    model = train_rmm(problem, C, B, tol=1e-8)
+    u, f = problem.y * model.state.u, problem.y * decision(problem, model)
+    np.testing.assert_allclose(f[(u > 0) & (u < C)], 1, atol=1e-6)
+    np.testing.assert_allclose(f[u < 0], B, atol=1e-6)
+    np.testing.assert_allclose(f[u > C], -B, atol=1e-6)
+
+
+# -- the SVM is its limit ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_B_that_never_binds_gives_the_svm(pair, kernel):
+    problem = pair(kernel)
+    svm = train_svm(problem, 2.0)
+    theta = np.abs(decision(problem, svm)).max()
+    for machine in (RMM(C=2.0, B=theta * 1.01), RMM(C=2.0, B_fraction=1.0)):
+        model = machine._train(problem)
+        np.testing.assert_array_equal(model.coef, svm.coef)
+        assert model.intercept == svm.intercept
+        assert model.fit.objective == svm.fit.objective
+        assert model.fit.extra["theta"] == pytest.approx(theta)
+
+
+def test_B_fraction_is_a_share_of_the_way_from_1_to_theta(tiny):
+    theta = np.abs(decision(tiny, train_svm(tiny, 10.0))).max()
+    assert theta > 1.2
+    for fraction in (0.1, 0.5, 1.0):
+        model = RMM(C=10.0, B_fraction=fraction)._train(tiny)
+        assert model.fit.extra["B"] == pytest.approx(1 + fraction * (theta - 1))
+        assert np.abs(decision(tiny, model)).max() <= model.fit.extra["B"] * (1 + 1e-12)
+
+
+def test_solving_for_a_large_B_finds_the_svm_too(tiny):
+    """The limit holds for the solver as well, not only by the shortcut."""
+    svm, found = train_svm(tiny, 2.0, tol=1e-9), train_rmm(tiny, 2.0, 50.0, tol=1e-9)
+    assert found.fit.objective == pytest.approx(svm.fit.objective, rel=1e-8)
+    np.testing.assert_allclose(decision(tiny, found), decision(tiny, svm), atol=1e-6)
+
+
+def test_optimal_value_falls_as_B_grows(pair):
+    problem = pair(Kernel("rbf", gamma=1.0))
+    sizes = (0, 0.8, 1.0, 1.2, 1.5, 2.0, 4.0)
+    values = [RMM(C=2.0, B=B)._train(problem).fit.objective for B in sizes]
+    assert np.all(np.diff(values) <= 1e-4 * np.array(values[:-1]))
+
+
+# -- edges -------------------------------------------------------------------------------------
+
+
+def test_B_zero_allows_nothing_but_zero(tiny):
+    model = RMM(C=2.0, B=0)._train(tiny)
+    assert np.all(decision(tiny, model) == 0)
+    assert model.fit.objective == pytest.approx(2.0 * 30)
+    assert model.fit.gap == pytest.approx(0, abs=1e-9)
+    assert model.fit.status is Status.OPTIMAL
+
+
+@given(
+    n=st.integers(2, 12),
+    C=st.floats(1e-2, 1e3),
+    B=st.floats(0, 3),
+    seed=st.integers(0, 99),
+    kernel=st.sampled_from(KERNELS),
+)
+@settings(max_examples=60, deadline=None)
+def test_small_problems_with_repeated_rows_are_certified(n, C, B, seed, kernel):
+    rng = np.random.RandomState(seed)
+    X = rng.randint(3, size=(n, 2)).astype(float)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    problem = BinaryProblem(X, y, kernel)
+    fit = train_rmm(problem, C, B, tol=1e-9).fit
+    assert fit.status is Status.OPTIMAL
+    assert fit.max_violation <= 1e-9
+    assert -1e-9 <= fit.gap < 1e-5
+
+
+@pytest.mark.parametrize("B", [0.5, 1.0, 1.1])
+def test_one_row_a_class(B):
+    """f is B at one end and -B at the other, or 1 and -1 where B allows it."""
+    problem = BinaryProblem(np.array([[0.0], [2.0]]), np.array([-1.0, 1.0]), LINEAR)
+    model = RMM(C=10.0, B=B)._train(problem)
+    end = min(B, 1.0)
+    np.testing.assert_allclose(decision(problem, model), [-end, end], atol=1e-5)
+
+
+def test_constant_features_end_at_the_majority_within_B():
+    X, y = np.ones((9, 2)), np.array([0] * 6 + [1] * 3)
+    machine = RMM(B=0.5).fit(X, y)
+    np.testing.assert_allclose(machine.decision_function(X), -0.5, atol=1e-5)
+    assert machine.fits_[0].status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"B": -0.1}, "B must be a number >= 0"),
+        ({"B_fraction": 0}, "B_fraction must be a number > 0 and <= 1"),
+        ({"B_fraction": 1.5}, "B_fraction must be a number > 0 and <= 1"),
+        ({"C": float("inf")}, "C must be a number > 0"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        RMM(**parameters).fit([[0.0], [1.0]], [0, 1])
+
+
+# -- invariances of the linear machine ---------------------------------------------------------
+
+
+def test_translation_rotation_and_label_swap(pair):
+    problem = pair(LINEAR)
+    rotation = np.linalg.qr(np.random.RandomState(0).normal(size=(problem.X.shape[1],) * 2))[0]
+    expected = decision(problem, train_rmm(problem, 1.0, 1.1, tol=1e-9))
+    for sign, other in (
+        (1, replace(problem, X=problem.X + 2.0)),
+        (1, replace(problem, X=problem.X @ rotation)),
+        (-1, replace(problem, y=-problem.y)),
+    ):
+        found = decision(other, train_rmm(other, 1.0, 1.1, tol=1e-9))
+        np.testing.assert_allclose(sign * found, expected, atol=1e-5)
+
+
+# -- paths -------------------------------------------------------------------------------------
+
+POINTS = [{"C": C, "B_fraction": b} for b in (0.1, 1.0, 0.5) for C in (10.0, 1.0)]
+
+
+def test_a_path_gives_the_models_of_single_trainings(pair):
+    problem, machine = pair(Kernel("rbf", gamma=1.0)), RMM(tol=1e-8)
+    path = machine._train_path(problem, POINTS)
+    for point, model in zip(POINTS, path, strict=True):
+        alone = RMM(tol=1e-8, **point)._train(problem)
+        assert model.fit.extra == pytest.approx(alone.fit.extra, rel=1e-6)
+        assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
+        np.testing.assert_allclose(decision(problem, model), decision(problem, alone), atol=1e-5)
+
+
+def test_a_path_trains_the_svm_once_for_each_C(tiny, monkeypatch):
+    trained = []
+
+    def spy(problem, C, *args):
+        trained.append(C)
+        return train_svm(problem, C, *args)
+
+    monkeypatch.setattr(rmm, "train_svm", spy)
+    RMM()._train_path(tiny, POINTS)
+    assert trained == [1.0, 10.0]
+
+
+def test_a_C_that_no_alpha_reaches_costs_no_step():
+    """The RMM at C is that at any larger C, where all of its alphas are below C."""
+    X = np.random.RandomState(0).normal(size=(60, 4))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    problem = BinaryProblem(X + 0.3 * y[:, None], y, Kernel("rbf", 0.5))
+    machine, tol = RMM(), 1e-6
+    points = [{"C": C, "B_fraction": b, "tol": tol} for C in (1e3, 2e3) for b in (1.0, 0.5, 0.1)]
+    path = machine._train_path(problem, points)
+    for small, large, point in zip(path[:3], path[3:], points[3:], strict=True):
+        assert np.abs(small.coef).max() < 1e3
+        assert large.fit.iterations == 0
+        alone = RMM(**point)._train(problem)
+        assert alone.fit.iterations > 0
+        assert large.fit.status is Status.OPTIMAL
+        assert large.fit.gap <= 1e-3  # what 60 slacks of tol at this C may add
+        assert large.fit.bound == pytest.approx(alone.fit.bound, rel=1e-6)
+        np.testing.assert_allclose(decision(problem, large), decision(problem, alone), atol=1e-4)
+
+
+def test_points_of_a_path_that_differ_in_tol_do_not_share_the_svm(tiny):
+    loose, exact = RMM(C=10.0)._train_path(tiny, [{"tol": 0.3}, {"tol": 1e-9}])
+    alone = RMM(C=10.0, tol=1e-9)._train(tiny)
+    assert exact.fit.extra == pytest.approx(alone.fit.extra, rel=1e-6)
+    assert loose.fit.extra["theta"] != pytest.approx(alone.fit.extra["theta"], rel=1e-3)
+
+
+def test_the_better_of_two_points_is_started_from(tiny):
+    solved = train_rmm(tiny, 10.0, 1.5, tol=1e-6)
+    svm = train_svm(tiny, 10.0, tol=1e-6)
+    points = [rmm.Point(svm.coef, svm.state), solved.state]
+    for order in (points, points[::-1]):
+        again = train_rmm(tiny, 10.0, 1.5, tol=1e-6, start=order)
+        assert again.fit.iterations == 0
+        assert again.fit.objective == solved.fit.objective
+
+
+def test_auto_grid_is_a_grid_of_fractions():
+    name, values = RMM.auto_grids["B"]
+    assert name == "B_fraction"
+    assert values[0] == 1.0
+    assert all(RMM.parameters[name].problem(value) is None for value in values)
+
+
+# -- the whole classifier ----------------------------------------------------------------------
+
+
+def test_many_classes_stay_within_the_bound_of_each_pair(real_data):
+    data = real_data("usps")
+    X, y = data.X[:500], data.y[:500]
+    machine = RMM(C=10, gamma=2.0**-7, B_fraction=0.25).fit(X, y)
+    decisions = machine.pairwise_decision_function(X)
+    for k, fit in enumerate(machine.fits_):
+        rows = np.isin(y, fit.pair)
+        assert np.abs(decisions[rows, k]).max() <= fit.extra["B"] + 1e-9
+        assert fit.gap < 1e-3
+
+
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_the_gap_is_small_where_many_rows_share_in_it(real_data, C):
+    data = real_data("usps")
+    rows = np.flatnonzero((data.y == 3) | (data.y == 5))[:500]
+    fit = RMM(C=C, gamma=2.0**-6, B_fraction=0.02).fit(data.X[rows], data.y[rows]).fits_[0]
+    assert str(fit.status) == "optimal"
+    assert 0 <= fit.gap <= 100 * RMM().tol
+
+
+def test_fraction_one_predicts_as_the_svm(real_data):
+    data = real_data("usps")
+    X, y, Z = data.X[:500], data.y[:500], data.X[500:1500]
+    svm = SVM(C=10, gamma=2.0**-7).fit(X, y)
+    same = RMM(C=10, gamma=2.0**-7, B_fraction=1.0).fit(X, y)
+    np.testing.assert_array_equal(same.predict(Z), svm.predict(Z))
+
+
+def test_dual_prices(tiny):
+    """Cost of u beyond y C is B a unit, and below zero B a unit the other way."""
+    dual = rmm_dual(tiny.gram, tiny.y, 2.0, 1.5)
+    positive = int(np.argmax(tiny.y > 0))
+    unit = np.eye(30)[positive]
+    assert dual.cost(2.0 * unit) == pytest.approx(-2)
+    assert dual.cost(3.0 * unit) == pytest.approx(-2 + 1.5)
+    assert dual.cost(-1.0 * unit) == pytest.approx(1.5)

@@ -1,0 +1,396 @@
+"""The Sigma-SVM: its kernel against direct linear algebra, the SVM and whitening as its ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.preprocessing import MinMaxScaler, scale
+
+from mmbench.errors import Status
+from mmbench.kernels import Kernel
+from mmbench.kernels.stored import StoredGram
+from mmbench.machines import SVM, SigmaSVM
+from mmbench.machines.kernel_pca import Spectrum, spectrum
+from mmbench.machines.part import PartProblem
+from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.sigma_svm import sigma_svm
+from mmbench.machines.sigma_svm.folds import shared_folds, train_folds
+from mmbench.machines.sigma_svm.inverse import inverse_kernel
+from mmbench.machines.sigma_svm.sigma_svm import (
+    SHARES,
+    centred_gram,
+    inverse_metric,
+    rounded_gram,
+    sigma_gram,
+    train_sigma_svm,
+)
+from mmbench.machines.svm import train_svm
+from mmbench.selection import select
+
+KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
+LINEAR, RBF = KERNELS[0], KERNELS[2]
+CUBIC = Kernel("poly", degree=3, divisor=1e3)
+
+
+def weights(problem, model):
+    return problem.X.T @ model.coef if model.w is None else model.w
+
+
+def decide(problem, model, Z):
+    """Return f at rows Z."""
+    if model.w is not None:
+        return Z @ model.w + model.intercept
+    return problem.kernel(Z, problem.X) @ model.coef + model.intercept
+
+
+def printed_kernel(gram, D, cross=None):
+    """``Khat = (Kc - Kc (n(1-D)/D I + Kc)^-1 Kc) / (1-D)``; test rows replace the left factor."""
+    n = len(gram)
+    H = np.eye(n) - 1 / n
+    centred = H @ gram @ H
+    left = centred
+    if cross is not None:
+        left = cross - gram.mean(axis=0) - cross.mean(axis=1, keepdims=True) + gram.mean()
+    inverse = np.linalg.inv(n * (1 - D) / D * np.eye(n) + centred)
+    return (left - left @ inverse @ centred) / (1 - D)
+
+
+# -- the kernel --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("D", [0.1, 0.5, 0.99])
+def test_linear_kernel_is_the_formula_with_the_covariance_itself(pair, D):
+    problem = pair(LINEAR)
+    X, n = problem.X, len(problem.X)
+    mu = X.mean(axis=0)
+    M = (1 - D) * np.eye(X.shape[1]) + D * (X.T @ X / n - np.outer(mu, mu))
+    expected = (X - mu) @ np.linalg.solve(M, (X - mu).T)
+    scatter = spectrum(problem)
+    found = sigma_gram(scatter, 1 / (1 - D + D * scatter.variances))
+    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("D", [0.1, 0.5, 0.99])
+def test_decisions_are_those_of_an_svm_with_the_printed_kernel(pair, kernel, D):
+    """On training and test rows: libsvm on the printed kernel, which is never formed here."""
+    whole = pair(kernel)
+    train = BinaryProblem(whole.X[::2], whole.y[::2], kernel)
+    model = train_sigma_svm(train, [(D, 3.0)], tol=1e-8)[0]
+    gram, cross = train.gram, kernel(whole.X[1::2], train.X)
+    printed = replace(train, given_gram=printed_kernel(gram, D))
+    svm = train_svm(printed, 3.0, tol=1e-8)
+    np.testing.assert_allclose(
+        decide(train, model, train.X), printed.gram @ svm.coef + svm.intercept, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        decide(train, model, whole.X[1::2]),
+        printed_kernel(gram, D, cross) @ svm.coef + svm.intercept,
+        atol=1e-5,
+    )
+    assert model.fit.objective == pytest.approx(svm.fit.objective, rel=1e-7)
+
+
+def test_objective_is_the_primal(pair):
+    """(3) from w, Sigma and slacks that are computed from the data."""
+    problem, C, D = pair(LINEAR), 2.0, 0.8
+    model = train_sigma_svm(problem, [(D, C)], tol=1e-9)[0]
+    w, f = weights(problem, model), decide(problem, model, problem.X)
+    spread = w @ np.cov(problem.X.T, bias=True) @ w
+    slack = np.maximum(0, 1 - problem.y * f).sum()
+    assert model.fit.objective == pytest.approx((1 - D) / 2 * w @ w + D / 2 * spread + C * slack)
+    assert model.fit.bound == pytest.approx(model.fit.objective, rel=1e-6)
+    assert model.fit.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_fast_and_reference_reach_the_same_objective(pair, kernel):
+    """The dual values: libsvm rounds kernel values to float32, and its primal suffers more."""
+    problem = pair(kernel)
+    for D in (0.3, 0.99):
+        fits = [
+            SigmaSVM(C=5.0, D=D, solver=solver, tol=1e-8)._train(problem).fit
+            for solver in ("auto", "reference")
+        ]
+        assert fits[0].gap < 1e-5
+        assert fits[0].objective == pytest.approx(fits[1].bound, rel=1e-5)
+        assert fits[0].bound <= fits[1].objective
+
+
+# -- its ends ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_D_zero_is_the_svm(pair, kernel):
+    """On centred data; the free bias of the SVM takes up the centring, so on any data."""
+    problem = pair(kernel)
+    model = SigmaSVM(C=2.0, D=0.0, tol=1e-8)._train(problem)
+    svm = train_svm(problem, 2.0, tol=1e-8)
+    assert model.fit.objective == pytest.approx(svm.fit.objective, rel=1e-7)
+    np.testing.assert_allclose(
+        decide(problem, model, problem.X), problem.gram @ svm.coef + svm.intercept, atol=1e-5
+    )
+
+
+def test_D_one_is_the_svm_on_whitened_data(pair):
+    problem = pair(LINEAR)
+    centred = problem.X - problem.X.mean(axis=0)
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    white = left[:, values > 1e-6 * values[0]] * np.sqrt(len(centred))
+    svm = train_svm(BinaryProblem(white, problem.y, LINEAR), 2.0, tol=1e-8)
+    model = SigmaSVM(C=2.0, D=1.0, tol=1e-8)._train(problem)
+    assert model.fit.objective == pytest.approx(svm.fit.objective, rel=1e-6)
+
+
+def test_affine_invariance_comes_with_D_one():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X[:200, :10])
+    problem = BinaryProblem(X, np.where(y[:200] == 1, 1.0, -1.0), LINEAR)
+    stretched = replace(problem, X=X @ np.diag(np.logspace(-0.5, 0.5, 10)) + 1.0)
+    gaps = []
+    for D in (0.0, 0.9, 0.9999, 1.0):
+        one, other = (SigmaSVM(C=1.0, D=D, tol=1e-8)._train(p) for p in (problem, stretched))
+        gaps.append(np.abs(decide(problem, one, X) - decide(stretched, other, stretched.X)).max())
+    assert gaps[0] > gaps[1] > gaps[2] > gaps[3]
+    assert gaps[3] < 1e-4
+
+
+# -- invariances -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("D", [0.5, 0.99])
+def test_translation_rotation_and_label_swap(pair, D):
+    problem = pair(LINEAR)
+    rotation = np.linalg.qr(np.random.RandomState(0).normal(size=(problem.X.shape[1],) * 2))[0]
+    machine = SigmaSVM(C=1.0, D=D, tol=1e-8)
+    expected = decide(problem, machine._train(problem), problem.X)
+    for sign, other in (
+        (1, replace(problem, X=problem.X + 2.0)),
+        (1, replace(problem, X=problem.X @ rotation)),
+        (-1, replace(problem, y=-problem.y)),
+    ):
+        found = decide(other, machine._train(other), other.X)
+        np.testing.assert_allclose(sign * found, expected, atol=1e-5)
+
+
+@given(
+    n=st.integers(2, 12),
+    C=st.floats(1e-2, 1e3),
+    D=st.floats(0, 1),
+    seed=st.integers(0, 99),
+    kernel=st.sampled_from(KERNELS),
+)
+@settings(max_examples=60, deadline=None)
+def test_small_problems_with_repeated_rows_are_certified(n, C, D, seed, kernel):
+    X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    problem = BinaryProblem(X, y, kernel)
+    fit = train_sigma_svm(problem, [(D, C)], tol=1e-7)[0].fit
+    assert fit.status is Status.OPTIMAL
+    assert fit.max_violation <= 1e-6
+    assert -1e-9 <= fit.gap < 1e-4
+
+
+# -- one D by an inverse --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS[1:], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("D", [0.0, 0.01, 0.5, 0.999, 1 - 1e-6])
+def test_an_inverse_gives_what_the_decomposition_does(pair, kernel, D):
+    problem, C = pair(kernel), 10.0
+    scatter = spectrum(problem)
+    metric = inverse_metric(scatter, D)
+    found, gram = inverse_kernel(problem, D), sigma_gram(scatter, metric)
+    np.testing.assert_allclose(found.gram, gram, atol=1e-8 * np.abs(gram).max())
+    np.testing.assert_array_equal(found.gram, found.gram.T)
+    u = np.random.RandomState(0).normal(size=len(gram))
+    u -= u.mean()
+    ours = problem.gram @ found.original(u, 0.3)[0] + found.original(u, 0.3)[1]
+    np.testing.assert_allclose(ours, gram @ u + 0.3, atol=1e-7 * np.abs(gram @ u).max())
+    (model,) = train_sigma_svm(problem, [(D, C)], tol=1e-7)
+    (other,) = sigma_svm._by_spectrum(problem, {0: (D, C)}, "auto", 1e-7, False).values()
+    assert model.fit.objective == pytest.approx(other.fit.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("D", "values"), [(1.0, 1.0), (1 - 1e-12, 1.0), (1e-9, 1.0), (0.5, 1e-9), (0.5, 0.0)]
+)
+def test_where_rounding_would_count_there_is_no_inverse(pair, D, values):
+    """D at its ends, a kernel without extent, and rows that are all equal."""
+    problem = pair(RBF)
+    assert inverse_kernel(replace(problem, given_gram=values * problem.gram), D) is None
+
+
+# -- paths -------------------------------------------------------------------------------------
+
+POINTS = [{"C": C, "D": D} for D in (0.9, 0.0, 0.5) for C in (10.0, 1.0)]
+
+
+def test_a_path_gives_the_models_of_single_trainings(pair):
+    problem, machine = pair(RBF), SigmaSVM(tol=1e-8)
+    path = machine._train_path(problem, POINTS)
+    for point, model in zip(POINTS, path, strict=True):
+        alone = SigmaSVM(tol=1e-8, **point)._train(problem)
+        assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
+        np.testing.assert_allclose(
+            decide(problem, model, problem.X), decide(problem, alone, problem.X), atol=1e-5
+        )
+
+
+@pytest.mark.parametrize(("tol", "times"), [(1e-3, [1]), (1e-5, [])])
+def test_a_search_decomposes_once_and_a_training_never(tiny, monkeypatch, tol, times):
+    calls = []
+    monkeypatch.setattr(sigma_svm, "spectrum", lambda p: calls.append(1) or spectrum(p))
+    SigmaSVM(tol=tol)._train_path(tiny, POINTS)
+    assert calls == times
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_search_scores_as_plain_cross_validation(kernel):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = MinMaxScaler().fit_transform(X)[:200], y[:200]
+    grid = {"C": [1.0, 100.0], "D": [0.0, 0.9]}
+    found = select(SigmaSVM(kernel=kernel, gamma=0.5), X, y, grid, folds=3)
+    from mmbench.selection.folds import inner_splits
+
+    for row in found.scores:
+        machine = SigmaSVM(kernel=kernel, gamma=0.5, C=row["C"], D=row["D"])
+        hits = [
+            machine.fit(X[train], y[train]).score(X[held], y[held])
+            for train, held in inner_splits(y, 3, None, 1, 0)
+        ]
+        assert row["score"] == pytest.approx(np.mean(hits))
+
+
+# -- the search's float32, and what its folds share -----------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e3], ids=["spread", "one direction dominates"])
+@pytest.mark.parametrize("D", [0.0, 0.5, 0.999, 1.0])
+def test_float32_matrix_is_that_of_all_directions_up_to_rounding(pair, factor, D):
+    problem = pair(RBF)
+    scatter = spectrum(problem)
+    scales = np.where(np.arange(len(scatter.variances)) == 0, factor, 1.0)
+    scatter = Spectrum(
+        scatter.rows * np.sqrt(scales), scatter.variances * scales, scatter.basis, problem.y, False
+    )
+    inverse = 1 / ((1 - D) + D * scatter.variances)
+    exact = sigma_gram(scatter, inverse)
+    centred = (scatter.rows @ scatter.rows.T).astype(np.float32)
+    found = rounded_gram(scatter, inverse, centred)
+    assert found.dtype == np.float32
+    assert np.linalg.norm(found - exact, 2) < 3e-6 * np.linalg.norm(exact, 2)
+
+
+def test_centred_gram_is_that_of_the_coordinates(pair):
+    problem = pair(RBF)
+    scatter = spectrum(problem)
+    np.testing.assert_allclose(
+        centred_gram(scatter, problem.gram), scatter.rows @ scatter.rows.T, atol=1e-6
+    )
+
+
+def test_degree_one_needs_no_decomposition_of_its_gram_matrix(pair):
+    X = pair(LINEAR).X
+    problem = BinaryProblem(X, pair(LINEAR).y, Kernel("poly", degree=1, divisor=3.0))
+    twin = replace(problem, kernel=Kernel("poly", degree=2), given_gram=problem.gram)
+    ours, theirs = spectrum(problem), spectrum(twin)
+    k = len(theirs.variances)
+    np.testing.assert_allclose(ours.variances[:k], theirs.variances, rtol=1e-6, atol=1e-14)
+    np.testing.assert_allclose(ours.rows @ ours.rows.T, theirs.rows @ theirs.rows.T, atol=1e-9)
+    np.testing.assert_allclose(ours.basis @ ours.rows.T, theirs.basis @ theirs.rows.T, atol=1e-6)
+    np.testing.assert_allclose(ours.origin, theirs.origin)
+
+
+def digit_folds(n_folds, kernel=CUBIC, n=151):
+    """Return folds of different sizes, their rows in no order, of two digits that look alike."""
+    X, labels = load_digits(return_X_y=True)
+    mine = np.flatnonzero(np.isin(labels, (3, 8)))[:n]
+    X, y = X[mine] / 16, np.where(labels[mine] == 8, 1.0, -1.0)
+    whole, order = StoredGram(kernel, kernel.base(X, X)), np.random.RandomState(0).permutation(n)
+    parts = [np.delete(order, slice(k, None, n_folds)) for k in range(n_folds)]
+    return [PartProblem(X[rows], y[rows], kernel, whole, rows) for rows in parts]
+
+
+@pytest.mark.parametrize("D", [0.0, 0.3, 0.99, 1.0])
+def test_folds_that_share_a_decomposition_decide_as_each_alone(D):
+    parts, C = digit_folds(5), 10.0
+    for part, (found,) in zip(parts, train_folds(parts, [(D, C)], tol=1e-5), strict=True):
+        (alone,) = train_sigma_svm(part, [(D, C)], tol=1e-7)
+        everywhere = parts[0].whole.values[:, part.rows]
+        decisions = [everywhere @ model.coef + model.intercept for model in (found, alone)]
+        np.testing.assert_allclose(*decisions, atol=1e-3)
+        assert found.fit.bound == pytest.approx(alone.fit.bound, rel=1e-4)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("D", [0.0, 0.5, 1.0])
+def test_folds_of_equal_rows_get_the_larger_class(D):
+    X, y = np.ones((10, 2)), np.where(np.arange(10) < 3, 1.0, -1.0)
+    whole = StoredGram(RBF, RBF.base(X, X))
+    rows = [np.delete(np.arange(10), [k, k + 5]) for k in range(5)]
+    parts = [PartProblem(X[own], y[own], RBF, whole, own) for own in rows]
+    for part, (model,) in zip(parts, train_folds(parts, [(D, 3.0)], tol=1e-3), strict=True):
+        assert (decide(part, model, X) < 0).all()
+        assert model.fit.objective == pytest.approx(3.0 * 2 * (part.y > 0).sum(), rel=1e-3)
+
+
+def test_folds_share_if_they_have_most_rows_in_common():
+    parts = digit_folds(5)
+    assert shared_folds(parts) == parts
+    assert shared_folds(digit_folds(3)) is None
+    assert shared_folds(parts[:1]) is None
+    assert shared_folds([*parts, digit_folds(5)[0]]) is None
+    assert shared_folds([*parts, BinaryProblem(parts[0].X, parts[0].y, RBF)]) is None
+    assert shared_folds(digit_folds(5, Kernel("poly", degree=1))) is None
+
+
+def test_only_a_search_shares_and_rounds():
+    parts, points = digit_folds(5), [{"C": 1.0, "D": 0.5}]
+    for tol, dtype in ((1e-3, np.float32), (1e-5, np.float64)):
+        machine = SigmaSVM(tol=tol)
+        (model,) = machine._train_path(parts[0], points)
+        together = [models[0] for models in machine._train_folds(parts, points)]
+        assert model.fit.status is Status.OPTIMAL
+        alike = np.allclose(together[0].coef, model.coef, rtol=0, atol=1e-12)
+        assert alike == (dtype == np.float64)
+
+
+def test_auto_grid_runs_from_the_svm_to_near_whitening():
+    name, values = SigmaSVM.auto_grids["D"]
+    assert (name, values) == ("D", SHARES)
+    assert values[0] == 0
+    assert max(values) < 1
+    assert SigmaSVM.auto_grids["C"] == SVM.auto_grids["C"]
+
+
+@pytest.mark.parametrize("D", [-0.1, 1.1])
+def test_bad_parameters_are_named(D):
+    with pytest.raises(ValueError, match="D must be a number >= 0 and <= 1"):
+        SigmaSVM(D=D).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("D", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.filterwarnings("error")
+def test_equal_rows_get_the_larger_class(kernel, D):
+    """Also at D = 1, where there is no Sigma to invert."""
+    y = np.array([-1.0, -1.0, 1.0, -1.0, -1.0])
+    problem = BinaryProblem(np.ones((5, 2)), y, kernel)
+    model = SigmaSVM(C=3.0, D=D)._train(problem)
+    assert (decide(problem, model, np.ones((2, 2))) < 0).all()
+    assert model.fit.status is Status.OPTIMAL
+    assert model.fit.objective == pytest.approx(3.0 * 2)
+    assert model.fit.bound == pytest.approx(3.0 * 2)
+
+
+@pytest.mark.parametrize("machine", [SVM(C=1e4, gamma=1e-3), SigmaSVM(C=100, D=0.999, gamma=1e-3)])
+def test_a_high_price_of_many_small_slacks_leaves_no_gap(machine):
+    fit = machine.fit(*load_digits(n_class=2, return_X_y=True)).fits_[0]
+    assert fit.status is Status.OPTIMAL
+    assert fit.gap <= 100 * machine.tol  # 9e-2 and 3e-2 where each row is exact to tol and no more

@@ -1,0 +1,23 @@
+"""The floors of the house: imports go down only, and rooms do not know each other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LINT = "from importlinter.cli import lint_imports_command as main; main()"
+
+
+def test_imports_keep_the_contracts_of_pyproject():
+    """In a process of its own: the import graph is cached by the working directory."""
+    done = subprocess.run(
+        [sys.executable, "-c", LINT, "--no-cache"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_folder_is_a_drawer_and_no_file_is_two():
+    folders = [path for path in (ROOT / "mmbench").rglob("*") if path.is_dir()]
+    assert max(len(list(folder.glob("*.py"))) for folder in folders) <= 24
