@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
-from mmbench.jobs.files import TEMPORARY, sweep, sync_folder, write_atomically
+from mmbench.jobs.files import TEMPORARY, exclusive, sweep, sync_folder, write_atomically
 from mmbench.jobs.job import Job
-from mmbench.jobs.lock import exclusive
 from mmbench.jobs.record import BadRecord, Record, dump, is_done, parse
 
 if TYPE_CHECKING:

@@ -1,0 +1,24 @@
+"""The lock of a results folder where there are no locks; what holds one is tested with the store."""
+
+from __future__ import annotations
+
+import errno
+
+import filelock
+import pytest
+
+from mmbench.jobs.files import exclusive
+
+
+def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch):
+    def refuse(lock):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
+    with pytest.warns(UserWarning, match="cannot be locked"), exclusive(tmp_path / ".lock"):
+        pass
+
+
+def test_a_folder_that_is_not_there_is_no_such_case(tmp_path):
+    with pytest.raises(FileNotFoundError), exclusive(tmp_path / "gone" / ".lock"):
+        pass
