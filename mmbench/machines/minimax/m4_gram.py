@@ -28,14 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
+from mmbench.machines.hinge import balanced, best_bias
 from mmbench.machines.minimax.gram import GramDirection, GramMetric, SpreadGram
 from mmbench.machines.minimax.m4_problem import (
     LineSolution,
     MarginProblem,
     MarginSolution,
     along,
-    balanced,
-    best_bias,
 )
 from mmbench.solvers.svm_dual.active_set import settle_by
 from mmbench.solvers.svm_dual.problem import PiecewiseQP

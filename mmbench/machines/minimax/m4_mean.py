@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.machines.hinge import balanced
 from mmbench.machines.minimax.cone import solve_spread
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.machines.minimax.line_search import interpolate, maximise
 from mmbench.machines.minimax.m4_margin import solve_program
-from mmbench.machines.minimax.m4_problem import MarginProblem, balanced
+from mmbench.machines.minimax.m4_problem import MarginProblem
 from mmbench.machines.minimax.m4_programs import fixed_program
 from mmbench.machines.minimax.spread_program import SpreadSolution
 

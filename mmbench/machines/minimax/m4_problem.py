@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.machines.hinge import balanced, best_bias
 from mmbench.machines.minimax.direction import minimax_direction
 
 #: Slack that rounding may leave in a hard margin: w is long where the margin is narrow.
@@ -246,34 +247,6 @@ def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginPr
     return MarginProblem(decision[:, None], y, means, var_x, var_y, C=C)
 
 
-def best_bias(decision: NDArray, y: NDArray) -> float:
-    """Return a minimiser of ``sum_i max(0, 1 - y_i (decision_i + b))`` over b.
-
-    The slope is minus the number of positive rows before the first kink and grows by one at each;
-    of the interval where it is zero the middle is taken, as it knows nothing of the classes' names.
-
-    Examples
-    --------
-    >>> best_bias(np.array([3.0, 1.0, -2.0]), np.array([1.0, 1.0, -1.0]))
-    0.5
-    """
-    n_positive = int((y > 0).sum())
-    kinks = np.sort(y - decision)
-    if n_positive in (0, len(y)):
-        return float(kinks[-1] if n_positive else kinks[0])
-    return float(0.5 * (kinks[n_positive - 1] + kinks[n_positive]))
-
-
 def middle_bias(decision: NDArray, y: NDArray) -> float:
     """Return the b that puts zero in the middle between the classes' nearest decisions."""
     return float(-0.5 * (decision[y > 0].min() + decision[y < 0].max()))
-
-
-def balanced(a: NDArray, y: NDArray, upper: float) -> NDArray:
-    """Return multipliers clipped to [0, upper], the heavier class scaled so that ``y'a = 0``."""
-    a = np.clip(a, 0.0, upper)
-    positive, negative = float(a[y > 0].sum()), float(a[y < 0].sum())
-    lighter = min(positive, negative)
-    if lighter == 0:
-        return np.zeros_like(a)
-    return a * np.where(y > 0, lighter / positive, lighter / negative)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.machines.minimax.m4_problem import balanced
+from mmbench.machines.hinge import balanced
 from mmbench.machines.radius.cone import Columns, without_zeros
 from mmbench.machines.radius.problem import quotient
 from mmbench.solvers.cone_program import ConeProgram, solve_socp

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
-from mmbench.machines.minimax.m4_problem import best_bias
+from mmbench.machines.hinge import best_bias
 from mmbench.machines.radius.cone import Listed, without_zeros
 from mmbench.machines.radius.problem import RadiusProblem
 

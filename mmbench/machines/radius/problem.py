@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.minimax.m4_problem import balanced, best_bias
+from mmbench.machines.hinge import balanced, best_bias
 
 #: Rows whose distances to all others are held at once.
 CHUNK = 256

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from mmbench.machines.hinge import balanced, best_bias
 from mmbench.machines.minimax.line_search import bisect, interpolate, maximise
-from mmbench.machines.minimax.m4_problem import balanced, best_bias
 from mmbench.machines.minimax.reweighted import solve_reweighted
 from mmbench.solvers.svm_dual.active_set import settle
 from mmbench.solvers.svm_dual.problem import PiecewiseQP
