@@ -39,7 +39,7 @@ def alone(machine, parts):
     started, gap = time.process_time(), 0.0
     for X, y in parts:
         for C in COSTS:
-            gap = max(gap, machine._with({"C": C})._train(fresh(X, y)).fit.gap)
+            gap = max(gap, machine.with_params({"C": C}).train(fresh(X, y)).fit.gap)
     return time.process_time() - started, gap
 
 
@@ -47,7 +47,7 @@ def path(machine, parts):
     """Return CPU seconds of the grid as one path, and the worst gap."""
     started, gap = time.process_time(), 0.0
     for X, y in parts:
-        models = machine._train_path(fresh(X, y), [{"C": C} for C in COSTS])
+        models = machine.train_path(fresh(X, y), [{"C": C} for C in COSTS])
         gap = max(gap, *(model.fit.gap for model in models))
     return time.process_time() - started, gap
 

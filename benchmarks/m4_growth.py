@@ -59,14 +59,14 @@ def seconds_of(X, y, kernel):
     """Return CPU seconds of one training, and its certificate."""
     machine = M4(kernel=kernel.name, **SETTINGS[kernel.name])
     started = time.process_time()
-    fit = machine._train(BinaryProblem(X, y, kernel)).fit
+    fit = machine.train(BinaryProblem(X, y, kernel)).fit
     return time.process_time() - started, fit
 
 
 def peak_of(X, y, kernel):
     """Return the peak of a training's arrays in n x n doubles."""
     tracemalloc.start()
-    M4(kernel=kernel.name, **SETTINGS[kernel.name])._train(BinaryProblem(X, y, kernel))
+    M4(kernel=kernel.name, **SETTINGS[kernel.name]).train(BinaryProblem(X, y, kernel))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak / (8 * len(y) ** 2)

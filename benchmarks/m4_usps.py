@@ -51,7 +51,7 @@ def svm_seconds(X, y, kernel, gram, gram_seconds):
     out = {}
     for name, solver in (("libsvm", "reference"), ("ours", "auto")):
         machine = SVM(C=10.0, solver=solver)
-        seconds, model = best(lambda m=machine: m._train(BinaryProblem(X, y, kernel, gram)))
+        seconds, model = best(lambda m=machine: m.train(BinaryProblem(X, y, kernel, gram)))
         out[name] = seconds + gram_seconds
         print(
             f"SVM, {name:7} {seconds:8.4f} s   with the Gram matrix {out[name]:8.4f} s   "
@@ -91,7 +91,8 @@ def main():
                 f"{fit.iterations} rounds, gap {fit.gap:.0e}"
             )
         path = [
-            M4(kernel="rbf", C_factor=factor, ridge=RIDGE, tol=M4.search_tol) for factor in FACTORS
+            M4(kernel="rbf", C_factor=factor, ridge=RIDGE, tol=M4.search_space.tol)
+            for factor in FACTORS
         ]
         seconds, rows = best(lambda: KernelRows(BinaryProblem(X, y, kernel), RIDGE, path[0].tol), 2)
         print(f"factor as far as a search needs it {seconds:8.4f} s, kernel values included")
@@ -101,7 +102,7 @@ def main():
         print(f"M4, searched, a price {seconds:8.4f} s   ratio {ratios_to(svm, seconds)}")
         for factor in FACTORS:
             machine = M4(kernel="rbf", C_factor=factor, ridge=RIDGE)
-            seconds, _ = best(lambda m=machine: m._train(BinaryProblem(X, y, kernel)), 2)
+            seconds, _ = best(lambda m=machine: m.train(BinaryProblem(X, y, kernel)), 2)
             print(f"M4, all, {factor:5.1f} {seconds:8.4f} s   ratio {ratios_to(svm, seconds)}")
 
 

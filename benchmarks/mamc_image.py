@@ -49,7 +49,7 @@ def run(name, repeats, X, y, X_test, y_test):
     seconds = []
     for _ in range(repeats):
         start = time.process_time()
-        found = select(machine, X, y, GRIDS[name], folds=5, seed=0, tol=machine.search_tol)
+        found = select(machine, X, y, GRIDS[name], folds=5, seed=0, tol=machine.search_space.tol)
         machine.set_params(**found.params).fit(X, y)
         seconds.append(time.process_time() - start)
     return min(seconds), 100 * machine.score(X_test, y_test)

@@ -37,7 +37,7 @@ def trained(machine, X, y, pair, kernel, dtype):
     signs = np.where(y[rows] == pair[1], 1.0, -1.0)
     problem = BinaryProblem(X[rows], signs, kernel, kernel(X[rows], X[rows], dtype))
     start = time.thread_time()
-    fit = machine._train(problem).fit
+    fit = machine.train(problem).fit
     return pair, time.thread_time() - start, fit
 
 

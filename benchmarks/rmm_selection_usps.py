@@ -39,7 +39,9 @@ def cpu_seconds(function, *arguments):
 
 def ours(machine, X, y, grid):
     """Return mean validation accuracies by C, the best over other axes."""
-    found = select(machine, X, y, grid, folds=None, **SPLITS, scope="pair", tol=machine.search_tol)
+    found = select(
+        machine, X, y, grid, folds=None, **SPLITS, scope="pair", tol=machine.search_space.tol
+    )
     return [max(row["score"] for row in found.scores if row["C"] == C) for C in grid["C"]]
 
 

@@ -46,7 +46,7 @@ def compare(problem, C, fraction):
     """Return CPU seconds (SVM, RMM with its SVM, RMM alone, RMM from zero) and the RMM's fit."""
     machine = RMM(C=C, B_fraction=fraction)
     svm_seconds, svm = timed(train_svm, problem, C, "auto", machine.tol)
-    whole, model = timed(machine._train, problem)
+    whole, model = timed(machine.train, problem)
     B = model.fit.extra["B"]
     alone, _ = timed(train_rmm, problem, C, B, "auto", machine.tol, svm.coef)
     cold, _ = timed(train_rmm, problem, C, B, "auto", machine.tol, None)

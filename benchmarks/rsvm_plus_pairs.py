@@ -52,9 +52,9 @@ def against_all_pairs(options):
         problem = load(name, options, options.rows)
         for machine in (RSVMPlus, RSVMMuPlus):
             tol = {"tol": 1e-7, "C": options.C, "lam": options.lam}
-            listed, reference = timed(machine(**tol, solver="reference")._train, problem)
+            listed, reference = timed(machine(**tol, solver="reference").train, problem)
             for route in (route for route in ROUTES if route[0] is machine):
-                seconds, found = timed(machine(**tol, solver=route[1])._train, problem)
+                seconds, found = timed(machine(**tol, solver=route[1]).train, problem)
                 ratios[route].append(listed / seconds)
                 apart = abs(found.fit.objective / reference.fit.objective - 1)
                 print(
@@ -71,11 +71,11 @@ def against_the_svm(options):
     points = [{"C": C, "lam": lam} for C in GRID for lam in GRID]
     for name in DATASETS[:3]:
         problem = load(name, options)
-        svm, _ = timed(SVM(kernel="linear", tol=1e-3)._train_path, problem, points[:: len(GRID)])
+        svm, _ = timed(SVM(kernel="linear", tol=1e-3).train_path, problem, points[:: len(GRID)])
         line = f"{name:13} {len(problem.y)} rows  SVM {svm / len(GRID):.4f} s a fit"
         for machine in (RSVMPlus, RSVMMuPlus):
-            for tol in (machine.search_tol, machine().tol):
-                seconds, _ = timed(machine(tol=tol)._train_path, problem, points)
+            for tol in (machine.search_space.tol, machine().tol):
+                seconds, _ = timed(machine(tol=tol).train_path, problem, points)
                 line += f"  {machine.__name__} (tol {tol:g}) {seconds / len(GRID) / svm:.2g}x"
         print(line)
 
@@ -89,7 +89,7 @@ def main():
     parser.add_argument("--lam", type=float, default=1.0)
     options = parser.parse_args()
     with threadpool_limits(1):
-        RSVMPlus()._train(load(DATASETS[0], options, 50))  # compile
+        RSVMPlus().train(load(DATASETS[0], options, 50))  # compile
         against_all_pairs(options)
         against_the_svm(options)
 

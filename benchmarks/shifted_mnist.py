@@ -29,7 +29,7 @@ from mmbench.machines.klda import KLDA
 from mmbench.solvers.band import Band
 from mmbench.solvers.shifted import Factored, Tridiagonal
 
-RIDGES = KLDA.auto_grids["eta"][1]
+RIDGES = KLDA.search_space.auto_grids["eta"][1]
 SHOWN = RIDGES.index(1e-3)
 
 

@@ -85,7 +85,7 @@ def n_points(job: Job) -> int:
     from mmbench.machines import machine_class
     from mmbench.selection.grid import staged
 
-    parts = staged(dict(job.grid), machine_class(job.machine).stages)
+    parts = staged(dict(job.grid), machine_class(job.machine).search_space.stages)
     return sum(prod(map(len, part.values())) for part in parts)
 
 

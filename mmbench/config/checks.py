@@ -100,7 +100,9 @@ def _check_relevant(parameter: str, kernels: Iterable[str]) -> None:
 
 def _check_not_fixed(cls: Any, name: str, parameter: str) -> None:
     """Refuse another value of what a preset is named for: its column in a table would lie."""
-    means = cls.auto_grids.get(parameter, (parameter,))[0]  # B is B_fraction in other words
+    means = cls.search_space.auto_grids.get(parameter, (parameter,))[
+        0
+    ]  # B is B_fraction in other words
     if means in cls.fixed:
         named = (base for base in cls.__mro__ if base.__name__ in MACHINE_NAMES)
         general = next(MACHINE_NAMES[c.__name__] for c in named if means not in c.fixed)

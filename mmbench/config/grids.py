@@ -121,7 +121,7 @@ def check_axis(cls: Any, machine: str, name: str, axis: Axis) -> None:
     """
     check_parameter(cls, machine, name)
     if axis == AUTO:
-        if name not in cls.auto_grids:
+        if name not in cls.search_space.auto_grids:
             raise ValueError(f"{machine} has no automatic grid for {name}; list the values")
         return
     for value in axis:
@@ -135,7 +135,7 @@ def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
     axes: dict[str, tuple] = {}
     for name, axis in grid.items():
         if isinstance(axis, str):
-            name, axis = cls.auto_grids[name]
+            name, axis = cls.search_space.auto_grids[name]
         axes[name] = tuple(axis)
     return axes
 
@@ -146,7 +146,7 @@ def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
     They must be None then: an inherited or default B would contradict the fraction.
     """
     stated = set(stated)
-    pairs = ((name, other) for name, (other, _) in cls.auto_grids.items())
+    pairs = ((name, other) for name, (other, _) in cls.search_space.auto_grids.items())
     return {name: other for name, other in pairs if other != name and other in stated}
 
 

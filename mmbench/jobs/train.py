@@ -115,7 +115,7 @@ def _search(
         n_jobs=threads,
         n_train=len(data.y_train),
         pair_params=given if isinstance(given, list) else None,
-        tol=None if "tol" in dict(job.params) else machine.search_tol,
+        tol=None if "tol" in dict(job.params) else machine.search_space.tol,
     )
     return {
         "params": found.params,

@@ -1,6 +1,6 @@
 """The estimator that all machines share.
 
-A machine adds one method, `_train`: a `BinaryProblem` in, a `BinaryModel` out (see `problem`).
+A machine adds one method, `train`: a `BinaryProblem` in, a `BinaryModel` out (see `problem`).
 Everything a user of scikit-learn expects (validation, one-vs-one, prediction, tie rules) is here.
 """
 
@@ -20,89 +20,109 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines.parameter import Param, choice, positive
+from mmbench.machines.parameter import Declared, Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.voting import class_pairs, ovr_scores, resolve_votes, votes
 
 #: Rows of a kernel block in prediction are chosen so that one block stays below this many bytes.
 BLOCK_BYTES = 64 * 2**20
 
 
-def common_parameters() -> dict[str, Param]:
+def common_parameters() -> dict[str, Any]:
     """Return the declarations of the parameters that every kernel machine takes."""
-    return {
-        "kernel": choice("linear", "poly", "rbf"),
-        "gamma": Param(low=0, open_low=True, choices=("scale",)),
-        "gamma_scaling": choice("none", "per_feature"),
-        "degree": Param(low=1, integer=True),
-        "ties": choice("lowest", "random"),
-        "tol": positive(),
-        "random_state": Param(low=0, integer=True, optional=True),
-        "n_jobs": Param(integer=True, optional=True),
-    }
+    return PairwiseClassifier.parameters
 
 
-class PairwiseClassifier(ClassifierMixin, BaseEstimator):
+def kernel_scaling() -> Any:
+    """Declare the scaling of polynomial kernels, which some of the papers have."""
+    return parameter(
+        "none",
+        choice("none", "trace"),
+        '"trace" divides ``poly`` by the mean of k(x, x) over the training rows.',
+        after="degree",
+    )
+
+
+class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
     """Base of the machines: a two-class trainer, extended to many classes one-vs-one.
 
-    A subclass stores its parameters in `__init__` and implements `_train`.
+    A subclass declares its parameters (see `parameter`) and implements `train`. Selection
+    calls `with_params`, `kernel_for`, `train_path` and `train_folds`, which a machine may override
+    where it shares work between grid points or folds, and reads these class attributes:
 
-    Class attributes
-    ----------------
-    kernels : tuple of str
-        Kernels for which the machine is defined.
-    parameters : dict of str to Param
-        Valid values of every constructor parameter.
-    auto_grids : dict of str to (str, tuple)
-        What ``auto`` means in a grid: ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces axis B.
-    fixed : dict of str to value
-        The parameters of a `preset`, by which it differs from its base.
-    prefer : dict of str to {"small", "large", "near_one"}
-        Which of several equally good grid points selection takes, first key first.
-    stages : tuple of tuples of str
-        Axes that selection searches one group after the other, each at the choices of the groups
-        before it and the machine's own values of those after. Axes in no group join the first.
-    single_precision : bool
-        Whether kernel values of order 1 may be stored in float32 during selection.
-    search_tol : float or None
-        Tolerance of the trainings of a run's grid search; None for that of the final training.
-    gram_copies : int
-        Arrays as large as a pair's Gram matrix that one training holds at once, that matrix
-        included: by it a run knows beforehand whether a job fits into memory.
-    linear_gram_copies : int or None
-        The same for a linear kernel, where rows take the place of most of them.
-    part_bytes : int
-        Most bytes that a training takes for parts of that matrix.
-    version : int
-        Raised whenever a change may alter results; part of every record's key.
+    - ``kernels``: names of the kernels for which the machine is defined;
+    - ``parameters``: the declared parameters by name;
+    - ``search_space``: how its parameters are searched, a `SearchSpace`;
+    - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
+    - ``fixed``: the parameters of a `preset`, by which it differs from its base;
+    - ``version``: raised whenever a change may alter results; part of every record's key.
     """
 
     kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
-    parameters: ClassVar[dict[str, Param]] = {}
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
-        "gamma": ("gamma", tuple(2.0**k for k in range(-15, 4, 2)))  # libsvm's guide
-    }
+    search_space: ClassVar[SearchSpace] = SearchSpace(
+        {"gamma": ("gamma", tuple(2.0**k for k in range(-15, 4, 2)))},  # libsvm's guide
+        prefer={"C": "small", "gamma": "small", "degree": "small"},
+    )
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds()
     fixed: ClassVar[dict[str, Any]] = {}
-    prefer: ClassVar[dict[str, str]] = {"C": "small", "gamma": "small", "degree": "small"}
-    stages: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    single_precision: ClassVar[bool] = True
-    search_tol: ClassVar[float | None] = None
-    gram_copies: ClassVar[int] = 1
-    linear_gram_copies: ClassVar[int | None] = None
-    part_bytes: ClassVar[int] = 0
     version: ClassVar[int] = 1
 
-    # -- what a machine implements ---------------------------------------------------------
+    kernel: str = parameter(
+        "rbf",
+        choice("linear", "poly", "rbf"),
+        "``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma ||u - v||^2)``.",
+    )
+    gamma: float | str = parameter(
+        "scale",
+        Param(low=0, open_low=True, choices=("scale",)),
+        'Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.',
+    )
+    gamma_scaling: str = parameter(
+        "none",
+        choice("none", "per_feature"),
+        '"per_feature" divides gamma by the number of features.',
+    )
+    degree: int = parameter(3, Param(low=1, integer=True), "Degree of ``poly``.")
+    solver: str = parameter(
+        "auto", choice("auto", "reference"), "Which route solves the optimisation problem."
+    )
+    tol: float = parameter(1e-6, positive(), "Tolerance of the solver.")
+    ties: str = parameter(
+        "lowest",
+        choice("lowest", "random"),
+        "Which of several classes with most votes is predicted.",
+    )
+    random_state: int | None = parameter(
+        None, Param(low=0, integer=True, optional=True), 'Seed of ``ties="random"``.'
+    )
+    n_jobs: int | None = parameter(
+        None, Param(integer=True, optional=True), "Threads over pairs of classes."
+    )
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        """Solve one binary problem, from a neighbouring solution where one is given."""
-        raise TypeError(f"{type(self).__name__} does not implement _train")
+    # -- what a machine implements, and selection uses --------------------------------------
 
-    def _path_key(self, point: Mapping[str, Any]) -> tuple:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        """Solve one binary problem: the method that a machine has to implement.
+
+        Parameters
+        ----------
+        problem : BinaryProblem
+        warm : BinaryModel, optional
+            The solution of a neighbouring problem on the same rows, to start from.
+
+        Returns
+        -------
+        BinaryModel
+            With its certificate, whose `pair` the caller sets.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement train")
+
+    def path_key(self, point: Mapping[str, Any]) -> tuple:
         """Return the sort key of a grid point on a warm-started path: C ascending by default."""
         return (point.get("C", 0),)
 
-    def _train_path(
+    def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         """Train at every grid point of one kernel; the models come back in the order of `points`.
@@ -112,11 +132,11 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         """
         models: list[BinaryModel | None] = [None] * len(points)
         model = None
-        for k in sorted(range(len(points)), key=lambda k: self._path_key(points[k])):
-            model = models[k] = self._with(points[k])._train(problem, model)
+        for k in sorted(range(len(points)), key=lambda k: self.path_key(points[k])):
+            model = models[k] = self.with_params(points[k]).train(problem, model)
         return models  # type: ignore[return-value]
 
-    def _train_folds(
+    def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
     ) -> Iterator[list[BinaryModel]]:
         """Train a path on every fold of a cross-validation, one fold's matrix alive at a time.
@@ -124,9 +144,9 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         A machine that shares work between folds overrides this.
         """
         for problem in problems:
-            yield self._train_path(problem, points)
+            yield self.train_path(problem, points)
 
-    def _with(self, params: Mapping[str, Any]) -> Self:
+    def with_params(self, params: Mapping[str, Any]) -> Self:
         """Return an unfitted copy with other parameters, at a fraction of the cost of `clone`.
 
         `clone` inspects signatures and copies deeply: on a path of a thousand small problems that
@@ -135,6 +155,29 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         other = copy(self)
         other.__dict__.update(params)
         return other
+
+    def kernel_for(self, X: NDArray) -> Kernel:
+        """Return the kernel with the width and scaling that follow from the training rows.
+
+        Raises
+        ------
+        ValueError
+            If it has values on these rows that are not finite.
+        """
+        gamma = self.gamma
+        if gamma == "scale":
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below
+                variance = X.shape[1] * X.var()
+            gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
+        if self.gamma_scaling == "per_feature":
+            gamma = gamma / X.shape[1]
+        kernel = Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
+        # a parameter of the machines that were published with it
+        trace = getattr(self, "kernel_scaling", "none") == "trace"
+        kernel = kernel.trace_normalised(X) if trace else kernel
+        if not kernel.is_finite(X):
+            raise ValueError("the kernel matrix has values that are not finite; scale the data")
+        return kernel
 
     # -- scikit-learn ----------------------------------------------------------------------
 
@@ -263,10 +306,10 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         machines = [clone(self).set_params(**params) for params in pair_params or [{}] * len(pairs)]
         for machine in machines:
             machine._check_parameters()
-        self.kernels_ = [machine._make_kernel(X) for machine in machines]
+        self.kernels_ = [machine.kernel_for(X) for machine in machines]
         rows = [pair_rows(labels, i, j) for i, j in pairs]
         models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(machine._train)(
+            delayed(machine.train)(
                 BinaryProblem(X[index], signs, kernel, classes=tuple(self.classes_[list(pair)]))
             )
             for machine, kernel, (index, signs), pair in zip(
@@ -275,22 +318,6 @@ class PairwiseClassifier(ClassifierMixin, BaseEstimator):
         )
         self._store(X, [index for index, _ in rows], models)
         return self
-
-    def _make_kernel(self, X: NDArray) -> Kernel:
-        gamma = self.gamma
-        if gamma == "scale":
-            with np.errstate(over="ignore", invalid="ignore"):  # refused below
-                variance = X.shape[1] * X.var()
-            gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
-        if self.gamma_scaling == "per_feature":
-            gamma = gamma / X.shape[1]
-        kernel = Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
-        # a parameter of the machines that were published with it
-        trace = getattr(self, "kernel_scaling", "none") == "trace"
-        kernel = kernel.trace_normalised(X) if trace else kernel
-        if not kernel.is_finite(X):
-            raise ValueError("the kernel matrix has values that are not finite; scale the data")
-        return kernel
 
     def _set_one_class(self, X: NDArray) -> PairwiseClassifier:
         label = self.classes_[0]

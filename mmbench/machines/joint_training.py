@@ -38,29 +38,29 @@ class JointProblem(NamedTuple):
 class JointClassifier(PairwiseClassifier):
     """Base of machines that train all pairs together.
 
-    A subclass implements `_train_jointly`. Its models expand over all training rows, not only over
+    A subclass implements `train_jointly`. Its models expand over all training rows, not only over
     those of their pair.
     """
 
-    def _train_jointly(
+    def train_jointly(
         self, problem: JointProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[list[BinaryModel]]:
         """Train at every grid point of one kernel; return one model a pair for each point."""
-        raise TypeError(f"{type(self).__name__} does not implement _train_jointly")
+        raise TypeError(f"{type(self).__name__} does not implement train_jointly")
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self._train_path(problem, [{}])[0]
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        return self.train_path(problem, [{}])[0]
 
-    def _train_path(
+    def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         joint = JointProblem(problem, (problem.y > 0).astype(int))
-        return [models[0] for models in self._train_jointly(joint, points)]
+        return [models[0] for models in self.train_jointly(joint, points)]
 
     def _fit(
         self, X: NDArray, y: NDArray, pair_params: Sequence[Mapping[str, Any]] | None
     ) -> PairwiseClassifier:
-        machine = self if pair_params is None else self._with(common(pair_params))
+        machine = self if pair_params is None else self.with_params(common(pair_params))
         machine._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
@@ -68,9 +68,9 @@ class JointClassifier(PairwiseClassifier):
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
         if len(self.classes_) == 1:
             return self._set_one_class(X)
-        kernel = machine._make_kernel(X)
+        kernel = machine.kernel_for(X)
         data = BinaryProblem(X, np.ones(len(X)), kernel, classes=tuple(self.classes_))
-        models = machine._train_jointly(JointProblem(data, labels), [{}])[0]
+        models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
         self.kernels_ = [kernel] * len(models)
         self._store(X, [np.arange(len(X))] * len(models), models)
         return self

@@ -33,6 +33,7 @@ from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.kernel_pca import few_features
 from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.threshold import optimal_bias
 from mmbench.solvers.ridge import solve_path
 
@@ -104,13 +105,12 @@ class KLDA(PairwiseClassifier):
         "bias": choice("optimized", "midpoint"),
         "solver": choice("auto", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = PairwiseClassifier.auto_grids | {
-        "eta": ("eta", tuple(10.0**k for k in range(-6, 2)))
-    }
-    prefer: ClassVar[dict[str, str]] = {"eta": "large"} | PairwiseClassifier.prefer
-    # A ridge of 1e-6 is below the rounding of float32.
-    single_precision: ClassVar[bool] = False
-    gram_copies: ClassVar[int] = 2  # the matrix and its factor
+    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+        {"eta": ("eta", tuple(10.0**k for k in range(-6, 2)))},
+        prefer={"eta": "large", **PairwiseClassifier.search_space.prefer},
+        single_precision=False,  # a ridge of 1e-6 is below the rounding of float32
+    )
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)  # the matrix and its factor
 
     def __init__(
         self,
@@ -140,15 +140,15 @@ class KLDA(PairwiseClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return train_klda(problem, [self.eta], self.bias, self.solver, self.tol)[0]
 
-    def _train_path(
+    def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         """Train at every point; one reduction of the Gram matrix serves all eta."""
         if any(set(point) - {"eta"} for point in points):
-            return super()._train_path(problem, points)
+            return super().train_path(problem, points)
         etas = [point.get("eta", self.eta) for point in points]
         return train_klda(problem, etas, self.bias, self.solver, self.tol)
 

@@ -43,6 +43,7 @@ from mmbench.machines.mamc import GAMMAS as MAMC_GAMMAS
 from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 
 if TYPE_CHECKING:
     from mmbench.solvers.ridge import Solutions
@@ -116,13 +117,12 @@ class LSSVM(PairwiseClassifier):
         "reading": choice("gram", "empirical"),
         "solver": choice("auto", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
-        "gamma": ("gamma", GAMMAS),
-        "C": ("C", COSTS),
-    }
-    # At C = 2000 the rounding of float32 kernel values moves decisions by 0.007 (German, Image).
-    single_precision: ClassVar[bool] = False
-    gram_copies: ClassVar[int] = 2  # the matrix and its factor
+    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+        {"gamma": ("gamma", GAMMAS), "C": ("C", COSTS)},
+        # At C = 2000 the rounding of float32 values moves decisions by 0.007 (German, Image).
+        single_precision=False,
+    )
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)  # the matrix and its factor
 
     def __init__(
         self,
@@ -150,15 +150,15 @@ class LSSVM(PairwiseClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return train_lssvm(problem, [self.C], self.reading, self.solver, self.tol)[0]
 
-    def _train_path(
+    def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         """Train at every point; one reduction of the Gram matrix serves all C."""
         if any(set(point) - {"C"} for point in points):
-            return super()._train_path(problem, points)
+            return super().train_path(problem, points)
         costs = [point.get("C", self.C) for point in points]
         return train_lssvm(problem, costs, self.reading, self.solver, self.tol)
 

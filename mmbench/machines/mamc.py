@@ -34,6 +34,7 @@ from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.part import PartProblem
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.search_space import SearchSpace
 from mmbench.machines.threshold import Bias, optimal_bias, reference_bias
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``.
@@ -103,14 +104,13 @@ class MAMC(PairwiseClassifier):
         "Cm": positive(),
         "solver": choice("auto", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
-        "gamma": ("gamma", GAMMAS),
-        "Cm": ("Cm", SLOPES),
-    }
-    #: Of equally good slopes the one that changes least: the choice survives a swap of the classes.
-    prefer: ClassVar[dict[str, str]] = {"gamma": "small", "Cm": "near_one", "degree": "small"}
-    # At gamma = 0.01 kernel values are all near 1: float32 leaves scores few digits to differ in.
-    single_precision: ClassVar[bool] = False
+    search_space: ClassVar[SearchSpace] = SearchSpace(
+        {"gamma": ("gamma", GAMMAS), "Cm": ("Cm", SLOPES)},
+        # Of equally good slopes the one that changes least: the choice survives a swap of classes.
+        prefer={"gamma": "small", "Cm": "near_one", "degree": "small"},
+        # At gamma = 0.01 all kernel values are near 1: float32 leaves scores few digits to differ.
+        single_precision=False,
+    )
     version: ClassVar[int] = 2
 
     def __init__(
@@ -139,17 +139,17 @@ class MAMC(PairwiseClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self._train_path(problem, [{}])[0]
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        return self.train_path(problem, [{}])[0]
 
-    def _train_path(
+    def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         """Train at every point from one pair of class sums."""
-        (models,) = self._train_folds([problem], points)
+        (models,) = self.train_folds([problem], points)
         return models
 
-    def _train_folds(
+    def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
     ) -> Iterator[list[BinaryModel]]:
         """Train at every point of every fold; one product with the stored matrix serves all."""
@@ -169,7 +169,7 @@ class MAMCb(MAMC):
 class MAMCbs(MAMCb):
     """MAMC_bs: MAMC_b with a slope, selected on the line at the gamma selected without one."""
 
-    stages: ClassVar[tuple[tuple[str, ...], ...]] = (("gamma",), ("Cm",))
+    search_space: ClassVar[SearchSpace] = MAMC.search_space.extended(stages=(("gamma",), ("Cm",)))
 
 
 class MAMCbsg(MAMCb):

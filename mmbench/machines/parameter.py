@@ -1,12 +1,22 @@
-"""What values a hyper-parameter may take: one declaration for estimators and YAML files."""
+"""A hyper-parameter of a machine, declared once: name, default, valid values and meaning.
+
+A machine declares its parameters as class attributes,
+
+    C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+
+and `Declared` makes of them the constructor that scikit-learn expects, the checks of estimators and
+of YAML files, and the docstring's section on parameters.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True)
@@ -106,3 +116,117 @@ def positive(**options: Any) -> Param:
 def choice(*words: str) -> Param:
     """Return the declaration of a parameter that takes one of a few words."""
     return Param(numeric=False, choices=words)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One declared parameter.
+
+    Parameters
+    ----------
+    default : object
+    valid : Param
+        Its valid values.
+    doc : str
+        What it means, in sentences.
+    after : str, optional
+        The parameter that it follows in the signature; new ones come first where it is not given.
+    """
+
+    default: Any
+    valid: Param
+    doc: str
+    after: str | None = None
+
+    @property
+    def numeric(self) -> bool:
+        """Whether numbers are valid."""
+        return self.valid.numeric
+
+    def problem(self, value: object) -> str | None:
+        """Return what is wrong with a value, or None when it is valid."""
+        return self.valid.problem(value)
+
+    def described(self, name: str, kind: str) -> str:
+        """Return the entry of the parameter in a numpydoc section; `kind` is its annotation."""
+        values = ", ".join(f'"{word}"' for word in self.valid.choices)
+        if self.valid.choices and not self.valid.numeric:
+            kind = f"{{{values}}}"
+        else:
+            kinds = [word for word in kind.split(" | ") if word not in ("None", "str")]
+            kind = " or ".join([*kinds, values] if values else kinds)
+        default = "optional" if self.default is None else f"default={_quoted(self.default)}"
+        return f"{name} : {kind}, {default}\n" + textwrap.indent(
+            textwrap.fill(self.doc, 90, break_long_words=False, break_on_hyphens=False), "    "
+        )
+
+
+def parameter(default: Any, valid: Param, doc: str, after: str | None = None) -> Any:
+    """Declare a parameter in the body of a machine; see `Parameter`.
+
+    The return type is Any, since the attribute of an instance is the parameter's value.
+    """
+    return Parameter(default, valid, doc, after)
+
+
+class Declared:
+    """Base of classes whose constructor arguments are the parameters declared in their bodies.
+
+    A subclass inherits the parameters of its base. One that it declares again keeps its place in
+    the signature; new ones come first, or where their `after` says.
+    """
+
+    parameters: ClassVar[dict[str, Any]] = {}
+    _annotated: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
+        if not own:
+            return
+        for name in own:
+            delattr(cls, name)
+        cls.parameters = _ordered(own, cls.parameters)
+        cls._annotated = {**cls._annotated, **inspect.get_annotations(cls)}
+        cls.__init__ = _constructor(cls.parameters)  # type: ignore[method-assign]
+        cls.__doc__ = _documented(cls)
+
+
+def _ordered(own: Mapping[str, Parameter], inherited: Mapping[str, Any]) -> dict[str, Any]:
+    names = list(inherited)
+    front = [name for name in own if name not in names and own[name].after is None]
+    names = front + names
+    for name in reversed([name for name in own if name not in names]):
+        names.insert(names.index(own[name].after) + 1, name)  # type: ignore[arg-type]
+    return {name: own.get(name) or inherited[name] for name in names}
+
+
+def _constructor(parameters: Mapping[str, Parameter]) -> Callable[..., None]:
+    """Return an ``__init__`` that stores its arguments, as scikit-learn asks of an estimator."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [inspect.Parameter("self", kind)]
+        + [inspect.Parameter(name, kind, default=p.default) for name, p in parameters.items()]
+    )
+
+    def __init__(self, *args, **kwargs):
+        given = signature.bind(self, *args, **kwargs)
+        given.apply_defaults()
+        for name in parameters:
+            setattr(self, name, given.arguments[name])
+
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    return __init__
+
+
+def _documented(cls: type[Declared]) -> str:
+    """Return the docstring of a class with a section on its parameters after the first part."""
+    text = inspect.cleandoc(vars(cls).get("__doc__") or "")
+    entries = [p.described(n, cls._annotated.get(n, "object")) for n, p in cls.parameters.items()]
+    section = "Parameters\n----------\n" + "\n".join(entries)
+    head, found, rest = text.partition("\n\nAttributes\n----------\n")
+    return f"{head}\n\n{section}{found}{rest}\n"
+
+
+def _quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -1,6 +1,6 @@
 """What a machine is trained on and what comes of it: problem, model and certificate.
 
-A machine's `_train` takes a `BinaryProblem` and returns a `BinaryModel`, whose `Fit` says how good
+A machine's `train` takes a `BinaryProblem` and returns a `BinaryModel`, whose `Fit` says how good
 it is.
 """
 

@@ -27,10 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier, common_parameters
-from mmbench.machines.parameter import Param, choice, positive
+from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
 #: Largest relative gap of a solution, in units of `tol`. All rows and slacks add to it what each
@@ -43,32 +44,6 @@ MOST = 0.7
 
 class SVM(PairwiseClassifier):
     """Support vector machine, one-vs-one.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Price of one unit of slack.
-    kernel : {"rbf", "linear", "poly"}, default="rbf"
-        ``exp(-gamma ||u - v||^2)``, ``u'v`` or ``(1 + u'v)**degree``.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    kernel_scaling : {"none", "trace"}, default="none"
-        "trace" divides ``poly`` by the mean of k(x, x) over the training rows.
-    solver : {"auto", "smo", "reference"}, default="auto"
-        "auto" is "smo", pairwise steps on the stored Gram matrix; "reference" is libsvm.
-    tol : float, default=1e-5
-        Largest violation of the optimality conditions, in units of f. Where that leaves a relative
-        gap of more than a hundred times this, down to a 512th of it is asked of the rows.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -97,48 +72,32 @@ class SVM(PairwiseClassifier):
     ['optimal', 'optimal', 'optimal']
     """
 
-    search_tol = 1e-3  # libsvm's own: a search ranks accuracies, the final training is certified
-    gram_copies: ClassVar[int] = 2  # the matrix, and the part of it that steps go on with
-    parameters: ClassVar[dict[str, Param]] = common_parameters() | {
-        "kernel_scaling": choice("none", "trace"),
-        "C": positive(),
-        "solver": choice("auto", "smo", "reference"),
-    }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = PairwiseClassifier.auto_grids | {
-        "C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))  # libsvm's guide
-    }
+    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+        {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},  # libsvm's guide
+        tol=1e-3,  # libsvm's own: a search ranks accuracies, the final training is certified
+    )
+    #: The matrix, and the part of it that steps go on with.
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)
 
-    def __init__(
-        self,
-        C=1.0,
-        kernel="rbf",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        kernel_scaling="none",
-        solver="auto",
-        tol=1e-5,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.kernel_scaling = kernel_scaling
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    kernel_scaling: str = kernel_scaling()
+    solver: str = parameter(
+        "auto",
+        choice("auto", "smo", "reference"),
+        '"auto" is "smo", pairwise steps on the stored Gram matrix; "reference" is libsvm.',
+    )
+    tol: float = parameter(
+        1e-5,
+        positive(),
+        "Tolerance of the KKT conditions, in units of the decision function. If the relative "
+        "duality gap exceeds 100 tol, it is tightened in steps down to tol / 512.",
+    )
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start, product = (None, None) if warm is None else (warm.coef, warm.state)
         return train_svm(problem, self.C, self.solver, self.tol, start, product)
 
-    def _train_folds(
+    def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
     ) -> Iterator[list[BinaryModel]]:
         """Train a path on every fold; one with most rows of a stored matrix reads that matrix."""
@@ -146,7 +105,7 @@ class SVM(PairwiseClassifier):
             if self.solver == "auto" and has_most_rows(problem):
                 yield self._train_in_place(problem, points)
             else:
-                yield self._train_path(problem, points)
+                yield self.train_path(problem, points)
 
     def _train_in_place(
         self, part: PartProblem, points: Sequence[Mapping[str, Any]]
@@ -157,7 +116,7 @@ class SVM(PairwiseClassifier):
         """
         gram, y = part.whole.values, np.zeros(part.whole.n)
         y[part.rows] = part.y
-        models = self._train_path(BinaryProblem(gram, y, part.kernel, gram), points)
+        models = self.train_path(BinaryProblem(gram, y, part.kernel, gram), points)
         return [
             replace(model, coef=model.coef[part.rows], state=None, scores=model.state)  # type: ignore[index]
             for model in models

@@ -141,7 +141,7 @@ def _selection_bytes(job: Job, sizes: Sizes, threads: int) -> int:
 
     if not job.grid:
         return 0
-    single = machine_class(job.machine).single_precision
+    single = machine_class(job.machine).search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     n_rows = int(share * sizes.largest_pair)
@@ -159,10 +159,7 @@ def _grams(job: Job) -> int:
     """Return the number of arrays as large as a Gram matrix that one training holds."""
     from mmbench.machines import machine_class
 
-    cls = machine_class(job.machine)
-    own = cls.gram_copies
-    if job.kernel == "linear" and cls.linear_gram_copies is not None:
-        own = cls.linear_gram_copies
+    own = machine_class(job.machine).memory_needs.copies(job.kernel)
     return max(own, REFERENCE_GRAMS) if dict(job.params).get("solver") == "reference" else own
 
 
@@ -170,7 +167,7 @@ def _part_bytes(job: Job, n_rows: int) -> int:
     """Return what one training takes for parts of a Gram matrix of `n_rows` rows."""
     from mmbench.machines import machine_class
 
-    return min(machine_class(job.machine).part_bytes, PART_GRAMS * 8 * n_rows**2)
+    return min(machine_class(job.machine).memory_needs.part_bytes, PART_GRAMS * 8 * n_rows**2)
 
 
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:

@@ -15,7 +15,7 @@ KERNEL_AXES = ("kernel", "gamma", "gamma_scaling", "degree")
 
 Point = dict[str, Any]
 
-#: How far a value is from the preferred one; words of `PairwiseClassifier.prefer`.
+#: How far a value is from the preferred one; words of `SearchSpace.prefer`.
 RANKS: dict[str, Callable[[float], float]] = {
     "small": lambda value: value,
     "large": lambda value: -value,

@@ -64,6 +64,6 @@ def _accuracies(
     problem = JointProblem(view.problem(train, np.ones(len(train))), own)
     decided = [
         present[resolve_votes(votes(view.decisions(models, train, held), len(present)))]
-        for models in machine._train_jointly(problem, path)
+        for models in machine.train_jointly(problem, path)
     ]
     return np.array([np.mean(labels[held] == one) for one in decided])

@@ -136,9 +136,9 @@ def select(
     ValueError
         If the grid is empty or a class has fewer rows than folds.
     """
-    parts = [grid_points(part) for part in staged(grid, machine.stages)]
+    parts = [grid_points(part) for part in staged(grid, machine.search_space.stages)]
     if tol is not None:
-        machine = machine._with({"tol": tol})
+        machine = machine.with_params({"tol": tol})
     n_train = len(y) if n_train is None else n_train
     classes = np.unique(y[:n_train])
     labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
@@ -146,7 +146,7 @@ def select(
     fixed = list(pair_params) if pair_params is not None else [{}] * len(pairs)
     rule = {
         **(prefer or {}),
-        **{k: v for k, v in machine.prefer.items() if k not in (prefer or {})},
+        **{k: v for k, v in machine.search_space.prefer.items() if k not in (prefer or {})},
     }
     X = np.asarray(X, dtype=np.float64)
     if folds is not None or split is not None:
@@ -294,8 +294,8 @@ def _signs_of_pairs(
 
 
 def _can_share_view(machines: list[PairwiseClassifier], X: NDArray) -> bool:
-    kernels = {machine._make_kernel(X) for machine in machines}
-    name, single = machines[0].kernel, machines[0].single_precision
+    kernels = {machine.kernel_for(X) for machine in machines}
+    name, single = machines[0].kernel, machines[0].search_space.single_precision
     return len(kernels) == 1 and (name == "linear" or can_share(len(X), name, single))
 
 
@@ -318,7 +318,7 @@ def _pair_signs(
         folds.append(Fold(mine, sign_of[mine], held))
     out = []
     for members, view in blocks:
-        local = machine._with(kernel_part(points[members[0]]))
+        local = machine.with_params(kernel_part(points[members[0]]))
         path = [without_kernel(points[k]) for k in members]
         out.append((members, [d >= 0 for d in _decisions(local, view, folds, path)]))
     return out
@@ -334,11 +334,11 @@ def _shared_blocks(
 
     `reference` holds the rows by which ``gamma="scale"`` is set: those of the final fit.
     """
-    base = Base(X, machine.single_precision)
+    base = Base(X, machine.search_space.single_precision)
     groups = group_by_kernel(points)
     for g, (kernel_params, members) in enumerate(groups):
-        local = machine._with(kernel_params)
-        kernel = local._make_kernel(reference)
+        local = machine.with_params(kernel_params)
+        kernel = local.kernel_for(reference)
         if kernel.name == "linear":
             yield local, members, LinearView(X, kernel)
         else:
@@ -361,7 +361,7 @@ def _blocks(
         yield from _shared_blocks(machine, X, points, reference)
         return
     for members, view in _pair_blocks(machine, X, np.arange(n_train), points, reference):
-        yield machine._with(kernel_part(points[members[0]])), members, view
+        yield machine.with_params(kernel_part(points[members[0]])), members, view
 
 
 def _pair_blocks(
@@ -373,11 +373,11 @@ def _pair_blocks(
 ) -> PairBlocks:
     """Yield (grid points, view) per kernel, with a stored matrix of some rows only."""
     for kernel_params, members in group_by_kernel(points):
-        kernel = machine._with(kernel_params)._make_kernel(reference)
+        kernel = machine.with_params(kernel_params).kernel_for(reference)
         if kernel.name == "linear":
             yield members, LinearView(X, kernel)
         else:
-            yield members, PairView(X, kernel, rows, machine.single_precision)
+            yield members, PairView(X, kernel, rows, machine.search_space.single_precision)
 
 
 def _decisions(
@@ -385,7 +385,7 @@ def _decisions(
 ) -> list[NDArray]:
     """Train a path on each fold and return its decisions there, shape (n_held, n_points)."""
     problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
-    trained = iter(machine._train_folds(problems, path))
+    trained = iter(machine.train_folds(problems, path))
     return [
         view.decisions(next(trained), fold.train, fold.held)
         if fold.both

@@ -98,8 +98,8 @@ def test_tiny_values_do_not_make_an_endless_gamma(iris):
 
 def test_a_solution_that_is_not_finite_is_an_error(iris):
     class Lost(machine_class("svm")):
-        def _train(self, problem, warm=None):
-            model = super()._train(problem, warm)
+        def train(self, problem, warm=None):
+            model = super().train(problem, warm)
             return replace(model, intercept=np.nan)
 
     with pytest.raises(ValueError, match="setosa/versicolor is not finite; scale the data"):
@@ -119,12 +119,10 @@ def test_a_training_holds_no_more_than_it_states(name, kernel):
     X = random.normal(size=(700, 8))
     y = np.where(X[:, 0] + random.normal(size=len(X)) > 0, 1.0, -1.0)
     machine = machine_class(name)(kernel=kernel, gamma=0.2, tol=1e-3)
-    stated = machine.gram_copies
-    if kernel == "linear" and machine.linear_gram_copies is not None:
-        stated = machine.linear_gram_copies
-    machine._train(BinaryProblem(X[:50], y[:50], Kernel(kernel, gamma=0.2)))  # compiles
+    stated = machine.memory_needs.copies(kernel)
+    machine.train(BinaryProblem(X[:50], y[:50], Kernel(kernel, gamma=0.2)))  # compiles
     tracemalloc.start()
-    machine._train(BinaryProblem(X, y, Kernel(kernel, gamma=0.2)))
+    machine.train(BinaryProblem(X, y, Kernel(kernel, gamma=0.2)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= (stated + 0.25) * 8 * len(X) ** 2

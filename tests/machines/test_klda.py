@@ -99,7 +99,7 @@ def test_any_coefficients_bound_the_optimum_from_both_sides(pair, eta):
 def test_a_path_gives_the_models_of_single_trainings(pair):
     problem = pair(RBF)
     for eta, model in zip(ETAS, train_klda(problem, ETAS), strict=True):
-        alone = KLDA(eta=eta)._train(problem)
+        alone = KLDA(eta=eta).train(problem)
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
         assert model.fit.status is Status.OPTIMAL
 
@@ -107,7 +107,7 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
 def test_a_path_factorises_once(tiny, monkeypatch):
     calls, solve = [], klda.solve_path
     monkeypatch.setattr(klda, "solve_path", lambda *a, **k: calls.append(1) or solve(*a, **k))
-    KLDA()._train_path(tiny, [{"eta": eta} for eta in ETAS])
+    KLDA().train_path(tiny, [{"eta": eta} for eta in ETAS])
     assert calls == [1]
 
 
@@ -126,7 +126,7 @@ def test_translation_rotation_and_label_swap(pair):
     machine = KLDA(eta=1e-3, bias="midpoint")
 
     def decide(p):
-        model = machine._train(p)
+        model = machine.train(p)
         return scores(p, model) + model.intercept
 
     expected = decide(gram)

@@ -235,7 +235,7 @@ def test_path_gives_the_models_of_single_trainings(solver, cancer):
     problem = BinaryProblem(X, np.where(y == 1, 1.0, -1.0), kernel, kernel(X, X))
     machine = MAMC(gamma=0.5, bias="optimized", solver=solver)
     points = [{"Cm": slope} for slope in SLOPES[::4]]
-    for point, model in zip(points, machine._train_path(problem, points), strict=True):
+    for point, model in zip(points, machine.train_path(problem, points), strict=True):
         alone = clone(machine).set_params(**point).fit(X, y)
         assert model.intercept == pytest.approx(alone.intercept_[0])
         np.testing.assert_allclose(model.coef, alone.dual_coef_[0])

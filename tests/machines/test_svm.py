@@ -171,7 +171,7 @@ def test_scale_of_a_feature_matters():
 def test_a_path_gives_the_models_of_single_trainings(pair):
     problem, costs = pair(Kernel("rbf", gamma=0.2)), (100.0, 0.1, 1.0)
     machine = SVM(tol=1e-8)
-    path = machine._train_path(problem, [{"C": C} for C in costs])
+    path = machine.train_path(problem, [{"C": C} for C in costs])
     for C, model in zip(costs, path, strict=True):
         alone = train_svm(problem, C, tol=1e-8)
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
@@ -182,7 +182,7 @@ def test_a_C_that_no_alpha_reaches_costs_no_step():
     X = np.random.RandomState(0).normal(size=(60, 4))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     problem = BinaryProblem(X, y, Kernel("rbf", gamma=0.5))
-    small, large = SVM(tol=1e-6)._train_path(problem, [{"C": 1e4}, {"C": 2e4}])
+    small, large = SVM(tol=1e-6).train_path(problem, [{"C": 1e4}, {"C": 2e4}])
     assert np.abs(small.coef).max() < 1e4
     assert large.fit.iterations == 0
     np.testing.assert_array_equal(large.coef, small.coef)
@@ -233,7 +233,7 @@ def test_folds_in_place_are_those_cut_out(pair, share):
     folds = [order[k:][: int(share * n)] for k in (0, n // 10)]
     parts = [PartProblem(problem.X[r], problem.y[r], problem.kernel, whole, r) for r in folds]
     points = [{"C": C} for C in (0.1, 100.0, 1e4)]
-    for part, models in zip(parts, SVM(tol=1e-7)._train_folds(parts, points), strict=True):
+    for part, models in zip(parts, SVM(tol=1e-7).train_folds(parts, points), strict=True):
         for point, model in zip(points, models, strict=True):
             alone = train_svm(part, point["C"], tol=1e-7)
             assert model.fit.bound == pytest.approx(alone.fit.bound, rel=1e-6)

@@ -199,7 +199,7 @@ class TestMemory:
 
     def test_a_pair_of_mnist_takes_its_gram_matrix(self, job):
         fixed = replace(job, grid=())
-        gram = SVM.gram_copies * 8 * self.MNIST.largest_pair**2
+        gram = SVM.memory_needs.gram_copies * 8 * self.MNIST.largest_pair**2
         assert gram < estimate_bytes(fixed, self.MNIST) < gram + 2 * 2**30
 
     def test_threads_are_given_up_before_the_job_is(self, job):
@@ -214,13 +214,21 @@ class TestMemory:
         more = estimate_bytes(fixed, self.MNIST) - estimate_bytes(
             replace(fixed, machine="svm"), self.MNIST
         )
-        assert more == (SigmaSVM.gram_copies - SVM.gram_copies) * 8 * self.MNIST.largest_pair**2
+        assert (
+            more
+            == (SigmaSVM.memory_needs.gram_copies - SVM.memory_needs.gram_copies)
+            * 8
+            * self.MNIST.largest_pair**2
+        )
 
     def test_parts_of_the_matrix_count_up_to_the_most_that_a_machine_takes(self, job):
         mmrm = replace(job, grid=(), machine="mmrm")
         mamc = replace(mmrm, machine="mamc")  # the matrix and nothing else
         large, small = self.MNIST, Sizes((200, 200), 100, 5, 5)
-        assert estimate_bytes(mmrm, large) - estimate_bytes(mamc, large) == MMRM.part_bytes
+        assert (
+            estimate_bytes(mmrm, large) - estimate_bytes(mamc, large)
+            == MMRM.memory_needs.part_bytes
+        )
         assert estimate_bytes(mmrm, small) - estimate_bytes(mamc, small) == 12 * 8 * 400**2
 
     def test_two_classes_are_one_pair_whatever_the_threads(self, job):

@@ -77,13 +77,13 @@ def test_equally_good_factors_leave_one_alone():
 @pytest.mark.parametrize("name", ["lssvm", "emamc", "mamc_b"])
 def test_machines_that_need_all_digits_get_float64(name, cancer, monkeypatch):
     cls, seen = machine_class(name), set()
-    plain = cls._train_folds
+    plain = cls.train_folds
 
     def watched(self, problems, points):
         problems = list(problems)
         seen.update(problem.gram.dtype for problem in problems)
         return plain(self, problems, points)
 
-    monkeypatch.setattr(cls, "_train_folds", watched)
+    monkeypatch.setattr(cls, "train_folds", watched)
     select(cls(), *cancer, {"gamma": [0.1, 1.0]}, folds=2)
     assert seen == {np.dtype(np.float64)}

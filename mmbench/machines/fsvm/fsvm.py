@@ -47,6 +47,7 @@ from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, Fit
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 
 #: Share of the variance that the components of a kernel keep: that of the authors' code.
 KERNEL_SHARE = 0.9
@@ -128,12 +129,9 @@ class FSVM(JointClassifier):
     True
     """
 
-    search_tol = 1e-3
-    single_precision: ClassVar[bool] = False  # small components of float32 values are their noise
     # The matrix, its components and their vectors, and of components five in transformed spaces and
     # the SVM's Gram matrix there. Linear, the components are as wide as the rows.
-    gram_copies: ClassVar[int] = 11
-    linear_gram_copies: ClassVar[int | None] = 3
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=11, linear_gram_copies=3)
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
         "C": positive(),
         "rho": positive(),
@@ -145,14 +143,17 @@ class FSVM(JointClassifier):
         "ridge": Param(low=0),
         "solver": choice("auto", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = JointClassifier.auto_grids | {
-        "C": ("C", tuple(10.0 ** (k / 2) for k in range(-6, 7)))
-    }
-    prefer: ClassVar[dict[str, str]] = JointClassifier.prefer | {
-        "rho": "large",
-        "n_components": "small",
-        "eps": "large",
-    }
+    search_space: ClassVar[SearchSpace] = JointClassifier.search_space.extended(
+        {"C": ("C", tuple(10.0 ** (k / 2) for k in range(-6, 7)))},
+        prefer={
+            **JointClassifier.search_space.prefer,
+            "rho": "large",
+            "n_components": "small",
+            "eps": "large",
+        },
+        tol=1e-3,
+        single_precision=False,  # small components of float32 values are their noise
+    )
 
     def __init__(
         self,
@@ -200,11 +201,11 @@ class FSVM(JointClassifier):
                 f"{type(self).__name__}: n_components above 1 must be a whole number, got {wanted}"
             )
 
-    def _train_jointly(
+    def train_jointly(
         self, problem: JointProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[list[BinaryModel]]:
         """Train along C / sqrt(rho); one decomposition serves every point."""
-        machines = [self._with(point) for point in points]
+        machines = [self.with_params(point) for point in points]
         wanted = [one._components or 0 for one in machines]
         whole = spectrum(problem.data, int(max(wanted)) if min(wanted) >= 1 else None)
         spaces: dict[Any, Space] = {}

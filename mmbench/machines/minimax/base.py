@@ -34,6 +34,7 @@ from mmbench.machines.minimax.factor import SpreadFactor
 from mmbench.machines.minimax.gram import SpreadGram
 from mmbench.machines.parameter import Param, choice
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 
 #: From this many rows on a single training on a kernel does not pay for diagonal coordinates.
 LARGE = 1000
@@ -198,12 +199,13 @@ class CovarianceMachine(PairwiseClassifier):
     A subclass implements `_answer`.
     """
 
-    single_precision: ClassVar[bool] = False  # a factor of float32 values has their noise for rank
-    gram_copies: ClassVar[int] = 4  # what a search holds; above LARGE rows a training has 2
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = {
-        "ridge": ("ridge", (1e-6, 1e-4, 1e-3, 1e-2, 1e-1))
-    }
-    prefer: ClassVar[dict[str, str]] = {"gamma": "small", "degree": "small", "ridge": "large"}
+    search_space: ClassVar[SearchSpace] = SearchSpace(
+        {"ridge": ("ridge", (1e-6, 1e-4, 1e-3, 1e-2, 1e-1))},
+        prefer={"gamma": "small", "degree": "small", "ridge": "large"},
+        single_precision=False,  # a factor of float32 values has their noise for rank
+    )
+    # What a search holds; above LARGE rows a training has 2.
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4)
 
     ridge: float
     scatter: str
@@ -273,7 +275,7 @@ class CovarianceMachine(PairwiseClassifier):
         """Solve a kernel problem of many rows over its Gram matrix; None: it takes coordinates."""
         return None
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         large = problem.kernel.name != "linear" and len(problem.y) > LARGE
         sound = self.scatter == "mean" and self.ridge >= LEAST_RIDGE
         if large and sound and self.solver == "auto":
@@ -295,12 +297,12 @@ class CovarianceMachine(PairwiseClassifier):
         fit = replace(answer.fit, seconds=time.perf_counter() - started)
         return BinaryModel(answer.b, fit, coef=answer.w)
 
-    def _train_path(
+    def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         """Train at every point; one factor of the Gram matrix serves all."""
-        order = sorted(range(len(points)), key=lambda k: self._path_key(points[k]))
-        machines = [self._with(points[k]) for k in order]
+        order = sorted(range(len(points)), key=lambda k: self.path_key(points[k]))
+        machines = [self.with_params(points[k]) for k in order]
         models = self._train_for_search(machines, problem) or train_all(machines, problem, None)
         back = np.argsort(order)
         return [models[k] for k in back]

@@ -44,6 +44,7 @@ from mmbench.machines.minimax.m4_problem import LineSolution, MarginProblem, Mar
 from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import Fit
+from mmbench.machines.search_space import SearchSpace
 
 #: Rows with a multiplier above this share of the largest are support vectors.
 SUPPORT = 1e-6
@@ -146,15 +147,11 @@ class M4(CovarianceMachine):
         "variant": choice("m4", "lda"),
         "solver": choice("auto", "reweighted", "interior", "reference", "clarabel", "ecos"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = CovarianceMachine.auto_grids | {
-        "C": ("C_factor", (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))
-    }
-    prefer: ClassVar[dict[str, str]] = {
-        "C": "small",
-        "C_factor": "small",
-        **CovarianceMachine.prefer,
-    }
-    search_tol: ClassVar[float | None] = 1e-3
+    search_space: ClassVar[SearchSpace] = CovarianceMachine.search_space.extended(
+        {"C": ("C_factor", (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
+        prefer={"C": "small", "C_factor": "small", **CovarianceMachine.search_space.prefer},
+        tol=1e-3,
+    )
 
     def __init__(
         self,
@@ -194,7 +191,7 @@ class M4(CovarianceMachine):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _path_key(self, point: Mapping[str, Any]) -> tuple:
+    def path_key(self, point: Mapping[str, Any]) -> tuple:
         return (point.get("C", point.get("C_factor", 0)),)
 
     def _answer(self, pencil: Pencil, warm: Any) -> Answer:

@@ -37,6 +37,7 @@ from mmbench.machines.minimax.factor import SpreadFactor, minimax_factor
 from mmbench.machines.minimax.gram import SpreadGram, minimax_gram
 from mmbench.machines.parameter import Param, choice
 from mmbench.machines.problem import Fit
+from mmbench.machines.search_space import SearchSpace
 
 
 class MPM(CovarianceMachine):
@@ -95,7 +96,7 @@ class MPM(CovarianceMachine):
     parameters: ClassVar[dict[str, Param]] = covariance_parameters() | {
         "solver": choice("auto", "reference", "clarabel", "ecos")
     }
-    search_tol: ClassVar[float | None] = 1e-3
+    search_space: ClassVar[SearchSpace] = CovarianceMachine.search_space.extended(tol=1e-3)
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ from mmbench.machines.mmrm.rounds import Guess
 from mmbench.machines.mmrm.routes import solve_kernel
 from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import svm_dual
 
 #: Optimality tolerance of the SVM that is only a first guess.
@@ -132,17 +133,13 @@ class MMRM(PairwiseClassifier):
         "unique": Param(boolean=True),
         "solver": choice("auto", "interior", "generation", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = PairwiseClassifier.auto_grids | {
-        "C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))
-    }
-    single_precision: ClassVar[bool] = False  # coefficients of 1e6 occur, and cancel
-    part_bytes: ClassVar[int] = 400 * 2**20  # in an interior point or a master program
-    prefer: ClassVar[dict[str, str]] = {
-        "C": "small",
-        "C_factor": "small",
-        "gamma": "small",
-        "degree": "small",
-    }
+    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+        {"C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
+        prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
+        single_precision=False,  # coefficients of 1e6 occur, and cancel
+    )
+    #: Parts are those of an interior point or a master program.
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(part_bytes=400 * 2**20)
 
     def __init__(
         self,
@@ -176,7 +173,7 @@ class MMRM(PairwiseClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         gram = None if self.kernel == "linear" else problem.gram
         started = time.perf_counter()
         program = self._program(problem, gram)
@@ -239,7 +236,7 @@ class MMRM(PairwiseClassifier):
             answer = solve_kernel(program, guess, solver=self.solver, tol=self.tol)
         return smallest_norm(program, answer, self.tol) if self.unique else answer
 
-    def _path_key(self, point: Mapping[str, Any]) -> tuple:
+    def path_key(self, point: Mapping[str, Any]) -> tuple:
         return (point.get("C", point.get("C_factor", 0)),)
 
     def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:

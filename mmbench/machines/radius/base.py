@@ -25,6 +25,7 @@ from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.radius.generation import handed_on
 from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 
 #: The published grid of C and of lambda.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -88,15 +89,15 @@ class RadiusMachine(PairwiseClassifier):
     A subclass implements `_solve`.
     """
 
-    search_tol = 1e-3  # a search ranks accuracies, the final training is certified
-    gram_copies: ClassVar[int] = 3  # the matrix, its centred copy, and one scaled by weights
+    # the matrix, its centred copy, and one scaled by weights
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=3)
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
         "C": positive(),
         "solver": choice("auto", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = PairwiseClassifier.auto_grids | {
-        "C": ("C", GRID)
-    }
+    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+        {"C": ("C", GRID)}, tol=1e-3
+    )
 
     C: float
 
@@ -104,7 +105,7 @@ class RadiusMachine(PairwiseClassifier):
         """Solve one binary problem, from a neighbour's state where one is given."""
         raise TypeError(f"{type(self).__name__} does not implement _solve")
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         started = time.perf_counter()
         features = Features(problem)
         if features.unit > 0:
@@ -131,15 +132,10 @@ class PairwiseRadiusMachine(RadiusMachine):
 
     simplex: ClassVar[bool]
     parameters: ClassVar[dict[str, Param]] = RadiusMachine.parameters | {"lam": Param(low=0)}
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = RadiusMachine.auto_grids | {
-        "lam": ("lam", GRID)
-    }
-    prefer: ClassVar[dict[str, str]] = {
-        "C": "small",
-        "lam": "large",
-        "gamma": "small",
-        "degree": "small",
-    }
+    search_space: ClassVar[SearchSpace] = RadiusMachine.search_space.extended(
+        {"lam": ("lam", GRID)},
+        prefer={"C": "small", "lam": "large", "gamma": "small", "degree": "small"},
+    )
 
     def __init__(
         self,
@@ -197,6 +193,6 @@ class PairwiseRadiusMachine(RadiusMachine):
         )
         return Answer(found.w, found.b, u, fit, state=(problem.C, handed_on(found)))
 
-    def _path_key(self, point: Mapping[str, Any]) -> tuple:
+    def path_key(self, point: Mapping[str, Any]) -> tuple:
         """Order a path by C, then lambda."""
         return (point.get("C", 0), point.get("lam", 0))

@@ -35,6 +35,7 @@ from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import SVM, hinge_objective, judge, solve_to_gap, train_svm
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
@@ -118,8 +119,6 @@ class RMM(PairwiseClassifier):
     ('optimal', True)
     """
 
-    search_tol = 1e-3  # libsvm's own: a search ranks accuracies, the final training is certified
-    gram_copies: ClassVar[int] = 2  # the matrix, and the part of it that steps go on with
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
         "kernel_scaling": choice("none", "trace"),
         "C": positive(),
@@ -130,17 +129,21 @@ class RMM(PairwiseClassifier):
         "nu": positive(),
         "solver": choice("auto", "smo", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = SVM.auto_grids | {
-        "B": ("B_fraction", (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02)),
-        "D": ("D", tuple(10.0**k for k in range(-1, 4))),
-        "nu": ("nu", (2.0, 10.0, 100.0)),
-    }
-    prefer: ClassVar[dict[str, str]] = PairwiseClassifier.prefer | {
-        "B": "small",
-        "B_fraction": "small",
-        "D": "small",
-        "nu": "small",
-    }
+    search_space: ClassVar[SearchSpace] = SVM.search_space.extended(
+        {
+            "B": ("B_fraction", (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02)),
+            "D": ("D", tuple(10.0**k for k in range(-1, 4))),
+            "nu": ("nu", (2.0, 10.0, 100.0)),
+        },
+        prefer={
+            **SVM.search_space.prefer,
+            "B": "small",
+            "B_fraction": "small",
+            "D": "small",
+            "nu": "small",
+        },
+    )
+    memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
 
     def __init__(
         self,
@@ -178,7 +181,7 @@ class RMM(PairwiseClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         before, key = None if warm is None else warm.state, (self.C, self.solver, self.tol)
         if before is not None and before.key == key:
             svm, points, spent = before.svm, [before.last], (0, 0.0)
@@ -225,7 +228,7 @@ class RMM(PairwiseClassifier):
         model = train_rmm(problem, self.C, B, self.solver, self.tol, points)
         return replace(model, fit=replace(model.fit, extra=extra)), model.state
 
-    def _path_key(self, point: Mapping[str, Any]) -> tuple:
+    def path_key(self, point: Mapping[str, Any]) -> tuple:
         """Order a path by C, then from the SVM away: each C trains its SVM once, and starts there.
 
         That is B descending, or D ascending.

@@ -26,6 +26,7 @@ from mmbench.machines.parameter import Param, choice
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.rmm.rmm import RMM, train_rmm
+from mmbench.machines.search_space import MemoryNeeds
 from mmbench.machines.svm import train_svm
 
 Result = TypeVar("Result")
@@ -42,10 +43,10 @@ class TimedRMM(RMM):
 
     parameters: ClassVar[dict[str, Param]] = RMM.parameters | {"form": choice("bound")}
     warm_start: ClassVar[bool] = True
-    gram_copies: ClassVar[int] = RMM.gram_copies + 1  # the caller's
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=3)  # the caller's beside RMM's
     version: ClassVar[int] = 2  # 1 did not time the Gram matrix
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         # Computed here even where the caller has it: a run keeps it for all its machines.
         gram, gram_seconds = _timed(lambda: problem.kernel(problem.X, problem.X))
         problem = BinaryProblem(problem.X, problem.y, problem.kernel, gram, problem.classes)

@@ -31,6 +31,7 @@ from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.kernel_pca import Spectrum, is_flat, spectrum
 from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.sigma_svm.inverse import inverse_kernel
 from mmbench.machines.svm import SVM, train_svm
 
@@ -104,22 +105,22 @@ class SigmaSVM(PairwiseClassifier):
     ['optimal', 'optimal', 'optimal']
     """
 
-    search_tol = 1e-3  # libsvm's own: a search ranks accuracies, the final training is certified
     parameters: ClassVar[dict[str, Param]] = common_parameters() | {
         "kernel_scaling": choice("none", "trace"),
         "C": positive(),
         "D": Param(low=0, high=1),
         "solver": choice("auto", "smo", "reference"),
     }
-    auto_grids: ClassVar[dict[str, tuple[str, tuple]]] = SVM.auto_grids | {"D": ("D", SHARES)}
-    prefer: ClassVar[dict[str, str]] = PairwiseClassifier.prefer | {"D": "small"}
-    # Near D = 1 directions of little variance are blown up, and the rounding of the matrix that
-    # they are found in; that of (4) itself is not.
-    single_precision: ClassVar[bool] = False
+    search_space: ClassVar[SearchSpace] = SVM.search_space.extended(
+        {"D": ("D", SHARES)},
+        prefer={**SVM.search_space.prefer, "D": "small"},
+        # Near D = 1 directions of little variance are blown up, and the rounding of the matrix that
+        # they are found in; that of (4) itself is not.
+        single_precision=False,
+    )
     # The matrix, centred, its vectors, and these scaled in two ways. In a search they are of the
     # rows of all folds, whose square is up to 16/9 of that of a fold's.
-    gram_copies: ClassVar[int] = 9
-    linear_gram_copies: ClassVar[int | None] = 3
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=9, linear_gram_copies=3)
     version: ClassVar[int] = 2
 
     def __init__(
@@ -150,19 +151,19 @@ class SigmaSVM(PairwiseClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return train_sigma_svm(problem, [(self.D, self.C)], self.solver, self.tol)[0]
 
-    def _train_path(
+    def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         """Train at every point; one decomposition serves them all."""
         if any(set(point) - {"C", "D"} for point in points):
-            return super()._train_path(problem, points)
+            return super().train_path(problem, points)
         prices = [(point.get("D", self.D), point.get("C", self.C)) for point in points]
         return train_sigma_svm(problem, prices, self.solver, self.tol, self.tol >= SEARCH_TOL)
 
-    def _train_folds(
+    def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
     ) -> Iterator[list[BinaryModel]]:
         """Train a path on every fold; one decomposition serves all folds of a search."""
@@ -172,7 +173,7 @@ class SigmaSVM(PairwiseClassifier):
         search = self.solver == "auto" and self.tol >= SEARCH_TOL
         parts = shared_folds(problems) if search else None
         if parts is None or any(set(point) - {"C", "D"} for point in points):
-            return super()._train_folds(problems, points)
+            return super().train_folds(problems, points)
         prices = [(point.get("D", self.D), point.get("C", self.C)) for point in points]
         return iter(train_folds(parts, prices, self.tol))
 

@@ -154,7 +154,7 @@ def test_a_path_to_a_search_tolerance_ends_beside_the_optimum(variant, real_prob
     problem = real_problem("pima", 0, 1, Kernel("rbf", gamma=2.0**-5), rows=520)
     path = [{"C": C, "n_components": 20} for C in (0.01, 0.3, 10.0)]
     machines = [FSVM(kernel="rbf", variant=variant, tol=tol) for tol in (1e-3, 1e-5)]
-    fits = [[model.fit for model in machine._train_path(problem, path)] for machine in machines]
+    fits = [[model.fit for model in machine.train_path(problem, path)] for machine in machines]
     for loose, exact in zip(*fits, strict=True):
         assert loose.status in (Status.OPTIMAL, Status.TRIVIAL)
         assert loose.bound <= loose.objective * (1 + 1e-12)
@@ -165,8 +165,8 @@ def test_a_path_to_a_search_tolerance_ends_beside_the_optimum(variant, real_prob
 def test_points_of_a_path_that_differ_in_tol_are_trained_apart(two):
     problem, _ = two
     path = [{"tol": 1e-1}, {"tol": 1e-8}]
-    loose, exact = (m.fit for m in FSVM(variant="opt")._train_path(problem, path))
-    alone = FSVM(variant="opt", tol=1e-8)._train(problem).fit
+    loose, exact = (m.fit for m in FSVM(variant="opt").train_path(problem, path))
+    alone = FSVM(variant="opt", tol=1e-8).train(problem).fit
     assert exact.objective == pytest.approx(alone.objective, rel=1e-8)
     assert exact.gap < 1e-7 < loose.gap
 

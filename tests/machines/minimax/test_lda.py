@@ -19,7 +19,7 @@ def unit(v):
 @pytest.mark.parametrize("solver", ["auto", "reference"])
 def test_w_is_the_printed_one(solver):
     X, y = gaussians()
-    model = LDA(ridge=0.01, solver=solver)._train(problem(X, y))
+    model = LDA(ridge=0.01, solver=solver).train(problem(X, y))
     S = sum(covariances(X, y, 0.01))
     delta = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
     np.testing.assert_allclose(unit(model.w), unit(np.linalg.solve(S, delta)), atol=1e-5)
@@ -68,7 +68,7 @@ def test_optimized_bias_has_no_more_training_errors():
 def test_kernel_machine_is_the_same_criterion_over_coefficients():
     X, y = gaussians()
     data = problem(X, y, Kernel("rbf", 0.5))
-    model = LDA(kernel="rbf", ridge=1e-2)._train(data)
+    model = LDA(kernel="rbf", ridge=1e-2).train(data)
     K, a = data.gram, model.coef
     value = np.sqrt(a @ sum(kernel_forms(K, y, 1e-2)) @ a)
     assert a @ (K[y > 0].mean(axis=0) - K[y < 0].mean(axis=0)) == pytest.approx(1)

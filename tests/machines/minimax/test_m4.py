@@ -56,7 +56,7 @@ def separable(seed=0, d=3):
 @pytest.mark.parametrize("factor", [1.5, 10.0, 1000.0])
 def test_certificate_follows_from_w_and_b(factor):
     X, y = gaussians()
-    model = m4(C_factor=factor)._train(problem(X, y))
+    model = m4(C_factor=factor).train(problem(X, y))
     fit = model.fit
     value, sx, sy = margin_value(model, X, y, 1e-8, fit.extra["C"])
     assert fit.objective == pytest.approx(value)
@@ -69,7 +69,7 @@ def test_certificate_follows_from_w_and_b(factor):
 def test_kernel_certificate_follows_from_the_coefficients(solver):
     X, y = gaussians()
     data = problem(X, y, RBF)
-    model = m4(RBF, solver=solver)._train(data)
+    model = m4(RBF, solver=solver).train(data)
     sx, sy = (spread(model.coef, form) for form in kernel_forms(data.gram, y, 1e-3))
     f = data.gram @ model.coef + model.intercept - (sx - sy) / (sx + sy)
     slack = np.maximum(0, 1 - y * f).sum()
@@ -79,14 +79,14 @@ def test_kernel_certificate_follows_from_the_coefficients(solver):
 def test_objective_is_concave_and_rising_in_C():
     X, y = gaussians()
     prices = np.linspace(0.01, 1.0, 12)
-    values = [m4(C=C)._train(problem(X, y)).fit.objective for C in prices]
+    values = [m4(C=C).train(problem(X, y)).fit.objective for C in prices]
     assert np.all(np.diff(values) > 0)
     assert np.all(np.diff(values, 2) < 1e-6)
 
 
 def test_mean_certificate_is_the_paper_s_objective():
     X, y = gaussians(shift=0.8)
-    model = m4(normalization="mean", C_factor=2.0)._train(problem(X, y))
+    model = m4(normalization="mean", C_factor=2.0).train(problem(X, y))
     fit, (Sx, Sy) = model.fit, covariances(X, y, 1e-8)
     rho, C = fit.extra["rho"], fit.extra["C"]
     need = rho * np.where(y > 0, np.sqrt(model.w @ Sx @ model.w), np.sqrt(model.w @ Sy @ model.w))
@@ -135,7 +135,7 @@ def test_all_routes_reach_one_objective(real_data, name, kernel, solver):
     width = Kernel(kernel, 1.0) if kernel == "rbf" else LINEAR
     for factor in (1.5, 10.0) if kernel == "rbf" else (1.5, 10.0, 100.0):
         fast, other = (
-            m4(width, C_factor=factor, solver=s)._train(problem(X, y, width)).fit
+            m4(width, C_factor=factor, solver=s).train(problem(X, y, width)).fit
             for s in ("auto", solver)
         )
         assert fast.status in (Status.OPTIMAL, Status.TRIVIAL)  # Pima's classes differ in size
@@ -148,7 +148,7 @@ def test_all_routes_reach_one_objective(real_data, name, kernel, solver):
 def test_reweighting_and_the_interior_point_agree(kernel, factor):
     X, y = gaussians(d=4)
     values = [
-        m4(kernel, C_factor=factor, solver=solver)._train(problem(X, y, kernel)).fit.objective
+        m4(kernel, C_factor=factor, solver=solver).train(problem(X, y, kernel)).fit.objective
         for solver in ("reweighted", "interior", "auto")
     ]
     assert values[0] == pytest.approx(values[1], rel=1e-5)
@@ -164,9 +164,9 @@ def test_a_path_finds_what_single_trainings_find(kernel):
         for ridge in (1e-3, 1e-2)
     ]
     machine = m4(kernel)
-    path = machine._train_path(problem(X, y, kernel), points)
+    path = machine.train_path(problem(X, y, kernel), points)
     for point, model in zip(points, path, strict=True):
-        alone = machine._with(point)._train(problem(X, y, kernel))
+        alone = machine.with_params(point).train(problem(X, y, kernel))
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
 
 
@@ -176,7 +176,7 @@ def test_hard_margin_routes_agree(real_data, solver):
         pytest.importorskip("ecos")
     data = real_data("sonar")
     X, y = minmax(data.X), np.where(data.y == data.y[0], 1.0, -1.0)
-    fast, other = (m4(margin="hard", solver=s)._train(problem(X, y)).fit for s in ("auto", solver))
+    fast, other = (m4(margin="hard", solver=s).train(problem(X, y)).fit for s in ("auto", solver))
     assert fast.status is Status.OPTIMAL
     assert other.objective == pytest.approx(fast.objective, rel=1e-6)
     assert fast.max_violation < 1e-9
@@ -190,7 +190,7 @@ def test_mean_routes_agree(solver, nu):
         pytest.importorskip("ecos")
     X, y = gaussians(shift=0.8)
     fits = [
-        m4(normalization="mean", C_factor=2.0, solver=s, nu=nu)._train(problem(X, y)).fit
+        m4(normalization="mean", C_factor=2.0, solver=s, nu=nu).train(problem(X, y)).fit
         for s in ("auto", solver)
     ]
     assert fits[1].objective == pytest.approx(fits[0].objective, rel=1e-6)
@@ -210,7 +210,7 @@ def whitened_twins():
 def test_hard_margin_on_white_classes_is_the_hard_svm():
     X, y = whitened_twins()
     svm = SVC(C=1e8, kernel="linear", tol=1e-8).fit(X, y)
-    model = m4(margin="hard", ridge=0)._train(problem(X, y))
+    model = m4(margin="hard", ridge=0).train(problem(X, y))
     w = svm.coef_[0]
     np.testing.assert_allclose(unit(model.w), unit(w), atol=1e-5)
     assert model.intercept / np.linalg.norm(model.w) == pytest.approx(
@@ -223,7 +223,7 @@ def test_hard_margin_on_white_classes_is_the_hard_svm():
 def test_soft_margin_on_classes_of_one_shape_is_an_svm_on_white_data(factor):
     """2 ||v|| + C sum xi has the gradient of 1/2 ||v||^2 + (C ||v|| / 2) sum xi."""
     X, y = twins(shift=1.0)
-    model = m4(C_factor=factor, ridge=0, tol=1e-9)._train(problem(X, y))
+    model = m4(C_factor=factor, ridge=0, tol=1e-9).train(problem(X, y))
     L = np.linalg.cholesky(covariances(X, y)[0])
     v = L.T @ model.w
     white = X @ np.linalg.inv(L).T
@@ -238,7 +238,7 @@ def test_full_reduction_is_the_mpm(normalization, kernel):
     X, y = gaussians()
     machine = m4(kernel, nu=1.0, normalization=normalization)
     model, mpm = (
-        machine_._train(problem(X, y, kernel))
+        machine_.train(problem(X, y, kernel))
         for machine_ in (machine, MPM(kernel=kernel.name, ridge=machine.ridge))
     )
     assert model.fit.extra["rho"] == pytest.approx(mpm.fit.extra["kappa"])
@@ -253,7 +253,7 @@ def test_full_reduction_is_the_mpm(normalization, kernel):
 def test_no_reduction_below_the_smallest_distance(normalization):
     X, y = gaussians(shift=0.8)
     full, reduced = (
-        m4(nu=nu, normalization=normalization, C_factor=2.0)._train(problem(X, y)).fit
+        m4(nu=nu, normalization=normalization, C_factor=2.0).train(problem(X, y)).fit
         for nu in (0.0, 1e-9)
     )
     assert reduced.extra["kept"] == len(y)
@@ -267,7 +267,7 @@ def test_reduction_keeps_the_points_that_the_paper_keeps():
         centred = X[side] - X[side].mean(axis=0)
         squares = np.einsum("ij,ij->i", centred, np.linalg.solve(S, centred.T).T)
         kept += int((squares / (1 + squares) >= 0.75).sum())
-    fit = m4(nu=0.75)._train(problem(X, y)).fit
+    fit = m4(nu=0.75).train(problem(X, y)).fit
     assert fit.extra["kept"] == kept
     assert 0 < kept < len(y)
     assert fit.status is Status.OPTIMAL
@@ -276,7 +276,7 @@ def test_reduction_keeps_the_points_that_the_paper_keeps():
 @pytest.mark.parametrize("margin", ["hard", "soft"])
 def test_lda_variant_is_an_svm_in_the_common_metric(margin):
     X, y = separable()
-    model = m4(margin=margin, variant="lda", ridge=0, C=1e4)._train(problem(X, y))
+    model = m4(margin=margin, variant="lda", ridge=0, C=1e4).train(problem(X, y))
     L = np.linalg.cholesky(sum(covariances(X, y)))
     svm = SVC(C=1e8, kernel="linear", tol=1e-8).fit(X @ np.linalg.inv(L).T, y)
     np.testing.assert_allclose(unit(L.T @ model.w), unit(svm.coef_[0]), atol=1e-5)
@@ -286,8 +286,8 @@ def test_lda_variant_is_an_svm_in_the_common_metric(margin):
 @pytest.mark.parametrize("seed", range(5))
 def test_hard_margin_is_below_the_mpm_s_kappa(seed):
     X, y = separable(seed)
-    fit = m4(margin="hard")._train(problem(X, y)).fit
-    kappa = MPM()._train(problem(X, y)).fit.extra["kappa"]
+    fit = m4(margin="hard").train(problem(X, y)).fit
+    kappa = MPM().train(problem(X, y)).fit.extra["kappa"]
     assert fit.status is Status.OPTIMAL
     assert fit.extra["rho"] <= kappa
     assert fit.extra["kappa"] == pytest.approx(kappa)
@@ -295,9 +295,9 @@ def test_hard_margin_is_below_the_mpm_s_kappa(seed):
 
 def test_hard_margin_is_the_limit_of_the_soft_ones():
     X, y = separable()
-    hard = m4(margin="hard")._train(problem(X, y)).fit
+    hard = m4(margin="hard").train(problem(X, y)).fit
     values = {
-        name: m4(C_factor=1e6, normalization=name)._train(problem(X, y)).fit.extra["rho"]
+        name: m4(C_factor=1e6, normalization=name).train(problem(X, y)).fit.extra["rho"]
         for name in ("margin", "mean")
     }
     assert values == pytest.approx(dict.fromkeys(values, hard.extra["rho"]), rel=1e-4)
@@ -339,8 +339,8 @@ def test_swapping_the_classes_turns_the_sign(kernel, form):
 
 def test_each_row_twice_at_half_the_price_is_the_same():
     X, y = gaussians()
-    once = m4(C=0.2)._train(problem(X, y))
-    twice = m4(C=0.1)._train(problem(np.vstack([X, X]), np.r_[y, y]))
+    once = m4(C=0.2).train(problem(X, y))
+    twice = m4(C=0.1).train(problem(np.vstack([X, X]), np.r_[y, y]))
     assert twice.fit.objective == pytest.approx(once.fit.objective, rel=1e-6)
     np.testing.assert_allclose(twice.w, once.w, rtol=1e-3, atol=1e-4)
     assert twice.fit.extra["kappa"] == pytest.approx(once.fit.extra["kappa"])
@@ -352,7 +352,7 @@ def test_each_row_twice_at_half_the_price_is_the_same():
 def test_the_soft_form_as_printed_has_no_solution():
     """Without a normalisation every feasible point can shrink: sum xi -> 0 at any rho."""
     X, y = gaussians(shift=0.3)
-    model = m4()._train(problem(X, y))
+    model = m4().train(problem(X, y))
     sx, sy = (np.sqrt(model.w @ S @ model.w) for S in covariances(X, y))
     for scale in (1.0, 1e-3, 1e-6):
         need = 50.0 * scale * np.where(y > 0, sx, sy)
@@ -367,7 +367,7 @@ def test_mean_is_bounded_from_the_critical_price_on(factor):
     data = MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, C=1.0)
     price = critical_price(data)
     machine = m4(normalization="mean", C=factor * price)
-    fit = machine._train(problem(X, y)).fit
+    fit = machine.train(problem(X, y)).fit
     far = MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, factor * price)
     criterion = [_fixed_value(far, rho) for rho in (20.0, 200.0)]
     if factor < 1:
@@ -399,7 +399,7 @@ def test_small_price_gives_the_larger_class_and_says_so():
 
 def test_equal_classes_have_nothing_to_gain_below_a_factor_of_one():
     X, y = gaussians(n_x=30, n_y=30)
-    below, above = (m4(C_factor=f)._train(problem(X, y)).fit.status for f in (0.999, 1.001))
+    below, above = (m4(C_factor=f).train(problem(X, y)).fit.status for f in (0.999, 1.001))
     assert below is Status.TRIVIAL
     assert above is Status.OPTIMAL
 
@@ -409,7 +409,7 @@ def test_kernel_without_ridge_is_refused_and_almost_without_is_degenerate():
     with pytest.raises(ValueError, match="ridge must be > 0"):
         M4(kernel="rbf", ridge=0).fit(X, y)
     rho = [
-        m4(RBF, ridge=ridge, margin="hard")._train(problem(X, y, RBF)).fit.extra["rho"]
+        m4(RBF, ridge=ridge, margin="hard").train(problem(X, y, RBF)).fit.extra["rho"]
         for ridge in (1e-2, 1e-4, 1e-6)
     ]
     assert rho[0] < rho[1] / 3 < rho[2] / 9
@@ -444,7 +444,7 @@ def test_equal_means():
 @pytest.mark.parametrize("form", [*FORMS, {"margin": "hard"}], ids=str)
 def test_one_row_against_many(form):
     X, y = gaussians(n_y=1)
-    fit = m4(**form)._train(problem(X, y)).fit
+    fit = m4(**form).train(problem(X, y)).fit
     assert fit.status in (Status.OPTIMAL, Status.TRIVIAL, Status.UNBOUNDED)
 
 
@@ -466,7 +466,7 @@ def test_a_direction_without_variance_separates_for_nothing():
 
 def test_more_features_than_rows():
     X, y = gaussians(n_x=8, n_y=7, d=30)
-    model = m4(ridge=0.1)._train(problem(X, y))
+    model = m4(ridge=0.1).train(problem(X, y))
     value, *_ = margin_value(model, X, y, 0.1, model.fit.extra["C"])
     assert model.fit.objective == pytest.approx(value)
     assert model.fit.bound == pytest.approx(value, rel=1e-6)

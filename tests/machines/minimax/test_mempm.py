@@ -19,20 +19,20 @@ def worst_case(model):
 @pytest.mark.parametrize("seed", range(4))
 def test_it_guarantees_no_less_than_the_mpm(seed):
     X, y = gaussians(seed=seed, n_x=60 - 10 * seed)
-    mempm, mpm = (M(ridge=1e-6)._train(problem(X, y)) for M in (MEMPM, MPM))
+    mempm, mpm = (M(ridge=1e-6).train(problem(X, y)) for M in (MEMPM, MPM))
     assert worst_case(mempm) >= mpm.fit.extra["alpha"] - 1e-9
 
 
 def test_equal_accuracies_give_the_mpm():
     X, y = gaussians()
-    alpha = MPM()._train(problem(X, y)).fit.extra["alpha"]
+    alpha = MPM().train(problem(X, y)).fit.extra["alpha"]
     search = _Search(LinearCoordinates(problem(X, y)).pencil(1e-8), "auto")
     assert accuracy(search.biased(alpha).kappa) == pytest.approx(alpha, rel=1e-6)
 
 
 def test_constraints_hold_with_equality():
     X, y = gaussians(n_x=60)
-    model = MEMPM(ridge=0)._train(problem(X, y))
+    model = MEMPM(ridge=0).train(problem(X, y))
     sx, sy = (np.sqrt(model.w @ S @ model.w) for S in covariances(X, y))
     alpha, beta = model.fit.extra["alpha"], model.fit.extra["beta"]
     kap = [np.sqrt(u / (1 - u)) for u in (alpha, beta)]
@@ -56,7 +56,7 @@ def test_no_direction_and_threshold_in_the_plane_is_better(seed):
     sx, sy = (np.sqrt(np.einsum("ij,jk,ik->i", W, S, W)) for S in (Sx, Sy))
     share = np.linspace(0, 1, 401)[:, None]  # of the distance of the means, given to class x
     values = theta * accuracy_of(share / sx) + (1 - theta) * accuracy_of((1 - share) / sy)
-    found = worst_case(MEMPM(ridge=0)._train(problem(X, y)))
+    found = worst_case(MEMPM(ridge=0).train(problem(X, y)))
     assert found >= values.max() - 1e-9
     assert found == pytest.approx(values.max(), abs=1e-3)
 
@@ -71,7 +71,7 @@ def test_other_routes_agree(real_data, solver):
         pytest.importorskip("ecos")
     data = real_data("sonar")
     X, y = minmax(data.X)[::3, :20], np.where(data.y[::3] == data.y[0], 1.0, -1.0)
-    fast, other = (MEMPM(solver=s)._train(problem(X, y)).fit for s in ("auto", solver))
+    fast, other = (MEMPM(solver=s).train(problem(X, y)).fit for s in ("auto", solver))
     assert other.objective == pytest.approx(fast.objective, rel=1e-6)
     assert fast.bound <= fast.objective <= fast.bound + 1e-6
 

@@ -36,7 +36,7 @@ def heart(real_data):
 @pytest.mark.parametrize("ridge", [0.0, 1e-8, 0.1])
 def test_certificate_follows_from_w_and_b(ridge):
     X, y = gaussians()
-    model = MPM(ridge=ridge)._train(problem(X, y))
+    model = MPM(ridge=ridge).train(problem(X, y))
     Sx, Sy = covariances(X, y, ridge)
     sx, sy = (np.sqrt(model.w @ S @ model.w) for S in (Sx, Sy))
     mean_x, mean_y = X[y > 0].mean(axis=0), X[y < 0].mean(axis=0)
@@ -90,7 +90,7 @@ def test_cone_solver_in_the_original_coordinates_finds_no_less(heart):
         [clarabel.ZeroConeT(1), clarabel.SecondOrderConeT(d + 1), clarabel.SecondOrderConeT(d + 1)],
         settings_,
     ).solve()
-    fit = MPM()._train(problem(X, y)).fit
+    fit = MPM().train(problem(X, y)).fit
     assert fit.objective == pytest.approx(found.obj_val, rel=1e-6)
 
 
@@ -101,7 +101,7 @@ def test_cone_solvers_agree(heart, solver, kernel):
         pytest.importorskip("ecos")
     X, y = heart[0][::2], heart[1][::2]
     fast, other = (
-        MPM(kernel=kernel.name, ridge=1e-3, solver=s)._train(problem(X, y, kernel)).fit
+        MPM(kernel=kernel.name, ridge=1e-3, solver=s).train(problem(X, y, kernel)).fit
         for s in ("auto", solver)
     )
     assert other.objective == pytest.approx(fast.objective, rel=1e-6)
@@ -111,7 +111,7 @@ def test_cone_solvers_agree(heart, solver, kernel):
 
 def test_classes_of_one_shape_give_fisher_s_direction_and_the_middle():
     X, y = twins()
-    model = MPM(ridge=0)._train(problem(X, y))
+    model = MPM(ridge=0).train(problem(X, y))
     S, _ = covariances(X, y)
     mean_x, mean_y = X[y > 0].mean(axis=0), X[y < 0].mean(axis=0)
     w = np.linalg.solve(S, mean_x - mean_y)
@@ -122,7 +122,7 @@ def test_classes_of_one_shape_give_fisher_s_direction_and_the_middle():
 def test_no_affine_map_changes_a_decision():
     X, y = gaussians(d=4)
     moved = affine(X)
-    model, other = MPM(ridge=0)._train(problem(X, y)), MPM(ridge=0)._train(problem(moved, y))
+    model, other = MPM(ridge=0).train(problem(X, y)), MPM(ridge=0).train(problem(moved, y))
     np.testing.assert_allclose(
         X @ model.w + model.intercept, moved @ other.w + other.intercept, atol=1e-8
     )
@@ -138,7 +138,7 @@ def test_swapping_the_classes_turns_the_sign(kernel):
 
 def test_sums_of_squares_weigh_a_class_by_the_root_of_its_size():
     X, y = gaussians()
-    model = MPM(ridge=0, scatter="sum")._train(problem(X, y))
+    model = MPM(ridge=0, scatter="sum").train(problem(X, y))
     value = sum(
         np.sqrt(n * model.w @ S @ model.w) for n, S in zip((40, 25), covariances(X, y), strict=True)
     )
@@ -147,7 +147,7 @@ def test_sums_of_squares_weigh_a_class_by_the_root_of_its_size():
 
 def test_more_features_than_rows():
     X, y = gaussians(n_x=8, n_y=7, d=30)
-    model = MPM(ridge=0.1)._train(problem(X, y))
+    model = MPM(ridge=0.1).train(problem(X, y))
     Sx, Sy = covariances(X, y, 0.1)
     value = sum(np.sqrt(model.w @ S @ model.w) for S in (Sx, Sy))
     assert model.fit.objective == pytest.approx(value)
@@ -160,7 +160,7 @@ def test_more_features_than_rows():
 def test_kernel_machine_is_the_program_of_the_paper_over_coefficients(heart):
     X, y = heart
     data = problem(X, y, Kernel("rbf", 1.0))
-    model = MPM(kernel="rbf", ridge=1e-2)._train(data)
+    model = MPM(kernel="rbf", ridge=1e-2).train(data)
     K, a = data.gram, model.coef
     forms = kernel_forms(K, y, 1e-2)
     assert a @ (K[y > 0].mean(axis=0) - K[y < 0].mean(axis=0)) == pytest.approx(1)

@@ -70,9 +70,9 @@ def test_a_searched_objective_is_near_the_optimum(shape, kernel):
     n_x, n_y, shift = shape
     X, y = gaussians(n_x=n_x, n_y=n_y, shift=shift)
     data = problem(X, y, kernel)
-    path = M4(kernel=kernel.name, tol=TOL)._train_path(data, points(GRID))
+    path = M4(kernel=kernel.name, tol=TOL).train_path(data, points(GRID))
     for point, model in zip(points(GRID), path, strict=True):
-        exact = M4(kernel=kernel.name, **point)._train(data).fit
+        exact = M4(kernel=kernel.name, **point).train(data).fit
         fit = model.fit
         assert exact.bound * (1 - 1e-4) <= fit.objective <= exact.objective * (1 + 2 * TOL)
         assert fit.bound <= exact.objective * (1 + 1e-4)
@@ -83,7 +83,7 @@ def test_a_searched_model_is_the_one_of_its_objective():
     X, y = gaussians()
     data = problem(X, y, RBF)
     point = {"C_factor": 3.0, "ridge": 1e-3}
-    model = M4(kernel="rbf", tol=TOL)._train_path(data, [point])[0]
+    model = M4(kernel="rbf", tol=TOL).train_path(data, [point])[0]
     f, extra = decisions(model, data), model.fit.extra
     own = point["ridge"] * np.trace(data.gram) / len(y) * (model.coef @ data.gram @ model.coef)
     sx, sy = (np.sqrt(f[side].var() + own) for side in (y > 0, y < 0))
@@ -96,8 +96,8 @@ def test_a_searched_model_is_the_one_of_its_objective():
 def test_a_searched_mpm_decides_like_the_certified_one(ridge):
     X, y = gaussians(n_x=80, n_y=40)
     data = problem(X, y, RBF)
-    searched = MPM(kernel="rbf", tol=TOL)._train_path(data, [{"ridge": ridge}])[0]
-    exact = MPM(kernel="rbf", ridge=ridge)._train(data)
+    searched = MPM(kernel="rbf", tol=TOL).train_path(data, [{"ridge": ridge}])[0]
+    exact = MPM(kernel="rbf", ridge=ridge).train(data)
     assert searched.fit.status is Status.OPTIMAL
     assert searched.fit.extra["kappa"] == pytest.approx(exact.fit.extra["kappa"], rel=TOL)
     f, g = (decisions(model, data) for model in (searched, exact))
@@ -109,7 +109,7 @@ def test_equal_means_are_left_to_the_certified_training():
     data = problem(X, np.tile([1.0, -1.0], 10), RBF)
     machine = MPM(kernel="rbf", ridge=1e-3, tol=TOL)
     assert train_for_search([machine], data) is None
-    assert machine._train_path(data, [{}])[0].fit.status is Status.INFEASIBLE
+    assert machine.train_path(data, [{}])[0].fit.status is Status.INFEASIBLE
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_what_a_factor_does_not_serve_is_trained_in_coordinates(machine, monkeyp
     train_all = covariance.train_all
     monkeypatch.setattr(covariance, "train_all", lambda *a: taken.append(1) or train_all(*a))
     X, y = gaussians()
-    machine._train_path(problem(X, y, Kernel(machine.kernel, 0.5)), [{}])
+    machine.train_path(problem(X, y, Kernel(machine.kernel, 0.5)), [{}])
     assert taken
 
 
@@ -146,12 +146,12 @@ def test_a_search_scores_like_refitting(machine, real_data):
     grid = {"ridge": (1e-3, 1e-2), "gamma": (0.5,)}
     if isinstance(machine, M4):
         grid["C_factor"] = (1.5, 10.0)
-    found = select(machine, X, y, grid, folds=3, seed=0, tol=machine.search_tol)
+    found = select(machine, X, y, grid, folds=3, seed=0, tol=machine.search_space.tol)
     folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
     for row in found.scores:
         params = {name: row[name] for name in grid}
         plain = [
-            machine._with(params).fit(X[train], y[train]).score(X[held], y[held])
+            machine.with_params(params).fit(X[train], y[train]).score(X[held], y[held])
             for train, held in folds
         ]
         assert row["score"] == pytest.approx(np.mean(plain), abs=3 / len(y))
@@ -172,9 +172,9 @@ def test_a_search_holds_no_more_than_it_states(cls, fold):
         data = PartProblem(X, y, kernel, whole, np.arange(n))
     grid = [{"ridge": 1e-4}, {"ridge": 1e-2}]
     machine = cls(kernel="rbf", tol=TOL)
-    machine._train_path(data, grid)  # compiles
+    machine.train_path(data, grid)  # compiles
     tracemalloc.start()
-    machine._train_path(data, grid)
+    machine.train_path(data, grid)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak <= (cls.gram_copies + 0.25) * 8 * n**2
+    assert peak <= (cls.memory_needs.gram_copies + 0.25) * 8 * n**2

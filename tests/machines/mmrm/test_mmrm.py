@@ -202,7 +202,7 @@ def test_the_value_is_concave_and_non_decreasing_in_C(kernel):
 def test_violators_of_each_class_pay_no_more_than_the_common_sum_of_multipliers(seed, C):
     X, y = clouds(n_x=20, n_y=25, seed=seed)
     machine = MMRM(C=C, kernel="linear")
-    model = machine._train(BinaryProblem(X, y, Kernel("linear")))
+    model = machine.train(BinaryProblem(X, y, Kernel("linear")))
     if model.fit.status is not Status.OPTIMAL:
         return
     total = model.state.lam.sum() / 2
@@ -330,9 +330,9 @@ def test_a_path_over_C_ends_where_single_trainings_do(kernel, cancer):
     problem = BinaryProblem(X[:300], np.where(y[:300] > 0, 1.0, -1.0), kernel)
     points = [{"C_factor": f} for f in (1000.0, 1.1, 10.0, 100.0, 2.0)]
     machine = MMRM(kernel=kernel.name)
-    models = machine._train_path(problem, points)
+    models = machine.train_path(problem, points)
     for point, model in zip(points, models, strict=True):
-        alone = MMRM(kernel=kernel.name, **point)._train(problem)
+        alone = MMRM(kernel=kernel.name, **point).train(problem)
         assert model.fit.status == alone.fit.status
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=2e-6)
 
@@ -340,17 +340,17 @@ def test_a_path_over_C_ends_where_single_trainings_do(kernel, cancer):
 def test_a_separable_pair_is_solved_once_for_the_upper_part_of_the_grid():
     X, y = separable()
     problem = BinaryProblem(X, y, Kernel("rbf", 0.05))
-    models = MMRM()._train_path(problem, [{"C": C} for C in (1.0, 10.0, 100.0, 1000.0)])
+    models = MMRM().train_path(problem, [{"C": C} for C in (1.0, 10.0, 100.0, 1000.0)])
     assert [model.fit.extra["route"] for model in models[1:]] == ["reused"] * 3
     assert all(model.fit.status is Status.OPTIMAL for model in models)
 
 
 def test_a_neighbour_of_another_problem_does_no_harm():
     X, y = separable()
-    foreign = MMRM(C=10.0)._train(BinaryProblem(X, y, Kernel("rbf", 2.0)))
+    foreign = MMRM(C=10.0).train(BinaryProblem(X, y, Kernel("rbf", 2.0)))
     problem = BinaryProblem(X, y, Kernel("rbf", 0.05))
-    assert MMRM(C=10.0)._train(problem, foreign).fit.objective == pytest.approx(
-        MMRM(C=10.0)._train(problem).fit.objective
+    assert MMRM(C=10.0).train(problem, foreign).fit.objective == pytest.approx(
+        MMRM(C=10.0).train(problem).fit.objective
     )
 
 

@@ -32,7 +32,7 @@ pairwise = pytest.mark.parametrize("machine", PAIRWISE, ids=lambda cls: cls.__na
 
 
 def train(machine, X, y, kernel=LINEAR, **parameters):
-    return machine(kernel=kernel.name, **parameters)._train(problem(X, y, kernel))
+    return machine(kernel=kernel.name, **parameters).train(problem(X, y, kernel))
 
 
 def hinge(model, X, y):
@@ -187,7 +187,7 @@ def test_columns_are_generated_where_a_kernel_makes_many(machine, monkeypatch):
 def test_a_path_ends_where_each_point_alone_does(machine):
     X, y = gaussians()
     points = [{"C": C, "lam": lam} for C in (0.1, 1.0, 10.0) for lam in (0.0, 0.1, 10.0)]
-    path = machine()._train_path(problem(X, y), points)
+    path = machine().train_path(problem(X, y), points)
     for point, model in zip(points, path, strict=True):
         alone = train(machine, X, y, **point)
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=2e-6)

@@ -37,7 +37,7 @@ def primal(problem, model, C, D, t, nu=None):
 def test_fast_and_reference_reach_the_same_objective(pair, kernel, form, D):
     problem = pair(kernel)
     fast, same = (
-        RMM(C=5.0, form=form, D=D, nu=4.0, solver=solver, tol=1e-9)._train(problem).fit
+        RMM(C=5.0, form=form, D=D, nu=4.0, solver=solver, tol=1e-9).train(problem).fit
         for solver in ("auto", "reference")
     )
     assert fast.status is Status.OPTIMAL
@@ -50,7 +50,7 @@ def test_fast_and_reference_reach_the_same_objective(pair, kernel, form, D):
 @pytest.mark.parametrize(("form", "nu"), [("penalty", None), ("relaxed", 5.0)])
 def test_objective_is_the_primal_at_its_best_t(pair, form, nu):
     problem, C, D = pair(RBF), 5.0, 3.0
-    model = RMM(C=C, form=form, D=D, nu=nu or 10.0, tol=1e-8)._train(problem)
+    model = RMM(C=C, form=form, D=D, nu=nu or 10.0, tol=1e-8).train(problem)
     t = model.fit.extra["B"]
     assert t >= 1
     assert model.fit.objective == pytest.approx(primal(problem, model, C, D, t, nu))
@@ -63,9 +63,9 @@ def test_penalty_is_the_RMM_of_the_bound_that_it_finds(pair):
     """(13) at D and (7) at B = t: the same path, in another parameter."""
     problem, C = pair(RBF), 5.0
     for D in (0.5, 5.0, 20.0):
-        penalty = RMM(C=C, form="penalty", D=D, tol=1e-8)._train(problem)
+        penalty = RMM(C=C, form="penalty", D=D, tol=1e-8).train(problem)
         B = penalty.fit.extra["B"]
-        bound = RMM(C=C, B=B, tol=1e-8)._train(problem)
+        bound = RMM(C=C, B=B, tol=1e-8).train(problem)
         assert penalty.fit.objective == pytest.approx(bound.fit.objective + D * B, rel=1e-6)
         np.testing.assert_allclose(decision(problem, penalty), decision(problem, bound), atol=1e-4)
 
@@ -73,7 +73,7 @@ def test_penalty_is_the_RMM_of_the_bound_that_it_finds(pair):
 def test_a_higher_price_lowers_the_bound(pair):
     problem = pair(RBF)
     for form in FORMS:
-        path = RMM(C=5.0, form=form, tol=1e-7)._train_path(
+        path = RMM(C=5.0, form=form, tol=1e-7).train_path(
             problem, [{"D": D} for D in (100.0, 0.1, 1.0, 10.0)]
         )
         t = [model.fit.extra["B"] for model in path]
@@ -84,31 +84,31 @@ def test_a_vanishing_price_gives_the_svm(pair):
     problem = pair(RBF)
     svm = train_svm(problem, 5.0, tol=1e-9)
     for form in FORMS:
-        model = RMM(C=5.0, form=form, D=1e-9, tol=1e-9)._train(problem)
+        model = RMM(C=5.0, form=form, D=1e-9, tol=1e-9).train(problem)
         assert model.fit.objective == pytest.approx(svm.fit.objective, rel=1e-6)
 
 
 def test_a_large_nu_forbids_exceptions(pair):
     """(14) tends to (13); at nu = n no row can exceed t at a profit."""
     problem = pair(RBF)
-    relaxed = RMM(C=5.0, form="relaxed", D=3.0, nu=2.0 * len(problem.y), tol=1e-8)._train(problem)
-    penalty = RMM(C=5.0, form="penalty", D=3.0, tol=1e-8)._train(problem)
+    relaxed = RMM(C=5.0, form="relaxed", D=3.0, nu=2.0 * len(problem.y), tol=1e-8).train(problem)
+    penalty = RMM(C=5.0, form="penalty", D=3.0, tol=1e-8).train(problem)
     assert relaxed.fit.objective == pytest.approx(penalty.fit.objective, rel=1e-6)
 
 
 @pytest.mark.parametrize("nu", [2.0, 10.0])
 def test_at_most_the_share_one_by_nu_exceeds_t(pair, nu):
     problem = pair(RBF)
-    model = RMM(C=5.0, form="relaxed", D=20.0, nu=nu, tol=1e-8)._train(problem)
+    model = RMM(C=5.0, form="relaxed", D=20.0, nu=nu, tol=1e-8).train(problem)
     f, t = decision(problem, model), model.fit.extra["B"]
     if t > 1:
         assert (np.abs(f) > t * (1 + 1e-6)).mean() <= 1 / nu
 
 
 def test_D_is_C_where_it_is_not_given(tiny):
-    one = RMM(C=3.0, form="relaxed")._train(tiny).fit.objective
-    same = RMM(C=3.0, form="relaxed", D=3.0)._train(tiny).fit.objective
-    preset = machine_class("rmm_c_equals_d")(C=3.0)._train(tiny).fit.objective
+    one = RMM(C=3.0, form="relaxed").train(tiny).fit.objective
+    same = RMM(C=3.0, form="relaxed", D=3.0).train(tiny).fit.objective
+    preset = machine_class("rmm_c_equals_d")(C=3.0).train(tiny).fit.objective
     assert one == same == preset
 
 
@@ -116,9 +116,9 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
     problem = pair(RBF)
     points = [{"C": C, "D": D} for D in (10.0, 0.5) for C in (10.0, 1.0)]
     for form in FORMS:
-        path = RMM(form=form, tol=1e-8)._train_path(problem, points)
+        path = RMM(form=form, tol=1e-8).train_path(problem, points)
         for point, model in zip(points, path, strict=True):
-            alone = RMM(form=form, tol=1e-8, **point)._train(problem)
+            alone = RMM(form=form, tol=1e-8, **point).train(problem)
             assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
 
 
@@ -129,7 +129,7 @@ def test_a_high_price_of_slack_leaves_no_gap(form, seed):
     y = np.where(np.arange(30) % 2 == 0, 1.0, -1.0)
     problem = BinaryProblem(rng.normal(size=(30, 3)) + 4.0 * y[:, None], y, KERNELS[0])
     machine = RMM(C=1000.0, form=form, D=0.1, nu=1.5)
-    fit = machine._train(problem).fit
+    fit = machine.train(problem).fit
     assert fit.status is Status.OPTIMAL
     assert -1e-12 <= fit.gap <= 100 * machine.tol
 
@@ -147,7 +147,7 @@ def test_small_problems_with_repeated_rows_are_certified(n, C, D, nu, seed, kern
     X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
     problem = BinaryProblem(X, np.where(np.arange(n) % 2 == 0, 1.0, -1.0), kernel)
     form = "penalty" if nu is None else "relaxed"
-    fit = RMM(C=C, form=form, D=D, nu=nu or 1.0, tol=1e-8)._train(problem).fit
+    fit = RMM(C=C, form=form, D=D, nu=nu or 1.0, tol=1e-8).train(problem).fit
     assert fit.status is Status.OPTIMAL
     assert fit.max_violation <= 1e-8
     assert -1e-9 <= fit.gap < 1e-5

@@ -29,8 +29,8 @@ def decision(problem, model):
 @pytest.mark.parametrize("fraction", [0.5, 0.05])
 def test_fast_and_reference_reach_the_same_objective(pair, kernel, fraction):
     problem = pair(kernel)
-    fast = RMM(C=5.0, B_fraction=fraction, tol=1e-9)._train(problem).fit
-    same = RMM(C=5.0, B=fast.extra["B"], solver="reference")._train(problem).fit
+    fast = RMM(C=5.0, B_fraction=fraction, tol=1e-9).train(problem).fit
+    same = RMM(C=5.0, B=fast.extra["B"], solver="reference").train(problem).fit
     assert fast.status is Status.OPTIMAL
     assert same.status is Status.OPTIMAL
     assert fast.extra["theta"] > fast.extra["B"]  # or the SVM was compared with itself
@@ -41,7 +41,7 @@ def test_fast_and_reference_reach_the_same_objective(pair, kernel, fraction):
 
 def test_certificate_follows_from_the_returned_solution(pair):
     problem, C = pair(Kernel("rbf", gamma=1.0)), 5.0
-    model = RMM(C=C, B_fraction=0.3)._train(problem)
+    model = RMM(C=C, B_fraction=0.3).train(problem)
     f, B = decision(problem, model), model.fit.extra["B"]
     value = model.coef @ problem.gram @ model.coef / 2
     assert model.fit.objective == pytest.approx(value + C * np.maximum(0, 1 - problem.y * f).sum())
@@ -81,7 +81,7 @@ def test_a_B_that_never_binds_gives_the_svm(pair, kernel):
     svm = train_svm(problem, 2.0)
     theta = np.abs(decision(problem, svm)).max()
     for machine in (RMM(C=2.0, B=theta * 1.01), RMM(C=2.0, B_fraction=1.0)):
-        model = machine._train(problem)
+        model = machine.train(problem)
         np.testing.assert_array_equal(model.coef, svm.coef)
         assert model.intercept == svm.intercept
         assert model.fit.objective == svm.fit.objective
@@ -92,7 +92,7 @@ def test_B_fraction_is_a_share_of_the_way_from_1_to_theta(tiny):
     theta = np.abs(decision(tiny, train_svm(tiny, 10.0))).max()
     assert theta > 1.2
     for fraction in (0.1, 0.5, 1.0):
-        model = RMM(C=10.0, B_fraction=fraction)._train(tiny)
+        model = RMM(C=10.0, B_fraction=fraction).train(tiny)
         assert model.fit.extra["B"] == pytest.approx(1 + fraction * (theta - 1))
         assert np.abs(decision(tiny, model)).max() <= model.fit.extra["B"] * (1 + 1e-12)
 
@@ -107,7 +107,7 @@ def test_solving_for_a_large_B_finds_the_svm_too(tiny):
 def test_optimal_value_falls_as_B_grows(pair):
     problem = pair(Kernel("rbf", gamma=1.0))
     sizes = (0, 0.8, 1.0, 1.2, 1.5, 2.0, 4.0)
-    values = [RMM(C=2.0, B=B)._train(problem).fit.objective for B in sizes]
+    values = [RMM(C=2.0, B=B).train(problem).fit.objective for B in sizes]
     assert np.all(np.diff(values) <= 1e-4 * np.array(values[:-1]))
 
 
@@ -115,7 +115,7 @@ def test_optimal_value_falls_as_B_grows(pair):
 
 
 def test_B_zero_allows_nothing_but_zero(tiny):
-    model = RMM(C=2.0, B=0)._train(tiny)
+    model = RMM(C=2.0, B=0).train(tiny)
     assert np.all(decision(tiny, model) == 0)
     assert model.fit.objective == pytest.approx(2.0 * 30)
     assert model.fit.gap == pytest.approx(0, abs=1e-9)
@@ -145,7 +145,7 @@ def test_small_problems_with_repeated_rows_are_certified(n, C, B, seed, kernel):
 def test_one_row_a_class(B):
     """f is B at one end and -B at the other, or 1 and -1 where B allows it."""
     problem = BinaryProblem(np.array([[0.0], [2.0]]), np.array([-1.0, 1.0]), LINEAR)
-    model = RMM(C=10.0, B=B)._train(problem)
+    model = RMM(C=10.0, B=B).train(problem)
     end = min(B, 1.0)
     np.testing.assert_allclose(decision(problem, model), [-end, end], atol=1e-5)
 
@@ -194,9 +194,9 @@ POINTS = [{"C": C, "B_fraction": b} for b in (0.1, 1.0, 0.5) for C in (10.0, 1.0
 
 def test_a_path_gives_the_models_of_single_trainings(pair):
     problem, machine = pair(Kernel("rbf", gamma=1.0)), RMM(tol=1e-8)
-    path = machine._train_path(problem, POINTS)
+    path = machine.train_path(problem, POINTS)
     for point, model in zip(POINTS, path, strict=True):
-        alone = RMM(tol=1e-8, **point)._train(problem)
+        alone = RMM(tol=1e-8, **point).train(problem)
         assert model.fit.extra == pytest.approx(alone.fit.extra, rel=1e-6)
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
         np.testing.assert_allclose(decision(problem, model), decision(problem, alone), atol=1e-5)
@@ -210,7 +210,7 @@ def test_a_path_trains_the_svm_once_for_each_C(tiny, monkeypatch):
         return train_svm(problem, C, *args)
 
     monkeypatch.setattr(rmm, "train_svm", spy)
-    RMM()._train_path(tiny, POINTS)
+    RMM().train_path(tiny, POINTS)
     assert trained == [1.0, 10.0]
 
 
@@ -221,11 +221,11 @@ def test_a_C_that_no_alpha_reaches_costs_no_step():
     problem = BinaryProblem(X + 0.3 * y[:, None], y, Kernel("rbf", 0.5))
     machine, tol = RMM(), 1e-6
     points = [{"C": C, "B_fraction": b, "tol": tol} for C in (1e3, 2e3) for b in (1.0, 0.5, 0.1)]
-    path = machine._train_path(problem, points)
+    path = machine.train_path(problem, points)
     for small, large, point in zip(path[:3], path[3:], points[3:], strict=True):
         assert np.abs(small.coef).max() < 1e3
         assert large.fit.iterations == 0
-        alone = RMM(**point)._train(problem)
+        alone = RMM(**point).train(problem)
         assert alone.fit.iterations > 0
         assert large.fit.status is Status.OPTIMAL
         assert large.fit.gap <= 1e-3  # what 60 slacks of tol at this C may add
@@ -234,8 +234,8 @@ def test_a_C_that_no_alpha_reaches_costs_no_step():
 
 
 def test_points_of_a_path_that_differ_in_tol_do_not_share_the_svm(tiny):
-    loose, exact = RMM(C=10.0)._train_path(tiny, [{"tol": 0.3}, {"tol": 1e-9}])
-    alone = RMM(C=10.0, tol=1e-9)._train(tiny)
+    loose, exact = RMM(C=10.0).train_path(tiny, [{"tol": 0.3}, {"tol": 1e-9}])
+    alone = RMM(C=10.0, tol=1e-9).train(tiny)
     assert exact.fit.extra == pytest.approx(alone.fit.extra, rel=1e-6)
     assert loose.fit.extra["theta"] != pytest.approx(alone.fit.extra["theta"], rel=1e-3)
 
@@ -251,7 +251,7 @@ def test_the_better_of_two_points_is_started_from(tiny):
 
 
 def test_auto_grid_is_a_grid_of_fractions():
-    name, values = RMM.auto_grids["B"]
+    name, values = RMM.search_space.auto_grids["B"]
     assert name == "B_fraction"
     assert values[0] == 1.0
     assert all(RMM.parameters[name].problem(value) is None for value in values)

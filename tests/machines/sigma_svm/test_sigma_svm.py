@@ -114,7 +114,7 @@ def test_fast_and_reference_reach_the_same_objective(pair, kernel):
     problem = pair(kernel)
     for D in (0.3, 0.99):
         fits = [
-            SigmaSVM(C=5.0, D=D, solver=solver, tol=1e-8)._train(problem).fit
+            SigmaSVM(C=5.0, D=D, solver=solver, tol=1e-8).train(problem).fit
             for solver in ("auto", "reference")
         ]
         assert fits[0].gap < 1e-5
@@ -129,7 +129,7 @@ def test_fast_and_reference_reach_the_same_objective(pair, kernel):
 def test_D_zero_is_the_svm(pair, kernel):
     """On centred data; the free bias of the SVM takes up the centring, so on any data."""
     problem = pair(kernel)
-    model = SigmaSVM(C=2.0, D=0.0, tol=1e-8)._train(problem)
+    model = SigmaSVM(C=2.0, D=0.0, tol=1e-8).train(problem)
     svm = train_svm(problem, 2.0, tol=1e-8)
     assert model.fit.objective == pytest.approx(svm.fit.objective, rel=1e-7)
     np.testing.assert_allclose(
@@ -143,7 +143,7 @@ def test_D_one_is_the_svm_on_whitened_data(pair):
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
     white = left[:, values > 1e-6 * values[0]] * np.sqrt(len(centred))
     svm = train_svm(BinaryProblem(white, problem.y, LINEAR), 2.0, tol=1e-8)
-    model = SigmaSVM(C=2.0, D=1.0, tol=1e-8)._train(problem)
+    model = SigmaSVM(C=2.0, D=1.0, tol=1e-8).train(problem)
     assert model.fit.objective == pytest.approx(svm.fit.objective, rel=1e-6)
 
 
@@ -154,7 +154,7 @@ def test_affine_invariance_comes_with_D_one():
     stretched = replace(problem, X=X @ np.diag(np.logspace(-0.5, 0.5, 10)) + 1.0)
     gaps = []
     for D in (0.0, 0.9, 0.9999, 1.0):
-        one, other = (SigmaSVM(C=1.0, D=D, tol=1e-8)._train(p) for p in (problem, stretched))
+        one, other = (SigmaSVM(C=1.0, D=D, tol=1e-8).train(p) for p in (problem, stretched))
         gaps.append(np.abs(decide(problem, one, X) - decide(stretched, other, stretched.X)).max())
     assert gaps[0] > gaps[1] > gaps[2] > gaps[3]
     assert gaps[3] < 1e-4
@@ -168,13 +168,13 @@ def test_translation_rotation_and_label_swap(pair, D):
     problem = pair(LINEAR)
     rotation = np.linalg.qr(np.random.RandomState(0).normal(size=(problem.X.shape[1],) * 2))[0]
     machine = SigmaSVM(C=1.0, D=D, tol=1e-8)
-    expected = decide(problem, machine._train(problem), problem.X)
+    expected = decide(problem, machine.train(problem), problem.X)
     for sign, other in (
         (1, replace(problem, X=problem.X + 2.0)),
         (1, replace(problem, X=problem.X @ rotation)),
         (-1, replace(problem, y=-problem.y)),
     ):
-        found = decide(other, machine._train(other), other.X)
+        found = decide(other, machine.train(other), other.X)
         np.testing.assert_allclose(sign * found, expected, atol=1e-5)
 
 
@@ -233,9 +233,9 @@ POINTS = [{"C": C, "D": D} for D in (0.9, 0.0, 0.5) for C in (10.0, 1.0)]
 
 def test_a_path_gives_the_models_of_single_trainings(pair):
     problem, machine = pair(RBF), SigmaSVM(tol=1e-8)
-    path = machine._train_path(problem, POINTS)
+    path = machine.train_path(problem, POINTS)
     for point, model in zip(POINTS, path, strict=True):
-        alone = SigmaSVM(tol=1e-8, **point)._train(problem)
+        alone = SigmaSVM(tol=1e-8, **point).train(problem)
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
         np.testing.assert_allclose(
             decide(problem, model, problem.X), decide(problem, alone, problem.X), atol=1e-5
@@ -246,7 +246,7 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
 def test_a_search_decomposes_once_and_a_training_never(tiny, monkeypatch, tol, times):
     calls = []
     monkeypatch.setattr(sigma_svm, "spectrum", lambda p: calls.append(1) or spectrum(p))
-    SigmaSVM(tol=tol)._train_path(tiny, POINTS)
+    SigmaSVM(tol=tol).train_path(tiny, POINTS)
     assert calls == times
 
 
@@ -354,19 +354,19 @@ def test_only_a_search_shares_and_rounds():
     parts, points = digit_folds(5), [{"C": 1.0, "D": 0.5}]
     for tol, dtype in ((1e-3, np.float32), (1e-5, np.float64)):
         machine = SigmaSVM(tol=tol)
-        (model,) = machine._train_path(parts[0], points)
-        together = [models[0] for models in machine._train_folds(parts, points)]
+        (model,) = machine.train_path(parts[0], points)
+        together = [models[0] for models in machine.train_folds(parts, points)]
         assert model.fit.status is Status.OPTIMAL
         alike = np.allclose(together[0].coef, model.coef, rtol=0, atol=1e-12)
         assert alike == (dtype == np.float64)
 
 
 def test_auto_grid_runs_from_the_svm_to_near_whitening():
-    name, values = SigmaSVM.auto_grids["D"]
+    name, values = SigmaSVM.search_space.auto_grids["D"]
     assert (name, values) == ("D", SHARES)
     assert values[0] == 0
     assert max(values) < 1
-    assert SigmaSVM.auto_grids["C"] == SVM.auto_grids["C"]
+    assert SigmaSVM.search_space.auto_grids["C"] == SVM.search_space.auto_grids["C"]
 
 
 @pytest.mark.parametrize("D", [-0.1, 1.1])
@@ -382,7 +382,7 @@ def test_equal_rows_get_the_larger_class(kernel, D):
     """Also at D = 1, where there is no Sigma to invert."""
     y = np.array([-1.0, -1.0, 1.0, -1.0, -1.0])
     problem = BinaryProblem(np.ones((5, 2)), y, kernel)
-    model = SigmaSVM(C=3.0, D=D)._train(problem)
+    model = SigmaSVM(C=3.0, D=D).train(problem)
     assert (decide(problem, model, np.ones((2, 2))) < 0).all()
     assert model.fit.status is Status.OPTIMAL
     assert model.fit.objective == pytest.approx(3.0 * 2)
