@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.datasets import Dataset, keep_classes, load_dataset, make_preprocess, split_at
+from mmbench.datasets.splits import Split
 from mmbench.errors import UserError
 from mmbench.jobs.job import DatasetRef, Job, SplitRef
-
-if TYPE_CHECKING:
-    from mmbench.datasets import Dataset
-    from mmbench.datasets.splits import Split
 
 
 @dataclass(frozen=True)
@@ -81,8 +79,6 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     UserError
         If the data cannot be had, or do not allow what the job asks of them.
     """
-    from mmbench.datasets import make_preprocess, split_at
-
     dataset = _load(job, store, mirror)
     split = split_at(**_arguments(job.split), dataset=dataset)
     _check(job, dataset.y[split.train], len(split.rest))
@@ -128,8 +124,6 @@ def _load(job: Job, store: Path, mirror: str | None) -> Dataset:
 
 @lru_cache(maxsize=1)  # jobs come data set by data set; a second large one would fill the memory
 def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
-    from mmbench.datasets import keep_classes, load_dataset
-
     return keep_classes(load_dataset(ref, store=store, mirror=mirror), ref.classes)
 
 

@@ -1,19 +1,61 @@
-"""Errors of stored decision values, under every rule for ties."""
+"""What a record says of a fitted machine: errors on the test rows, and certificates."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.machines.voting import expected_errors, n_ties, resolve_votes, votes
 
+if TYPE_CHECKING:
+    from mmbench.jobs.data import Prepared
+    from mmbench.machines.base import PairwiseClassifier
+    from mmbench.machines.problem import Fit
+
 
 def evaluate(
+    machine: PairwiseClassifier, data: Prepared, ties: str, seed: int
+) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Return the metrics on the test rows, and the arrays that are stored of them.
+
+    Parameters
+    ----------
+    machine : PairwiseClassifier
+        Fitted.
+    data : Prepared
+    ties : {"lowest", "random", "expected"}
+    seed : int
+        Of the random rule for ties.
+
+    Returns
+    -------
+    metrics : dict
+    arrays : dict
+        ``test_index``, ``predicted``, ``decisions`` (float32) and ``y_test``.
+    """
+    # Votes are counted on the values as they are stored: a record agrees with itself.
+    largest = np.finfo(np.float32).max
+    decisions = machine.pairwise_decision_function(data.X_test).clip(-largest, largest)
+    decisions = decisions.astype(np.float32)
+    metrics, predicted = count_errors(decisions, machine.classes_, data.y_test, ties, seed)
+    arrays = {
+        "test_index": data.test_index,
+        "predicted": _storable(predicted),
+        "decisions": decisions,
+        "y_test": _storable(data.y_test),
+    }
+    return metrics, arrays
+
+
+def count_errors(
     decisions: NDArray, classes: NDArray, y_test: NDArray, ties: str, seed: int
 ) -> tuple[dict[str, Any], NDArray]:
-    """Return the metrics of a one-vs-one machine on test rows, and its predictions.
+    """Return the metrics of one-vs-one decision values under every rule for ties.
 
     Parameters
     ----------
@@ -51,3 +93,20 @@ def evaluate(
         "n_test": len(y_test),
     }
     return metrics, drawn if ties == "random" else lowest
+
+
+def certificates(fits: Sequence[Fit]) -> dict[str, Any]:
+    """Return the certificate of every binary problem, and how many ended how and the worst."""
+    summary = {
+        "n": len(fits),
+        "statuses": dict(Counter(fit.status for fit in fits)),
+        "worst_violation": max(fit.max_violation for fit in fits),
+        "worst_gap": max(fit.gap for fit in fits),
+        "n_support_mean": sum(fit.n_support for fit in fits) / len(fits),
+        "iterations": sum(fit.iterations for fit in fits),
+    }
+    return {"fits": summary, "per_pair": [{**asdict(fit), "gap": fit.gap} for fit in fits]}
+
+
+def _storable(labels: NDArray) -> NDArray:
+    return labels.astype(str) if labels.dtype.hasobject else labels

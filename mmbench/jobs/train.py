@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from mmbench.jobs.clock import Clock
+from mmbench.jobs.data import Prepared
 from mmbench.jobs.job import Job
-
-if TYPE_CHECKING:
-    from mmbench.jobs.data import Prepared
-    from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines import machine_class
+from mmbench.machines.base import PairwiseClassifier
+from mmbench.selection import select
 
 #: Selected parameters: one choice for all pairs of classes, or one a pair.
 Choice = dict[str, Any] | list[dict[str, Any]]
+
+
+def job_seeds(job: Job) -> dict[str, int]:
+    """Return the seeds of a job's random choices, independent of each other.
+
+    They follow from the experiment's seed and the split alone, so machines on one split see the
+    same inner folds.
+    """
+    sequence = np.random.SeedSequence([job.split.seed, job.split.repeat, job.split.fold])
+    names = ("selection", "ties", "machine")
+    drawn = sequence.generate_state(len(names)).tolist()
+    return {"master": job.split.seed, **dict(zip(names, drawn, strict=True))}
 
 
 def train(
@@ -56,8 +70,6 @@ def train(
 
 def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
     """Return the estimator of a job with the parameters that are fixed."""
-    from mmbench.machines import machine_class
-
     cls = machine_class(job.machine)
     settings: dict[str, Any] = {"kernel": job.kernel, "n_jobs": threads, "random_state": seed}
     return cls(**{n: v for n, v in settings.items() if n in cls.parameters}, **dict(job.params))
@@ -92,8 +104,6 @@ def _search(
     seed: int,
 ) -> dict[str, Any]:
     """Search the job's grid with the inherited parameters fixed; one point needs no search."""
-    from mmbench.selection import select
-
     if job.n_points == 1:
         only = {name: values[0] for name, values in job.grid}
         return {"params": only, "scores": [], "n_points": 1}
@@ -135,11 +145,6 @@ def _fit(machine: PairwiseClassifier, data: Prepared, choice: Choice) -> None:
 @cache
 def _rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Let the machine compile and import what it needs, on 24 rows."""
-    import numpy as np
-
-    from mmbench.machines import machine_class
-    from mmbench.selection import select
-
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     machine = machine_class(name)(kernel=kernel, **({"solver": solver} if solver else {}))

@@ -1,4 +1,4 @@
-"""What a sceptic asks of a number: which processor, which libraries, how many threads."""
+"""The environment of a result: processor, library versions, threads."""
 
 from __future__ import annotations
 

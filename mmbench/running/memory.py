@@ -1,16 +1,24 @@
 """Will a job fit into memory? Asked before its first Gram matrix is built.
 
 A process that takes too much is ended by the kernel without a word, and with it perhaps others. An
-estimate that errs on the large side, and a record that says so, are better.
+estimate that errs on the large side, and a record that says so, are better. What a training holds
+is what its machine states; what a search holds follows from how `selection.views` stores matrices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
 
 from mmbench.jobs.job import Job, SplitRef
-from mmbench.running.free_memory import available_bytes
+from mmbench.machines import machine_class
+from mmbench.machines.base import BLOCK_BYTES, PairwiseClassifier
+from mmbench.selection.grid import KERNEL_AXES
+from mmbench.selection.views import can_share, precision
 
 #: A worker that has imported NumPy, scikit-learn, Numba and a solver.
 PROCESS_BYTES = 300 * 2**20
@@ -23,6 +31,8 @@ REFERENCE_GRAMS = 8
 PART_GRAMS = 12
 #: Share of the free memory that jobs may claim: estimates are no promises.
 HEADROOM = 0.9
+
+Machine = type[PairwiseClassifier]
 
 
 @dataclass(frozen=True)
@@ -113,39 +123,33 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
     threads : int, default=1
         Pairs of classes that are trained at the same time.
     """
-    from mmbench.machines.base import BLOCK_BYTES
-
     threads = min(threads, sizes.n_pairs)
     n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
     data = DATA_COPIES * 8 * n_rows * sizes.n_features
     raw = 8 * n_rows * sizes.n_raw
     blocks = 2 * BLOCK_BYTES * threads
-    work = max(_fit_bytes(job, sizes, threads), _selection_bytes(job, sizes, threads))
-    return PROCESS_BYTES + data + raw + blocks + work
-
-
-def _fit_bytes(job: Job, sizes: Sizes, threads: int) -> int:
-    """Return what the final training holds: a Gram matrix a thread, and all expansions."""
     expansions = 2 * 8 * sizes.n_pairs * sizes.n_train
-    held = _grams(job) * 8 * sizes.largest_pair**2 + _part_bytes(job, sizes.largest_pair)
-    return threads * held + expansions
+    machine = machine_class(job.machine)
+    fit = threads * _training_bytes(job, machine, sizes.largest_pair) + expansions
+    search = _search_bytes(job, machine, sizes, threads) if job.grid else 0
+    return PROCESS_BYTES + data + raw + blocks + max(fit, search)
 
 
-def _selection_bytes(job: Job, sizes: Sizes, threads: int) -> int:
+def _training_bytes(job: Job, machine: Machine, n_rows: int, itemsize: int = 8) -> int:
+    """Return what one binary training holds beside its data: Gram matrices, and parts of one."""
+    grams = machine.memory_needs.copies(job.kernel)
+    if dict(job.params).get("solver") == "reference":
+        grams = max(grams, REFERENCE_GRAMS)
+    parts = min(machine.memory_needs.part_bytes, PART_GRAMS * 8 * n_rows**2)
+    return grams * itemsize * n_rows**2 + parts
+
+
+def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int:
     """Return what selection holds: the matrix of all rows or one a pair, and one a fold."""
-    import numpy as np
-
-    from mmbench.machines import machine_class
-    from mmbench.selection.grid import KERNEL_AXES
-    from mmbench.selection.views import can_share, precision
-
-    if not job.grid:
-        return 0
-    single = machine_class(job.machine).search_space.single_precision
+    single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
-    n_rows = int(share * sizes.largest_pair)
-    fold = _grams(job) * itemsize * n_rows**2 + _part_bytes(job, n_rows)
+    fold = _training_bytes(job, machine, int(share * sizes.largest_pair), itemsize)
     if job.validates_on_rest:  # there is one fold, and its matrix is that of the pair
         return threads * fold
     # The base matrix is kept beside the kernel matrix while other widths are to come.
@@ -153,21 +157,6 @@ def _selection_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     if job.select.scope == "global" and can_share(sizes.n_train, job.kernel, single):
         return widths * itemsize * sizes.n_train**2 + threads * fold
     return threads * (widths * itemsize * sizes.largest_pair**2 + fold)
-
-
-def _grams(job: Job) -> int:
-    """Return the number of arrays as large as a Gram matrix that one training holds."""
-    from mmbench.machines import machine_class
-
-    own = machine_class(job.machine).memory_needs.copies(job.kernel)
-    return max(own, REFERENCE_GRAMS) if dict(job.params).get("solver") == "reference" else own
-
-
-def _part_bytes(job: Job, n_rows: int) -> int:
-    """Return what one training takes for parts of a Gram matrix of `n_rows` rows."""
-    from mmbench.machines import machine_class
-
-    return min(machine_class(job.machine).memory_needs.part_bytes, PART_GRAMS * 8 * n_rows**2)
 
 
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
@@ -180,9 +169,44 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 
 def budget_bytes(share: float = 1.0) -> float:
     """Return what this process may hold in all: what it has, and its share of what is free."""
-    import psutil
-
     return psutil.Process().memory_info().rss + HEADROOM * share * available_bytes()
+
+
+def available_bytes() -> int:
+    """Return the memory that is free for this process: of the computer, or of its control group."""
+    return min([psutil.virtual_memory().available, *_free_in_groups()])
+
+
+def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
+    """Yield the free memory of each control group around this process that has a limit.
+
+    Reads versions 2 and 1; in a container the own group is usually mounted as the root.
+    """
+    for folder in _own_groups(root):
+        for limit, usage, cache in (
+            ("memory.max", "memory.current", "inactive_file"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ):
+            try:
+                top = int((folder / limit).read_text())
+                used = int((folder / usage).read_text())
+                stat = dict(line.split() for line in (folder / "memory.stat").open())
+            except (OSError, ValueError):  # not this version, or "max": no limit
+                continue
+            yield max(0, top - used + int(stat.get(cache, 0)))  # cached files give way
+
+
+def _own_groups(root: Path) -> Iterator[Path]:
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:  # not Linux
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers in ("", "memory") and ".." not in path:
+            base = root / controllers
+            relative = Path(path.lstrip("/"))
+            yield from (base / group for group in (relative, *relative.parents))
 
 
 def readable(n_bytes: float) -> str:

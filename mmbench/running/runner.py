@@ -17,9 +17,8 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.record import Record, is_done, new_record
 from mmbench.jobs.store import RecordStore
 from mmbench.running.executor import Executor, WorkerDied
-from mmbench.running.progress import Progress, progress_for
+from mmbench.running.progress import Progress, TimeLeft, progress_for
 from mmbench.running.schedule import Schedule, Start
-from mmbench.running.time_left import TimeLeft
 from mmbench.running.worker import Arrays, Context, execute
 
 #: Seconds between two looks at the clock while nothing ends.

@@ -17,12 +17,10 @@ from mmbench.jobs.clock import Clock
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import Record, new_record, timestamp
 from mmbench.running.environment import environment
-from mmbench.running.memory import Sizes, budget_bytes, estimate_bytes, readable, threads_that_fit
 
 if TYPE_CHECKING:
     from mmbench.jobs.data import Prepared
     from mmbench.jobs.train import Choice
-    from mmbench.machines.base import PairwiseClassifier
 
 Arrays = dict[str, Any]
 
@@ -110,9 +108,10 @@ def _failure(error: Exception) -> dict[str, Any]:
 
 
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
-    from mmbench.jobs.certificates import per_pair, summary
+    # Here because the process that starts a run reads this file and needs none of them.
     from mmbench.jobs.data import prepare
-    from mmbench.jobs.train import train
+    from mmbench.jobs.evaluate import certificates, evaluate
+    from mmbench.jobs.train import job_seeds, train
 
     seeds = job_seeds(job)
     with clock.stage("preparation"):
@@ -120,14 +119,13 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
     threads = _threads(job, data, context)
     machine, selection = train(job, data, context.inherited, threads, seeds, clock)
     with clock.stage("test"):
-        metrics, arrays = _test(machine, job, data, seeds["ties"])
+        metrics, arrays = evaluate(machine, data, job.ties, seeds["ties"])
     content = {
         "metrics": metrics,
         "selection": selection,
         "seeds": seeds,
         "split": data.split,
-        "fits": summary(machine.fits_),
-        "per_pair": per_pair(machine.fits_),
+        **certificates(machine.fits_),
         "deviations": data.deviations,
         "warnings": data.warnings,
         "environment": environment(threads),
@@ -135,53 +133,17 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
     return worst(fit.status for fit in machine.fits_), content, arrays
 
 
-def job_seeds(job: Job) -> dict[str, int]:
-    """Return the seeds of a job's random choices, independent of each other.
-
-    They follow from the experiment's seed and the split alone, so machines on one split see the
-    same inner folds.
-    """
-    import numpy as np
-
-    sequence = np.random.SeedSequence([job.split.seed, job.split.repeat, job.split.fold])
-    names = ("selection", "ties", "machine")
-    drawn = sequence.generate_state(len(names)).tolist()
-    return {"master": job.split.seed, **dict(zip(names, drawn, strict=True))}
-
-
 def _threads(job: Job, data: Prepared, context: Context) -> int:
     """Return how many threads memory allows, of those that the job may have."""
+    from mmbench.running import memory  # as in `_run`
+
     n_rest = len(data.y_pool) - len(data.y_train)
-    sizes = Sizes(data.class_counts, len(data.y_test), data.X_train.shape[1], data.n_raw, n_rest)
-    budget = budget_bytes(context.memory_share)
-    threads = threads_that_fit(job, sizes, context.threads, budget)
+    sizes = memory.Sizes(
+        data.class_counts, len(data.y_test), data.X_train.shape[1], data.n_raw, n_rest
+    )
+    budget = memory.budget_bytes(context.memory_share)
+    threads = memory.threads_that_fit(job, sizes, context.threads, budget)
     if threads == 0:
-        need = readable(estimate_bytes(job, sizes))
-        raise MemoryLimit(f"needs about {need} of memory, {readable(budget)} may be used")
+        need, free = memory.estimate_bytes(job, sizes), memory.readable(budget)
+        raise MemoryLimit(f"needs about {memory.readable(need)} of memory, {free} may be used")
     return threads
-
-
-def _test(
-    machine: PairwiseClassifier, job: Job, data: Prepared, seed: int
-) -> tuple[dict[str, Any], Arrays]:
-    """Return the metrics on the test rows, and what is stored of them."""
-    import numpy as np
-
-    from mmbench.jobs.evaluate import evaluate
-
-    # Votes are counted on the values as they are stored: a record agrees with itself.
-    largest = np.finfo(np.float32).max
-    decisions = machine.pairwise_decision_function(data.X_test).clip(-largest, largest)
-    decisions = decisions.astype(np.float32)
-    metrics, predicted = evaluate(decisions, machine.classes_, data.y_test, job.ties, seed)
-    arrays = {
-        "test_index": data.test_index,
-        "predicted": _storable(predicted),
-        "decisions": decisions,
-        "y_test": _storable(data.y_test),
-    }
-    return metrics, arrays
-
-
-def _storable(labels: Any) -> Any:
-    return labels.astype(str) if labels.dtype.hasobject else labels

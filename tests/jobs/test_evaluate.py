@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmbench.jobs.evaluate import evaluate
+from mmbench.jobs.evaluate import count_errors
 
 CLASSES = np.array(["a", "b", "c"])
 #: Pairs ab, ac, bc. Row 0: each class has one vote. Row 1: c beats all. Row 2: a beats all.
@@ -13,7 +13,7 @@ DECISIONS = np.array([[-1, 1, -1], [1, 1, 1], [-1, -1, 1]], dtype=np.float32)
 
 
 def metrics(y_test, ties="lowest", seed=0):
-    return evaluate(DECISIONS, CLASSES, np.array(y_test), ties, seed)
+    return count_errors(DECISIONS, CLASSES, np.array(y_test), ties, seed)
 
 
 @pytest.mark.parametrize("truth, lowest", [("a", 0), ("b", 1), ("c", 1)])

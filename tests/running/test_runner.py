@@ -14,10 +14,11 @@ import psutil
 import pytest
 from helpers.small_run import NO_DATA, make_jobs
 
+from mmbench.jobs import train
 from mmbench.jobs.job import SelectRef
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import RecordStore
-from mmbench.running import worker
+from mmbench.running import memory
 from mmbench.running.executor import LocalExecutor, SerialExecutor
 from mmbench.running.progress import Lines
 from mmbench.running.runner import run
@@ -90,14 +91,14 @@ def test_a_corrupted_record_is_put_aside_said_and_made_again(jobs, store, capsys
 def test_a_failed_job_is_recorded_takes_its_children_along_and_is_retried(
     jobs, store, monkeypatch, capsys
 ):
-    real = worker._test
+    real = train.train
 
-    def broken(machine, job, *rest):
+    def broken(job, *rest):
         if job == jobs[0]:
             raise RuntimeError("out of luck")
-        return real(machine, job, *rest)
+        return real(job, *rest)
 
-    monkeypatch.setattr(worker, "_test", broken)
+    monkeypatch.setattr(train, "train", broken)
     summary = serial(jobs, store)
     assert (summary.done, len(summary.failed), summary.exit_code) == (2, 2, 1)
     reasons = [store.read(job.key)["reason"] for job in jobs[:2]]
@@ -127,7 +128,7 @@ def test_a_job_too_large_beside_others_runs_alone(jobs, store, monkeypatch):
         shares.append(share)
         return 2**40 if share == 1 else 0
 
-    monkeypatch.setattr(worker, "budget_bytes", budget)
+    monkeypatch.setattr(memory, "budget_bytes", budget)
     summary = run(jobs[::2], store, TwoSlots(), data=NO_DATA)
     assert (summary.done, summary.exit_code) == (2, 0)
     assert shares == [0.5, 0.5, 1, 1]

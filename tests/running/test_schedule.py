@@ -9,9 +9,8 @@ from helpers.small_run import make_jobs
 
 from mmbench.errors import Status
 from mmbench.jobs.record import new_record
-from mmbench.running.progress import Lines, duration, progress_for
+from mmbench.running.progress import Lines, TimeLeft, duration, progress_for
 from mmbench.running.schedule import Schedule
-from mmbench.running.time_left import TimeLeft
 
 
 def done(job, seconds=1.0):

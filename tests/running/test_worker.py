@@ -15,14 +15,15 @@ from sklearn.svm import SVC
 
 from mmbench.commands.dry_run import memory_bytes
 from mmbench.errors import Status
+from mmbench.jobs import evaluate
 from mmbench.jobs.job import DatasetRef, SelectRef
 from mmbench.jobs.record import is_done
-from mmbench.jobs.train import _rehearse, make_machine, merged, own_part
+from mmbench.jobs.train import _rehearse, job_seeds, make_machine, merged, own_part
 from mmbench.machines import MACHINES, MMRM, SVM, SigmaSVM
-from mmbench.running import free_memory, worker
+from mmbench.running import memory
 from mmbench.running.executor import LocalExecutor
 from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, threads_that_fit
-from mmbench.running.worker import Context, execute, job_seeds
+from mmbench.running.worker import Context, execute
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -176,7 +177,7 @@ class TestFailures:
         def broken(*_):
             raise RuntimeError("first line\nsecond line")
 
-        monkeypatch.setattr(worker, "_test", broken)
+        monkeypatch.setattr(evaluate, "evaluate", broken)
         record, _ = execute(job, context)
         assert record["status"] == "failed"
         assert record["reason"] == "RuntimeError: first line second line"
@@ -187,7 +188,7 @@ class TestFailures:
     def test_a_job_too_large_for_memory_is_refused_before_it_starts(
         self, job, context, monkeypatch
     ):
-        monkeypatch.setattr(worker, "budget_bytes", lambda share: 2**20)
+        monkeypatch.setattr(memory, "budget_bytes", lambda share: 2**20)
         record, _ = execute(job, context)
         assert record["status"] == Status.MEMORY_LIMIT
         assert "needs about" in record["reason"]
@@ -261,10 +262,10 @@ class TestMemory:
         (tmp_path / limit).write_text("1000\n")
         (tmp_path / usage).write_text("900\n")
         (tmp_path / "memory.stat").write_text(f"anon 700\n{cache} 200\n")
-        monkeypatch.setattr(free_memory, "_own_groups", lambda root: [root])
-        assert list(free_memory._free_in_groups(tmp_path)) == [300]
+        monkeypatch.setattr(memory, "_own_groups", lambda root: [root])
+        assert list(memory._free_in_groups(tmp_path)) == [300]
         (tmp_path / limit).write_text("max\n")
-        assert list(free_memory._free_in_groups(tmp_path)) == []
+        assert list(memory._free_in_groups(tmp_path)) == []
 
     def test_something_is_free(self):
-        assert 0 < free_memory.available_bytes() < 2**60
+        assert 0 < memory.available_bytes() < 2**60
