@@ -1,15 +1,97 @@
-"""How a training set is cut for selection: k folds, or repeated random splits."""
+"""The rows of a search: what is trained on and what validates."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
 
+from mmbench.machines.voting import class_pairs
+
+#: Training rows and validation rows of every inner split.
+Splits = list[tuple[NDArray, NDArray]]
+
+
+class Fold(NamedTuple):
+    """Rows to train on with their signs, and rows to decide on."""
+
+    train: NDArray
+    signs: NDArray
+    held: NDArray
+
+    @property
+    def both(self) -> bool:
+        """Whether both classes are there to train on."""
+        return bool((self.signs != self.signs[0]).any())
+
+
+@dataclass(frozen=True)
+class InnerSplits:
+    """How a training set is cut for selection.
+
+    Parameters
+    ----------
+    folds : int or None
+        Folds of a cross-validation.
+    split : float or None
+        Share of rows held out in each of several random splits. Where both are None, the rows after
+        the training rows are held out.
+    repeats : int
+        Repetitions of the folds, or number of random splits.
+    seed : int
+    """
+
+    folds: int | None
+    split: float | None
+    repeats: int
+    seed: int
+
+    @property
+    def on_rest(self) -> bool:
+        """Whether the rows after the training rows are held out."""
+        return self.folds is None and self.split is None
+
+
+class SearchRows:
+    """The rows of a search: those that may be trained on come first, others validate only.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    labels : ndarray of int of shape (n_rows,)
+        Classes of the training rows, counted from 0; -1 for one that no training row has.
+    n_train : int
+    pairs : list of (int, int)
+    """
+
+    def __init__(self, X: NDArray, y: NDArray, n_train: int | None, cut: InnerSplits):
+        self.n_train = len(y) if n_train is None else n_train
+        kept = slice(None) if cut.on_rest else slice(self.n_train)
+        classes = np.unique(y[: self.n_train])
+        labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
+        self.X, self.labels = np.asarray(X, dtype=np.float64)[kept], labels[kept]
+        self.pairs = class_pairs(len(classes))
+        self._cut = cut
+
+    @property
+    def X_train(self) -> NDArray:
+        """The rows that may be trained on, by which ``gamma="scale"`` is set in the final fit."""
+        return self.X[: self.n_train]
+
+    def splits(self, rows: NDArray) -> Splits:
+        """Return the inner splits of some rows, as positions in `rows`."""
+        if self._cut.on_rest:
+            return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
+        cut = self._cut
+        return inner_splits(self.labels[rows], cut.folds, cut.split, cut.repeats, cut.seed)
+
 
 def inner_splits(
     labels: NDArray, folds: int | None, split: float | None, repeats: int, seed: int
-) -> list[tuple[NDArray, NDArray]]:
+) -> Splits:
     """Return (training rows, validation rows) of every inner split, stratified.
 
     Parameters

@@ -10,25 +10,26 @@ from numpy.typing import NDArray
 
 from mmbench.machines.joint_training import JointClassifier, JointProblem
 from mmbench.machines.voting import resolve_votes, votes
-from mmbench.selection.grid import Point, without_kernel
-from mmbench.selection.views import View
-
-#: (machine, grid points, view) of one kernel.
-Block = tuple[JointClassifier, list[int], View]
+from mmbench.selection.folds import Splits
+from mmbench.selection.grid import Point, kernel_part, without_kernel
+from mmbench.selection.views import Block, View
 
 
 def joint_scores(
+    machine: JointClassifier,
     blocks: Iterable[Block],
     labels: NDArray,
     points: list[Point],
-    splits: list[tuple[NDArray, NDArray]],
+    splits: Splits,
     n_jobs: int,
 ) -> NDArray:
     """Return the (n_points, n_splits) accuracies of the one-vs-one vote.
 
     Parameters
     ----------
-    blocks : iterable of (machine, list of int, View)
+    machine : JointClassifier
+        With the parameters that are not searched.
+    blocks : iterable of (list of int, View)
         One a kernel.
     labels : ndarray of int of shape (n_samples,)
     points : list of dict
@@ -40,10 +41,11 @@ def joint_scores(
     """
     table = np.empty((len(points), len(splits)))
     pool = Parallel(n_jobs=n_jobs, prefer="threads")
-    for machine, members, view in blocks:
+    for members, view in blocks:
+        local = machine.with_params(kernel_part(points[members[0]]))
         path = [without_kernel(points[k]) for k in members]
         columns = pool(
-            delayed(_accuracies)(machine, view, labels, path, train, held) for train, held in splits
+            delayed(_accuracies)(local, view, labels, path, train, held) for train, held in splits
         )
         table[members] = np.column_stack(columns)
     return table

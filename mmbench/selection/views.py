@@ -6,6 +6,7 @@ there decide at other rows. Row numbers always refer to the whole training set.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
-from mmbench.machines.base import expand, linear_weights
+from mmbench.machines.base import PairwiseClassifier, expand, linear_weights
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryModel, BinaryProblem
+from mmbench.selection.grid import Point, group_by_kernel
 
 #: The kernel matrix of a whole training set is kept while it is at most this large; larger sets
 #: (MNIST) take one pair of classes at a time.
@@ -36,6 +38,40 @@ class View(Protocol):
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return ``f(x)`` of models trained on `train`, shape (len(held), len(models))."""
+
+
+#: Indices of the grid points that share a kernel, and its values.
+Block = tuple[list[int], View]
+
+
+def shared_blocks(
+    machine: PairwiseClassifier, X: NDArray, points: list[Point], reference: NDArray
+) -> Iterator[Block]:
+    """Yield the grid points of each kernel and its view; one base matrix of `X` serves them all.
+
+    `reference` holds the rows by which ``gamma="scale"`` is set: those of the final fit.
+    """
+    base = Base(X, machine.search_space.single_precision)
+    groups = group_by_kernel(points)
+    for g, (kernel_params, members) in enumerate(groups):
+        kernel = machine.with_params(kernel_params).kernel_for(reference)
+        if kernel.name == "linear":
+            yield members, LinearView(X, kernel)
+        else:
+            gram = base.gram(kernel, last=g == len(groups) - 1)
+            yield members, SharedView(X, kernel, gram)
+
+
+def pair_blocks(
+    machine: PairwiseClassifier, X: NDArray, rows: NDArray, points: list[Point], reference: NDArray
+) -> Iterator[Block]:
+    """Yield the same with a stored matrix of some rows only; values at others are computed."""
+    for kernel_params, members in group_by_kernel(points):
+        kernel = machine.with_params(kernel_params).kernel_for(reference)
+        if kernel.name == "linear":
+            yield members, LinearView(X, kernel)
+        else:
+            yield members, PairView(X, kernel, rows, machine.search_space.single_precision)
 
 
 def precision(kernel_name: str, single: bool = True) -> type:
