@@ -1,3 +1,16 @@
 """Max-margin classifiers and the experiments that reproduce their papers."""
 
+from __future__ import annotations
+
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Return a machine by the name of its class, imported when it is asked for."""
+    from mmbench import machines
+
+    if name in machines.__all__:
+        return getattr(machines, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

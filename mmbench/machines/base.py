@@ -7,8 +7,10 @@ Everything a user of scikit-learn expects (validation, one-vs-one, prediction, t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,15 +20,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines.parameter import Declared, Param, choice, parameter, positive
-from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.problem import BinaryModel, BinaryProblem, judged, warn_unless_solved
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.voting import class_pairs, ovr_scores, resolve_votes, votes
 
 #: Rows of a kernel block in prediction are chosen so that one block stays below this many bytes.
 BLOCK_BYTES = 64 * 2**20
+
+#: Rows of the largest pair of classes from which BLAS may take several threads: an MMRM on 200 rows
+#: takes forty times as long with two as with one.
+BLAS_THREADS_FROM_ROWS = 1000
 
 
 def common_parameters() -> dict[str, Any]:
@@ -56,6 +61,7 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
     - ``search_space``: how its parameters are searched, a `SearchSpace`;
     - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
     - ``fixed``: the parameters of a `preset`, by which it differs from its base;
+    - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
     - ``version``: raised whenever a change may alter results; part of every record's key.
     """
 
@@ -66,6 +72,7 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds()
     fixed: ClassVar[dict[str, Any]] = {}
+    gap_tolerance_factor: ClassVar[float] = 1.0
     version: ClassVar[int] = 1
 
     kernel: str = parameter(
@@ -179,6 +186,16 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
             raise ValueError("the kernel matrix has values that are not finite; scale the data")
         return kernel
 
+    @property
+    def gap_tolerance(self) -> float:
+        """Largest relative gap of a solution that counts as optimal."""
+        return self.gap_tolerance_factor * self.tol
+
+    @property
+    def violation_tolerance(self) -> float:
+        """Largest violation of a constraint by a solution that counts as optimal."""
+        return self.tol
+
     # -- scikit-learn ----------------------------------------------------------------------
 
     def fit(self, X: NDArray, y: NDArray) -> PairwiseClassifier:
@@ -258,7 +275,7 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
             moved by less than half a vote by the summed decision values.
         """
         decisions = self.pairwise_decision_function(X)
-        if len(self.classes_) <= 2:
+        if len(self.classes_) == 2:
             return decisions[:, 0]
         return ovr_scores(decisions, len(self.classes_))
 
@@ -274,8 +291,6 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         decisions = self.pairwise_decision_function(X)
-        if len(self.classes_) == 1:
-            return np.full(len(decisions), self.classes_[0])
         counts = votes(decisions, len(self.classes_))
         rng = check_random_state(self.random_state) if self.ties == "random" else None
         return self.classes_[resolve_votes(counts, rng)]
@@ -300,30 +315,23 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
-        if len(self.classes_) == 1:
-            return self._set_one_class(X)
+        check_several_classes(self.classes_)
         pairs = class_pairs(len(self.classes_))
         machines = [clone(self).set_params(**params) for params in pair_params or [{}] * len(pairs)]
         for machine in machines:
             machine._check_parameters()
         self.kernels_ = [machine.kernel_for(X) for machine in machines]
         rows = [pair_rows(labels, i, j) for i, j in pairs]
-        models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(machine.train)(
-                BinaryProblem(X[index], signs, kernel, classes=tuple(self.classes_[list(pair)]))
+        problems = [
+            BinaryProblem(X[index], signs, kernel, classes=tuple(self.classes_[list(pair)]))
+            for kernel, (index, signs), pair in zip(self.kernels_, rows, pairs, strict=True)
+        ]
+        with blas_threads_for(max(len(problem.y) for problem in problems)):
+            models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(machine.train)(problem)
+                for machine, problem in zip(machines, problems, strict=True)
             )
-            for machine, kernel, (index, signs), pair in zip(
-                machines, self.kernels_, rows, pairs, strict=True
-            )
-        )
         self._store(X, [index for index, _ in rows], models)
-        return self
-
-    def _set_one_class(self, X: NDArray) -> PairwiseClassifier:
-        label = self.classes_[0]
-        self.fits_ = [Fit(Status.ONE_CLASS, 0.0, 0.0, 0.0, 0, 0.0, 0, pair=(label, label))]
-        self.intercept_ = np.ones(1)
-        self.coef_ = np.zeros((1, X.shape[1]))
         return self
 
     def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
@@ -332,7 +340,12 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
         for model, (low, high) in zip(models, pairs, strict=True):
             if not _is_finite(model):
                 raise ValueError(f"the solution of {low!s}/{high!s} is not finite; scale the data")
-        self.fits_ = [replace(m.fit, pair=p) for m, p in zip(models, pairs, strict=True)]
+        self.fits_ = [
+            judged(replace(model.fit, pair=pair), self.gap_tolerance, self.violation_tolerance)
+            for model, pair in zip(models, pairs, strict=True)
+        ]
+        for fit in self.fits_:
+            warn_unless_solved(fit, type(self).__name__, self.gap_tolerance)
         self.intercept_ = np.array([m.intercept for m in models])
         if self.kernel == "linear":
             self.coef_ = np.array(
@@ -345,6 +358,30 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
         self.support_ = np.flatnonzero(dual_coef.any(axis=0))
         self.support_vectors_ = X[self.support_]
         self.dual_coef_ = dual_coef[:, self.support_]
+
+
+def check_several_classes(classes: NDArray) -> None:
+    """Refuse one class alone, in the words of scikit-learn's SVC."""
+    if len(classes) < 2:
+        raise ValueError("The number of classes has to be greater than one; got 1 class")
+
+
+@contextmanager
+def blas_threads_for(n_rows: int) -> Iterator[None]:
+    """Limit BLAS to one thread where matrices are so small that threads cost more than they do."""
+    if n_rows >= BLAS_THREADS_FROM_ROWS:
+        yield
+    else:
+        with blas().limit(limits=1):
+            yield
+
+
+@cache
+def blas() -> Any:
+    """Return the controller of the BLAS libraries; to find them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, NDArray]:

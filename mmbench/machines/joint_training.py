@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.base import PairwiseClassifier, check_several_classes
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.voting import class_pairs
 
@@ -66,8 +66,7 @@ class JointClassifier(PairwiseClassifier):
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
-        if len(self.classes_) == 1:
-            return self._set_one_class(X)
+        check_several_classes(self.classes_)
         kernel = machine.kernel_for(X)
         data = BinaryProblem(X, np.ones(len(X)), kernel, classes=tuple(self.classes_))
         models = machine.train_jointly(JointProblem(data, labels), [{}])[0]

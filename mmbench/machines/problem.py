@@ -6,15 +6,21 @@ it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+import warnings
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
+
+#: Objectives below this count as zero: gaps are relative to no smaller magnitude.
+SMALLEST_SCALE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,41 @@ class Fit:
 
     @property
     def gap(self) -> float:
-        """Distance of `objective` to `bound`, relative to ``max(1, |objective|)``."""
-        return (self.objective - self.bound) / max(1.0, abs(self.objective))
+        """Distance of `objective` to `bound`, relative to the larger of their magnitudes."""
+        scale = max(abs(self.objective), abs(self.bound), SMALLEST_SCALE)
+        return (self.objective - self.bound) / scale if math.isfinite(scale) else math.inf
+
+
+def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
+    """Return a certificate whose status follows from its figures: the one rule for all machines.
+
+    A solution is optimal if its relative gap and its largest violation are within the tolerances,
+    whatever the solver says of it; a bound that lies above the objective proves nothing.
+
+    Examples
+    --------
+    >>> fit = Fit(Status.OPTIMAL, 1e-3, 0.9e-3, 0.0, 5, 0.0, 3)
+    >>> judged(fit, 1e-6, 1e-6).status, judged(fit, 0.2, 1e-6).status
+    (<Status.INACCURATE: 'inaccurate'>, <Status.OPTIMAL: 'optimal'>)
+    """
+    if fit.status not in (Status.OPTIMAL, Status.INACCURATE, Status.ITERATION_LIMIT):
+        return fit
+    if abs(fit.gap) <= gap_tolerance and fit.max_violation <= violation_tolerance:
+        return replace(fit, status=Status.OPTIMAL)
+    return replace(fit, status=Status.INACCURATE) if fit.status is Status.OPTIMAL else fit
+
+
+def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
+    """Warn of a training whose solution is not proven: nobody has to look at `fits_` to know."""
+    if fit.status in (Status.OPTIMAL, Status.TRIVIAL):
+        return
+    low, high = fit.pair
+    warnings.warn(
+        f"{machine} on classes {low!s}/{high!s} ended {fit.status}: relative gap {fit.gap:.1e} "
+        f"where {gap_tolerance:.1e} is asked, largest violation {fit.max_violation:.1e}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
 
 
 @dataclass

@@ -34,12 +34,13 @@ from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
-#: Largest relative gap of a solution, in units of `tol`. All rows and slacks add to it what each
-#: misses, so where it is larger a part of `tol` is asked of each row.
-GAP, PARTS = 100, (1 / 8, 1 / 64, 1 / 512)
+#: Largest relative gap of a solution, in units of `tol`: what each row and slack misses adds to it.
+GAP_TOLERANCE_FACTOR = 100
+#: Parts of `tol` that are asked of each row where the gap is larger.
+TIGHTER_TOLERANCES = tuple(8.0**-k for k in range(1, 8))
 
 #: Share of the rows of a stored matrix from which a fold is trained in place.
-MOST = 0.7
+IN_PLACE_SHARE = 0.7
 
 
 class SVM(PairwiseClassifier):
@@ -78,6 +79,7 @@ class SVM(PairwiseClassifier):
     )
     #: The matrix, and the part of it that steps go on with.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)
+    gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
     kernel_scaling: str = kernel_scaling()
@@ -90,7 +92,7 @@ class SVM(PairwiseClassifier):
         1e-5,
         positive(),
         "Tolerance of the KKT conditions, in units of the decision function. If the relative "
-        "duality gap exceeds 100 tol, it is tightened in steps down to tol / 512.",
+        "duality gap exceeds 100 tol, it is tightened in steps, down to tol / 8**7.",
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
@@ -125,7 +127,9 @@ class SVM(PairwiseClassifier):
 
 def has_most_rows(problem: BinaryProblem) -> TypeGuard[PartProblem]:
     """Whether a problem is on so many rows of a stored matrix that its own would save little."""
-    return isinstance(problem, PartProblem) and len(problem.rows) >= MOST * problem.whole.n
+    return (
+        isinstance(problem, PartProblem) and len(problem.rows) >= IN_PLACE_SHARE * problem.whole.n
+    )
 
 
 def train_svm(
@@ -161,9 +165,9 @@ def train_svm(
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
 
-        model = _certified(dual, solve_libsvm(dual, y, C, tol), y, C, tol)
+        model = _certified(dual, solve_libsvm(dual, y, C, tol), y, C)
     else:
-        certify = partial(_certified, dual, y=y, C=C, tol=tol)
+        certify = partial(_certified, dual, y=y, C=C)
         model = solve_to_gap(dual, certify, tol, start, product)
     return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
 
@@ -183,7 +187,7 @@ def solve_to_gap(
     certify : callable
         Returns the model of a solution, with its objective and bound.
     tol : float
-        For a row; the gap may be `GAP` times that.
+        For a row; the gap may be `GAP_TOLERANCE_FACTOR` times that.
     start : ndarray of shape (n_samples,), optional
     product : ndarray of shape (n_samples,), optional
         ``K start``, where it is known.
@@ -192,8 +196,8 @@ def solve_to_gap(
 
     found = solve_smo(dual, start, tol, product=product)
     model = certify(found)
-    for part in PARTS:
-        if model.fit.gap <= GAP * tol or found.status is not Status.OPTIMAL:
+    for part in TIGHTER_TOLERANCES:
+        if model.fit.gap <= GAP_TOLERANCE_FACTOR * tol or found.status is not Status.OPTIMAL:
             break
         finer = solve_smo(dual, found.u, part * tol, product=found.decision)
         if finer.status is not Status.OPTIMAL:  # rounding ends it; `tol` itself has been reached
@@ -203,14 +207,12 @@ def solve_to_gap(
     return model
 
 
-def _certified(
-    dual: PiecewiseQP, found: PiecewiseSolution, y: NDArray, C: float, tol: float
-) -> BinaryModel:
+def _certified(dual: PiecewiseQP, found: PiecewiseSolution, y: NDArray, C: float) -> BinaryModel:
     """Return the model of a solution of (2) with its certificate."""
     objective = hinge_objective(found.u, found.decision, found.bias, y, C)
     bound = -dual.value(found)
     fit = Fit(
-        status=judge(found, objective - bound, tol, C),
+        status=found.status,
         objective=objective,
         bound=bound,
         max_violation=dual.violation(found.u),
@@ -231,17 +233,3 @@ def hinge_objective(u: NDArray, decision: NDArray, bias: float, y: NDArray, C: f
     """Return (1) for ``w = sum_i u_i phi(x_i)``; the slacks are the smallest possible."""
     slack = np.maximum(0, np.abs(y) - y * (decision + bias))  # none for y = 0
     return float(0.5 * (u @ decision) + C * slack.sum())
-
-
-def judge(found: PiecewiseSolution, gap: float, tol: float, C: float, price: float = 0.0) -> Status:
-    """Return the solver's status, but ``inaccurate`` where the gap belies an optimum to `tol`.
-
-    Each row adds to the gap at most its weight, slack C and multiplier ``|u_i|``, times the error
-    of its decision. That is `tol`, or twice that where the RMM is pulled back into its bounds. A
-    bound on the decisions that has a price follows the largest of them. A bound as far above the
-    objective says that K is not positive semidefinite: its values drown in their own rounding.
-    """
-    allowed = 2 * tol * (len(found.u) * C + np.abs(found.u).sum() + price)
-    if found.status is Status.OPTIMAL and not -allowed <= gap <= allowed:
-        return Status.INACCURATE
-    return found.status

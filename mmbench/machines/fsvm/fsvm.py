@@ -29,6 +29,7 @@ convex relaxation. arXiv:1504.05035, 2015.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.svm import SVM
 
 #: Share of the variance that the components of a kernel keep: that of the authors' code.
 KERNEL_SHARE = 0.9
@@ -200,6 +202,11 @@ class FSVM(JointClassifier):
             raise ValueError(
                 f"{type(self).__name__}: n_components above 1 must be a whole number, got {wanted}"
             )
+
+    @property
+    def gap_tolerance(self) -> float:
+        """Largest relative gap at the optimum; the paper's rules of stopping know no gap."""
+        return SVM.gap_tolerance_factor * self.tol if self.variant == "opt" else math.inf
 
     def train_jointly(
         self, problem: JointProblem, points: Sequence[Mapping[str, Any]]

@@ -243,10 +243,6 @@ class MMRM(PairwiseClassifier):
         super()._store(X, rows, models)
         self.margin_ratios_ = np.array([fit.extra["margin_ratio"] for fit in self.fits_])
 
-    def _set_one_class(self, X: NDArray) -> PairwiseClassifier:
-        self.margin_ratios_ = np.full(1, np.nan)
-        return super()._set_one_class(X)
-
 
 def slack_costs(y: NDArray, C: float | None, C_factor: float, balanced: bool = False) -> NDArray:
     """Return the price of a unit of slack of each row before weights.

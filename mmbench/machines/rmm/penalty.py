@@ -31,8 +31,7 @@ from scipy import sparse
 from mmbench.errors import Status, worst
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.rmm.rmm import rmm_dual
-from mmbench.machines.svm import GAP, PARTS, hinge_objective, judge
-from mmbench.solvers.svm_dual.problem import PiecewiseSolution
+from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, TIGHTER_TOLERANCES, hinge_objective
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: Bounds from the SVM's theta down to 1 that are tried until D is exceeded, by their fraction.
@@ -113,11 +112,6 @@ def train_priced(
     else:
         points, iterations, status = _search_to_gap(problem, prices, tol, svm, start)
     best, objective, bound_t, bound = _best(points, problem.y, prices)
-    solution = PiecewiseSolution(best.u, best.decision, best.bias, iterations, Status.OPTIMAL)
-    # A round on the way may have stopped early; where the bound is met that does not matter.
-    judged = judge(solution, objective - bound, tol, C, D)
-    if Status.OPTIMAL in (judged, status):
-        status = judged
     dual = rmm_dual(problem.gram, problem.y, C, 1.0, prices.cap)
     fit = Fit(
         status=status,
@@ -137,9 +131,9 @@ def _search_to_gap(
 ) -> tuple[list[Dual], int, Status]:
     """Search to `tol`, and to parts of it until the relative gap is small; see `solve_to_gap`."""
     points, iterations, status = _search(problem, prices, tol, svm, start)
-    for part in PARTS:
+    for part in TIGHTER_TOLERANCES:
         best, objective, _, bound = _best(points, problem.y, prices)
-        small = objective - bound <= GAP * tol * max(1.0, abs(objective))
+        small = objective - bound <= GAP_TOLERANCE_FACTOR * tol * max(abs(objective), abs(bound))
         if small or status is not Status.OPTIMAL:
             break
         finer, spent, reached = _search(problem, prices, part * tol, svm, best.u)

@@ -36,7 +36,7 @@ from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.svm import SVM, hinge_objective, judge, solve_to_gap, train_svm
+from mmbench.machines.svm import SVM, hinge_objective, solve_to_gap, train_svm
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
 
@@ -144,6 +144,7 @@ class RMM(PairwiseClassifier):
         },
     )
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
+    gap_tolerance_factor = SVM.gap_tolerance_factor
 
     def __init__(
         self,
@@ -335,7 +336,7 @@ def _pulled_back(
     # at u = 0 the best alpha is 0 for B >= 1; for a smaller B it pays to have alpha = lambda = C
     bound = -dual.value(found) + len(y) * C * max(0.0, 1 - B)
     fit = Fit(
-        status=judge(found, objective - bound, tol, C),
+        status=found.status,
         objective=objective,
         bound=bound,
         max_violation=max(dual.violation(found.u), np.abs(decision + bias).max() - B),

@@ -121,6 +121,7 @@ class SigmaSVM(PairwiseClassifier):
     # The matrix, centred, its vectors, and these scaled in two ways. In a search they are of the
     # rows of all folds, whose square is up to 16/9 of that of a fold's.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=9, linear_gram_copies=3)
+    gap_tolerance_factor = SVM.gap_tolerance_factor
     version: ClassVar[int] = 2
 
     def __init__(

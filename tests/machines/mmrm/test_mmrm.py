@@ -407,12 +407,6 @@ def test_invalid_parameters_are_named(name, value):
         MMRM(**{name: value}).fit(*clouds())
 
 
-def test_one_class_only_has_no_ratio():
-    machine = MMRM().fit(np.ones((4, 2)), np.zeros(4))
-    assert machine.fits_[0].status is Status.ONE_CLASS
-    assert np.isnan(machine.margin_ratios_).all()
-
-
 def test_the_ratios_of_all_pairs_are_an_attribute():
     X, y = load_iris(return_X_y=True)
     machine = MMRM(C=10.0, gamma=0.1).fit(X, y)
