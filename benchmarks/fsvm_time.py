@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
-from mmbench.machines import machine_class
+from mmbench.machines import make_machine
 from mmbench.machines.problem import BinaryProblem
 
 COSTS = [0.01, 0.1, 1.0, 10.0, 100.0]
@@ -61,7 +61,7 @@ def main():
         for name in ("ringnorm", "waveform"):
             parts = list(problems(options.mirror, name, options.splits))
             for way in (alone, path):
-                machines = {m: machine_class(m)(kernel="linear") for m in MACHINES}
+                machines = {m: make_machine(m, kernel="linear") for m in MACHINES}
                 for machine in machines.values():
                     way(machine, parts[:1])  # compile
                 found = {m: way(machine, parts) for m, machine in machines.items()}

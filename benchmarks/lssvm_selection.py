@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
-from mmbench.machines import machine_class
+from mmbench.machines import make_machine
 from mmbench.machines.lssvm import COSTS, GAMMAS
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
@@ -37,7 +37,7 @@ def read(mirror, name, split=0):
 
 def ours(X, y, reading):
     """Return CPU seconds, and scores by (C, gamma)."""
-    machine = machine_class(MACHINES[reading])(gamma_scaling="per_feature")
+    machine = make_machine(MACHINES[reading], gamma_scaling="per_feature")
     start = time.process_time()
     found = select(machine, X, y, GRID, folds=5, seed=0)
     seconds = time.process_time() - start
@@ -47,7 +47,7 @@ def ours(X, y, reading):
 def search(X, y, reading):
     """Return the same of a plain grid search over the reference route, on the same folds."""
     folds = inner_splits((y > 0).astype(int), 5, None, 1, 0)
-    machine = machine_class(MACHINES[reading])(gamma_scaling="per_feature", solver="reference")
+    machine = make_machine(MACHINES[reading], gamma_scaling="per_feature", solver="reference")
     grid = {name: list(values) for name, values in GRID.items()}
     start = time.process_time()
     found = GridSearchCV(machine, grid, cv=folds, refit=False).fit(X, y).cv_results_

@@ -14,7 +14,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mmbench.machines import machine_class
+from mmbench.machines import make_machine
 from mmbench.machines.lssvm import COSTS
 from mmbench.machines.lssvm import GAMMAS as SHORT
 from mmbench.machines.mamc import GAMMAS, SLOPES
@@ -43,7 +43,7 @@ def read(mirror, name, split):
 
 def run(name, repeats, X, y, X_test, y_test):
     """Return CPU seconds of selection and training (the best of several), and test accuracy."""
-    machine = machine_class("svm" if name == "libsvm" else name)(gamma_scaling="per_feature")
+    machine = make_machine("svm" if name == "libsvm" else name, gamma_scaling="per_feature")
     machine.set_params(solver="reference" if name == "libsvm" else "auto")
     select(machine, X[:60], y[:60], {"tol": [machine.tol]}, folds=2)  # compile and import
     seconds = []

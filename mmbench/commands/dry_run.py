@@ -33,7 +33,7 @@ def describe(experiment: Experiment, slots: int = 1) -> str:
     stored = stored_keys(experiment)
     groups: dict[tuple, list[Job]] = {}
     for job in experiment.jobs:
-        groups.setdefault((job.dataset.name, job.kernel, job.degree, job.machine), []).append(job)
+        groups.setdefault((job.dataset.name, job.kernel, job.degree, job.column), []).append(job)
     # of several training sizes the last is the largest
     sizes = [memory_bytes(jobs[-1], slots) for jobs in groups.values()]
     rows = [
@@ -71,7 +71,7 @@ def _row(jobs: list[Job], stored: set[str], memory: str) -> tuple[str, ...]:
     return (
         job.dataset.name,
         job.kernel + degree,
-        job.machine,
+        job.column,
         str(len(jobs)),
         str(done),
         points,
@@ -82,10 +82,10 @@ def _row(jobs: list[Job], stored: set[str], memory: str) -> tuple[str, ...]:
 
 def n_points(job: Job) -> int:
     """Return the number of grid points that selection tries: stages are searched one by one."""
-    from mmbench.machines import machine_class
+    from mmbench.machines import alias_of
     from mmbench.selection.grid import staged
 
-    parts = staged(dict(job.grid), machine_class(job.machine).search_space.stages)
+    parts = staged(dict(job.grid), alias_of(job.machine).stages)
     return sum(prod(map(len, part.values())) for part in parts)
 
 

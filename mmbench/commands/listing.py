@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
-from mmbench.config.read import CONFIG_FOLDER, config_names
+from mmbench.config.files import CONFIG_FOLDER, config_names
 
 Rows = list[tuple[str, str]]
 
 
 def machine_rows() -> Rows:
-    """Return the machines that run, with the first line of their documentation and kernels."""
-    from mmbench.machines import MACHINES, machine_class
+    """Return the machines with the first line of their documentation, then the aliases.
 
-    classes = {name: machine_class(name) for name in MACHINES}
-    return [
-        (name, f"{_first_line(cls)} [{', '.join(cls.kernels)}]") for name, cls in classes.items()
-    ]
+    Nothing is imported: the libraries behind the estimators take seconds.
+    """
+    from mmbench.machines import ALIASES, MACHINES
+
+    rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
+    for name, alias in ALIASES.items():
+        params = ", ".join(f"{key}={value!r}" for key, value in alias.params.items())
+        rows.append((name, f"{alias.label}: {alias.machine} with {params}"))
+    return rows
 
 
 def dataset_rows() -> Rows:
@@ -38,8 +43,15 @@ def config_rows(folder: Path = CONFIG_FOLDER) -> Rows:
     return [(name, _first_comment(folder / f"{name}.yaml")) for name in config_names(folder)]
 
 
-def _first_line(thing: object) -> str:
-    return (thing.__doc__ or "").strip().partition("\n")[0]
+def _first_line(path: str) -> str:
+    """Return the first line of the docstring of ``module:Class``, read from the source."""
+    import mmbench
+
+    module, _, name = path.partition(":")
+    file = Path(mmbench.__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
+    classes = [n for n in ast.parse(file.read_bytes()).body if isinstance(n, ast.ClassDef)]
+    text = next((ast.get_docstring(cls) for cls in classes if cls.name == name), None)
+    return (text or "").partition("\n")[0]
 
 
 def _first_comment(path: Path) -> str:

@@ -41,7 +41,7 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
         job.key
         for job in jobs
         if job.dataset.name in wanted.get("dataset", {job.dataset.name})
-        and job.machine in wanted.get("machine", {job.machine})
+        and job.column in wanted.get("machine", {job.column})
     }
     return keep_keys(jobs, kept)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,13 +16,10 @@ from mmbench.config.grids import (
     check_value,
     replaced_by,
 )
-from mmbench.config.model import Config, DatasetEntry, MachineEntry, plain_steps
+from mmbench.config.model import NAME_PATTERN, Config, DatasetEntry, MachineEntry, plain_steps
 from mmbench.errors import UserError, did_you_mean
 from mmbench.jobs.job import Steps
-from mmbench.machines import MACHINES, machine_class
-
-#: Names in configurations by the classes behind them.
-MACHINE_NAMES = {path.rpartition(":")[2]: name for name, path in MACHINES.items()}
+from mmbench.machines import ALIASES, MACHINES, Alias, alias_of, machine_class
 
 
 class Fault(Exception):
@@ -48,8 +46,9 @@ def check(config: Config) -> None:
     ------
     Fault
     """
-    for name, entry in config.machines.items():
-        _check_machine(config, name, entry)
+    for column, entry in config.machines.items():
+        _check_name(column, entry)
+        _check_machine(config, column, entry)
     _check_use(config)
     _check_shared_kernel_keys(config)
     _check_prefer(config)
@@ -64,31 +63,47 @@ def check(config: Config) -> None:
 # -- machines ----------------------------------------------------------------------------------
 
 
-def _check_machine(config: Config, name: str, entry: MachineEntry) -> None:
-    with at("machines", name):
-        cls = machine_class(name)
-    _check_kernels(config, name, cls)
+def _check_name(column: str, entry: MachineEntry) -> None:
+    """Refuse a column without a machine, or with the name of another machine."""
+    known = (*MACHINES, *ALIASES)
+    if entry.machine is None:
+        if column not in known:
+            hint = did_you_mean(column, known)
+            own = "a column with a name of its own says its machine: {machine: NAME}"
+            raise Fault(f"unknown machine {column!r}{hint} ({own})", "machines", column)
+    elif entry.machine != column and column in known:
+        message = f"{column!r} is the name of another machine; give this column another name"
+        raise Fault(message, "machines", column)
+    elif not re.fullmatch(NAME_PATTERN, column):
+        raise Fault(f"{column!r} cannot name a column of a table", "machines", column)
+
+
+def _check_machine(config: Config, column: str, entry: MachineEntry) -> None:
+    machine = config.machine_of(column)
+    with at("machines", column, "machine"):
+        cls, alias = machine_class(machine), alias_of(machine)
+    _check_kernels(config, column, cls)
     for parameter, axis in entry.grid.items():
-        with at("machines", name, "grid", parameter):
-            check_axis(cls, name, parameter, axis)
-            _check_not_fixed(cls, name, parameter)
-            _check_relevant(parameter, config.kernels_of(name))
+        with at("machines", column, "grid", parameter):
+            check_axis(cls, machine, parameter, axis)
+            _check_not_fixed(alias, machine, parameter, cls)
+            _check_relevant(parameter, config.kernels_of(column))
     for parameter, value in entry.params.items():
-        with at("machines", name, "params", parameter):
-            check_parameter(cls, name, parameter)
+        with at("machines", column, "params", parameter):
+            check_parameter(cls, machine, parameter)
             check_value(cls, parameter, value)
-            _check_not_fixed(cls, name, parameter)
-            _check_relevant(parameter, config.kernels_of(name))
-    _check_stated_once(name, entry, cls)
+            _check_not_fixed(alias, machine, parameter, cls)
+            _check_relevant(parameter, config.kernels_of(column))
+    _check_stated_once(column, entry, cls)
 
 
-def _check_kernels(config: Config, name: str, cls: Any) -> None:
-    own = config.machines[name].kernel
-    for kernel in config.kernels_of(name):
+def _check_kernels(config: Config, column: str, cls: Any) -> None:
+    own = config.machines[column].kernel
+    for kernel in config.kernels_of(column):
         if kernel not in cls.kernels:
             hint = did_you_mean(kernel, cls.kernels)
-            keys = ("machines", name, "kernel") if own else ("kernel",)
-            raise Fault(f"{name} has no kernel {kernel!r}{hint}", *keys)
+            keys = ("machines", column, "kernel") if own else ("kernel",)
+            raise Fault(f"{config.machine_of(column)} has no kernel {kernel!r}{hint}", *keys)
 
 
 def _check_relevant(parameter: str, kernels: Iterable[str]) -> None:
@@ -98,16 +113,18 @@ def _check_relevant(parameter: str, kernels: Iterable[str]) -> None:
         raise ValueError(f"has no effect: the kernel is {' and '.join(kernels)}, not {needs}")
 
 
-def _check_not_fixed(cls: Any, name: str, parameter: str) -> None:
-    """Refuse another value of what a preset is named for: its column in a table would lie."""
-    means = cls.search_space.auto_grids.get(parameter, (parameter,))[
-        0
-    ]  # B is B_fraction in other words
-    if means in cls.fixed:
-        named = (base for base in cls.__mro__ if base.__name__ in MACHINE_NAMES)
-        general = next(MACHINE_NAMES[c.__name__] for c in named if means not in c.fixed)
-        given = f"{means} is {cls.fixed[means]!r} in {name} by definition"
-        raise ValueError(f"{given}; {general} takes other values")
+def _check_not_fixed(alias: Alias, name: str, parameter: str, cls: Any) -> None:
+    """Refuse another value of what an alias is named for: its column in a table would lie."""
+    # B is B_fraction in other words
+    means = cls.search_space.auto_grids.get(parameter, (parameter,))[0]
+    if means in alias.params:
+        given = f"{means} is {alias.params[means]!r} in {name} by definition"
+        raise ValueError(f"{given}; {alias.machine} takes other values")
+
+
+def _class_of(config: Config, column: str) -> Any:
+    """Return the estimator class of a column."""
+    return machine_class(config.machine_of(column))
 
 
 def _check_stated_once(name: str, entry: MachineEntry, cls: Any) -> None:
@@ -185,12 +202,12 @@ def _check_shared_kernel_keys(config: Config) -> None:
 def _check_has(parameter: str, config: Config) -> None:
     """Refuse what some machine would silently go without."""
     for name in config.machines:
-        if parameter not in machine_class(name).parameters:
+        if parameter not in _class_of(config, name).parameters:
             raise ValueError(f"{name} does not have it")
 
 
 def _check_prefer(config: Config) -> None:
-    declared = {p: d for m in config.machines for p, d in machine_class(m).parameters.items()}
+    declared = {p: d for m in config.machines for p, d in _class_of(config, m).parameters.items()}
     known = {p for p, d in declared.items() if d.numeric and p not in EXPERIMENT_KEYS}
     for parameter in config.select.prefer:
         if parameter not in known:
@@ -202,7 +219,7 @@ def _check_scope(config: Config) -> None:
     from mmbench.machines.joint_training import JointClassifier
 
     for name in config.machines if config.select.scope == "pair" else ():
-        if issubclass(machine_class(name), JointClassifier):
+        if issubclass(_class_of(config, name), JointClassifier):
             message = f"{name} trains all pairs of classes together, with the parameters of all"
             raise Fault(f"{message}; use scope global", "select", "scope")
 
@@ -250,7 +267,7 @@ def _check_validation(config: Config) -> None:
 def _check_published(config: Config) -> None:
     from mmbench.tables import published_machines
 
-    known = {*MACHINES, *published_machines()} if config.published_only else set()
+    known = {*MACHINES, *ALIASES, *published_machines()} if config.published_only else set()
     for k, name in enumerate(config.published_only):
         if name not in known:
             hint = did_you_mean(name, known)
@@ -357,4 +374,4 @@ def _check_override(config: Config, parameter: str, axis: Axis, *keys: Any) -> N
         raise Fault(message, *keys)
     for name in owners:
         with at(*keys):
-            check_axis(machine_class(name), name, parameter, axis)
+            check_axis(_class_of(config, name), config.machine_of(name), parameter, axis)

@@ -295,12 +295,17 @@ class Select(Strict):
 
 
 class MachineEntry(Strict):
-    """One machine: fixed parameters, grid, whose selection it inherits, and its kernels."""
+    """One column of the table: a machine, its parameters and grid, and whose selection it takes.
 
+    ``machine`` may be left out where the column has a machine's name; ``label`` heads the column.
+    """
+
+    machine: str | None = None
     params: dict[str, Annotated[Any, PlainValidator(_parse_fixed)]] = {}
     grid: Grid = {}
     use: str | None = None
     kernel: Kernels | None = None
+    label: Annotated[str, Field(min_length=1)] | None = None
 
 
 class Config(Strict):
@@ -345,9 +350,13 @@ class Config(Strict):
             return None
         return _resolve(name if name.endswith(".yaml") else f"{name}.yaml", info)
 
-    def kernels_of(self, machine: str) -> list[str]:
-        """Return the kernels a machine runs with."""
-        return self.machines[machine].kernel or self.kernel
+    def machine_of(self, column: str) -> str:
+        """Return the machine of a column, whose name it has where it does not say another."""
+        return self.machines[column].machine or column
+
+    def kernels_of(self, column: str) -> list[str]:
+        """Return the kernels that the machine of a column runs with."""
+        return self.machines[column].kernel or self.kernel
 
     def steps_of(self, entry: DatasetEntry) -> Steps:
         """Return the preprocessing of a data set."""

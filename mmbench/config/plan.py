@@ -11,7 +11,7 @@ from mmbench.config.grids import expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.parameters_from import source_of
 from mmbench.jobs.job import DEFAULT_DEGREE, DatasetRef, Job, SplitRef
-from mmbench.machines import machine_class
+from mmbench.machines import alias_of, machine_class
 
 #: Where a job stands in an experiment: data set, kernel, degree, repeat, fold, machine.
 Place = tuple[str, str, int | None, int, int, str]
@@ -50,12 +50,12 @@ def plan(
     if source is None:
         return jobs
     keys = {_place(job): job.key for job in plan(source, store, mirror, allow_network)}
-    return [replace(job, use=job.machine, parent=keys[_place(job)]) for job in jobs]
+    return [replace(job, use=job.column, parent=keys[_place(job)]) for job in jobs]
 
 
 def _place(job: Job) -> Place:
     split = job.split
-    return job.dataset.name, job.kernel, job.degree, split.repeat, split.fold, job.machine
+    return job.dataset.name, job.kernel, job.degree, split.repeat, split.fold, job.column
 
 
 def _dataset_jobs(
@@ -68,9 +68,9 @@ def _dataset_jobs(
     splits = split_refs(config, dataset)
     for kernel, degree in kernels_and_degrees(config):
         drafts = [
-            _draft(config, entry, machine, kernel, degree, dataset_hash=content, dataset=dataset)
-            for machine in config.machines
-            if kernel in config.kernels_of(machine)
+            _draft(config, entry, column, kernel, degree, dataset_hash=content, dataset=dataset)
+            for column in config.machines
+            if kernel in config.kernels_of(column)
         ]
         for split in splits:
             yield from _at_split(drafts, split)
@@ -81,20 +81,21 @@ def _at_split(drafts: list[Job], split: SplitRef) -> Iterator[Job]:
     keys: dict[str, str] = {}
     for draft in drafts:
         job = replace(draft, split=split, parent=keys[draft.use] if draft.use else None)
-        keys[job.machine] = job.key
+        keys[job.column] = job.key
         yield job
 
 
 def _draft(
     config: Config,
     entry: DatasetEntry,
-    machine: str,
+    column: str,
     kernel: str,
     degree: int | None,
     **given: Any,
 ) -> Job:
-    """Return a machine's job without its split."""
-    params, grid = settings(config, machine, kernel, degree, entry)
+    """Return the job of a machine's column without its split."""
+    machine = config.machine_of(column)
+    params, grid = settings(config, column, kernel, degree, entry)
     return Job(
         experiment=config.name,
         split=SplitRef(config.protocol.test.rule),
@@ -102,10 +103,11 @@ def _draft(
         kernel=kernel,
         params=tuple(sorted(params.items())),
         grid=tuple(sorted(grid.items())),
-        use=config.machines[machine].use,
+        use=config.machines[column].use,
         select=config.select.ref,
         ties=config.ties,
-        machine_version=machine_class(machine).version,
+        machine_version=machine_class(machine).version + alias_of(machine).version,
+        variant="" if column == machine else column,
         **given,
     )
 
@@ -133,7 +135,7 @@ def split_refs(config: Config, dataset: DatasetRef) -> list[SplitRef]:
 
 def settings(
     config: Config,
-    machine: str,
+    column: str,
     kernel: str,
     degree: int | None = None,
     dataset: DatasetEntry | None = None,
@@ -141,16 +143,18 @@ def settings(
     """Return what a machine runs with on a data set: fixed parameters and explicit grid.
 
     Fixed parameters of the machine it uses are inherited here; selected ones when the job runs.
+    What an alias fixes is no part of them: the job's machine names the alias.
     """
-    entry = config.machines[machine]
-    cls = machine_class(machine)
+    entry, machine = config.machines[column], config.machine_of(column)
+    cls, fixed = machine_class(machine), alias_of(machine).params
     override: Mapping[str, Any] = {} if dataset is None else dataset.grid
     stated = {name: override.get(name, axis) for name, axis in entry.grid.items()}
     grid = expand_auto(cls, stated)
     params = {**entry.params, **dict.fromkeys(replaced_by(cls, (*grid, *entry.params)))}
     if entry.use:
         parent, _ = settings(config, entry.use, kernel, degree, dataset)
-        params = {**{n: v for n, v in parent.items() if n in cls.parameters}, **params}
+        heard = set(cls.parameters) - set(fixed) - set(replaced_by(cls, fixed))
+        params = {**{n: v for n, v in parent.items() if n in heard}, **params}
     if config.gamma_scaling != "none":
         params["gamma_scaling"] = config.gamma_scaling
     if config.kernel_scaling != "none":

@@ -59,7 +59,7 @@ def _machine(name: str, config: Config) -> MachineEntry:
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
     kept = {axis: values for axis, values in entry.grid.items() if axis in replaced}
     rest = {axis: values for axis, values in entry.grid.items() if axis not in replaced}
-    axes = {**kept, **expand_auto(machine_class(name), rest)}
+    axes = {**kept, **expand_auto(machine_class(config.machine_of(name)), rest)}
     return entry.model_copy(update={"grid": {axis: _thin(values) for axis, values in axes.items()}})
 
 

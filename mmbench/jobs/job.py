@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class Job:
     grid : tuple of (str, values), sorted by name
         Parameters to select, ``auto`` already expanded. Empty: nothing to select.
     use : str, optional
-        Machine whose selected parameters this one inherits.
+        Column of the machine whose selected parameters this one inherits.
     parent : str, optional
         Key of that machine's job.
     select : SelectRef
@@ -158,6 +159,8 @@ class Job:
         Rule for equal votes.
     machine_version : int
         Version of the machine's code.
+    variant : str
+        Name of the machine's column in tables, where that is not the machine's own.
     """
 
     experiment: str
@@ -173,11 +176,17 @@ class Job:
     select: SelectRef = SelectRef()
     ties: str = "lowest"
     machine_version: int = 1
+    variant: str = field(default="", metadata=ADDED)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Hash of everything that may alter the result."""
         return _digest(self._content())
+
+    @property
+    def column(self) -> str:
+        """Name of the machine's column in tables: that of the machine, unless it has another."""
+        return self.variant or self.machine
 
     @property
     def validates_on_rest(self) -> bool:
@@ -211,7 +220,7 @@ class Job:
         split = replace(self.split, repeat=0, fold=0)
         if split.size is not None:
             split = replace(split, max_train=(NESTED, 0))
-        return _digest([JOB_SCHEMA, asdict(split), asdict(self.select), self.ties])
+        return _digest([JOB_SCHEMA, split, self.select, self.ties])
 
     @property
     def degree(self) -> int | None:
@@ -248,11 +257,18 @@ class Job:
         return _from_dict(cls, {**values, **parts})
 
     def _content(self) -> dict[str, Any]:
-        content = asdict(self)
-        del content["experiment"], content["dataset"]["path"]
-        if not self.dataset.classes:
-            del content["dataset"]["classes"]
-        return {**content, "schema": JOB_SCHEMA}
+        dataset, content = _filled(self.dataset), _filled(self)
+        del dataset["path"], content["experiment"]
+        return {**content, "dataset": dataset, "schema": JOB_SCHEMA}
+
+
+def _filled(part: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, but for those added later that are at their default."""
+    return {
+        f.name: getattr(part, f.name)
+        for f in fields(part)
+        if not f.metadata.get("added") or getattr(part, f.name) != f.default
+    }
 
 
 def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
@@ -274,6 +290,8 @@ def _digest(content: Any) -> str:
 
 def _canonical(value: Any) -> Any:
     """Return JSON types in which 10 and 10.0 are the same number."""
+    if is_dataclass(value):
+        return {f.name: _canonical(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
         return {name: _canonical(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

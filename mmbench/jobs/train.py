@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from mmbench import machines
 from mmbench.jobs.clock import Clock
 from mmbench.jobs.data import Prepared
 from mmbench.jobs.job import Job
-from mmbench.machines import machine_class
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.selection import select
 
@@ -70,14 +70,15 @@ def train(
 
 def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
     """Return the estimator of a job with the parameters that are fixed."""
-    cls = machine_class(job.machine)
+    known = machines.machine_class(job.machine).parameters
     settings: dict[str, Any] = {"kernel": job.kernel, "n_jobs": threads, "random_state": seed}
-    return cls(**{n: v for n, v in settings.items() if n in cls.parameters}, **dict(job.params))
+    own = {name: value for name, value in settings.items() if name in known}
+    return machines.make_machine(job.machine, **own, **dict(job.params))
 
 
 def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
-    """Return the part of a choice that the machine takes: what it has and the job does not fix."""
-    fixed = dict(job.params)
+    """Return the part of a choice that the machine takes: what it has and nobody has fixed."""
+    fixed = {**machines.alias_of(job.machine).params, **dict(job.params)}
 
     def part(params: dict[str, Any]) -> dict[str, Any]:
         return {n: v for n, v in params.items() if n in machine.parameters and n not in fixed}
@@ -126,6 +127,7 @@ def _search(
         n_train=len(data.y_train),
         pair_params=given if isinstance(given, list) else None,
         tol=None if "tol" in dict(job.params) else machine.search_space.tol,
+        stages=machines.alias_of(job.machine).stages,
     )
     return {
         "params": found.params,
@@ -147,7 +149,7 @@ def _rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Let the machine compile and import what it needs, on 24 rows."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
-    machine = machine_class(name)(kernel=kernel, **({"solver": solver} if solver else {}))
+    machine = machines.make_machine(name, kernel=kernel, **({"solver": solver} if solver else {}))
     with suppress(Exception):  # a machine that cannot do this will say so on the real data
         select(machine, X, y, {"tol": [machine.tol]}, folds=2)
         machine.fit(X, y).pairwise_decision_function(X)

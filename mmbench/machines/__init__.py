@@ -1,13 +1,16 @@
-"""The classifiers, one file each, as scikit-learn estimators.
+"""The classifiers, one file or folder each, as scikit-learn estimators.
 
 A machine registers itself by one line in `MACHINES`: the name used in YAML files and tables, and
-where its class lives. Classes are imported when first asked for, so listing names costs nothing.
+where its class lives. `ALIASES` are the papers' names for a machine with certain parameters.
+Classes are imported when first asked for, so listing names costs nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean
 
@@ -17,46 +20,91 @@ if TYPE_CHECKING:
 MACHINES = {
     "svm": "mmbench.machines.svm:SVM",
     "rmm": "mmbench.machines.rmm.rmm:RMM",
-    "rmm_b1": "mmbench.machines.rmm.timed:RMMb1",
-    "rmm_b1_cold": "mmbench.machines.rmm.timed:RMMb1Cold",
-    "rmm_b2": "mmbench.machines.rmm.timed:RMMb2",
-    "rmm_b2_cold": "mmbench.machines.rmm.timed:RMMb2Cold",
-    "rmm_b3": "mmbench.machines.rmm.timed:RMMb3",
-    "rmm_b3_cold": "mmbench.machines.rmm.timed:RMMb3Cold",
-    "rmm_c_equals_d": "mmbench.machines.rmm.rmm:RMMCEqualsD",
     "sigma_svm": "mmbench.machines.sigma_svm.sigma_svm:SigmaSVM",
     "klda": "mmbench.machines.klda:KLDA",
     "mmrm": "mmbench.machines.mmrm.mmrm:MMRM",
     "mamc": "mmbench.machines.mamc:MAMC",
-    "mamc_b": "mmbench.machines.mamc:MAMCb",
-    "mamc_bs": "mmbench.machines.mamc:MAMCbs",
-    "mamc_bsg": "mmbench.machines.mamc:MAMCbsg",
-    "emamc": "mmbench.machines.lssvm:EMAMC",
     "lssvm": "mmbench.machines.lssvm:LSSVM",
     "lda": "mmbench.machines.minimax.lda:LDA",
     "mpm": "mmbench.machines.minimax.mpm:MPM",
     "mempm": "mmbench.machines.minimax.mempm:MEMPM",
     "m4": "mmbench.machines.minimax.m4:M4",
-    "m4_nu70": "mmbench.machines.minimax.m4:M4nu70",
-    "m4_nu80": "mmbench.machines.minimax.m4:M4nu80",
-    "m4_nu90": "mmbench.machines.minimax.m4:M4nu90",
-    "m4_nu95": "mmbench.machines.minimax.m4:M4nu95",
-    "m4_nu100": "mmbench.machines.minimax.m4:M4nu100",
     "fsvm": "mmbench.machines.fsvm.fsvm:FSVM",
-    "fsvm_semi": "mmbench.machines.fsvm.fsvm:FSVMsemi",
-    "fsvm_pg": "mmbench.machines.fsvm.fsvm:FSVMpg",
-    "fsvm_eps": "mmbench.machines.fsvm.fsvm:FSVMeps",
-    "fsvm_opt": "mmbench.machines.fsvm.fsvm:FSVMopt",
-    "fsvm_1": "mmbench.machines.fsvm.fsvm:FSVM1",
-    "fsvm_2": "mmbench.machines.fsvm.fsvm:FSVM2",
-    "fsvm_5": "mmbench.machines.fsvm.fsvm:FSVM5",
-    "fsvm_15": "mmbench.machines.fsvm.fsvm:FSVM15",
     "rsvm_plus": "mmbench.machines.radius.rsvm_plus:RSVMPlus",
     "rsvm_mu_plus": "mmbench.machines.radius.rsvm_mu_plus:RSVMMuPlus",
     "mrsvm": "mmbench.machines.radius.mrsvm:MRSVM",
 }
 
+#: How tables call machines whose name is not that of the YAML file in capitals.
+LABELS = {
+    "sigma_svm": "Σ-SVM",
+    "lssvm": "LS-SVM",
+    "fsvm": "F-SVM",
+    "rsvm_plus": "R-SVM+",
+    "rsvm_mu_plus": "R-SVMμ+",
+    "mrsvm": "MR-SVM",
+}
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A name for a machine with certain parameters.
+
+    Parameters
+    ----------
+    machine : str
+        Name of a machine, or ``module:Class``.
+    params : mapping
+        The parameters that it fixes. A configuration may not set them otherwise.
+    label : str
+        How tables call it.
+    stages : tuple of tuples of str
+        Axes of the grid that selection searches one group after the other; see
+        `mmbench.selection.select`.
+    version : int
+        Added to the version of the machine's code.
+    """
+
+    machine: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+    stages: tuple[tuple[str, ...], ...] = ()
+    version: int = 0
+
+
+_OPTIMIZED = {"bias": "optimized"}
+_WARM, _COLD = (f"mmbench.machines.rmm.timed:{name}" for name in ("TimedRMM", "ColdRMM"))
+
+ALIASES = {
+    "rmm_b1": Alias(_WARM, {"B_fraction": 1 / 2}, "RMM B₁"),
+    "rmm_b1_cold": Alias(_COLD, {"B_fraction": 1 / 2}, "RMM B₁, cold"),
+    "rmm_b2": Alias(_WARM, {"B_fraction": 1 / 4}, "RMM B₂"),
+    "rmm_b2_cold": Alias(_COLD, {"B_fraction": 1 / 4}, "RMM B₂, cold"),
+    "rmm_b3": Alias(_WARM, {"B_fraction": 1 / 10}, "RMM B₃"),
+    "rmm_b3_cold": Alias(_COLD, {"B_fraction": 1 / 10}, "RMM B₃, cold"),
+    "rmm_c_equals_d": Alias("rmm", {"form": "relaxed"}, "RMM (C=D)"),
+    "mamc_b": Alias("mamc", _OPTIMIZED, "MAMC_b"),
+    # gamma with the slope Cm = 1, then Cm on that line; MAMC_bsg searches the whole grid
+    "mamc_bs": Alias("mamc", _OPTIMIZED, "MAMC_bs", stages=(("gamma",), ("Cm",))),
+    "mamc_bsg": Alias("mamc", _OPTIMIZED, "MAMC_bsg"),
+    "emamc": Alias("lssvm", {"reading": "empirical"}, "EMAMC"),
+    "m4_nu70": Alias("m4", {"nu": 0.7}, "M4, ν = 0.7"),
+    "m4_nu80": Alias("m4", {"nu": 0.8}, "M4, ν = 0.8"),
+    "m4_nu90": Alias("m4", {"nu": 0.9}, "M4, ν = 0.9"),
+    "m4_nu95": Alias("m4", {"nu": 0.95}, "M4, ν = 0.95"),
+    "m4_nu100": Alias("m4", {"nu": 1.0}, "M4, ν = 1"),
+    "fsvm_semi": Alias("fsvm", {"variant": "semi"}, "F-SVM, 0 rounds"),
+    "fsvm_pg": Alias("fsvm", {"variant": "pg"}, "F-SVM pg"),
+    "fsvm_eps": Alias("fsvm", {"variant": "eps", "rounds": 300, "decrease": 1e-7}, "F-SVM eps"),
+    "fsvm_opt": Alias("fsvm", {"variant": "opt"}, "F-SVM, optimum"),
+    "fsvm_1": Alias("fsvm", {"rounds": 1, "decrease": 0.0}, "F-SVM, 1 round"),
+    "fsvm_2": Alias("fsvm", {"rounds": 2, "decrease": 0.0}, "F-SVM, 2 rounds"),
+    "fsvm_5": Alias("fsvm", {"rounds": 5, "decrease": 0.0}, "F-SVM, 5 rounds"),
+    "fsvm_15": Alias("fsvm", {"rounds": 15, "decrease": 0.0}, "F-SVM, 15 rounds"),
+}
+
 __all__ = [
+    "ALIASES",
     "FSVM",
     "KLDA",
     "LDA",
@@ -70,25 +118,64 @@ __all__ = [
     "MRSVM",
     "RMM",
     "SVM",
+    "Alias",
     "RSVMMuPlus",
     "RSVMPlus",
     "SigmaSVM",
+    "alias_of",
     "machine_class",
+    "make_machine",
 ]
 
 
+def alias_of(name: str) -> Alias:
+    """Return what a name stands for; a machine's own name stands for it as it is.
+
+    Examples
+    --------
+    >>> alias_of("m4_nu80").machine, alias_of("m4_nu80").params
+    ('m4', {'nu': 0.8})
+    >>> alias_of("m4").label
+    'M4'
+    """
+    return ALIASES.get(name) or Alias(name, label=LABELS.get(name, name.upper()))
+
+
 def machine_class(name: str) -> type[PairwiseClassifier]:
-    """Return the estimator class of a machine by its name in YAML files.
+    """Return the estimator class behind the name of a machine or an alias, or ``module:Class``.
 
     Raises
     ------
     UserError
-        If no machine has that name; the message holds the nearest one.
+        If there is no such machine; the message holds the nearest name.
     """
-    if name not in MACHINES:
-        raise UserError(f"unknown machine {name!r}{did_you_mean(name, MACHINES)}")
-    module, _, attribute = MACHINES[name].partition(":")
-    return getattr(import_module(module), attribute)
+    machine = alias_of(name).machine
+    path = MACHINES.get(machine, machine)
+    module, colon, attribute = path.partition(":")
+    if not colon:
+        raise UserError(f"unknown machine {name!r}{did_you_mean(name, (*MACHINES, *ALIASES))}")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"machine {machine!r} cannot be imported: {error}") from None
+
+
+def make_machine(name: str, **params: Any) -> PairwiseClassifier:
+    """Return the estimator that a name stands for.
+
+    Parameters
+    ----------
+    name : str
+        A machine, an alias or ``module:Class``.
+    **params
+        Parameters of the estimator besides those that an alias fixes.
+
+    Examples
+    --------
+    >>> make_machine("emamc", C=10.0).reading
+    'empirical'
+    """
+    return machine_class(name)(**{**params, **alias_of(name).params})
 
 
 def __getattr__(attribute: str) -> type[PairwiseClassifier]:

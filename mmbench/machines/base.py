@@ -60,7 +60,6 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
     - ``parameters``: the declared parameters by name;
     - ``search_space``: how its parameters are searched, a `SearchSpace`;
     - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
-    - ``fixed``: the parameters of a `preset`, by which it differs from its base;
     - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
     - ``version``: raised whenever a change may alter results; part of every record's key.
     """
@@ -71,7 +70,6 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
         prefer={"C": "small", "gamma": "small", "degree": "small"},
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds()
-    fixed: ClassVar[dict[str, Any]] = {}
     gap_tolerance_factor: ClassVar[float] = 1.0
     version: ClassVar[int] = 1
 

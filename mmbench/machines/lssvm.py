@@ -41,7 +41,6 @@ from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.kernel_pca import few_features
 from mmbench.machines.mamc import GAMMAS as MAMC_GAMMAS
 from mmbench.machines.parameter import Param, choice, positive
-from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 
@@ -161,11 +160,6 @@ class LSSVM(PairwiseClassifier):
             return super().train_path(problem, points)
         costs = [point.get("C", self.C) for point in points]
         return train_lssvm(problem, costs, self.reading, self.solver, self.tol)
-
-
-@preset(reading="empirical")
-class EMAMC(LSSVM):
-    """EMAMC as the paper prints it: `LSSVM` with ``reading="empirical"``."""
 
 
 def train_lssvm(

@@ -32,7 +32,6 @@ from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier, common_parameters, expand
 from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.part import PartProblem
-from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import SearchSpace
 from mmbench.machines.threshold import Bias, optimal_bias, reference_bias
@@ -159,21 +158,6 @@ class MAMC(PairwiseClassifier):
         seconds = (time.perf_counter() - started) / (len(problems) * len(points))
         for problem, fold in zip(problems, sums, strict=True):
             yield [_at(problem.y, fold, seconds, {**own, **point}) for point in points]
-
-
-@preset(bias="optimized")
-class MAMCb(MAMC):
-    """MAMC_b: `MAMC` with the optimized bias."""
-
-
-class MAMCbs(MAMCb):
-    """MAMC_bs: MAMC_b with a slope, selected on the line at the gamma selected without one."""
-
-    search_space: ClassVar[SearchSpace] = MAMC.search_space.extended(stages=(("gamma",), ("Cm",)))
-
-
-class MAMCbsg(MAMCb):
-    """MAMC_bsg: MAMC_b with a slope, selected together with gamma on the full grid."""
 
 
 class ClassSums(NamedTuple):

@@ -17,9 +17,6 @@ class SearchSpace:
         What ``auto`` means in a grid: ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces axis B.
     prefer : mapping of str to {"small", "large", "near_one"}
         Which of several equally good grid points is taken, first key first.
-    stages : tuple of tuples of str
-        Axes that are searched one group after the other, each at the choices of the groups before
-        it and the machine's own values of those after. Axes in no group join the first.
     tol : float or None
         Tolerance of the trainings of a run's grid search; None for that of the final training.
     single_precision : bool
@@ -28,7 +25,6 @@ class SearchSpace:
 
     auto_grids: Mapping[str, tuple[str, tuple]] = field(default_factory=dict)
     prefer: Mapping[str, str] = field(default_factory=dict)
-    stages: tuple[tuple[str, ...], ...] = ()
     tol: float | None = None
     single_precision: bool = True
 

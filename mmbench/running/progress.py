@@ -111,7 +111,7 @@ def describe(job: Job) -> str:
     split = job.split
     numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"
     size = "" if split.size is None else f" {split.size} rows"
-    return f"{job.dataset.name}{numbers} {job.machine} {job.kernel}{degree}{size}"
+    return f"{job.dataset.name}{numbers} {job.column} {job.kernel}{degree}{size}"
 
 
 def outcome(record: Record) -> str:
@@ -155,26 +155,26 @@ class TimeLeft:
 
     def __init__(self, jobs: Iterable[Job], slots: int):
         self._slots = slots
-        self._open = Counter((job.dataset.name, job.machine) for job in jobs)
+        self._open = Counter((job.dataset.name, job.column) for job in jobs)
         self._count: Counter[tuple] = Counter()
         self._seconds: Counter[tuple] = Counter()
         self._started: dict[str, tuple[tuple[str, str], float]] = {}
 
     def learn(self, record: Mapping[str, Any]) -> None:
         """Take note of how long a job took."""
-        seconds = sum(record["wall_seconds"].values())
-        for kind in _kinds(record["job"]["dataset"]["name"], record["job"]["machine"]):
+        job, seconds = record["job"], sum(record["wall_seconds"].values())
+        for kind in _kinds(job["dataset"]["name"], job.get("variant") or job["machine"]):
             self._count[kind] += 1
             self._seconds[kind] += seconds
 
     def start(self, job: Job) -> None:
         """Take note that a job starts now."""
-        self._started[job.key] = (job.dataset.name, job.machine), time.monotonic()
+        self._started[job.key] = (job.dataset.name, job.column), time.monotonic()
 
     def end(self, job: Job) -> None:
         """Take note that a job ended, in whatever way."""
         self._started.pop(job.key, None)
-        self._open[job.dataset.name, job.machine] -= 1
+        self._open[job.dataset.name, job.column] -= 1
 
     def seconds(self) -> float | None:
         """Return the estimate; None while no job has ended."""

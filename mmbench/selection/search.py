@@ -62,6 +62,7 @@ def select(
     n_train: int | None = None,
     pair_params: Sequence[Point] | None = None,
     tol: float | None = None,
+    stages: Sequence[Sequence[str]] = (),
 ) -> Selection:
     """Choose the grid point with the best accuracy on rows that were not trained on.
 
@@ -72,8 +73,7 @@ def select(
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     grid : mapping of str to sequence
-        Values per parameter. A machine whose search space has stages is searched on one part
-        after the other.
+        Values per parameter.
     folds : int or None, default=5
         Folds of the cross-validation.
     split : float, optional
@@ -97,6 +97,9 @@ def select(
         Parameters fixed per pair beforehand (inherited from another machine's selection).
     tol : float, optional
         Tolerance of the trainings of the search, where it differs from that of the machine.
+    stages : sequence of sequences of str, default=()
+        Axes that are searched one group after the other, each at the choices of the groups before
+        it and the machine's own values of those after. Axes in no group join the first.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def select(
     ValueError
         If the grid is empty or a class has fewer rows than folds.
     """
-    parts = [grid_points(part) for part in staged(grid, machine.search_space.stages)]
+    parts = [grid_points(part) for part in staged(grid, stages)]
     if tol is not None:
         machine = machine.with_params({"tol": tol})
     data = SearchRows(X, y, n_train, InnerSplits(folds, split, repeats, seed))

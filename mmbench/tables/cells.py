@@ -28,7 +28,7 @@ class Key(NamedTuple):
 
 def key_of(job: Job) -> Key:
     """Return the cell that a job's record belongs to."""
-    return Key(job.dataset.name, job.kernel, job.degree, job.machine, job.split.size)
+    return Key(job.dataset.name, job.kernel, job.degree, job.column, job.split.size)
 
 
 @dataclass

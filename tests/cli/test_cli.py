@@ -13,7 +13,7 @@ from mmbench import __version__
 from mmbench.cli import app
 from mmbench.datasets import card_names
 from mmbench.errors import UserError
-from mmbench.machines import MACHINES
+from mmbench.machines import ALIASES, MACHINES
 from mmbench.tables import layout_names
 
 HEAVY = ("sklearn", "scipy", "numpy", "pandas", "matplotlib", "numba", "highspy", "openml", "yaml")
@@ -68,7 +68,7 @@ def test_module_runs_as_a_command():
 
 
 def test_listings_name_what_there_is():
-    assert first_words(run("list", "machines").stdout) == list(MACHINES)
+    assert first_words(run("list", "machines").stdout) == [*MACHINES, *ALIASES]
     assert first_words(run("list", "datasets").stdout) == card_names()
     assert first_words(run("list", "layouts").stdout) == layout_names()
 
@@ -158,3 +158,13 @@ def test_an_error_of_ours_is_not_hidden(monkeypatch):
 
     monkeypatch.setattr("mmbench.commands.data.info", broken)
     assert isinstance(run("data", "info", "usps").exception, ZeroDivisionError)
+
+
+def test_machines_are_listed_without_their_libraries():
+    code = (
+        "import sys; from mmbench.commands.listing import machine_rows\n"
+        "assert all(text for _, text in machine_rows())\n"
+        f"print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"

@@ -65,7 +65,22 @@ FAULTS = {
     "machine without the parameter": ("C: [1, 10]", "B: [2, 3]", ["svm.grid.B", "no parameter"]),
     "width of a linear kernel": ("kernel: rbf", "kernel: linear", ["gamma", "no effect"]),
     "parameter of the experiment": ("C: [1, 10]", "ties: [lowest]", ["svm.grid.ties", "'ties'"]),
-    "what a preset is named for": (
+    "machine without a name": ("svm: {grid", "mine: {grid", ["machines.mine", "{machine: NAME}"]),
+    "machine of a column unknown": (
+        *("  rmm: {", "  mine: {machine: swm, ", ["machines.mine.machine", "did you mean 'svm'?"]),
+    ),
+    "column named as another machine": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "mmrm: {machine: rmm}",
+        ["machines.mmrm", "another machine", "another name"],
+    ),
+    "column that is no name": ("  rmm: {", "  a b: {machine: rmm, ", ["machines.a b", "name"]),
+    "fixed parameter of a column's alias": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "m: {machine: emamc, params: {reading: gram}}",
+        ["machines.m.params.reading", "'empirical'", "lssvm takes other values"],
+    ),
+    "what an alias is named for": (
         "rmm: {use: svm, grid: {B: auto}}",
         "emamc: {params: {reading: gram}}",
         ["machines.emamc.params.reading", "'empirical'", "lssvm takes other values"],
@@ -73,12 +88,12 @@ FAULTS = {
     "a search for it": (
         "rmm: {use: svm, grid: {B: auto}}",
         "rmm_b1_cold: {grid: {B_fraction: [0.1, 0.2]}}",
-        ["machines.rmm_b1_cold.grid.B_fraction", "0.5", "rmm takes other values"],
+        ["machines.rmm_b1_cold.grid.B_fraction", "0.5", "takes other values"],
     ),
     "the same in other words": (
         "rmm: {use: svm, grid: {B: auto}}",
         "rmm_b1: {params: {B: 2}}",
-        ["machines.rmm_b1.params.B", "B_fraction is 0.5", "rmm takes other values"],
+        ["machines.rmm_b1.params.B", "B_fraction is 0.5", "takes other values"],
     ),
     "fixed and searched": ("use: svm,", "params: {B: 2},", ["rmm.params.B", "grid"]),
     "use of nobody": ("use: svm", "use: swm", ["machines.rmm.use", "did you mean 'svm'?"]),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from helpers.planned import CONFIGS, config_names, full_plan, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,11 +16,8 @@ from mmbench.commands.only import keep_only, parse_only
 from mmbench.config.model import Config
 from mmbench.config.parameters_from import source_of
 from mmbench.config.plan import plan
-from mmbench.config.read import config_names, load_config, to_yaml
+from mmbench.config.read import load_config, to_yaml
 from mmbench.config.smoke import smoke
-
-ROOT = Path(__file__).parents[2]
-CONFIGS = ROOT / "configs"
 
 #: The example of the design page, comments included.
 EXAMPLE = """\
@@ -48,7 +46,7 @@ def offline_plan(config: Config, folder: Path):
 
 
 def by_machine(jobs) -> dict:
-    return {job.machine: job for job in jobs}
+    return {job.column: job for job in jobs}
 
 
 def test_example_of_the_design_is_valid(tmp_path: Path):
@@ -69,33 +67,28 @@ def test_documented_keys_are_valid_and_complete(tmp_path: Path):
     assert len(offline_plan(config, tmp_path)) == 3 * 50 * (2 + 3 + 2 * 2)
 
 
-@pytest.mark.parametrize("name", config_names(CONFIGS))
+@pytest.mark.parametrize("name", config_names())
 def test_configs_of_the_repository_are_valid_and_survive_yaml(name: str, tmp_path: Path):
-    config = load_config(CONFIGS / f"{name}.yaml")
+    config = load(name)
     assert config.name == name
     for version in (config, smoke(config)):
-        again = config_from(to_yaml(version), tmp_path)
-        assert again == version
-        keys = [job.key for job in offline_plan(version, tmp_path)]
-        assert len(set(keys)) == len(keys) > 0
-        assert keys == [job.key for job in offline_plan(again, tmp_path)]
+        assert config_from(to_yaml(version), tmp_path) == version
 
 
-@pytest.mark.parametrize("name", config_names(CONFIGS))
-def test_parents_come_before_their_children(name: str, tmp_path: Path):
-    config = load_config(CONFIGS / f"{name}.yaml")
-    source = source_of(config)
-    seen = {job.key for job in offline_plan(source, tmp_path)} if source else set()
-    for job in offline_plan(config, tmp_path):
+@pytest.mark.parametrize("name", config_names())
+def test_parents_come_before_their_children(name: str):
+    source = source_of(load(name))
+    seen = {job.key for job in full_plan(source.name)} if source else set()
+    for job in full_plan(name):
         assert job.parent is None or job.parent in seen
+        assert job.key not in seen
         seen.add(job.key)
 
 
-def test_figure_2_has_the_machine_of_table_2(tmp_path: Path):
-    figure = offline_plan(load_config(CONFIGS / "mmrm_fig2.yaml"), tmp_path)
-    table = offline_plan(load_config(CONFIGS / "usps_rbf.yaml"), tmp_path)
-    both = offline_plan(load_config(CONFIGS / "mmrm_table2.yaml"), tmp_path)
-    assert {job.key for job in figure} < {job.key for job in table} < {job.key for job in both}
+def test_figure_2_has_the_machine_of_table_2():
+    names = ("mmrm_fig2", "usps_rbf", "mmrm_table2")
+    figure, table, both = ({job.key for job in full_plan(name)} for name in names)
+    assert figure < table < both
 
 
 def test_keys_do_not_depend_on_the_order_of_keys_or_values(tmp_path: Path):
@@ -212,9 +205,8 @@ def test_numbers_are_those_of_yaml_1_2(tmp_path: Path):
     assert config_from(text, tmp_path).machines["svm"].grid["C"] == (0.001, 10, 100.0)
 
 
-def test_only_keeps_the_machines_that_others_use(tmp_path: Path):
-    config = load_config(CONFIGS / "quickstart.yaml")
-    jobs = offline_plan(config, tmp_path)
+def test_only_keeps_the_machines_that_others_use():
+    config, jobs = load("quickstart"), full_plan("quickstart")
     kept = keep_only(jobs, parse_only(["machine=rmm", "dataset=digits"], [config]))
     assert {(job.dataset.name, job.machine) for job in kept} == {
         ("digits", "svm"),
@@ -223,15 +215,13 @@ def test_only_keeps_the_machines_that_others_use(tmp_path: Path):
     assert keep_only(jobs, {}) == jobs
 
 
-@pytest.mark.parametrize("name", config_names(CONFIGS))
+@pytest.mark.parametrize("name", config_names())
 def test_smoke_is_smaller_and_never_shares_a_record(name: str, tmp_path: Path):
-    config = load_config(CONFIGS / f"{name}.yaml")
-    full, small = offline_plan(config, tmp_path), offline_plan(smoke(config), tmp_path)
+    config = load(name)
+    full, small = full_plan(name), offline_plan(smoke(config), tmp_path)
     assert smoke(config).name == f"{name}-smoke"
     assert not {job.key for job in full} & {job.key for job in small}
     assert sum(j.n_points for j in small) < sum(j.n_points for j in full)
     subsets = (500, ("per_class", 50), ("nested", 250), ("nested", 500))
     assert all(job.n_points <= 8 and job.split.max_train in subsets for job in small)
-    assert {(j.dataset.name, j.machine) for j in small} == {
-        (j.dataset.name, j.machine) for j in full
-    }
+    assert {(j.dataset.name, j.column) for j in small} == {(j.dataset.name, j.column) for j in full}

@@ -12,7 +12,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import LSSVM, machine_class
+from mmbench.machines import LSSVM
 from mmbench.machines.lssvm import COSTS, GAMMAS, train_lssvm
 from mmbench.machines.problem import BinaryProblem
 
@@ -171,13 +171,6 @@ def test_usual_reading_ignores_rotation_and_translation(shift, problem):
         clone(machine).fit(moved, problem.y).decision_function(moved),
         atol=1e-8,
     )
-
-
-def test_emamc_is_the_empirical_reading(problem):
-    emamc = machine_class("emamc")(C=10, gamma=0.4).fit(problem.X, problem.y)
-    lssvm = LSSVM(C=10, gamma=0.4, reading="empirical").fit(problem.X, problem.y)
-    assert emamc.get_params() == lssvm.get_params()
-    np.testing.assert_array_equal(emamc.dual_coef_, lssvm.dual_coef_)
 
 
 def test_many_classes_are_learnt_one_against_one():

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
-from mmbench.machines import MAMC, machine_class
+from mmbench.machines import MAMC
 from mmbench.machines.mamc import GAMMAS, SLOPES, class_sums
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryProblem
@@ -139,8 +139,8 @@ def test_balanced_classes_have_no_prior_bias(cancer):
 
 
 def test_unit_slope_is_mamc_b(cancer):
-    b = machine_class("mamc_b")(gamma=3.0).fit(*cancer)
-    bsg = machine_class("mamc_bsg")(gamma=3.0, Cm=1.0).fit(*cancer)
+    b = MAMC(bias="optimized", gamma=3.0).fit(*cancer)
+    bsg = MAMC(bias="optimized", gamma=3.0, Cm=1.0).fit(*cancer)
     assert b.intercept_ == bsg.intercept_
     np.testing.assert_array_equal(b.dual_coef_, bsg.dual_coef_)
 
@@ -256,7 +256,7 @@ def test_classes_the_wrong_way_round_are_reported_as_trivial():
 def test_many_classes_are_learnt_one_against_one():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
-    machine = machine_class("mamc_b")(gamma=1.0).fit(X[::2], names[::2])
+    machine = MAMC(bias="optimized", gamma=1.0).fit(X[::2], names[::2])
     assert machine.score(X[1::2], names[1::2]) > 0.9
     assert len(machine.fits_) == 3
 

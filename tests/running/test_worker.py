@@ -139,10 +139,14 @@ def compiled():
     return {f"{f.__module__}.{f.__name__}": set(f.signatures) for f in functions}
 
 
+#: Machines, and aliases whose parameters choose other routes.
+REHEARSED = (*MACHINES, "mamc_b", "emamc", "fsvm_semi", "fsvm_opt", "rmm_c_equals_d", "rmm_b1")
+
+
 def compiled_while_timed(job, context):
     """Return what each machine compiles in a job after its rehearsal."""
     found = {}
-    for machine in MACHINES:
+    for machine in REHEARSED:
         _rehearse(machine, job.kernel, None)
         before = compiled()
         record, _ = execute(replace(job, machine=machine, grid=(("tol", (1e-3, 1e-2)),)), context)
@@ -157,7 +161,7 @@ def test_the_rehearsal_compiles_everything_so_that_no_stage_does(job, context):
     while not executor.wait(1):
         continue
     executor.cancel()
-    assert task.result() == {machine: {} for machine in MACHINES}
+    assert task.result() == {machine: {} for machine in REHEARSED}
 
 
 class TestFailures:

@@ -46,7 +46,6 @@ from mmbench.machines.fsvm.shared import solve_pairs
 from mmbench.machines.joint_training import JointClassifier, JointProblem
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.parameter import Param, choice, positive
-from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import SVM
@@ -410,43 +409,3 @@ def _trained_alternation(rows: Rows, found: Alternation, eps: float, tol: float)
         found.values,
         len(found.values) - 1,
     )
-
-
-@preset(variant="semi")
-class FSVMsemi(FSVM):
-    """`FSVM` without a round: the SVM on semi-whitened data."""
-
-
-@preset(variant="pg")
-class FSVMpg(FSVM):
-    """`FSVM` by the paper's algorithm 1, as the class itself."""
-
-
-@preset(variant="eps", rounds=300, decrease=1e-7)
-class FSVMeps(FSVM):
-    """`FSVM` with ``ww' + eps I``, alternated until the objective falls no more."""
-
-
-@preset(variant="opt")
-class FSVMopt(FSVM):
-    """`FSVM` at the optimum of (12)."""
-
-
-@preset(rounds=1, decrease=0.0)
-class FSVM1(FSVM):
-    """`FSVM` after one round."""
-
-
-@preset(rounds=2, decrease=0.0)
-class FSVM2(FSVM):
-    """`FSVM` after two rounds."""
-
-
-@preset(rounds=5, decrease=0.0)
-class FSVM5(FSVM):
-    """`FSVM` after five rounds."""
-
-
-@preset(rounds=15, decrease=0.0)
-class FSVM15(FSVM):
-    """`FSVM` after fifteen rounds."""

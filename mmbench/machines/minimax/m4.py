@@ -42,7 +42,6 @@ from mmbench.machines.minimax.factor import SpreadFactor
 from mmbench.machines.minimax.gram import SpreadGram, minimax_gram
 from mmbench.machines.minimax.m4_problem import LineSolution, MarginProblem, MarginSolution
 from mmbench.machines.parameter import Param, choice, positive
-from mmbench.machines.presets import preset
 from mmbench.machines.problem import Fit
 from mmbench.machines.search_space import SearchSpace
 
@@ -381,34 +380,6 @@ class M4(CovarianceMachine):
             return constant(pencil, Status.TRIVIAL, reason, objective=value, bound=value)
         fit = replace(fit, objective=2.0 * found.value, bound=2.0 * found.bound)
         return Answer(2.0 * found.w, 2.0 * b, fit)
-
-
-# -- thresholds of the reduction, figure 7 of the paper -------------------------------------------
-
-
-@preset(nu=0.7)
-class M4nu70(M4):
-    """Maxi-min margin machine reduced at nu = 0.7."""
-
-
-@preset(nu=0.8)
-class M4nu80(M4):
-    """Maxi-min margin machine reduced at nu = 0.8."""
-
-
-@preset(nu=0.9)
-class M4nu90(M4):
-    """Maxi-min margin machine reduced at nu = 0.9."""
-
-
-@preset(nu=0.95)
-class M4nu95(M4):
-    """Maxi-min margin machine reduced at nu = 0.95."""
-
-
-@preset(nu=1.0)
-class M4nu100(M4):
-    """Maxi-min margin machine reduced at nu = 1: the minimax probability machine."""
 
 
 def _n_support(multipliers: np.ndarray) -> int:

@@ -33,7 +33,6 @@ from scipy import sparse
 
 from mmbench.machines.base import PairwiseClassifier, common_parameters
 from mmbench.machines.parameter import Param, choice, positive
-from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import SVM, hinge_objective, solve_to_gap, train_svm
@@ -268,11 +267,6 @@ class RMMState:
     svm: BinaryModel
     last: Point
     solved: Mapping[tuple, Point]
-
-
-@preset(form="relaxed")
-class RMMCEqualsD(RMM):
-    """RMM with C = D as the journal paper tunes it: `RMM` with ``form="relaxed"``."""
 
 
 def train_rmm(

@@ -23,7 +23,6 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from mmbench.machines.parameter import Param, choice
-from mmbench.machines.presets import preset
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.rmm.rmm import RMM, train_rmm
 from mmbench.machines.search_space import MemoryNeeds
@@ -77,34 +76,7 @@ def _timed(compute: Callable[[], Result]) -> tuple[Result, float]:
     return result, time.thread_time() - started
 
 
-@preset(B_fraction=1 / 2)
-class RMMb1(TimedRMM):
-    """RMM at B1, from the SVM's solution."""
-
-
-@preset(B_fraction=1 / 4)
-class RMMb2(TimedRMM):
-    """RMM at B2, from the SVM's solution."""
-
-
-@preset(B_fraction=1 / 10)
-class RMMb3(TimedRMM):
-    """RMM at B3, from the SVM's solution."""
-
-
-class RMMb1Cold(RMMb1):
-    """RMM at B1, from zero."""
-
-    warm_start = False
-
-
-class RMMb2Cold(RMMb2):
-    """RMM at B2, from zero."""
-
-    warm_start = False
-
-
-class RMMb3Cold(RMMb3):
-    """RMM at B3, from zero."""
+class ColdRMM(TimedRMM):
+    """`TimedRMM` from zero."""
 
     warm_start = False

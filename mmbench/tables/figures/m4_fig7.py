@@ -85,12 +85,12 @@ def _point(cell: Cell) -> Point:
 
 def threshold(record: Mapping[str, Any]) -> float:
     """Return the nu of a record: stated in its job, or the machine's own; 1 for the MPM."""
-    from mmbench.machines import machine_class
+    from mmbench.machines import make_machine
 
     job = Job.from_dict(record["job"])
     if job.machine == MPM:
         return 1.0
-    return {"nu": machine_class(job.machine)().nu, **dict(job.params)}["nu"]
+    return {"nu": make_machine(job.machine).nu, **dict(job.params)}["nu"]
 
 
 def _kept(record: Mapping[str, Any]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mmbench.machines import alias_of
 from mmbench.tables.cells import MISSING, PUBLISHED_ONLY, Key
 from mmbench.tables.frame import NO_TARGET, SIZE, rows_of
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Facts
@@ -13,40 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Row = Mapping[str, Any]
-
-#: How machines are called in tables; others by their name in capitals.
-MACHINE_LABELS = {
-    "sigma_svm": "Σ-SVM",
-    "rmm_c_equals_d": "RMM (C=D)",
-    "rmm_b1": "RMM B₁",
-    "rmm_b1_cold": "RMM B₁, cold",
-    "rmm_b2": "RMM B₂",
-    "rmm_b2_cold": "RMM B₂, cold",
-    "rmm_b3": "RMM B₃",
-    "rmm_b3_cold": "RMM B₃, cold",
-    "m4": "M4",
-    "m4_nu70": "M4, ν = 0.7",
-    "m4_nu80": "M4, ν = 0.8",
-    "m4_nu90": "M4, ν = 0.9",
-    "m4_nu95": "M4, ν = 0.95",
-    "m4_nu100": "M4, ν = 1",
-    "mamc_b": "MAMC_b",
-    "mamc_bs": "MAMC_bs",
-    "mamc_bsg": "MAMC_bsg",
-    "lssvm": "LS-SVM",
-    "fsvm": "F-SVM",
-    "fsvm_semi": "F-SVM, 0 rounds",
-    "fsvm_1": "F-SVM, 1 round",
-    "fsvm_2": "F-SVM, 2 rounds",
-    "fsvm_5": "F-SVM, 5 rounds",
-    "fsvm_15": "F-SVM, 15 rounds",
-    "fsvm_pg": "F-SVM pg",
-    "fsvm_eps": "F-SVM eps",
-    "fsvm_opt": "F-SVM, optimum",
-    "rsvm_plus": "R-SVM+",
-    "rsvm_mu_plus": "R-SVMμ+",
-    "mrsvm": "MR-SVM",
-}
 
 KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": "RBF kernel"}
 
@@ -104,7 +71,7 @@ class Footnotes:
 
 def machine_label(machine: str) -> str:
     """Return how a machine is called in tables."""
-    return MACHINE_LABELS.get(machine, machine.upper())
+    return alias_of(machine).label
 
 
 def printed_name(dataset: str, facts: Facts) -> str:

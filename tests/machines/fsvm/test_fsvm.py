@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import FSVM, SVM, machine_class
+from mmbench.machines import FSVM, SVM
 from mmbench.machines.base import pair_rows
 from mmbench.machines.fsvm import alternation as fsvm_steps
 from mmbench.machines.fsvm.alternation import (
@@ -506,11 +506,6 @@ def test_selection_scores_are_those_of_a_plain_search(kernel, classes):
     for row in ours.scores:
         point = {name: value for name, value in row.items() if name in grid}
         assert row["score"] == pytest.approx(theirs[tuple(sorted(point.items()))], abs=0.03)
-
-
-def test_presets_are_the_variants():
-    assert [machine_class(f"fsvm_{v}")().variant for v in VARIANTS] == list(VARIANTS)
-    assert [machine_class(f"fsvm_{r}")().rounds for r in (1, 2, 5, 15)] == [1, 2, 5, 15]
 
 
 def test_a_training_part_with_one_class_scores_as_the_constant():

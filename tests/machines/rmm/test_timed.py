@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from mmbench.machines import RMM, machine_class
+from mmbench.machines import RMM, make_machine
 
 
 @pytest.mark.parametrize("name", ["rmm_b1", "rmm_b2", "rmm_b3"])
@@ -14,7 +14,7 @@ def test_warm_and_cold_are_the_rmm_at_the_same_bound(name):
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X)
     settings = {"C": 10.0, "gamma": 0.01, "tol": 1e-6}
-    warm, cold = (machine_class(n)(**settings).fit(X, y) for n in (name, f"{name}_cold"))
+    warm, cold = (make_machine(n, **settings).fit(X, y) for n in (name, f"{name}_cold"))
     plain = RMM(**settings, B_fraction=warm.B_fraction).fit(X, y)
     for machine in (warm, cold):
         fit, theirs = machine.fits_[0], plain.fits_[0]
