@@ -7,7 +7,6 @@ HiGHS lets go of the interpreter while it runs, so several models may be solved 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from mmbench.errors import Status
+from mmbench.solvers.result import Result
 
 Matrix: TypeAlias = NDArray | sparse.csr_array | sparse.csc_array
 
@@ -49,42 +49,28 @@ class Basis:
     rows: NDArray
 
 
-@dataclass(frozen=True)
-class LpSolution:
-    """What HiGHS returned for a linear program, and what was recomputed from it.
+@dataclass(frozen=True, kw_only=True)
+class LpSolution(Result):
+    """The solution of a linear program.
+
+    `bound` (the value of the dual at `row_dual`) and `violation` (of a primal bound or of a sign
+    of the dual) are recomputed by `solve_lp`. A model that grows leaves nan, because it is a part
+    of a problem that only its caller knows.
 
     Attributes
     ----------
-    status : Status
     x : ndarray of shape (n_columns,)
     row_dual : ndarray of shape (n_rows,)
         Positive for a row that holds at its lower bound.
-    reduced_cost : ndarray of shape (n_columns,)
-        ``c - A'row_dual``.
-    objective : float
-        ``c'x``.
-    iterations : int
-        Iterations of all methods together.
-    seconds : float
     basis : Basis or None
         For a hot start; None when the method leaves none.
-    bound : float
-        Value of the dual at `row_dual`, recomputed by `solve_lp`; a model that grows leaves nan,
-        because it is a part of a problem that only its caller knows.
-    max_violation : float
-        Largest violation of a primal bound or of a sign of the dual; as `bound`.
     """
 
-    status: Status
     x: NDArray
     row_dual: NDArray
-    reduced_cost: NDArray
-    objective: float
-    iterations: int
-    seconds: float
     basis: Basis | None = None
     bound: float = np.nan
-    max_violation: float = np.nan
+    violation: float = np.nan
 
 
 class LpModel:
@@ -124,7 +110,6 @@ class LpModel:
         if iteration_limit is not None:
             self._set("simplex_iteration_limit", iteration_limit)
             self._set("ipm_iteration_limit", iteration_limit)
-            self._set("qp_iteration_limit", iteration_limit)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -178,7 +163,6 @@ class LpModel:
         simplex : {"dual", "primal"}, default="dual"
             Dual after new rows, primal after new columns.
         """
-        started = time.perf_counter()
         self._set("simplex_strategy", SIMPLEX[simplex])
         if self._time_limit is not None:
             # HiGHS compares its limit with the time of all runs of this model together.
@@ -189,18 +173,7 @@ class LpModel:
             self._set("presolve", "off")
             self._highs.run()
             status = _status(self._highs) or Status.FAILED
-        return _solution(self._highs, status, time.perf_counter() - started)
-
-    def set_hessian(self, hessian: NDArray) -> None:
-        """Add ``x'Hx / 2`` to the objective; `hessian` is symmetric, positive semidefinite."""
-        import highspy
-
-        start, index, value = _compressed(sparse.csc_array, np.tril(hessian), len(hessian))
-        native = highspy.HighsHessian()
-        native.dim_ = len(hessian)
-        native.format_ = highspy.HessianFormat.kTriangular
-        native.start_, native.index_, native.value_ = start, index, value
-        self._check(self._highs.passHessian(native))
+        return _solution(self._highs, status)
 
     def primal_ray(self) -> NDArray | None:
         """Return a direction of unlimited descent found by the last solve, or None."""
@@ -254,7 +227,7 @@ def solve_lp(
     Examples
     --------
     >>> solution = solve_lp(np.array([1.0, 2.0]), np.array([[1.0, 1.0]]), row_lower=1.0)
-    >>> str(solution.status), solution.objective, solution.row_dual
+    >>> str(solution.status), solution.value, solution.row_dual
     ('optimal', 1.0, array([1.]))
     """
     model = LpModel(
@@ -276,50 +249,6 @@ def solve_lp(
         )
     ]
     return _recomputed(solution, np.asarray(c, dtype=np.float64), A, *bounds)
-
-
-def solve_qp(
-    hessian: NDArray,
-    c: NDArray,
-    A: Matrix,
-    row_lower: ArrayLike = -np.inf,
-    row_upper: ArrayLike = np.inf,
-    col_lower: ArrayLike = 0.0,
-    col_upper: ArrayLike = np.inf,
-    *,
-    time_limit: float | None = None,
-    iteration_limit: int | None = None,
-    tol: float = 1e-7,
-) -> LpSolution:
-    """Minimise ``x'Hx / 2 + c'x`` under linear constraints by HiGHS's active set method.
-
-    Parameters
-    ----------
-    hessian : ndarray of shape (n_columns, n_columns)
-        Symmetric, positive semidefinite.
-    c, A, row_lower, row_upper, col_lower, col_upper
-        As in `solve_lp`.
-    time_limit, iteration_limit, tol
-        As in `solve_lp`.
-
-    Returns
-    -------
-    LpSolution
-        Neither bound nor violation is recomputed.
-
-    Examples
-    --------
-    >>> solution = solve_qp(np.eye(2), np.zeros(2), np.array([[1.0, 1.0]]), row_lower=1.0)
-    >>> solution.x.round(6)
-    array([0.5, 0.5])
-    """
-    model = LpModel(
-        method="choose", time_limit=time_limit, iteration_limit=iteration_limit, tol=tol
-    )
-    model.add_columns(c, col_lower, col_upper)
-    model.add_rows(row_lower, row_upper, A)
-    model.set_hessian(np.asarray(hessian, dtype=np.float64))
-    return model.solve()
 
 
 def _recomputed(
@@ -347,10 +276,9 @@ def _recomputed(
     ]
     return replace(
         solution,
-        objective=float(c @ x),
-        reduced_cost=reduced,
+        value=float(c @ x),
         bound=row_part + col_part,
-        max_violation=max(float(d.max(initial=0.0)) for d in distances),
+        violation=max(float(d.max(initial=0.0)) for d in distances),
     )
 
 
@@ -371,22 +299,15 @@ def _status(highs: Any) -> Status | None:
     return None if name == "kUnboundedOrInfeasible" else STATUS.get(name, Status.FAILED)
 
 
-def _solution(highs: Any, status: Status, seconds: float) -> LpSolution:
+def _solution(highs: Any, status: Status) -> LpSolution:
     native, info, basis = highs.getSolution(), highs.getInfo(), highs.getBasis()
-    rows, columns = highs.getNumRow(), highs.getNumCol()
-    iterations = (
-        info.simplex_iteration_count,
-        info.ipm_iteration_count,
-        info.qp_iteration_count,
-    )
+    iterations = info.simplex_iteration_count, info.ipm_iteration_count
     return LpSolution(
         status=status,
-        x=_vector(native.col_value, columns),
-        row_dual=_vector(native.row_dual, rows),
-        reduced_cost=_vector(native.col_dual, columns),
-        objective=info.objective_function_value,
+        x=_vector(native.col_value, highs.getNumCol()),
+        row_dual=_vector(native.row_dual, highs.getNumRow()),
+        value=info.objective_function_value,
         iterations=sum(max(0, count) for count in iterations),
-        seconds=seconds,
         basis=_basis(basis) if basis.valid else None,
     )
 

@@ -23,17 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.mmrm.certificate import Answer, best, certify, failed
+from mmbench.machines.mmrm.certificate import Solution, best, certify, failed
 from mmbench.machines.mmrm.program import Program
 from mmbench.machines.mmrm.vertex import Partition, polished
 from mmbench.solvers.highs_ import AT_LOWER, BASIC, Basis, LpModel, LpSolution
 
 #: A row or column comes in when it is violated by more than this.
-PRICE_TOL = 1e-7
+PRICING_TOLERANCE = 1e-7
 
 #: Tolerance of HiGHS where its own, 1e-7, leaves too large a gap: a reduced cost that it lets pass
 #: counts in the bound as often as the coefficients sum to.
-FINEST = 1e-10
+SMALLEST_HIGHS_TOLERANCE = 1e-10
 
 #: Pivots of one solution of a master. Programs that can be solved take a few thousand; nearly
 #: singular ones have been seen to go on for hours.
@@ -139,7 +139,7 @@ def solve_generation(
     *,
     start: Partition | None = None,
     tol: float = 1e-6,
-) -> Answer:
+) -> Solution:
     """Solve the program from a first guess of its active rows and columns.
 
     Parameters
@@ -154,21 +154,21 @@ def solve_generation(
 
     Returns
     -------
-    Answer
+    Solution
     """
     master = Master(program, rows, columns)
     if start is not None and start.square:
         master.start_from(start)
     simplex, iterations = "dual", 0
     while True:
-        solution = master.model.solve(simplex)
-        iterations += solution.iterations
-        if solution.status is Status.UNBOUNDED:
+        lp = master.model.solve(simplex)
+        iterations += lp.iterations
+        if lp.status is Status.UNBOUNDED:
             new_rows, new_columns = _rows_against_ray(master), np.zeros(0, dtype=np.intp)
             if not len(new_rows):
                 return failed(program, Status.UNBOUNDED, "generation", iterations)
-        elif solution.status is Status.OPTIMAL:
-            new_rows, new_columns = _price(master, solution)
+        elif lp.status is Status.OPTIMAL:
+            new_rows, new_columns = _price(master, lp)
         else:
             break
         if not len(new_rows) and not len(new_columns):
@@ -176,34 +176,34 @@ def solve_generation(
         master.add_columns(new_columns)
         master.add_rows(new_rows)
         simplex = "dual" if len(new_rows) else "primal"
-    answer = _answer(master, solution, tol, iterations)
-    if answer.status is Status.OPTIMAL or solution.status is not Status.OPTIMAL:
-        return answer
-    master.model.set_tol(FINEST)
-    solution = master.model.solve("primal")
-    finer = _answer(master, solution, tol, iterations + solution.iterations)
-    return best(program, [answer, finer], tol)
+    solution = _certified(master, lp, tol, iterations)
+    if solution.status is Status.OPTIMAL or lp.status is not Status.OPTIMAL:
+        return solution
+    master.model.set_tol(SMALLEST_HIGHS_TOLERANCE)
+    lp = master.model.solve("primal")
+    finer = _certified(master, lp, tol, iterations + lp.iterations)
+    return best(program, [solution, finer], tol)
 
 
-def _answer(master: Master, solution: LpSolution, tol: float, iterations: int) -> Answer:
+def _certified(master: Master, lp: LpSolution, tol: float, iterations: int) -> Solution:
     """Return the better of what HiGHS found and the exact vertex of its basis."""
     program = master.program
     facts: dict[str, Any] = {"iterations": iterations, "route": "generation"}
-    lam = master.dual(solution.row_dual)
-    answer = certify(program, *master.primal(solution.x), lam, tol, **facts)
-    if solution.basis is None:
-        return answer
-    return polished(program, answer, master.partition(solution.basis), tol)
+    lam = master.dual(lp.row_dual)
+    solution = certify(program, *master.primal(lp.x), lam, tol, **facts)
+    if lp.basis is None:
+        return solution
+    return polished(program, solution, master.partition(lp.basis), tol)
 
 
-def _price(master: Master, solution: LpSolution) -> tuple[NDArray, NDArray]:
+def _price(master: Master, lp: LpSolution) -> tuple[NDArray, NDArray]:
     """Return the rows and columns outside the master that its solution violates most."""
     program = master.program
-    u, b = master.primal(solution.x)
+    u, b = master.primal(lp.x)
     shortfall = 1 - program.forward(u) - program.y * b
-    reduced = program.c - program.adjoint(master.dual(solution.row_dual))
-    rows = _worst(shortfall, program.rows, master.rows, PRICE_TOL)
-    columns = _worst(-reduced, program.columns, master.columns, PRICE_TOL)
+    reduced = program.c - program.adjoint(master.dual(lp.row_dual))
+    rows = _worst(shortfall, program.rows, master.rows, PRICING_TOLERANCE)
+    columns = _worst(-reduced, program.columns, master.columns, PRICING_TOLERANCE)
     return rows, columns
 
 

@@ -25,21 +25,24 @@ from numpy.typing import NDArray
 from mmbench.machines.mmrm.newton import NotSolved, Reduced, System, Whole
 
 #: Fraction of the way to the boundary that a step goes.
-STEP = 0.995
+BOUNDARY_FRACTION = 0.995
 
-#: Further correctors per iteration, and the band in which they keep the products, relative to mu.
-CORRECTORS, BAND = 2, (0.1, 10.0)
+#: Gondzio's correctors per iteration.
+MAX_CORRECTORS = 2
+
+#: The band, relative to mu, in which the correctors keep the products.
+PRODUCT_BAND = (0.1, 10.0)
 
 #: A primal residual may not grow beyond this while the reduced equations are in use.
-DRIFT = 1e-6
+REDUCED_RESIDUAL_LIMIT = 1e-6
 
 #: Largest order for which the whole system is factorised.
-WHOLE_ORDER = 4000
+MAX_WHOLE_ORDER = 4000
 
 
 @dataclass
-class Point:
-    """The variables of the interior point; all but b are positive vectors."""
+class Iterate:
+    """The variables; all but b are positive vectors."""
 
     u: NDArray
     b: float
@@ -48,9 +51,9 @@ class Point:
     lam: NDArray
     s: NDArray
 
-    def moved(self, step: Point, primal: float, dual: float) -> Point:
+    def moved(self, step: Iterate, primal: float, dual: float) -> Iterate:
         """Return the point after a step of these lengths."""
-        return Point(
+        return Iterate(
             self.u + primal * step.u,
             self.b + primal * step.b,
             self.xi + primal * step.xi,
@@ -68,17 +71,17 @@ class InteriorPoint:
     A : ndarray of shape (n_rows, n_columns)
     y, cost : ndarray of shape (n_rows,)
     c : ndarray of shape (n_columns,)
-    point : Point
+    point : Iterate
         Where to start; lam below cost.
     """
 
-    def __init__(self, A: NDArray, y: NDArray, c: NDArray, cost: NDArray, point: Point) -> None:
+    def __init__(self, A: NDArray, y: NDArray, c: NDArray, cost: NDArray, point: Iterate) -> None:
         self.A, self.y, self.c, self.cost = A, y, c, cost
         self.squares = A * A
         self.point = point
         self.iterations = 0
         self.threshold = 100.0
-        self.careful = False
+        self.ill_conditioned = False
         self.complementarity = np.inf
 
     @property
@@ -122,10 +125,10 @@ class InteriorPoint:
             np.atleast_1d(-self.y @ p.lam),
         )
 
-    def _row_residual(self, p: Point) -> NDArray:
+    def _row_residual(self, p: Iterate) -> NDArray:
         return 1 - (self.A @ p.u + self.y * p.b + p.xi - p.z)
 
-    def _products_sum(self, p: Point) -> float:
+    def _products_sum(self, p: Iterate) -> float:
         return float(p.u @ p.s + p.xi @ (self.cost - p.lam) + p.z @ p.lam)
 
     def _iterate(
@@ -138,20 +141,22 @@ class InteriorPoint:
         try:
             step = self._step(system, residuals, target)
         except NotSolved:
-            self.careful = True
+            self.ill_conditioned = True
             return self._iterate(residuals, target)
-        lengths = self._lengths(step, STEP)
+        lengths = self._lengths(step, BOUNDARY_FRACTION)
         moved = self.point.moved(step, *lengths)
         drift = np.abs(self._row_residual(moved)).max()
-        if not self.careful and drift > max(DRIFT, np.abs(residuals[0]).max()):
-            self.careful = True
+        if not self.ill_conditioned and drift > max(
+            REDUCED_RESIDUAL_LIMIT, np.abs(residuals[0]).max()
+        ):
+            self.ill_conditioned = True
             return self._iterate(residuals, target)
         self.point = moved
         return lengths
 
     def _step(
         self, system: System, residuals: tuple[NDArray, NDArray, NDArray], target: float
-    ) -> Point:
+    ) -> Iterate:
         """Return Mehrotra's step: a predictor, then a corrector towards equal products."""
         p, count = self.point, len(self.c) + 2 * len(self.y)
         products = (p.u * p.s, p.xi * self.slack, p.z * p.lam)
@@ -170,18 +175,18 @@ class InteriorPoint:
         system: System,
         residuals: tuple[NDArray, NDArray, NDArray],
         wanted: list[NDArray],
-        step: Point,
+        step: Iterate,
         goal: float,
-    ) -> Point:
+    ) -> Iterate:
         """Add Gondzio's correctors while each makes the step clearly longer."""
-        for _ in range(CORRECTORS):
+        for _ in range(MAX_CORRECTORS):
             lengths = self._lengths(step, 1.0)
             if min(lengths) > 0.9:
                 return step
             longer = [min(1.0, length + 0.1) for length in lengths]
             trial = self.point.moved(step, *longer)
             pulls = [
-                np.clip(q, BAND[0] * goal, BAND[1] * goal) - q
+                np.clip(q, PRODUCT_BAND[0] * goal, PRODUCT_BAND[1] * goal) - q
                 for q in (
                     trial.u * trial.s,
                     trial.xi * (self.cost - trial.lam),
@@ -189,7 +194,8 @@ class InteriorPoint:
                 )
             ]
             wanted = [
-                w + np.maximum(q, -BAND[1] * goal) for w, q in zip(wanted, pulls, strict=True)
+                w + np.maximum(q, -PRODUCT_BAND[1] * goal)
+                for w, q in zip(wanted, pulls, strict=True)
             ]
             corrected = self._direction(system, residuals, wanted)
             gained = sum(self._lengths(corrected, 1.0)) - sum(lengths)
@@ -203,13 +209,13 @@ class InteriorPoint:
         system: System,
         residuals: tuple[NDArray, NDArray, NDArray],
         wanted: list[NDArray],
-    ) -> Point:
+    ) -> Iterate:
         """Return the Newton direction for wanted changes of the three products."""
         p, slack = self.point, self.slack
         rp, rd, rb = residuals
         cu, cx, cz = wanted
         u, lam, b = system(rp - cx / slack + cz / p.lam, rd - cu / p.u, float(rb[0]))
-        return Point(
+        return Iterate(
             u=u,
             b=b,
             xi=(cx + p.xi * lam) / slack,
@@ -218,7 +224,7 @@ class InteriorPoint:
             s=rd - lam @ self.A,
         )
 
-    def _lengths(self, step: Point, fraction: float) -> tuple[float, float]:
+    def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
         """Return the longest primal and dual steps that keep the variables positive."""
         p = self.point
         primal = min(_reach(p.u, step.u), _reach(p.xi, step.xi), _reach(p.z, step.z))
@@ -230,15 +236,15 @@ class InteriorPoint:
         p = self.point
         weight = p.u / p.s
         diagonal = p.xi / self.slack + p.z / p.lam
-        if not self.careful:
+        if not self.ill_conditioned:
             try:
                 reduced = Reduced(self.A, self.squares, self.y, diagonal, weight, self.threshold)
             except NotSolved:
-                self.careful = True
+                self.ill_conditioned = True
             else:
                 self._adapt(reduced.steps)
                 return reduced
-        if sum(self.A.shape) > WHOLE_ORDER:
+        if sum(self.A.shape) > MAX_WHOLE_ORDER:
             return None
         return Whole(self.A, self.y, diagonal, weight)
 

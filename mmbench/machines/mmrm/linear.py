@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from mmbench.errors import Status
-from mmbench.machines.mmrm.certificate import Answer, failed
+from mmbench.machines.mmrm.certificate import Solution, failed
 from mmbench.machines.mmrm.program import LinearProgram
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.solvers.highs_ import Basis, solve_lp
@@ -23,7 +23,7 @@ def solve_linear(
     *,
     tol: float = 1e-6,
     basis: Basis | None = None,
-) -> Answer:
+) -> Solution:
     """Solve program (28), after an exact test of whether it is bounded.
 
     Parameters
@@ -36,14 +36,14 @@ def solve_linear(
 
     Returns
     -------
-    Answer
+    Solution
         Unbounded, with the fact "bounded_from_factor", if the costs are too small.
     """
     if not program.surely_bounded:
         factor = critical_factor(program)
         if factor > 1 + 1e-7:
-            answer = failed(program, Status.UNBOUNDED, "critical_cost")
-            return replace(answer, facts={"bounded_from_factor": factor})
+            solution = failed(program, Status.UNBOUNDED, "critical_cost")
+            return replace(solution, facts={"bounded_from_factor": factor})
     return solve_reference(program, tol=tol, basis=basis)
 
 
@@ -57,39 +57,10 @@ def critical_factor(program: LinearProgram) -> float:
     n, share = len(program.y), 1 / program.class_sizes[(program.y > 0).astype(int)]
     equal = np.vstack([program.A.T, program.y]) * share
     caps = np.column_stack([np.eye(n), -program.cost / share])
-    solution = solve_lp(
+    lp = solve_lp(
         np.append(np.zeros(n), 1.0),
         sparse.csr_array(np.vstack([np.pad(equal, ((0, 0), (0, 1))), caps])),
         row_lower=np.concatenate([program.c, [0.0], np.full(n, -np.inf)]),
         row_upper=np.concatenate([program.c, [0.0], np.zeros(n)]),
     )
-    return solution.objective
-
-
-def trivial_cost(program: LinearProgram) -> float:
-    """Return the largest C, the same for all rows, at which w = 0 is optimal; it may be infinite.
-
-    Towards the mean of the larger class, from that of the smaller: where the segment enters the
-    reduced hull ``{sum p_i x_i : sum p_i = 1, 0 <= p_i <= 1/n_min}`` of the larger class, at the
-    fraction s, ends the range at ``C = 1/(n_min s)``.
-    """
-    small = int(np.argmin(program.class_sizes))
-    n_min = int(program.class_sizes[small])
-    points = program.A * program.y[:, None]
-    inner, outer = points[program.y == (-1, 1)[small]], points[program.y == (1, -1)[small]]
-    origin, target = inner.mean(axis=0), outer.mean(axis=0)
-    n = len(outer)
-    solution = solve_lp(
-        np.append(np.zeros(n), 1.0),
-        np.vstack(
-            [
-                np.column_stack([outer.T / n, origin - target]),
-                np.append(np.full(n, 1 / n), 0.0),
-            ]
-        ),
-        row_lower=np.append(origin, 1.0),
-        row_upper=np.append(origin, 1.0),
-        col_upper=np.append(np.full(n, n / n_min), 1.0),
-    )
-    s = solution.objective
-    return 1 / (n_min * s) if s > 1e-9 else np.inf
+    return lp.value

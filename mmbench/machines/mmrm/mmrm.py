@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.machines.base import PairwiseClassifier, common_parameters
-from mmbench.machines.mmrm.certificate import FLAT, Answer, reused, settled
-from mmbench.machines.mmrm.face import smallest_norm
+from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
 from mmbench.machines.mmrm.linear import solve_linear
 from mmbench.machines.mmrm.program import KernelProgram, LinearProgram, without_repeats
 from mmbench.machines.mmrm.reference import solve_reference
@@ -38,11 +37,11 @@ from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import svm_dual
 
-#: Optimality tolerance of the SVM that is only a first guess.
-GUESS_TOL = 1e-2
+#: Tolerance of the KKT conditions of the SVM that is only a first guess.
+GUESS_TOLERANCE = 1e-2
 
 #: Data whose slacks sum to less than this are separable.
-NO_SLACK = 1e-6
+SEPARABLE_SLACK = 1e-6
 
 
 class MMRM(PairwiseClassifier):
@@ -51,7 +50,7 @@ class MMRM(PairwiseClassifier):
     Parameters
     ----------
     C : float, optional
-        Price of one unit of slack. Below ``max(1/n_x, 1/n_y)`` the program may be unbounded.
+        Penalty on slack. Below ``max(1/n_x, 1/n_y)`` the program may be unbounded.
     C_factor : float, default=10.0
         Where C is not given: C is this times ``max(1/n_x, 1/n_y)``.
     kernel : {"rbf", "linear", "poly"}, default="rbf"
@@ -63,14 +62,12 @@ class MMRM(PairwiseClassifier):
     degree : int, default=3
         Degree of ``poly``.
     class_weight : dict or "balanced", optional
-        "balanced" prices a class's slack in inverse proportion to its size: ``C n / (2 n_class)``,
-        or ``C_factor / n_class``. Without it a small class may be given up: see Notes. A dict
-        multiplies the price of each class that it names.
+        "balanced" makes the penalty on slack inversely proportional to the size of the class:
+        ``C n / (2 n_class)``, or ``C_factor / n_class``. Without it a small class may be given up:
+        see Notes. A dict multiplies the penalty of each class that it names.
     bias : {"lp", "ratio"}, default="lp"
         b of the program, where the margins are +-1, or that of (22), where the ratio is the same
         for both classes. (22) is meant for separable data; other pairs keep the program's b.
-    unique : bool, default=False
-        Whether to take, of several optimal w, the one of smallest norm.
     solver : {"auto", "interior", "generation", "reference"}, default="auto"
         "reference" is the whole program in HiGHS; "generation" and "interior" solve it on growing
         parts of its rows and columns, by simplex or by an interior point and an exact vertex.
@@ -103,7 +100,7 @@ class MMRM(PairwiseClassifier):
 
     Notes
     -----
-    Two answers are no failures but carry no information; both predict the majority class. Status
+    Two outcomes are no failures but carry no information; both predict the majority class. Status
     "unbounded": C is too small, the program has no minimum. Status "trivial": w = 0 is optimal. For
     classes of different size this holds for a range of C, and if the mean of the smaller class lies
     among the points of the larger, for every C; ``class_weight="balanced"`` avoids it.
@@ -130,7 +127,6 @@ class MMRM(PairwiseClassifier):
         "C_factor": positive(),
         "class_weight": Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
         "bias": choice("lp", "ratio"),
-        "unique": Param(boolean=True),
         "solver": choice("auto", "interior", "generation", "reference"),
     }
     search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
@@ -151,7 +147,6 @@ class MMRM(PairwiseClassifier):
         degree=3,
         class_weight=None,
         bias="lp",
-        unique=False,
         solver="auto",
         tol=1e-6,
         ties="lowest",
@@ -166,7 +161,6 @@ class MMRM(PairwiseClassifier):
         self.degree = degree
         self.class_weight = class_weight
         self.bias = bias
-        self.unique = unique
         self.solver = solver
         self.tol = tol
         self.ties = ties
@@ -177,26 +171,27 @@ class MMRM(PairwiseClassifier):
         gram = None if self.kernel == "linear" else problem.gram
         started = time.perf_counter()
         program = self._program(problem, gram)
-        answer = self._solve(program, problem, None if warm is None else warm.state)
-        answer = settled(program, answer)
-        facts = margin_facts(program.y, answer.margins)
-        b = answer.b
+        solution = self._solve(program, problem, None if warm is None else warm.state)
+        solution = settled(program, solution)
+        facts = margin_facts(program.y, solution.margins)
+        b = solution.b
         if self.bias == "ratio" and facts["separable"]:
-            b = ratio_bias(program.y, answer.margins, b)
+            b = ratio_bias(program.y, solution.margins, b)
         fit = Fit(
-            status=answer.status,
-            objective=answer.objective,
-            bound=answer.bound,
-            max_violation=answer.max_violation,
-            iterations=answer.iterations,
+            status=solution.status,
+            objective=solution.value,
+            bound=solution.bound,
+            max_violation=solution.violation,
+            iterations=solution.iterations,
             seconds=time.perf_counter() - started,
-            n_support=int(np.count_nonzero(answer.u if program.nonnegative else answer.lam)),
-            extra={**facts, "route": answer.route, **answer.facts},
+            n_support=int(np.count_nonzero(solution.u if program.nonnegative else solution.lam)),
+            extra={**facts, "route": solution.route, **solution.facts},
         )
         if isinstance(program, LinearProgram):
-            w, b = program.weights(answer.u, b)
-            return BinaryModel(intercept=b, fit=fit, w=w, state=answer)
-        return BinaryModel(intercept=b, fit=fit, coef=program.coefficients(answer.u), state=answer)
+            w, b = program.weights(solution.u, b)
+            return BinaryModel(intercept=b, fit=fit, w=w, state=solution)
+        coef = program.coefficients(solution.u)
+        return BinaryModel(intercept=b, fit=fit, coef=coef, state=solution)
 
     def _program(
         self, problem: BinaryProblem, gram: NDArray | None
@@ -207,7 +202,7 @@ class MMRM(PairwiseClassifier):
         return KernelProgram(gram, problem.y, without_repeats(problem.X, problem.y, cost))
 
     def _costs(self, problem: BinaryProblem) -> NDArray:
-        """Return the price of a unit of slack of each row."""
+        """Return the penalty on the slack of each row."""
         balanced = self.class_weight == "balanced"
         cost = slack_costs(problem.y, self.C, self.C_factor, balanced)
         if isinstance(self.class_weight, Mapping):
@@ -221,20 +216,18 @@ class MMRM(PairwiseClassifier):
         self,
         program: LinearProgram | KernelProgram,
         problem: BinaryProblem,
-        neighbour: Answer | None,
-    ) -> Answer:
+        neighbour: Solution | None,
+    ) -> Solution:
         again = None if neighbour is None else reused(program, neighbour, self.tol)
         if again is not None:
             return again
         basis = None if neighbour is None else neighbour.basis
         if isinstance(program, LinearProgram):
-            answer = solve_linear(program, tol=self.tol, basis=basis)
-        elif self.solver == "reference":
-            answer = solve_reference(program, tol=self.tol, basis=basis)
-        else:
-            guess = _guess(program, problem, neighbour)
-            answer = solve_kernel(program, guess, solver=self.solver, tol=self.tol)
-        return smallest_norm(program, answer, self.tol) if self.unique else answer
+            return solve_linear(program, tol=self.tol, basis=basis)
+        if self.solver == "reference":
+            return solve_reference(program, tol=self.tol, basis=basis)
+        guess = _guess(program, problem, neighbour)
+        return solve_kernel(program, guess, solver=self.solver, tol=self.tol)
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         return (point.get("C", point.get("C_factor", 0)),)
@@ -245,7 +238,7 @@ class MMRM(PairwiseClassifier):
 
 
 def slack_costs(y: NDArray, C: float | None, C_factor: float, balanced: bool = False) -> NDArray:
-    """Return the price of a unit of slack of each row before weights.
+    """Return the penalty on the slack of each row before weights.
 
     Without C, C is `C_factor` times the least that surely leaves the program bounded: 1/n_class.
     """
@@ -267,10 +260,10 @@ def margin_facts(y: NDArray, margins: NDArray) -> dict[str, Any]:
     spread = float(np.ptp(f))
     # all rows on the two margins leave d_w a rounding error
     ratio = between / within if within > 1e-12 * spread else np.inf
-    if spread <= FLAT:
+    if spread <= CONSTANT_DECISION_RANGE:
         ratio = np.nan
     slack = float(np.maximum(1 - margins, 0).sum())
-    return {"margin_ratio": ratio, "separable": slack <= NO_SLACK}
+    return {"margin_ratio": ratio, "separable": slack <= SEPARABLE_SLACK}
 
 
 def ratio_bias(y: NDArray, margins: NDArray, b: float) -> float:
@@ -288,7 +281,7 @@ def ratio_bias(y: NDArray, margins: NDArray, b: float) -> float:
     return float(-negative.max() - share * (positive.min() - negative.max()))
 
 
-def _guess(program: KernelProgram, problem: BinaryProblem, neighbour: Answer | None) -> Guess:
+def _guess(program: KernelProgram, problem: BinaryProblem, neighbour: Solution | None) -> Guess:
     """Return a neighbouring MMRM, or else the SVM of the same C: it has nearly the same support.
 
     Where C is tiny all rows support the SVM, and it would say nothing.
@@ -298,5 +291,5 @@ def _guess(program: KernelProgram, problem: BinaryProblem, neighbour: Answer | N
     from mmbench.solvers.svm_dual.smo import solve_smo
 
     cost = np.where(program.cost > 0, np.maximum(program.cost, 1 / program.scale), 0.0)
-    svm = solve_smo(svm_dual(problem.gram, problem.y, cost), tol=GUESS_TOL)
+    svm = solve_smo(svm_dual(problem.gram, problem.y, cost), tol=GUESS_TOLERANCE)
     return Guess(np.abs(svm.u), problem.y * (svm.decision + svm.bias))

@@ -29,20 +29,25 @@ from scipy.linalg import (
     lu_solve,
     solve_triangular,
 )
+from scipy.sparse.linalg import LinearOperator, cg
 
-#: Conjugate gradients: relative residual and most steps.
-CG_TOL, CG_STEPS = 1e-9, 25
+#: Relative residual of conjugate gradients.
+CG_TOLERANCE = 1e-9
+
+#: Steps of conjugate gradients before the reduced equations are given up.
+MAX_CG_STEPS = 25
 
 #: Steps of iterative refinement of the whole system.
-REFINEMENTS = 2
+MAX_REFINEMENTS = 2
 
 #: A pivot so many times the largest entry of A is eliminated before the rest is factorised.
-SAFE = 20.0
+LARGE_PIVOT_RATIO = 20.0
 
 #: Keeps an empty column from a division by zero.
-TINY = 1e-300
+SMALLEST_SCALE = 1e-300
 
-Operator = Callable[[NDArray], NDArray]
+#: Relative shifts of the diagonal with which a Cholesky factor is tried.
+DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 
 #: (r, r_u, r_b) to (du, dlam, db).
 System = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float]]
@@ -69,7 +74,8 @@ class Reduced:
     Raises
     ------
     NotSolved
-        If the matrix has no Cholesky factor, here or when solving if gradients do not converge.
+        If the matrix has no Cholesky factor, or, when solving, if conjugate gradients do not
+        converge.
     """
 
     def __init__(
@@ -105,7 +111,7 @@ class Reduced:
         matrix = part @ part.T
         matrix += np.outer(self.theta * self.y[near], self.y[near])
         size = np.diagonal(matrix) + self.diagonal[near]
-        for shift in (1e-13, 1e-11, 1e-9):
+        for shift in DIAGONAL_SHIFTS:
             np.fill_diagonal(matrix, size * (1 + shift))
             try:
                 return cho_factor(matrix, lower=True, check_finite=False)
@@ -114,7 +120,24 @@ class Reduced:
         raise NotSolved
 
     def _solve(self, right: NDArray) -> NDArray:
-        x, steps = conjugate_gradients(self._apply, self._precondition, right)
+        steps = 0
+
+        def count(_: NDArray) -> None:
+            nonlocal steps
+            steps += 1
+
+        shape = (len(right), len(right))
+        x, failure = cg(
+            LinearOperator(shape, self._apply, dtype=float),
+            right,
+            x0=self._precondition(right),
+            rtol=CG_TOLERANCE,
+            maxiter=MAX_CG_STEPS,
+            M=LinearOperator(shape, self._precondition, dtype=float),
+            callback=count,
+        )
+        if failure:
+            raise NotSolved
         self.steps = max(self.steps, steps)
         return x
 
@@ -128,36 +151,6 @@ class Reduced:
         return out
 
 
-def conjugate_gradients(
-    apply: Operator, precondition: Operator, right: NDArray
-) -> tuple[NDArray, int]:
-    """Return the solution of a positive definite system and the number of steps taken.
-
-    Raises
-    ------
-    NotSolved
-        If the residual is not small after `CG_STEPS`.
-    """
-    x = precondition(right)
-    residual = right - apply(x)
-    goal = CG_TOL * float(np.linalg.norm(right))
-    direction = z = precondition(residual)
-    rz = float(residual @ z)
-    for step in range(CG_STEPS):
-        if np.linalg.norm(residual) <= goal:
-            return x, step
-        if rz <= 0:
-            break
-        image = apply(direction)
-        alpha = rz / float(direction @ image)
-        x = x + alpha * direction
-        residual = residual - alpha * image
-        z = precondition(residual)
-        rz, before = float(residual @ z), rz
-        direction = z + rz / before * direction
-    raise NotSolved
-
-
 class Whole:
     """The equations as they stand; arguments as `Reduced`.
 
@@ -168,7 +161,7 @@ class Whole:
 
     def __init__(self, A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
         self.A, self.y, self.diagonal, self.inverse = A, y, diagonal, 1 / weight
-        safe = SAFE * max(float(A.max()), -float(A.min()))
+        safe = LARGE_PIVOT_RATIO * max(float(A.max()), -float(A.min()))
         self._light = np.flatnonzero(self.inverse >= safe)
         heavy = np.flatnonzero(self.inverse < safe)
         self._far, near = np.flatnonzero(diagonal >= safe), np.flatnonzero(diagonal < safe)
@@ -191,7 +184,7 @@ class Whole:
         if len(self._far):
             image = self._forward(self._coupling)
             matrix -= image.T @ image
-        self._scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), TINY))
+        self._scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
         matrix *= self._scale
         matrix *= self._scale[:, None]
         self._lu = lu_factor(matrix, overwrite_a=True, check_finite=False)
@@ -199,7 +192,7 @@ class Whole:
     def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
         """Return (du, dlam, db)."""
         u, lam, b = np.zeros(len(r_u)), np.zeros(len(r)), 0.0
-        for _ in range(1 + REFINEMENTS):
+        for _ in range(1 + MAX_REFINEMENTS):
             step = self._solve(
                 r - self.diagonal * lam - self.A @ u - b * self.y,
                 r_u - lam @ self.A + self.inverse * u,

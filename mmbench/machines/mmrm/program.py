@@ -62,10 +62,6 @@ class Program(ABC):
     def adjoint(self, lam: NDArray) -> NDArray:
         """Return A'lam."""
 
-    @abstractmethod
-    def norm_matrix(self, columns: NDArray) -> NDArray:
-        """Return the matrix H of ``||w||^2 = u'Hu`` for some columns."""
-
     @cached_property
     def class_rows(self) -> tuple[NDArray, NDArray]:
         """Rows that have a cost, of the negative and of the positive class."""
@@ -134,10 +130,6 @@ class KernelProgram(Program):
         """Return A'lam; A is symmetric."""
         return self.forward(lam)
 
-    def norm_matrix(self, columns: NDArray) -> NDArray:
-        """Return ``A / scale``, as ``w = sum_k y_k u_k phi(x_k) / scale``."""
-        return self.block(columns, columns) / self.scale
-
     def coefficients(self, u: NDArray) -> NDArray:
         """Return the expansion over the training rows: alpha for positives, -beta for negatives."""
         return self.y * u / self.scale
@@ -191,10 +183,6 @@ class LinearProgram(Program):
     def adjoint(self, lam: NDArray) -> NDArray:
         """Return A'lam."""
         return lam @ self.A
-
-    def norm_matrix(self, columns: NDArray) -> NDArray:
-        """Return the diagonal matrix that undoes the standardisation."""
-        return np.diag(1 / self.scale[columns] ** 2)
 
     def weights(self, u: NDArray, b: float) -> tuple[NDArray, float]:
         """Return w and b for the features as they were given."""

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from mmbench.errors import Status
-from mmbench.machines.mmrm.certificate import Answer, certify, failed
+from mmbench.machines.mmrm.certificate import Solution, certify, failed
 from mmbench.machines.mmrm.program import Program
 from mmbench.machines.mmrm.vertex import Partition, polished
 from mmbench.solvers.highs_ import BASIC, Basis, LpSolution, solve_lp
@@ -18,7 +18,7 @@ MAX_ITERATIONS = 100_000
 
 def solve_reference(
     program: Program, *, tol: float = 1e-6, basis: Basis | None = None, method: str = "choose"
-) -> Answer:
+) -> Solution:
     """Solve (28) or (30) with all its rows and columns.
 
     Parameters
@@ -32,28 +32,28 @@ def solve_reference(
 
     Returns
     -------
-    Answer
+    Solution
     """
     rows, columns = program.rows, program.columns
-    solution = _solve(program, method, _fitting(basis, len(rows), len(columns) + 1 + len(rows)))
-    if solution.status is Status.UNBOUNDED:
-        return failed(program, Status.UNBOUNDED, "reference", solution.iterations)
+    lp = _solve(program, method, _fitting(basis, len(rows), len(columns) + 1 + len(rows)))
+    if lp.status is Status.UNBOUNDED:
+        return failed(program, Status.UNBOUNDED, "reference", lp.iterations)
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
-    u[columns] = solution.x[: len(columns)]
-    lam[rows] = solution.row_dual
-    answer = certify(
+    u[columns] = lp.x[: len(columns)]
+    lam[rows] = lp.row_dual
+    solution = certify(
         program,
         u,
-        float(solution.x[len(columns)]),
+        float(lp.x[len(columns)]),
         lam,
         tol,
-        iterations=solution.iterations,
+        iterations=lp.iterations,
         route="reference",
-        basis=solution.basis,
+        basis=lp.basis,
     )
-    if solution.basis is None:
-        return answer
-    return polished(program, answer, _partition(program, solution.basis), tol)
+    if lp.basis is None:
+        return solution
+    return polished(program, solution, _partition(program, lp.basis), tol)
 
 
 def _partition(program: Program, basis: Basis) -> Partition:

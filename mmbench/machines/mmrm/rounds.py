@@ -17,34 +17,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.mmrm.certificate import Answer, certify
+from mmbench.machines.mmrm.certificate import Solution, certify
 from mmbench.machines.mmrm.generation import solve_generation
-from mmbench.machines.mmrm.interior import InteriorPoint, Point
+from mmbench.machines.mmrm.interior import InteriorPoint, Iterate
 from mmbench.machines.mmrm.program import Program
 from mmbench.machines.mmrm.vertex import Partition, partition_of, solve_vertex
 
 #: Tolerances of the two rounds that only find rows and columns, and of the attempts at a vertex.
-COARSE = (3e-2, 1e-3)
-FINE = (1e-7, 1e-8, 1e-9, 1e-10)
+COARSE_TOLERANCES = (3e-2, 1e-3)
+FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
-#: Rows of a smaller margin are in the part at first, come in after a coarse and a fine round, and
-#: are thrown out.
-FIRST, NEAR, CLOSE, FAR = 1.05, 1.05, 1.03, 1.3
+#: Rows of a smaller margin are in the first part and come in after a coarse round.
+COARSE_MARGIN = 1.05
 
-#: Columns that come in with those of negative reduced cost, relative to the present number.
-EXTRA_COARSE, EXTRA_FINE = 0.1, 0.03
+#: Rows of a smaller margin come in after a fine round.
+FINE_MARGIN = 1.03
+
+#: Rows of a larger margin leave the part.
+DROPPED_MARGIN = 1.3
+
+#: Columns that come in with those of negative reduced cost, as a share of the present ones.
+COARSE_COLUMN_SHARE, FINE_COLUMN_SHARE = 0.1, 0.03
 
 #: A vertex that violates at most so many rows and columns is left to simplex pivots.
-FEW = 8
+MAX_PIVOTED_VIOLATIONS = 8
 
 #: A program of so many rows is tried as a whole where a part of it does not converge.
-RETRY_UP_TO = 2000
+MAX_WHOLE_ROWS = 2000
 
 #: Fine rounds before the rest is left to generation.
 MAX_ROUNDS = 12
 
-#: Violations below this are none.
-PRICE_TOL = 1e-7
+#: Violations of rows and columns outside the part that count as none.
+PRICING_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,11 @@ class Guess:
     def first_rows(self, program: Program) -> NDArray:
         """Return the rows that matter to the neighbour: near its margin or with a coefficient."""
         rows = program.rows
-        return rows[(self.margins[rows] < FIRST) | (self.u[rows] > 0)]
+        return rows[(self.margins[rows] < COARSE_MARGIN) | (self.u[rows] > 0)]
 
 
 @dataclass(frozen=True)
-class Found:
+class PartOptimum:
     """The optimum of a part, over the whole program.
 
     Attributes
@@ -104,7 +109,7 @@ class Rounds:
 
     Attributes
     ----------
-    careful : bool
+    ill_conditioned : bool
         Whether the last part was so badly conditioned that the reduced Newton equations failed.
     """
 
@@ -112,21 +117,21 @@ class Rounds:
         self.program, self.guess, self.tol = program, guess, tol
         self.rows = self.columns = guess.first_rows(program)
         self.iterations = 0
-        self.careful = False
+        self.ill_conditioned = False
 
-    def solve(self) -> Answer:
-        """Return the best answer that this route finds, with its certificate."""
+    def solve(self) -> Solution:
+        """Return the best solution that this route finds, with its certificate."""
         whole = self.program.rows
         if 2 * len(self.rows) > len(whole):
             self.rows = self.columns = whole
         else:
-            for tol in COARSE:
-                self._coarse_round(tol, drop=tol < COARSE[0])
+            for tol in COARSE_TOLERANCES:
+                self._coarse_round(tol, drop=tol < COARSE_TOLERANCES[0])
         for _ in range(MAX_ROUNDS):
             found = self._fine_round()
             if not found.converged:
                 # the shape of a part may be to blame for that
-                if len(self.rows) == len(self.columns) == len(whole) or len(whole) > RETRY_UP_TO:
+                if len(self.rows) == len(self.columns) == len(whole) or len(whole) > MAX_WHOLE_ROWS:
                     break
                 self.rows = self.columns = whole
                 continue
@@ -135,10 +140,10 @@ class Rounds:
             count = len(rows) + len(columns)
             if not count:
                 break
-            if count <= FEW and found.partition is not None:
+            if count <= MAX_PIVOTED_VIOLATIONS and found.partition is not None:
                 return self._pivot(found.partition, margins, reduced, rows, columns)
             self._drop_rows(margins, found.lam)
-            self._grow(margins, reduced, CLOSE, EXTRA_FINE)
+            self._grow(margins, reduced, FINE_MARGIN, FINE_COLUMN_SHARE)
         return self._certified(found)
 
     def _coarse_round(self, tol: float, drop: bool) -> None:
@@ -149,29 +154,31 @@ class Rounds:
         margins, reduced = self._price(u, iterate.point.b, lam)
         if drop:
             self._drop_rows(margins, lam)
-        self._grow(margins, reduced, NEAR, EXTRA_COARSE)
+        self._grow(margins, reduced, COARSE_MARGIN, COARSE_COLUMN_SHARE)
 
-    def _fine_round(self) -> Found:
+    def _fine_round(self) -> PartOptimum:
         """Return the exact optimum of the part, or an iterate near it where no vertex is found."""
         iterate = self._cold_start()
         converged = False
-        for tol in FINE:
+        for tol in FINE_TOLERANCES:
             reached = iterate.run(tol)
             partition = partition_of(iterate, self.rows, self.columns)
             vertex = solve_vertex(self.program, partition)
             if vertex is not None and vertex.signs_hold(self.program):
                 self._count(iterate)
-                return Found(vertex.u, vertex.b, vertex.lam, True, partition.positive, partition)
+                return PartOptimum(
+                    vertex.u, vertex.b, vertex.lam, True, partition.positive, partition
+                )
             if not reached:
                 break
             converged = True
         self._count(iterate)
         u, lam = self._full(iterate.point)
-        return Found(u, iterate.point.b, lam, converged, partition.positive)
+        return PartOptimum(u, iterate.point.b, lam, converged, partition.positive)
 
     def _count(self, iterate: InteriorPoint) -> None:
         self.iterations += iterate.iterations
-        self.careful = iterate.careful
+        self.ill_conditioned = iterate.ill_conditioned
 
     def _cold_start(self) -> InteriorPoint:
         """Start from the guess's u and from lam = 1/n_class, where A'lam = c.
@@ -184,7 +191,7 @@ class Rounds:
         c = program.c[columns]
         u = self.guess.u[columns]
         share = cost / program.class_cost[(y > 0).astype(int)]
-        point = Point(
+        point = Iterate(
             u=u + 0.1 * _mean_positive(u),
             b=0.0,
             xi=np.maximum(1 - margins, 0.01),
@@ -221,7 +228,7 @@ class Rounds:
         outside = [np.setdiff1d(rows, self.rows) for rows in self.program.class_rows]
         return [(q, rows) for q, rows in enumerate(outside) if len(rows)]
 
-    def _full(self, point: Point) -> tuple[NDArray, NDArray]:
+    def _full(self, point: Iterate) -> tuple[NDArray, NDArray]:
         """Return u and lam over the whole program, multipliers of class means spread over them."""
         program = self.program
         u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
@@ -239,11 +246,13 @@ class Rounds:
     def _violated(self, margins: NDArray, reduced: NDArray) -> tuple[NDArray, NDArray]:
         rows = np.setdiff1d(self.program.rows, self.rows)
         columns = np.setdiff1d(self.program.columns, self.columns)
-        return rows[margins[rows] < 1 - PRICE_TOL], columns[reduced[columns] < -PRICE_TOL]
+        return rows[margins[rows] < 1 - PRICING_TOLERANCE], columns[
+            reduced[columns] < -PRICING_TOLERANCE
+        ]
 
     def _drop_rows(self, margins: NDArray, lam: NDArray) -> None:
         rows = self.rows
-        far = (margins[rows] > FAR) & (lam[rows] < self.program.cost[rows] / 2)
+        far = (margins[rows] > DROPPED_MARGIN) & (lam[rows] < self.program.cost[rows] / 2)
         self.rows = rows[~far]
 
     def _grow(self, margins: NDArray, reduced: NDArray, near: float, extra: float) -> None:
@@ -264,30 +273,30 @@ class Rounds:
         reduced: NDArray,
         rows: NDArray,
         columns: NDArray,
-    ) -> Answer:
+    ) -> Solution:
         """Finish by simplex from the vertex, on what is close to mattering and the violated."""
         own, positive = self.rows, self.columns
-        own = own[(margins[own] < FAR) | np.isin(own, partition.at_cost)]
+        own = own[(margins[own] < DROPPED_MARGIN) | np.isin(own, partition.at_cost)]
         limit = 0.1 * np.abs(self.program.c).mean()
         positive = positive[(reduced[positive] < limit) | np.isin(positive, partition.positive)]
-        answer = solve_generation(
+        solution = solve_generation(
             self.program,
             np.concatenate([own, rows]),
             np.concatenate([positive, columns]),
             start=partition,
             tol=self.tol,
         )
-        return _renamed(answer, self.iterations)
+        return _renamed(solution, self.iterations)
 
-    def _certified(self, found: Found) -> Answer:
+    def _certified(self, found: PartOptimum) -> Solution:
         """Certify; an iterate also without the coefficients that are on their way to zero."""
         facts = {"iterations": self.iterations, "route": "interior"}
         if found.partition is None:
             u = np.zeros_like(found.u)
             u[found.support] = found.u[found.support]
-            answer = certify(self.program, u, found.b, found.lam, self.tol, **facts)
-            if answer.status is Status.OPTIMAL:
-                return answer
+            solution = certify(self.program, u, found.b, found.lam, self.tol, **facts)
+            if solution.status is Status.OPTIMAL:
+                return solution
         return certify(self.program, found.u, found.b, found.lam, self.tol, **facts)
 
 
@@ -296,5 +305,5 @@ def _mean_positive(u: NDArray) -> float:
     return float(u[u > 0].mean()) if np.any(u > 0) else 1.0
 
 
-def _renamed(answer: Answer, iterations: int) -> Answer:
-    return replace(answer, route="interior", iterations=answer.iterations + iterations)
+def _renamed(solution: Solution, iterations: int) -> Solution:
+    return replace(solution, route="interior", iterations=solution.iterations + iterations)

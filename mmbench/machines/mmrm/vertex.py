@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve
 
-from mmbench.machines.mmrm.certificate import Answer, best, certify
+from mmbench.machines.mmrm.certificate import Solution, best, certify
 from mmbench.machines.mmrm.interior import InteriorPoint
 from mmbench.machines.mmrm.program import Program
 
 #: How negative, relative to the largest, a coefficient or multiplier of a vertex may come out.
-SIGN_TOL = 1e-9
+SIGN_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Vertex:
         part = self.partition
         lam = self.lam[part.tight]
         top = lam.max(initial=0.0)
-        room = program.cost[part.tight] * (1 + SIGN_TOL)
+        room = program.cost[part.tight] * (1 + SIGN_TOLERANCE)
         return bool(
-            (not program.nonnegative or self.u.min() >= -SIGN_TOL * self.u.max(initial=0.0))
-            and lam.min(initial=0.0) >= -SIGN_TOL * top
+            (not program.nonnegative or self.u.min() >= -SIGN_TOLERANCE * self.u.max(initial=0.0))
+            and lam.min(initial=0.0) >= -SIGN_TOLERANCE * top
             and np.all(lam <= room)
         )
 
@@ -100,17 +100,17 @@ def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
     return Vertex(partition, u, b, lam)
 
 
-def polished(program: Program, answer: Answer, partition: Partition, tol: float) -> Answer:
-    """Return the better of an answer and the exact vertex of a partition.
+def polished(program: Program, solution: Solution, partition: Partition, tol: float) -> Solution:
+    """Return the better of a solution and the exact vertex of a partition.
 
     HiGHS stops at a tolerance of 1e-7 a row, which large costs multiply.
     """
     vertex = solve_vertex(program, partition)
     if vertex is None:
-        return answer
-    facts = {name: getattr(answer, name) for name in ("iterations", "route", "basis")}
+        return solution
+    facts = {name: getattr(solution, name) for name in ("iterations", "route", "basis")}
     exact = certify(program, vertex.u, vertex.b, vertex.lam, tol, **facts)
-    return best(program, [answer, exact], tol)
+    return best(program, [solution, exact], tol)
 
 
 def _refined(

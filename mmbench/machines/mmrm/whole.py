@@ -19,7 +19,7 @@ coefficients beyond 1e8 that fit rounding errors, and no solver reaches it. Ther
 
 so that lam violates ``A'lam <= c`` by no more than the price: within tolerance the dual solution
 proves that nothing better has coefficients of no larger sum. It says nothing about larger ones; so
-where the price takes a part of the objective that is more than `tol`, the answer is "inaccurate".
+where the price takes a part of the objective that is more than `tol`, the solution is "inaccurate".
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpocon, dpotrf
 
 from mmbench.errors import Status
-from mmbench.machines.mmrm.certificate import Answer, best, certify
-from mmbench.machines.mmrm.interior import InteriorPoint, Point
+from mmbench.machines.mmrm.certificate import Solution, best, certify
+from mmbench.machines.mmrm.interior import InteriorPoint, Iterate
 from mmbench.machines.mmrm.program import KernelProgram
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
@@ -93,7 +93,7 @@ class Shifted(KernelProgram):
         return u * (program.scale / self.scale), b - float((self.y * u) @ self.shift) / self.scale
 
 
-def solve_whole(program: KernelProgram, margins: NDArray, tol: float) -> Answer:
+def solve_whole(program: KernelProgram, margins: NDArray, tol: float) -> Solution:
     """Solve program (30) as a whole.
 
     Parameters
@@ -107,30 +107,30 @@ def solve_whole(program: KernelProgram, margins: NDArray, tol: float) -> Answer:
 
     Returns
     -------
-    Answer
+    Solution
         With the fact "coefficient_price", in the units of `program`, if a price was needed.
     """
     if not singular(program):
         return _solve(program, margins, 0.0, tol)
-    answer = _solve(program, margins, tol / 2, tol)
-    if answer.status is Status.OPTIMAL or _paid(answer) > CHEAP:
-        return answer
+    solution = _solve(program, margins, tol / 2, tol)
+    if solution.status is Status.OPTIMAL or _paid(solution) > CHEAP:
+        return solution
     cheaper = _solve(program, margins, tol / 200, tol)
-    return cheaper if cheaper.status is Status.OPTIMAL else answer
+    return cheaper if cheaper.status is Status.OPTIMAL else solution
 
 
-def _solve(program: KernelProgram, margins: NDArray, price: float, tol: float) -> Answer:
+def _solve(program: KernelProgram, margins: NDArray, price: float, tol: float) -> Solution:
     """Solve with a price in the units of the shifted program."""
     shifted = Shifted(program, price)
     iterate = _start(shifted, margins)
-    answers: list[Answer] = []
+    solutions: list[Solution] = []
     for tight in FINE:
         converged = iterate.run(tight, MAX_ITER)
         facts = {"iterations": iterate.iterations, "route": "whole"}
-        answers += _candidates(program, shifted, iterate, tol, facts)
-        if best(program, answers, tol).status is Status.OPTIMAL or price or not converged:
+        solutions += _candidates(program, shifted, iterate, tol, facts)
+        if best(program, solutions, tol).status is Status.OPTIMAL or price or not converged:
             break
-    found = best(program, answers, tol)
+    found = best(program, solutions, tol)
     if not price:
         return found
     found = replace(found, facts={"coefficient_price": price * shifted.scale / program.scale})
@@ -138,10 +138,10 @@ def _solve(program: KernelProgram, margins: NDArray, price: float, tol: float) -
     return found if exact else replace(found, status=Status.INACCURATE)
 
 
-def _paid(answer: Answer) -> float:
+def _paid(solution: Solution) -> float:
     """Return what the coefficients cost, relative to the objective."""
-    price = answer.facts["coefficient_price"]
-    return price * float(answer.u.sum()) / max(1.0, abs(answer.objective))
+    price = solution.facts["coefficient_price"]
+    return price * float(solution.u.sum()) / max(1.0, abs(solution.value))
 
 
 def singular(program: KernelProgram) -> bool:
@@ -165,7 +165,7 @@ def _start(program: Shifted, margins: NDArray) -> InteriorPoint:
     z = np.maximum(margins - 1, 0.3)
     off = np.abs(c - program.price - lam @ A).max()
     s = np.full(len(c), max(SMALL * np.abs(c).mean(), program.price, off / 10))
-    point = Point(
+    point = Iterate(
         u=np.mean(z * lam) / s, b=0.0, xi=np.maximum(1 - margins, 0.01), z=z, lam=lam, s=s
     )
     return InteriorPoint(A, y, c, cost, point)
@@ -177,7 +177,7 @@ def _candidates(
     iterate: InteriorPoint,
     tol: float,
     facts: dict[str, Any],
-) -> list[Answer]:
+) -> list[Solution]:
     """Return what is certified of an iterate and of the vertex of its partition, if it has one."""
     rows, columns = program.rows, program.columns
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))

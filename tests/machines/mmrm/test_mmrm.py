@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 from mmbench.errors import Status, UserError
 from mmbench.kernels import Kernel
 from mmbench.machines import MMRM, SVM
-from mmbench.machines.mmrm.linear import critical_factor, trivial_cost
+from mmbench.machines.mmrm.linear import critical_factor
 from mmbench.machines.mmrm.mmrm import margin_facts, ratio_bias, slack_costs
 from mmbench.machines.mmrm.program import LinearProgram
 from mmbench.machines.problem import BinaryProblem
@@ -40,6 +40,26 @@ def between_and_within(f, y):
     x_mean, y_mean = f[y > 0].mean(), f[y < 0].mean()
     nearest_x, nearest_y = f[y > 0].min(), f[y < 0].max()
     return nearest_x - nearest_y, (x_mean - nearest_x) + (nearest_y - y_mean)
+
+
+def trivial_cost(X, y):
+    """Return the largest C at which w = 0 is optimal; it may be infinite.
+
+    Where the segment from the mean of the smaller class to that of the larger enters the reduced
+    hull ``{sum p_i x_i : sum p_i = 1, 0 <= p_i <= 1/n_min}`` of the larger, at the fraction s, ends
+    the range at ``C = 1/(n_min s)``.
+    """
+    inner, outer = sorted((X[y < 0], X[y > 0]), key=len)
+    n, origin = len(outer), inner.mean(axis=0)
+    s = linprog(
+        np.append(np.zeros(n), 1.0),
+        A_eq=np.vstack(
+            [np.column_stack([outer.T, origin - outer.mean(axis=0)]), np.append(np.ones(n), 0.0)]
+        ),
+        b_eq=np.append(origin, 1.0),
+        bounds=[(0, 1 / len(inner))] * n + [(0, 1)],
+    ).fun
+    return 1 / (len(inner) * s) if s > 1e-9 else np.inf
 
 
 @pytest.fixture(scope="module")
@@ -98,13 +118,13 @@ def test_the_objective_is_that_of_the_returned_decision_function(kernel, cancer)
     assert abs(machine.fits_[0].gap) < 1e-6
 
 
-def test_without_C_the_price_is_the_factor_over_the_smaller_class():
+def test_without_C_the_penalty_is_the_factor_over_the_smaller_class():
     X, y = clouds(n_x=10, n_y=40)
     machines = [MMRM(C_factor=3.0).fit(X, y), MMRM(C=0.3).fit(X, y)]
     assert machines[0].fits_[0].objective == pytest.approx(machines[1].fits_[0].objective)
 
 
-def test_balanced_prices_give_each_class_the_same_total():
+def test_balanced_penalties_give_each_class_the_same_total():
     y = np.repeat([1.0, -1.0], [10, 40])
     for C in (None, 0.7):
         cost = slack_costs(y, C, 3.0, balanced=True)
@@ -242,7 +262,7 @@ def test_an_unbounded_program_predicts_the_majority(kernel):
 
 def test_w_is_zero_up_to_the_exact_end_of_the_trivial_range():
     X, y = clouds(n_x=60, n_y=12, shift=0.6)
-    end = trivial_cost(LinearProgram(X, y, np.ones(72)))
+    end = trivial_cost(X, y)
     assert end > 1.2 / 12  # beyond the threshold itself
     inside = MMRM(kernel="linear", C=0.999 * end).fit(X, y)
     beyond = MMRM(kernel="linear", C=1.001 * end).fit(X, y)
@@ -258,7 +278,7 @@ def test_a_small_class_amid_a_large_one_is_given_up_for_every_C_unless_balanced(
     rng = np.random.RandomState(0)
     X = np.concatenate([rng.normal(size=(43, 2)), 0.2 * rng.normal(size=(7, 2)) + 0.3])
     y = np.repeat([1.0, -1.0], [43, 7])
-    assert trivial_cost(LinearProgram(X, y, np.ones(50))) == np.inf
+    assert trivial_cost(X, y) == np.inf
     for C in (1 / 7, 1.0, 1000.0):
         assert MMRM(kernel="linear", C=C).fit(X, y).fits_[0].status is Status.TRIVIAL
     balanced = MMRM(kernel="linear", C_factor=1.1, class_weight="balanced").fit(X, y)
@@ -268,7 +288,7 @@ def test_a_small_class_amid_a_large_one_is_given_up_for_every_C_unless_balanced(
 
 def test_equal_classes_are_trivial_at_the_threshold_only():
     X, y = clouds()
-    assert trivial_cost(LinearProgram(X, y, np.ones(60))) == pytest.approx(1 / 30)
+    assert trivial_cost(X, y) == pytest.approx(1 / 30)
     assert MMRM(kernel="linear", C=1.01 / 30).fit(X, y).fits_[0].status is Status.OPTIMAL
 
 
@@ -354,25 +374,7 @@ def test_a_neighbour_of_another_problem_does_no_harm():
     )
 
 
-def test_the_unique_solution_has_the_same_value_and_no_larger_norm():
-    # twice the same feature: every split of its weight is optimal
-    X, y = clouds(d=2)
-    X = np.column_stack([X, X[:, 0]])
-    plain = MMRM(kernel="linear", C=0.5).fit(X, y)
-    unique = MMRM(kernel="linear", C=0.5, unique=True).fit(X, y)
-    assert unique.fits_[0].objective == pytest.approx(plain.fits_[0].objective)
-    assert np.linalg.norm(unique.coef_) <= np.linalg.norm(plain.coef_) + 1e-9
-    assert unique.coef_[0, 0] == pytest.approx(unique.coef_[0, 2], abs=1e-6)
-    difference = np.linalg.norm(unique.coef_ - plain.coef_)
-    assert unique.fits_[0].extra["norm_difference"] == pytest.approx(difference, abs=1e-6)
-
-
-def test_the_kernel_program_has_one_solution_in_practice(cancer):
-    fit = MMRM(C=1.0, gamma=0.5, unique=True).fit(*cancer).fits_[0]
-    assert fit.extra["norm_difference"] < 1e-5
-
-
-def test_class_weights_by_label_multiply_prices():
+def test_class_weights_by_label_multiply_penalties():
     X, y = clouds(n_x=15, n_y=25)
     names = np.where(y > 0, "yes", "no")
     weighted = MMRM(C=0.2, class_weight={"yes": 3.0}).fit(X, names)
@@ -395,7 +397,6 @@ def test_class_weights_by_label_are_refused_where_labels_are_not_known():
         ("C", 0),
         ("C_factor", None),
         ("bias", "mean"),
-        ("unique", 1),
         ("class_weight", "even"),
         ("class_weight", {0: -1}),
         ("solver", "simplex"),

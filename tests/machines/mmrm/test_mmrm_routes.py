@@ -14,7 +14,7 @@ from mmbench.kernels import Kernel
 from mmbench.machines.mmrm import generation as mmrm_generation
 from mmbench.machines.mmrm.certificate import best, certify, reused
 from mmbench.machines.mmrm.generation import solve_generation
-from mmbench.machines.mmrm.interior import InteriorPoint, Point
+from mmbench.machines.mmrm.interior import InteriorPoint, Iterate
 from mmbench.machines.mmrm.newton import Reduced, Whole
 from mmbench.machines.mmrm.program import KernelProgram, LinearProgram, without_repeats
 from mmbench.machines.mmrm.reference import solve_reference
@@ -90,8 +90,8 @@ def test_fast_routes_reach_the_whole_programs_optimum_on_real_pairs(real_case, r
     answer = solve_kernel(program, guess, solver=route)
     assert whole.status is Status.OPTIMAL
     assert answer.status is Status.OPTIMAL
-    assert answer.objective == pytest.approx(whole.objective, rel=1e-6)
-    assert answer.max_violation < 1e-7
+    assert answer.value == pytest.approx(whole.value, rel=1e-6)
+    assert answer.violation < 1e-7
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -100,7 +100,7 @@ def test_fast_routes_need_no_good_guess(route, C):
     program = small_program(C=C)
     answer = solve_kernel(program, no_guess(program), solver=route)
     assert answer.status is Status.OPTIMAL
-    assert answer.objective == pytest.approx(solve_reference(program).objective, rel=1e-6)
+    assert answer.value == pytest.approx(solve_reference(program).value, rel=1e-6)
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -109,7 +109,7 @@ def test_a_float32_gram_is_solved_as_it_is_stored(route):
     exact = KernelProgram(program.gram.astype(np.float64), program.y, program.cost)
     answer = solve_kernel(program, no_guess(program), solver=route)
     assert answer.status is Status.OPTIMAL
-    assert answer.objective == pytest.approx(solve_reference(exact).objective, rel=1e-9)
+    assert answer.value == pytest.approx(solve_reference(exact).value, rel=1e-9)
 
 
 @given(
@@ -126,10 +126,10 @@ def test_generation_equals_the_whole_program_and_its_bound_is_below(seed, n, gam
     )
     first = np.arange(min(n, 6))
     fast, whole = solve_generation(program, first, first), solve_reference(program)
-    assert fast.bound <= fast.objective + 1e-9
+    assert fast.bound <= fast.value + 1e-9
     if Status.OPTIMAL is fast.status is whole.status:
-        assert fast.objective == pytest.approx(whole.objective, rel=2e-6)
-    assert fast.objective >= 2 - 1e-6  # lam = 1/n_class is feasible and sums to 2
+        assert fast.value == pytest.approx(whole.value, rel=2e-6)
+    assert fast.value >= 2 - 1e-6  # lam = 1/n_class is feasible and sums to 2
 
 
 def test_a_program_below_the_threshold_of_C_is_unbounded_or_solved_whichever_is_true():
@@ -139,7 +139,7 @@ def test_a_program_below_the_threshold_of_C_is_unbounded_or_solved_whichever_is_
         whole = solve_reference(program)
         answer = solve_kernel(program, no_guess(program))
         assert answer.status == whole.status
-        assert answer.objective == pytest.approx(whole.objective, rel=1e-6)
+        assert answer.value == pytest.approx(whole.value, rel=1e-6)
         seen.add(whole.status)
     assert seen == {Status.UNBOUNDED, Status.OPTIMAL}
 
@@ -149,7 +149,7 @@ def test_a_gap_that_the_tolerance_of_simplex_leaves_is_closed(monkeypatch, fines
     """Without the exact vertex, which may be one that simplex stopped at too early."""
     monkeypatch.setattr(mmrm_generation, "polished", lambda program, answer, *_: answer)
     monkeypatch.setattr(mmrm_generation, "LpModel", partial(LpModel, tol=5e-3))
-    monkeypatch.setattr(mmrm_generation, "FINEST", finest)
+    monkeypatch.setattr(mmrm_generation, "SMALLEST_HIGHS_TOLERANCE", finest)
     program = small_program(C=1.0)
     assert solve_generation(program, program.rows, program.columns).status == status
 
@@ -161,7 +161,7 @@ def test_an_unbounded_program_comes_back_with_the_majority_and_no_bound():
     assert not answer.u.any()
     assert answer.b == 1.0
     assert answer.bound == -np.inf
-    assert np.isfinite(answer.objective)
+    assert np.isfinite(answer.value)
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0.1])
@@ -173,10 +173,10 @@ def test_a_noisy_program_with_a_rank_deficient_kernel_is_never_called_optimal_wr
     answer = solve_kernel(program, svm_guess(gram, y, 10.0))
     assert answer.status in (Status.OPTIMAL, Status.INACCURATE, Status.FAILED)
     again = certify(program, answer.u, answer.b, answer.lam, 1e-6)
-    assert answer.objective == pytest.approx(again.objective)
+    assert answer.value == pytest.approx(again.value)
     assert answer.bound == pytest.approx(again.bound)
-    assert answer.bound <= answer.objective
-    certified = max(abs(again.gap), again.max_violation) <= 1e-6
+    assert answer.bound <= answer.value
+    certified = max(abs(again.gap), again.violation) <= 1e-6
     priced = "coefficient_price" in answer.facts
     assert certified if answer.status is Status.OPTIMAL else priced or not certified
 
@@ -188,10 +188,10 @@ def test_a_nearly_singular_kernel_is_solved_to_the_last_digits(real_data):
     program = KernelProgram(gram, y, np.full(len(y), 0.05))
     rounds = Rounds(program, svm_guess(gram, y, 1.0), 1e-6)
     answer = rounds.solve()
-    assert rounds.careful
+    assert rounds.ill_conditioned
     assert answer.status is Status.OPTIMAL
     assert abs(answer.gap) < 1e-8
-    assert solve_reference(program).objective >= answer.objective - 1e-6
+    assert solve_reference(program).value >= answer.value - 1e-6
 
 
 @pytest.mark.parametrize("factor", [1.1, 30.0])
@@ -204,7 +204,7 @@ def test_the_whole_route_solves_inseparable_data_as_the_growing_parts_do(real_da
     guess = svm_guess(gram, y, factor)
     fast, slow = solve_whole(program, guess.margins, 1e-6), Rounds(program, guess, 1e-6).solve()
     assert fast.status is slow.status is Status.OPTIMAL
-    assert fast.objective == pytest.approx(slow.objective, rel=1e-6)
+    assert fast.value == pytest.approx(slow.value, rel=1e-6)
 
 
 @pytest.mark.parametrize("factor", [2.0, 30.0, 1000.0])
@@ -216,9 +216,9 @@ def test_where_the_kernel_is_singular_coefficients_have_a_price_and_that_is_said
     answer = solve_kernel(program, svm_guess(gram, y, factor))
     assert answer.status is Status.INACCURATE
     again = certify(program, answer.u, answer.b, answer.lam, 1e-6)
-    assert answer.max_violation == again.max_violation
-    assert answer.max_violation <= 1.1 * answer.facts["coefficient_price"]
-    assert answer.bound <= answer.objective
+    assert answer.violation == again.violation
+    assert answer.violation <= 1.1 * answer.facts["coefficient_price"]
+    assert answer.bound <= answer.value
     assert answer.gap < 1e-4
     # the price alone keeps the coefficients down: what they cost is what the slacks would save
     priced = Shifted(program, 5e-7)
@@ -233,7 +233,7 @@ def test_a_price_that_changes_nothing_leaves_an_answer_optimal():
     assert singular(program)
     answer = solve_whole(program, np.ones(60), 1e-6)
     assert answer.status is Status.OPTIMAL
-    assert answer.objective == pytest.approx(solve_reference(program).objective, rel=1e-6)
+    assert answer.value == pytest.approx(solve_reference(program).value, rel=1e-6)
 
 
 @given(seed=st.integers(0, 10**6), gamma=st.floats(0.01, 5))
@@ -267,9 +267,9 @@ def test_repeated_samples_carry_each_others_cost_and_change_nothing():
         program = KernelProgram(gram, y, merged)
         answer = solve_kernel(program, no_guess(program), solver=route)
         assert answer.status is Status.OPTIMAL
-        assert answer.objective == pytest.approx(whole.objective, rel=1e-8)
+        assert answer.value == pytest.approx(whole.value, rel=1e-8)
         slack = np.maximum(1 - answer.margins, 0)  # of all rows, at the price of each
-        assert program.c @ answer.u + cost @ slack == pytest.approx(answer.objective)
+        assert program.c @ answer.u + cost @ slack == pytest.approx(answer.value)
 
 
 def test_a_false_answer_is_not_certified():
@@ -277,9 +277,9 @@ def test_a_false_answer_is_not_certified():
     true = solve_reference(program)
     assert certify(program, true.u * 1.1, true.b, true.lam, 1e-6).status is not Status.OPTIMAL
     longer = certify(program, true.u, true.b, true.lam * 1.01, 1e-6)
-    assert longer.max_violation > 1e-6
+    assert longer.violation > 1e-6
     assert longer.status is not Status.OPTIMAL
-    assert longer.bound <= true.objective
+    assert longer.bound <= true.value
     assert certify(program, true.u * np.nan, true.b, true.lam, 1e-6).status is Status.FAILED
 
 
@@ -300,7 +300,7 @@ def test_a_solution_without_slack_serves_all_larger_costs_and_no_other():
     assert answer.margins.min() > 1 - 1e-9
     more = KernelProgram(gram, y, np.full(60, 1000.0))
     again = reused(more, answer, 1e-6)
-    assert again.objective == pytest.approx(solve_reference(more).objective, rel=1e-8)
+    assert again.value == pytest.approx(solve_reference(more).value, rel=1e-8)
     assert reused(KernelProgram(gram, y, np.full(60, answer.lam.max() / 2)), answer, 1e-6) is None
     assert reused(KernelProgram(gram[:50, :50], y[:50], np.ones(50)), answer, 1e-6) is None
 
@@ -325,7 +325,7 @@ def test_a_part_that_leaves_rows_out_is_a_relaxation():
     rounds.columns = program.rows
     iterate = rounds._cold_start()
     assert iterate.run(1e-7)
-    assert iterate.objective <= whole.objective + 1e-6
+    assert iterate.objective <= whole.value + 1e-6
     assert iterate.objective >= 2 - 1e-6  # bounded by the class means of the rest
 
 
@@ -346,17 +346,17 @@ def test_both_newton_systems_solve_the_same_equations(spread):
         assert y @ lam == pytest.approx(r_b, abs=1e-9)
 
 
-@pytest.mark.parametrize("careful", [False, True])
-def test_the_interior_point_solves_a_small_program_with_both_systems(careful):
+@pytest.mark.parametrize("ill_conditioned", [False, True])
+def test_the_interior_point_solves_a_small_program_with_both_systems(ill_conditioned):
     program = small_program(n=30)
     whole = solve_reference(program)
     A, n = program.block(program.rows, program.columns), 30
-    start = Point(np.ones(n), 0.0, np.ones(n), np.ones(n), np.full(n, 0.05), np.full(n, 0.05))
+    start = Iterate(np.ones(n), 0.0, np.ones(n), np.ones(n), np.full(n, 0.05), np.full(n, 0.05))
     iterate = InteriorPoint(A, program.y, program.c, program.cost, start)
-    iterate.careful = careful
+    iterate.ill_conditioned = ill_conditioned
     assert iterate.run(1e-8)
-    assert iterate.objective == pytest.approx(whole.objective, rel=1e-7)
-    assert iterate.careful == careful
+    assert iterate.objective == pytest.approx(whole.value, rel=1e-7)
+    assert iterate.ill_conditioned == ill_conditioned
 
 
 @given(seed=st.integers(0, 10**6), C=st.floats(0.05, 50))
@@ -365,4 +365,4 @@ def test_the_linear_program_has_no_duality_gap(seed, C):
     X, y = overlapping(seed=seed)
     answer = solve_reference(LinearProgram(X, y, np.full(60, C)))
     assert answer.status is Status.OPTIMAL
-    assert answer.objective == pytest.approx(answer.lam.sum(), rel=1e-7)
+    assert answer.value == pytest.approx(answer.lam.sum(), rel=1e-7)
