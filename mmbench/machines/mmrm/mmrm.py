@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.machines.base import PairwiseClassifier, common_parameters
+from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
 from mmbench.machines.mmrm.linear import solve_linear
 from mmbench.machines.mmrm.program import KernelProgram, LinearProgram, without_repeats
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.rounds import Guess
 from mmbench.machines.mmrm.routes import solve_kernel
-from mmbench.machines.parameter import Param, choice, positive
+from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import svm_dual
@@ -46,39 +46,6 @@ SEPARABLE_SLACK = 1e-6
 
 class MMRM(PairwiseClassifier):
     """Max-margin ratio machine, one-vs-one.
-
-    Parameters
-    ----------
-    C : float, optional
-        Penalty on slack. Below ``max(1/n_x, 1/n_y)`` the program may be unbounded.
-    C_factor : float, default=10.0
-        Where C is not given: C is this times ``max(1/n_x, 1/n_y)``.
-    kernel : {"rbf", "linear", "poly"}, default="rbf"
-        ``exp(-gamma ||u - v||^2)``, ``u'v`` or ``(1 + u'v)**degree``.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    class_weight : dict or "balanced", optional
-        "balanced" makes the penalty on slack inversely proportional to the size of the class:
-        ``C n / (2 n_class)``, or ``C_factor / n_class``. Without it a small class may be given up:
-        see Notes. A dict multiplies the penalty of each class that it names.
-    bias : {"lp", "ratio"}, default="lp"
-        b of the program, where the margins are +-1, or that of (22), where the ratio is the same
-        for both classes. (22) is meant for separable data; other pairs keep the program's b.
-    solver : {"auto", "interior", "generation", "reference"}, default="auto"
-        "reference" is the whole program in HiGHS; "generation" and "interior" solve it on growing
-        parts of its rows and columns, by simplex or by an interior point and an exact vertex.
-    tol : float, default=1e-6
-        Largest relative gap and violation of an optimal solution.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -122,13 +89,6 @@ class MMRM(PairwiseClassifier):
     array([ 4.  , 11.53,  0.21])
     """
 
-    parameters: ClassVar[dict[str, Param]] = common_parameters() | {
-        "C": positive(optional=True),
-        "C_factor": positive(),
-        "class_weight": Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
-        "bias": choice("lp", "ratio"),
-        "solver": choice("auto", "interior", "generation", "reference"),
-    }
     search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
         {"C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
@@ -137,35 +97,39 @@ class MMRM(PairwiseClassifier):
     #: Parts are those of an interior point or a master program.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(part_bytes=400 * 2**20)
 
-    def __init__(
-        self,
-        C=None,
-        C_factor=10.0,
-        kernel="rbf",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        class_weight=None,
-        bias="lp",
-        solver="auto",
-        tol=1e-6,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.C = C
-        self.C_factor = C_factor
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.class_weight = class_weight
-        self.bias = bias
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    C: float | None = parameter(
+        None,
+        positive(optional=True),
+        "Penalty on slack. Below ``max(1/n_x, 1/n_y)`` the program may be unbounded.",
+    )
+    C_factor: float = parameter(
+        10.0, positive(), "Where C is not given: C is this times ``max(1/n_x, 1/n_y)``."
+    )
+    class_weight: dict | str | None = parameter(
+        None,
+        Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
+        '"balanced" makes the penalty on slack inversely proportional to the size of the class: '
+        "``C n / (2 n_class)``, or ``C_factor / n_class``. Without it a small class may be given "
+        "up: see Notes. A dict multiplies the penalty of each class that it names.",
+        after="degree",
+    )
+    bias: str = parameter(
+        "lp",
+        choice("lp", "ratio"),
+        "b of the program, where the margins are +-1, or that of (22), where the ratio is the same "
+        "for both classes. (22) is meant for separable data; other pairs keep the program's b.",
+        after="degree",
+    )
+    solver: str = parameter(
+        "auto",
+        choice("auto", "interior", "generation", "reference"),
+        '"reference" is the whole program in HiGHS; "generation" and "interior" solve it on '
+        "growing parts of its rows and columns, by simplex or by an interior point and an exact "
+        "vertex.",
+    )
+    tol: float = parameter(
+        1e-6, positive(), "Largest relative gap and violation of an optimal solution."
+    )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         gram = None if self.kernel == "linear" else problem.gram
