@@ -147,8 +147,9 @@ class Parameter:
         """Return what is wrong with a value, or None when it is valid."""
         return self.valid.problem(value)
 
-    def described(self, name: str, kind: str) -> str:
-        """Return the entry of the parameter in a numpydoc section; `kind` is its annotation."""
+    def described(self, name: str, annotation: Any) -> str:
+        """Return the entry of the parameter in a numpydoc section."""
+        kind = annotation.__name__ if isinstance(annotation, type) else str(annotation)
         values = ", ".join(f'"{word}"' for word in self.valid.choices)
         if self.valid.choices and not self.valid.numeric:
             kind = f"{{{values}}}"
@@ -177,7 +178,7 @@ class Declared:
     """
 
     parameters: ClassVar[dict[str, Any]] = {}
-    _annotated: ClassVar[dict[str, str]] = {}
+    _annotated: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
