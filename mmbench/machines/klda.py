@@ -10,7 +10,7 @@ over the rows, ``w = sum_i a_i phi(x_i)``, the optimum is
 with K_c the columns of the Gram matrix K that belong to class c. The papers leave b open.
 
 The total scatter is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``, so w is a multiple of that of the
-least squares SVM with C = 1/eta, and one reduction of K serves every eta.
+least squares SVM with C = 1/eta.
 
 References
 ----------
@@ -61,8 +61,7 @@ class KLDA(PairwiseClassifier):
     kernel_scaling : {"none", "trace"}, default="none"
         "trace" divides ``poly`` by the mean of k(x, x) over the training rows.
     solver : {"auto", "reference"}, default="auto"
-        "auto" reduces the Gram matrix, once for all eta of a grid; "reference" solves the printed
-        system of each.
+        "auto" takes a Cholesky factorisation for each eta; "reference" solves the printed system.
     tol : float, default=1e-6
         Relative gap and residual up to which a solution counts as optimal.
     ties : {"lowest", "random"}, default="lowest"
@@ -146,7 +145,7 @@ class KLDA(PairwiseClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every point; one reduction of the Gram matrix serves all eta."""
+        """Train at every point from one Gram matrix."""
         if any(set(point) - {"eta"} for point in points):
             return super().train_path(problem, points)
         etas = [point.get("eta", self.eta) for point in points]
@@ -204,7 +203,7 @@ def _solve_by_least_squares(
     formula of Sherman and Morrison ``(N + eta I)^-1 (m+ - m-)`` is that over ``c - w'(m+ - m-)
     c/2``, and the projected means of the least squares SVM are ``2 - eta delta'a`` apart.
     """
-    a = solve_path(gram, y, (1 / etas).tolist(), factor=features).a
+    a = solve_path(gram, y, (1 / etas).tolist(), features=features).a
     n_plus, n = float((y > 0).sum()), len(y)
     half = n_plus * (n - n_plus) / n
     return a / (half * etas * (delta @ a))

@@ -72,8 +72,7 @@ class LSSVM(PairwiseClassifier):
     degree : int, default=3
         Degree of ``poly``.
     solver : {"auto", "reference"}, default="auto"
-        "auto" factorises the Gram matrix, once for all C of a grid; "reference" solves the printed
-        system of each.
+        "auto" takes a Cholesky factorisation for each C; "reference" solves the printed system.
     tol : float, default=1e-6
         Relative gap and violation up to which a solution counts as optimal.
     ties : {"lowest", "random"}, default="lowest"
@@ -121,7 +120,7 @@ class LSSVM(PairwiseClassifier):
         # At C = 2000 the rounding of float32 values moves decisions by 0.007 (German, Image).
         single_precision=False,
     )
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)  # the matrix and its factor
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=3)  # K, K K and a factor
 
     def __init__(
         self,
@@ -155,7 +154,7 @@ class LSSVM(PairwiseClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every point; one reduction of the Gram matrix serves all C."""
+        """Train at every point; the Gram matrix and its square are formed once."""
         if any(set(point) - {"C"} for point in points):
             return super().train_path(problem, points)
         costs = [point.get("C", self.C) for point in points]

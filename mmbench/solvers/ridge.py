@@ -1,19 +1,18 @@
 """Ridge systems with a bias, ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]``, for G = K or G = K K'.
 
-K is a Gram matrix. `solve_path` factorises it once for all C; `solve_printed` solves a dense system
-for each, and is what the first is held against.
+K is a Gram matrix. `solve_path` takes one Cholesky factorisation for each C, of the size of the
+features where these are fewer than the rows. `solve_printed` solves the dense system of each C, and
+is what the first is held against.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-from mmbench.solvers.shifted import ShiftedSystems, shifted_systems
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,9 @@ def solve_path(
     y: NDArray,
     costs: Sequence[float],
     squared: bool = False,
-    factor: NDArray | None = None,
+    features: NDArray | None = None,
 ) -> Solutions:
-    """Solve for every C from one factorisation.
+    """Solve for every C.
 
     Parameters
     ----------
@@ -51,93 +50,79 @@ def solve_path(
         Values of C.
     squared : bool, default=False
         Whether G is ``K K'``.
-    factor : ndarray of shape (n_samples, k), 2 <= k < n_samples, optional
-        F with ``K = F F'``, by which everything is cheaper where k is small.
+    features : ndarray of shape (n_samples, n_features), optional
+        F with ``K = F F'``, by which everything is cheaper where it has few columns.
 
     Returns
     -------
     Solutions
     """
-    if len(costs) == 1 and not squared and factor is None:
-        return _solve_once(gram, y, costs[0])
-    return _solve_all(gram, y, costs, squared, factor)
+    if features is not None:
+        # K K' = F (F'F) F', and F'F = R'R
+        F = features @ qr(features, mode="r")[0][: features.shape[1]].T if squared else features
+        small, border = F.T @ F, F
+    else:
+        small, border = gram @ gram.T if squared else gram, None
+
+    def product(a: NDArray) -> NDArray:
+        return gram @ (gram @ a) if squared else gram @ a
+
+    solved = [_solve(ridge_inverse(small, 1 / C, border), product, y, C) for C in costs]
+    a, b = np.column_stack([a for a, _ in solved]), np.array([b for _, b in solved])
+    return Solutions(a, gram @ a if squared else a, b)
 
 
-def _solve_all(
-    gram: NDArray,
+def _solve(
+    inverse: Callable[[NDArray], NDArray],
+    product: Callable[[NDArray], NDArray],
     y: NDArray,
-    costs: Sequence[float],
-    squared: bool,
-    factor: NDArray | None = None,
-) -> Solutions:
-    """Solve in coordinates in which K is tridiagonal, or nearly so.
+    C: float,
+) -> tuple[NDArray, float]:
+    """Return a and b, given the products with ``(G + I/C)^-1`` and with G.
 
-    For G = K K' no square is formed: ``1 / (K - i s) = (K + i s) / (K K + s^2)`` with s^2 = 1/C
-    has ``K r / (K K + 1/C)`` as its real part and s times ``r / (K K + 1/C)`` as its imaginary.
+    The solution is corrected by its residual, once: what is computed from small differences of a,
+    as by the KLDA, magnifies the rounding of a factorisation.
     """
-    systems = shifted_systems(gram, factor)
-    right = systems.enter(np.column_stack([y, np.ones(len(y))]))
-    a, coef, b, lines = [], [], [], []
-    for C in costs:
-        if squared:
-            solved = systems.solve(-1j / np.sqrt(C), right)
-            inverse, image = solved.imag * np.sqrt(C), solved.real
-        else:
-            inverse = image = systems.solve(1 / C, right)
-        b.append(_bias(inverse, right[:, 1]))
-        a.append(inverse @ [1, -b[-1]])
-        coef.append(image @ [1, -b[-1]])
-        lines.append(inverse[:, 1])
-    columns = systems.leave(np.column_stack(a + coef if squared else a))
-    if not squared:
-        return _refined(systems, gram, y, costs, columns, np.array(b), lines)
-    return Solutions(columns[:, : len(costs)], columns[:, len(costs) :], np.array(b))
+    from_y, from_ones = inverse(np.column_stack([y, np.ones(len(y))])).T
+    b = from_y.sum() / from_ones.sum()  # 1'a = 0
+    a = from_y - b * from_ones
+    step = inverse(y - product(a) - a / C - b)
+    more = (step.sum() + a.sum()) / from_ones.sum()
+    return a + step - more * from_ones, float(b + more)
 
 
-def _refined(
-    systems: ShiftedSystems,
-    gram: NDArray,
-    y: NDArray,
-    costs: Sequence[float],
-    a: NDArray,
-    b: NDArray,
-    lines: list[NDArray],
-) -> Solutions:
-    """Correct solutions for G = K by their residuals, once.
+def ridge_inverse(
+    matrix: NDArray, ridge: float, features: NDArray | None = None
+) -> Callable[[NDArray], NDArray]:
+    """Return the function that multiplies columns by ``(matrix + ridge I)^-1``.
 
-    A reduction of thousands of rows loses a digit or two, and what is computed from small
-    differences of a, as by the KLDA, magnifies that. `lines` are ``(G + I/C)^-1 1``.
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Symmetric and positive semidefinite; it is left as it is.
+    ridge : float
+    features : ndarray of shape (n_samples, n), optional
+        F, the matrix being ``F'F``: the function then multiplies by ``(F F' + ridge I)^-1``.
+
+    Examples
+    --------
+    >>> F = np.array([[1.0], [2.0], [0.0]])
+    >>> inverse = ridge_inverse(F.T @ F, 0.5, F)
+    >>> np.allclose((F @ F.T + 0.5 * np.eye(3)) @ inverse(np.eye(3)), np.eye(3))
+    True
     """
-    residual = systems.enter(y[:, None] - gram @ a - a / costs - b)
-    ones = systems.enter(np.ones((len(y), 1)))[:, 0]
-    steps = []
-    for k, C in enumerate(costs):
-        step = systems.solve(1 / C, residual[:, [k]])[:, 0]
-        more = float((ones @ step + a[:, k].sum()) / (ones @ lines[k]))
-        b[k] += more
-        steps.append(step - more * lines[k])
-    a = a + systems.leave(np.column_stack(steps))
-    return Solutions(a, a, b)
-
-
-def _solve_once(gram: NDArray, y: NDArray, C: float) -> Solutions:
-    """Solve for one C and G = K by Cholesky, a quarter of the price of a reduction."""
-    shifted = np.array(gram.T, order="F")  # LAPACK's order: it would copy any other
-    shifted[np.diag_indices_from(shifted)] += 1 / C
+    if features is not None:  # the formula of Woodbury
+        inner = ridge_inverse(matrix, ridge)
+        return lambda columns: (columns - features @ inner(features.T @ columns)) / ridge
+    shifted = np.array(matrix.T, order="F")  # LAPACK's order: it would copy any other
+    shifted[np.diag_indices_from(shifted)] += ridge
     try:
         factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # 1/C drowns in the rounding of a singular K
-        return _solve_all(gram, y, [C], squared=False)
-    ones = np.ones(len(y))
-    inverse = cho_solve(factor, np.column_stack([y, ones]), check_finite=False)
-    b = _bias(inverse, ones)
-    a = (inverse @ [1, -b])[:, None]
-    return Solutions(a, a, np.array([b]))
-
-
-def _bias(inverse: NDArray, ones: NDArray) -> float:
-    """Return b for which ``1'a = 0``, from the columns (G + I/C)^-1 y and (G + I/C)^-1 1."""
-    return float((ones @ inverse[:, 0]) / (ones @ inverse[:, 1]))
+    except LinAlgError:  # the ridge drowns in the rounding of a singular matrix
+        values, vectors = eigh(matrix, check_finite=False)
+        inverses = 1 / (np.maximum(values, 0) + ridge)
+        return lambda columns: vectors @ (inverses * (vectors.T @ columns).T).T
+    return lambda columns: cho_solve(factor, columns, check_finite=False)
 
 
 def solve_printed(

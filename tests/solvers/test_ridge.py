@@ -1,4 +1,4 @@
-"""Shifted systems: every reduction against dense linear algebra."""
+"""Ridge systems: the factorisations against dense linear algebra, and the features against K."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import kernel_pca as spectrum
+from mmbench.machines.kernel_pca import few_features
 from mmbench.machines.klda import train_klda
 from mmbench.machines.lssvm import train_lssvm
 from mmbench.machines.problem import BinaryProblem
-from mmbench.solvers import band, shifted
-from mmbench.solvers.band import Band
-from mmbench.solvers.shifted import Factored, Tridiagonal, shifted_systems
+from mmbench.solvers.ridge import ridge_inverse, solve_path, solve_printed
 
-SHIFTS = (1e-2, 3.0, -0.5j)
+COSTS = (1e-2, 1.0, 1e3)
 
 
 def symmetric(n: int, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -27,74 +25,44 @@ def symmetric(n: int, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return factor, factor @ factor.T
 
 
-def check(systems, matrix, seed):
-    random = np.random.RandomState(seed)
-    n = len(matrix)
-    columns = random.normal(size=(n, 3))
-    inside = systems.enter(columns)
-    np.testing.assert_allclose(inside.T @ inside, columns.T @ columns, atol=1e-10 * n)
-    np.testing.assert_allclose(systems.leave(inside), columns, atol=1e-10 * n)
-    for shift in SHIFTS:
-        x = systems.solve(shift, inside)
-        solution = systems.leave(x.real) + 1j * systems.leave(x.imag)
-        expected = np.linalg.solve(matrix + shift * np.eye(n), columns)
-        scale = np.abs(expected).max()
-        np.testing.assert_allclose(solution, expected, atol=1e-8 * scale)
-
-
 @given(
-    n=st.integers(2, 60),
-    width=st.integers(1, 9),
-    block=st.integers(1, 70),
-    rank=st.integers(1, 60),
+    n=st.integers(2, 40),
+    rank=st.integers(1, 50),
+    squared=st.booleans(),
+    by_features=st.booleans(),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=80, deadline=None)
-def test_a_band_solves_as_dense_algebra_does(n, width, block, rank, seed):
-    """Whatever the number of groups, whatever is left over, with directions of no extent."""
-    _, matrix = symmetric(n, rank, seed)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(band, "BLOCK", block)
-        reduced = Band(matrix, width)
-    check(reduced, matrix, seed)
+@settings(max_examples=60, deadline=None)
+def test_a_path_solves_the_bordered_systems(n, rank, squared, by_features, seed):
+    """Also with more features than rows, and with directions of no extent."""
+    factor, gram = symmetric(n, rank, seed)
+    y = np.where(np.arange(n) % 3 == 0, 1.0, -1.0)
+    features = factor if by_features else None
+    found = solve_path(gram, y, COSTS, squared, features)
+    expected = solve_printed(gram, y, COSTS, squared)
+    for k, C in enumerate(COSTS):
+        residual = (gram @ gram if squared else gram) @ found.a[:, k] + found.a[:, k] / C
+        scale = np.abs(gram).max() ** (1 + squared) * C
+        np.testing.assert_allclose(residual + found.b[k], y, atol=1e-12 * max(1, scale))
+        decisions = [gram @ each.coef[:, k] + each.b[k] for each in (found, expected)]
+        np.testing.assert_allclose(*decisions, atol=1e-7)
+    assert np.abs(found.a.sum(axis=0)).max() <= 1e-9 * max(1, np.abs(found.a).sum())
 
 
-@given(n=st.integers(2, 40), rank=st.integers(2, 40), seed=st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
-def test_a_factor_solves_as_dense_algebra_does(n, rank, seed):
-    factor, matrix = symmetric(n, min(n, rank), seed)
-    check(Factored(factor), matrix, seed)
-    check(Tridiagonal(matrix), matrix, seed)
-
-
-def test_the_band_holds_all_of_the_matrix():
-    """The eigenvalues are those of the matrix; what was cleared is not read again."""
-    _, matrix = symmetric(50, 50, 0)
-    reduced = Band(matrix, 7)
-    lower = np.zeros_like(matrix)
-    for d, diagonal in enumerate(reduced._lower):
-        lower += np.diag(diagonal[: 50 - d], -d)
-    whole = lower + np.tril(lower, -1).T
-    np.testing.assert_allclose(
-        np.linalg.eigvalsh(whole), np.linalg.eigvalsh(matrix), atol=1e-11 * np.abs(matrix).max()
-    )
+def test_a_ridge_that_drowns_in_rounding_is_the_smallest_that_counts():
+    """Where a Cholesky factorisation fails the matrix is taken as positive semidefinite."""
+    gram = np.diag([1.0, 1.0, -1e-17])
+    inverse = ridge_inverse(gram, 1e-18)
+    np.testing.assert_allclose(inverse(np.ones((3, 1)))[:, 0], [1, 1, 1e18])
 
 
 def test_the_matrix_is_left_as_it_is():
-    factor, matrix = symmetric(30, 30, 0)
-    before = matrix.copy(), factor.copy()
-    for made in (Band(matrix, 4), Tridiagonal(matrix), Factored(factor)):
-        made.enter(np.ones((30, 1)))
-    np.testing.assert_array_equal(matrix, before[0])
+    factor, gram = symmetric(30, 5, 0)
+    before = gram.copy(), factor.copy()
+    for features in (None, factor):
+        solve_path(gram, np.ones(30), COSTS, features=features)
+    np.testing.assert_array_equal(gram, before[0])
     np.testing.assert_array_equal(factor, before[1])
-
-
-def test_size_and_factor_choose_the_reduction(monkeypatch):
-    factor, matrix = symmetric(30, 3, 0)
-    assert isinstance(shifted_systems(matrix), Tridiagonal)
-    assert isinstance(shifted_systems(matrix, factor), Factored)
-    monkeypatch.setattr(shifted, "LARGE", 30)
-    assert isinstance(shifted_systems(matrix), Band)
 
 
 @pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("poly", degree=1, divisor=2.5)])
@@ -107,10 +75,10 @@ def test_machines_take_few_features_as_they_take_the_matrix(kernel, reading, mon
 
     def train():
         if reading == "klda":
-            return train_klda(problem, [1e-4, 1e-1])
-        return train_lssvm(problem, [1.0, 100.0], reading)
+            return train_klda(problem, [1e-6, 1e-1])
+        return train_lssvm(problem, [1.0, 2000.0], reading)
 
-    assert spectrum.few_features(problem).shape == (60, 4 + (kernel.name == "poly"))
+    assert few_features(problem).shape == (60, 4 + (kernel.name == "poly"))
     few = train()
     for module in ("klda", "lssvm"):
         monkeypatch.setattr(f"mmbench.machines.{module}.few_features", lambda problem: None)
@@ -132,4 +100,4 @@ def test_machines_take_few_features_as_they_take_the_matrix(kernel, reading, mon
 )
 def test_other_problems_have_no_few_features(kernel, shape):
     problem = BinaryProblem(np.ones(shape), np.ones(shape[0]), kernel)
-    assert spectrum.few_features(problem) is None
+    assert few_features(problem) is None
