@@ -7,31 +7,30 @@ Everything a user of scikit-learn expects (validation, one-vs-one, prediction, t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from mmbench.kernels import Kernel
+from mmbench.machines.blas_threads import blas_threads_for
+from mmbench.machines.expansion import expand, is_finite, linear_weights
 from mmbench.machines.parameter import Declared, Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, judged, warn_unless_solved
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.voting import class_pairs, ovr_scores, resolve_votes, votes
-
-#: Rows of a kernel block in prediction are chosen so that one block stays below this many bytes.
-BLOCK_BYTES = 64 * 2**20
-
-#: Rows of the largest pair of classes from which BLAS may take several threads: an MMRM on 200 rows
-#: takes forty times as long with two as with one.
-BLAS_THREADS_FROM_ROWS = 1000
+from mmbench.machines.voting import (
+    class_pairs,
+    encode_labels,
+    ovr_scores,
+    pair_rows,
+    resolve_votes,
+    votes,
+)
 
 
 def common_parameters() -> dict[str, Any]:
@@ -310,10 +309,8 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
     ) -> PairwiseClassifier:
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.classes_, labels = encode_labels(y)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
-        check_several_classes(self.classes_)
         pairs = class_pairs(len(self.classes_))
         machines = [clone(self).set_params(**params) for params in pair_params or [{}] * len(pairs)]
         for machine in machines:
@@ -336,7 +333,7 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
         """Set the fitted attributes; expansions of all pairs share one set of support vectors."""
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
         for model, (low, high) in zip(models, pairs, strict=True):
-            if not _is_finite(model):
+            if not is_finite(model):
                 raise ValueError(f"the solution of {low!s}/{high!s} is not finite; scale the data")
         self.fits_ = [
             judged(replace(model.fit, pair=pair), self.gap_tolerance, self.violation_tolerance)
@@ -356,55 +353,3 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
         self.support_ = np.flatnonzero(dual_coef.any(axis=0))
         self.support_vectors_ = X[self.support_]
         self.dual_coef_ = dual_coef[:, self.support_]
-
-
-def check_several_classes(classes: NDArray) -> None:
-    """Refuse one class alone, in the words of scikit-learn's SVC."""
-    if len(classes) < 2:
-        raise ValueError("The number of classes has to be greater than one; got 1 class")
-
-
-@contextmanager
-def blas_threads_for(n_rows: int) -> Iterator[None]:
-    """Limit BLAS to one thread where matrices are so small that threads cost more than they do."""
-    if n_rows >= BLAS_THREADS_FROM_ROWS:
-        yield
-    else:
-        with blas().limit(limits=1):
-            yield
-
-
-@cache
-def blas() -> Any:
-    """Return the controller of the BLAS libraries; to find them takes milliseconds."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas")
-
-
-def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, NDArray]:
-    """Return the rows of two classes, in their order in the data, and their signs (-1.0, +1.0)."""
-    rows = np.flatnonzero((labels == negative) | (labels == positive))
-    return rows, np.where(labels[rows] == positive, 1.0, -1.0)
-
-
-def _is_finite(model: BinaryModel) -> bool:
-    numbers = (part for part in (model.intercept, model.coef, model.w) if part is not None)
-    return all(np.isfinite(part).all() for part in numbers)
-
-
-def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArray:
-    """Return ``sum_i coef[p, i] k(support[i], x)``, shape (len(X), len(coef)), block by block."""
-    out = np.zeros((len(X), len(coef)), dtype=coef.dtype)
-    if not len(support):
-        return out
-    step = max(1, BLOCK_BYTES // (coef.itemsize * max(1, len(support))))
-    for start in range(0, len(X), step):
-        block = kernel(X[start : start + step], support, dtype=coef.dtype)
-        out[start : start + step] = block @ coef.T
-    return out
-
-
-def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
-    """Return w of a linear machine, from its expansion over the training rows if need be."""
-    return X.T @ model.coef if model.w is None else model.w

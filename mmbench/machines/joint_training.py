@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mmbench.machines.base import PairwiseClassifier, check_several_classes
+from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.problem import BinaryModel, BinaryProblem
-from mmbench.machines.voting import class_pairs
+from mmbench.machines.voting import class_pairs, encode_labels
 
 
 class JointProblem(NamedTuple):
@@ -63,10 +62,8 @@ class JointClassifier(PairwiseClassifier):
         machine = self if pair_params is None else self.with_params(common(pair_params))
         machine._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.classes_, labels = encode_labels(y)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
-        check_several_classes(self.classes_)
         kernel = machine.kernel_for(X)
         data = BinaryProblem(X, np.ones(len(X)), kernel, classes=tuple(self.classes_))
         models = machine.train_jointly(JointProblem(data, labels), [{}])[0]

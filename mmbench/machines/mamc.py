@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier, common_parameters, expand
+from mmbench.machines.base import PairwiseClassifier, common_parameters
+from mmbench.machines.expansion import expand
 from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit

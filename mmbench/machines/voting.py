@@ -10,6 +10,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -102,3 +103,28 @@ def ovr_scores(decisions: NDArray, n_classes: int) -> NDArray:
     scores = counts + confidence / (3 * (np.abs(confidence) + 1))
     scores[np.arange(len(scores)), resolve_votes(counts)] = scores.max(axis=1)
     return scores
+
+
+def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, NDArray]:
+    """Return the rows of two classes, in their order in the data, and their signs (-1.0, +1.0)."""
+    rows = np.flatnonzero((labels == negative) | (labels == positive))
+    return rows, np.where(labels[rows] == positive, 1.0, -1.0)
+
+
+def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the classes, sorted, and the number of each row's class.
+
+    Raises
+    ------
+    ValueError
+        If the labels are no classes, are of kinds that cannot be sorted, or there is one class.
+    """
+    check_classification_targets(y)
+    try:
+        classes, labels = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y})
+        raise ValueError(f"y mixes labels of kinds {' and '.join(kinds)}; use one kind") from None
+    if len(classes) < 2:
+        raise ValueError("The number of classes has to be greater than one; got 1 class")
+    return classes, labels

@@ -16,7 +16,8 @@ import psutil
 
 from mmbench.jobs.job import Job, SplitRef
 from mmbench.machines import machine_class
-from mmbench.machines.base import BLOCK_BYTES, PairwiseClassifier
+from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.expansion import BLOCK_BYTES
 from mmbench.selection.grid import KERNEL_AXES
 from mmbench.selection.views import can_share, precision
 

@@ -12,9 +12,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mmbench.machines.base import PairwiseClassifier, pair_rows
+from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.joint_training import JointClassifier
-from mmbench.machines.voting import resolve_votes
+from mmbench.machines.voting import pair_rows, resolve_votes
 from mmbench.selection.folds import Fold, SearchRows, Splits
 from mmbench.selection.grid import Point, kernel_part, without_kernel
 from mmbench.selection.joint import joint_scores

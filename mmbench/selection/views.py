@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
-from mmbench.machines.base import PairwiseClassifier, expand, linear_weights
+from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.expansion import expand, linear_weights
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.selection.grid import Point, group_by_kernel

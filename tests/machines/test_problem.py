@@ -57,3 +57,8 @@ def test_a_fit_that_did_not_reach_its_tolerance_warns():
 def test_one_class_is_refused_as_by_scikit_learn():
     with pytest.raises(ValueError, match="number of classes has to be greater than one; got 1"):
         SVM().fit(np.eye(3), [1, 1, 1])
+
+
+def test_labels_of_two_kinds_are_refused_in_one_sentence():
+    with pytest.raises(ValueError, match="y mixes labels of kinds int and str; use one kind"):
+        SVM().fit(np.eye(3), np.array([1, "one", 2], dtype=object))

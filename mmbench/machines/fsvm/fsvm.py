@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import common_parameters, pair_rows
+from mmbench.machines.base import common_parameters
 from mmbench.machines.fsvm.alternation import Alternation, Image, Rows, alternate, lower_bound_eps
 from mmbench.machines.fsvm.optimum import Optimum, solve_pair
 from mmbench.machines.fsvm.shared import solve_pairs
@@ -49,6 +49,7 @@ from mmbench.machines.parameter import Param, choice, positive
 from mmbench.machines.problem import BinaryModel, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import SVM
+from mmbench.machines.voting import pair_rows
 
 #: Share of the variance that the components of a kernel keep: that of the authors' code.
 KERNEL_SHARE = 0.9

@@ -15,7 +15,6 @@ from sklearn.model_selection import GridSearchCV
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import FSVM, SVM
-from mmbench.machines.base import pair_rows
 from mmbench.machines.fsvm import alternation as fsvm_steps
 from mmbench.machines.fsvm.alternation import (
     Rows,
@@ -34,7 +33,7 @@ from mmbench.machines.fsvm.shared import Split, solve_pairs
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.svm import train_svm
-from mmbench.machines.voting import class_pairs
+from mmbench.machines.voting import class_pairs, pair_rows
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 
