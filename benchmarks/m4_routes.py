@@ -47,7 +47,7 @@ FACTOR = 2.0
 def read(mirror, name, kernel):
     """Return the set's problem in diagonal coordinates, with unit price of slack."""
     data = load_dataset(name, store="datasets", mirror=mirror, allow_network=False)
-    X = make_preprocess("minmax").fit_transform(data.X)
+    X = make_preprocess((("minmax", None),)).fit_transform(data.X)
     y = np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)
     coordinates = LinearCoordinates if kernel == "linear" else KernelCoordinates
     problem = BinaryProblem(X, y, Kernel(kernel, gamma=1.0))

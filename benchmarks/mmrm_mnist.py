@@ -27,7 +27,7 @@ from mmbench.machines.problem import BinaryProblem
 def images(mirror):
     data = load_dataset("mnist", store="datasets", mirror=mirror, allow_network=False)
     train, _ = data.split
-    steps = make_preprocess([{"divide": 255}, {"pca": 80}])
+    steps = make_preprocess((("divide", 255), ("pca", 80)))
     return steps.fit_transform(data.X[train]), data.y[train].astype(int)
 
 

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmbench.datasets.card import Card, Source, card_names, load_card
-from mmbench.datasets.fetch.locate import Places, copy_to_store, find, find_local
-from mmbench.datasets.fetch.store import Store
-from mmbench.datasets.fetch.verify import disagreement
-from mmbench.datasets.load import read_checked
-from mmbench.datasets.splits import split_rules
+from mmbench.datasets import DatasetRef, card_names, load_card, split_rules
+from mmbench.datasets.card import Card, Source
+from mmbench.datasets.fetch import Found, Places, Search, Store, copy_to_store, find
 from mmbench.errors import UserError
 
 
@@ -64,17 +61,17 @@ def summaries(store: str | Path, mirror: str | Path | None = None) -> list[Summa
 
 def _summary(card: Card, places: Places) -> Summary:
     shape = card.expect.shape
-    rules = split_rules(card.name)
+    rules = split_rules(DatasetRef(card.name))
     return Summary(
         card.name, card.title, *shape, card.expect.n_classes, rules, _where(card, places)
     )
 
 
 def _where(card: Card, places: Places) -> str:
-    tried: list[str] = []
-    found = find_local(card, places, tried)
+    search = Search(card, places)
+    found = search.local()
     if found is None:
-        return "damaged" if tried else "-"
+        return "damaged" if search.tried else "-"
     if found.source.in_memory:
         return "built in"
     return "store" if found.paths[0].is_relative_to(places.store) else "mirror"
@@ -107,7 +104,7 @@ def _facts(card: Card) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "rows x columns": f"{expect.shape[0]} x {expect.shape[1]}",
         "classes": f"{expect.n_classes} ({', '.join(shown)}{more})",
-        "splits": ", ".join(split_rules(card.name)),
+        "splits": ", ".join(split_rules(DatasetRef(card.name))),
     }
     if expect.official:
         facts["official split"] = f"{expect.official.train} train, {expect.official.test} test"
@@ -163,14 +160,17 @@ def fetch(
 
 def _fetch_one(card: Card, places: Places) -> Outcome:
     try:
-        found = copy_to_store(card, find(card, places), Store(places.store))
-        read_checked(card, found)
+        found = copy_to_store(find(card, places), Store(places.store))
+        found.read()
     except UserError as error:
         return Outcome(card.name, False, str(error))
     if found.source.in_memory:
         return Outcome(card.name, True, "built in, nothing to fetch")
-    notes = "".join(f" (deviation: {text})" for text in found.source.deviations)
-    return Outcome(card.name, True, f"in the store{notes}")
+    return Outcome(card.name, True, f"in the store{_notes(found)}")
+
+
+def _notes(found: Found) -> str:
+    return "".join(f" (deviation: {text})" for text in found.source.deviations)
 
 
 def verify(
@@ -204,14 +204,14 @@ def verify(
 
 
 def _verify_one(card: Card, places: Places, skip_absent: bool) -> Outcome | None:
-    tried: list[str] = []
-    found = find_local(card, places, tried)
-    if tried:
-        return Outcome(card.name, False, "; ".join(tried))
+    search = Search(card, places)
+    found = search.local()
+    if search.tried:
+        return Outcome(card.name, False, "; ".join(search.tried))
     if found is None:
         return None if skip_absent else Outcome(card.name, False, "not here; fetch it first")
     try:
-        problem = disagreement(read_checked(card, found), card.expected(found.source))
+        found.read(every_value=True)
     except UserError as error:
-        problem = str(error)
-    return Outcome(card.name, problem is None, problem or "agrees with its card")
+        return Outcome(card.name, False, str(error))
+    return Outcome(card.name, True, f"agrees with its card{_notes(found)}")

@@ -8,13 +8,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mmbench.config.model import Config, DatasetEntry
+from mmbench.datasets import (
+    Dataset,
+    check_steps,
+    load_dataset,
+    split_at,
+    split_slots,
+    too_few_rows,
+)
 from mmbench.errors import UserError
-
-if TYPE_CHECKING:
-    from mmbench.datasets import Dataset
 
 
 def prepare_data(
@@ -50,23 +54,15 @@ def prepare_data(
 
 
 def _prepare(config: Config, entry: DatasetEntry, store: Path, mirror: str | None) -> Dataset:
-    from mmbench.datasets import prepare, split_at
-
+    """Load a data set and make sure that its steps and its first split can be made."""
     ref, protocol = entry.ref(config.steps_of(entry)), config.protocol
-    data = prepare(
-        ref,
-        protocol.test.spec,
-        store=store,
-        mirror=mirror,
-        repeats=protocol.repeats,
-        seed=protocol.seed,
-        max_train=protocol.subsets[0],
-        classes=ref.classes,
-        steps=ref.steps,
-        progress=sys.stderr.isatty(),
-    )
-    if len(protocol.subsets) > 1:  # the largest may be larger than the training part
-        split_at(protocol.test.spec, data, seed=protocol.seed, max_train=protocol.subsets[-1])
+    data = load_dataset(ref, store=store, mirror=mirror, progress=sys.stderr.isatty())
+    if problem := check_steps(ref.preprocess, data.X.shape[1]):
+        raise UserError(f"data set {data.name!r}: {problem}")
+    rule, seed = protocol.test.spec, protocol.seed
+    repeat, fold = split_slots(rule, data, protocol.repeats)[0]
+    for subset in dict.fromkeys((protocol.subsets[0], protocol.subsets[-1])):
+        split_at(rule, data, repeat=repeat, fold=fold, seed=seed, max_train=subset)
     return data
 
 
@@ -75,16 +71,10 @@ def _check_inner_folds(config: Config, data: Dataset) -> None:
 
     Splits are stratified, so the first one of the smallest size speaks for all.
     """
-    import numpy as np
-
-    from mmbench.datasets import split_at
-
     folds, protocol = config.select.ref.folds, config.protocol
     if folds is None or not any(entry.grid for entry in config.machines.values()):
         return
     subset = protocol.subsets[0]
     split = split_at(protocol.test.spec, data, seed=protocol.seed, max_train=subset)
-    labels, counts = np.unique(data.y[split.train], return_counts=True)
-    if counts.min() < folds:
-        rare = f"class {labels[counts.argmin()]!s} has {counts.min()} rows to train on"
-        raise UserError(f"data set {data.name!r}: {rare}, fewer than the {folds} folds of 'select'")
+    if problem := too_few_rows(data.y[split.train], folds):
+        raise UserError(f"data set {data.name!r}: in the training part, {problem} of 'select'")

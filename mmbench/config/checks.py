@@ -16,9 +16,10 @@ from mmbench.config.grids import (
     check_value,
     replaced_by,
 )
-from mmbench.config.model import NAME_PATTERN, Config, DatasetEntry, MachineEntry, plain_steps
+from mmbench.config.model import NAME_PATTERN, Config, DatasetEntry, MachineEntry
+from mmbench.datasets import card_names, check_classes, check_steps, load_card, split_slots
+from mmbench.datasets.reference import Steps
 from mmbench.errors import UserError, did_you_mean
-from mmbench.jobs.job import Steps
 from mmbench.machines import ALIASES, MACHINES, Alias, alias_of, machine_class
 
 
@@ -322,8 +323,6 @@ def _check_datasets(config: Config) -> None:
 
 
 def _check_source(config: Config, entry: DatasetEntry, k: int) -> None:
-    from mmbench.datasets import card_names
-
     known = card_names()
     if entry.path is None:
         if entry.label not in known:
@@ -339,26 +338,19 @@ def _check_source(config: Config, entry: DatasetEntry, k: int) -> None:
 
 def _check_rule(config: Config, entry: DatasetEntry) -> None:
     """Refuse ``official`` and ``predefined`` for data that come without such splits."""
-    from mmbench.datasets.splits import split_slots
-
     protocol = config.protocol
     with at("protocol", "test"):
         split_slots(protocol.test.spec, entry.ref(()), protocol.repeats)
 
 
 def _check_steps(steps: Steps, entry: DatasetEntry, *keys: Any) -> None:
-    from mmbench.datasets import check_steps, load_card
-
-    columns = load_card(entry.label).n_features if entry.path is None else None
-    problem = check_steps(plain_steps(steps), n_features=columns)
-    if problem:
+    card = entry.ref(steps).card
+    if card and (problem := check_steps(steps, card.n_features)):
         raise Fault(problem, *keys)
 
 
 def _check_classes(entry: DatasetEntry, *keys: Any) -> None:
     """Refuse a class that the card does not have; a user's file is judged when it is read."""
-    from mmbench.datasets import check_classes, load_card
-
     if entry.path is None:
         expect = load_card(entry.label).expect
         if len(expect.classes) == expect.n_classes:

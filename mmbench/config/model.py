@@ -24,8 +24,11 @@ from pydantic import (
 )
 
 from mmbench.config.grids import parse_axis
+from mmbench.datasets import RULES, DatasetRef, parse_rule, parse_steps
+from mmbench.datasets.card import one_or_more
+from mmbench.datasets.reference import Scalar, Steps
 from mmbench.errors import UserError, did_you_mean
-from mmbench.jobs.job import NESTED, DatasetRef, Scalar, SelectRef, Steps
+from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.kernels import KERNELS
 
 #: More repeats or folds than this are a slip of the pen; their jobs would fill the memory.
@@ -35,32 +38,14 @@ TAKEN_NAMES = ("reference",)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
-def _one_or_more(value: Any) -> Any:
-    """Read ``rbf`` as ``[rbf]``."""
-    return value if isinstance(value, list) else [value]
-
-
-def _parse_steps(value: Any) -> Steps:
-    """Read ``none``, ``minmax``, ``{pca: 80}`` or a list of these as (name, argument) pairs."""
-    steps: list[tuple[str, Scalar]] = []
-    for step in _one_or_more(value):
-        if isinstance(step, str):
-            steps.append((step, None))
-        elif isinstance(step, dict) and len(step) == 1:
-            steps.append(next(iter(step.items())))
-        else:
-            raise ValueError(f"a step is a name or {{name: number}}, got {step!r}")
-    return tuple(steps) if steps != [("none", None)] else ()
-
-
-def plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:
+def _plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:
     """Return preprocessing as YAML states it: ``[{"divide": 255}, {"pca": 80}]``."""
     return [name if arg is None else {name: arg} for name, arg in steps]
 
 
 def _parse_kernels(value: Any) -> list[str]:
     """Read a kernel or a list of them."""
-    names = _one_or_more(value)
+    names = one_or_more(value)
     if not names:
         raise ValueError("names no kernel")
     for k, name in enumerate(names):
@@ -146,10 +131,10 @@ MAX_TRAIN_FORMS = "a number of rows, a list of such numbers, or {per_class: NUMB
 
 Positive = Annotated[int, Field(ge=1, le=MAX_SPLITS)]
 StepList = Annotated[
-    Any, PlainValidator(_parse_steps), PlainSerializer(plain_steps, return_type=Any)
+    Any, PlainValidator(parse_steps), PlainSerializer(_plain_steps, return_type=Any)
 ]
 Kernels = Annotated[list[str], PlainValidator(_parse_kernels)]
-Degrees = Annotated[list[Positive], BeforeValidator(_one_or_more), Field(min_length=1)]
+Degrees = Annotated[list[Positive], BeforeValidator(one_or_more), Field(min_length=1)]
 Classes = Annotated[
     Any, PlainValidator(_parse_classes), PlainSerializer(list, return_type=list[str])
 ]
@@ -222,8 +207,6 @@ class TestRule(Strict):
 
 
 def _parse_test(value: Any) -> dict[str, Any]:
-    from mmbench.datasets.splits import RULES, parse_rule
-
     if not isinstance(value, str | dict):
         raise ValueError(f"must be a rule: {', '.join(RULES)}; got {value!r}")
     try:

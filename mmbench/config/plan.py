@@ -10,7 +10,8 @@ from typing import Any
 from mmbench.config.grids import expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.parameters_from import source_of
-from mmbench.jobs.job import DEFAULT_DEGREE, DatasetRef, Job, SplitRef
+from mmbench.datasets import DatasetRef, dataset_hash, split_slots
+from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
 from mmbench.machines import alias_of, machine_class
 
 #: Where a job stands in an experiment: data set, kernel, degree, repeat, fold, machine.
@@ -61,8 +62,6 @@ def _place(job: Job) -> Place:
 def _dataset_jobs(
     config: Config, entry: DatasetEntry, store: Path, mirror: str | Path | None, allow_network: bool
 ) -> Iterator[Job]:
-    from mmbench.datasets import dataset_hash
-
     dataset = entry.ref(config.steps_of(entry))
     content = dataset_hash(dataset, store=store, mirror=mirror, allow_network=allow_network)
     splits = split_refs(config, dataset)
@@ -121,8 +120,6 @@ def kernels_and_degrees(config: Config) -> list[tuple[str, int | None]]:
 
 def split_refs(config: Config, dataset: DatasetRef) -> list[SplitRef]:
     """Return the splits of a data set, size by size, counted without reading data."""
-    from mmbench.datasets.splits import split_slots
-
     protocol = config.protocol
     rule, arg = protocol.test.rule, protocol.test.arg
     args = () if arg is None else (arg,)

@@ -18,7 +18,8 @@ Label = int | str
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-def _one_or_more(value: Any) -> Any:
+def one_or_more(value: Any) -> list[Any]:
+    """Read ``rbf`` as ``[rbf]``."""
     return value if isinstance(value, list) else [value]
 
 
@@ -34,7 +35,7 @@ class CardFile(_Strict):
     """
 
     path: str
-    sha256: Annotated[list[Sha256], BeforeValidator(_one_or_more), Field(min_length=1)]
+    sha256: Annotated[list[Sha256], BeforeValidator(one_or_more), Field(min_length=1)]
     urls: list[str] = []
 
 
@@ -154,6 +155,11 @@ class Source(_Strict):
         bundled = self.kind == "sklearn" and not str(self.loader).startswith("fetch_")
         return self.kind == "generator" or bundled
 
+    @property
+    def is_public(self) -> bool:
+        """Whether the data can be had without a mirror."""
+        return self.kind != "files" or all(file.urls for file in self.files)
+
 
 class Card(_Strict):
     """A data set: description, expectations, sources in order. See ``cards/*.yaml``."""
@@ -183,40 +189,9 @@ class Card(_Strict):
         return [file for source in self.sources for file in source.files]
 
     @property
-    def kind(self) -> str:
-        """``generator``, ``sklearn`` (inside scikit-learn) or ``files``."""
-        first = self.sources[0]
-        return first.kind if first.in_memory else "files"
-
-    @property
-    def content_hash(self) -> str | None:
-        """Content hash of the full data set, None where it cannot be known."""
-        return self.expect.content
-
-    @property
-    def class_counts(self) -> dict[Label, int]:
-        """Rows of each class."""
-        return self.expect.classes
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return self.expect.shape[0]
-
-    @property
     def n_features(self) -> int:
         """Number of columns."""
         return self.expect.shape[1]
-
-    @property
-    def n_train(self) -> int | None:
-        """Training rows of the official split."""
-        return self.expect.official.train if self.expect.official else None
-
-    @property
-    def n_test(self) -> int | None:
-        """Test rows of the official split."""
-        return self.expect.official.test if self.expect.official else None
 
     def expected(self, source: Source) -> Expected:
         """Return what data from `source` must look like."""

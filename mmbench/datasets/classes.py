@@ -1,4 +1,4 @@
-"""Some classes of a data set: the whole set is checked first, then rows are left out."""
+"""Classes of a data set: enough rows of each, and sets of which only some classes are wanted."""
 
 from __future__ import annotations
 
@@ -7,12 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Dataset, Rows
 from mmbench.errors import UserError
 
 #: So many classes are named where one is unknown.
 MAX_NAMED = 30
+
+
+def too_few_rows(y: NDArray, folds: int) -> str | None:
+    """Return which class has fewer rows than folds, or None.
+
+    Examples
+    --------
+    >>> too_few_rows(np.array(["cat", "cat", "dog"]), 2)
+    'class dog has 1 rows, fewer than 2 folds'
+    """
+    labels, counts = np.unique(y, return_counts=True)
+    if counts.min() >= folds:
+        return None
+    rarest = counts.argmin()
+    return f"class {labels[rarest]} has {counts[rarest]} rows, fewer than {folds} folds"
 
 
 def check_classes(wanted: Iterable[str], known: Iterable[Any]) -> None:

@@ -6,7 +6,6 @@ Bad input is refused with one line that says where it is; what is only suspiciou
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.parsers.text import to_labels
+from mmbench.datasets.reference import DatasetRef
 from mmbench.datasets.tabular import read_table
 from mmbench.errors import UserError, did_you_mean
 
@@ -25,31 +25,7 @@ if TYPE_CHECKING:
 SHOWN = 5
 
 
-@dataclass(frozen=True)
-class UserData:
-    """A user's file.
-
-    Parameters
-    ----------
-    path : str
-        CSV with column names in the first line, or ARFF.
-    target : str
-        Name of the column that holds the classes.
-    name : str, optional
-        Name shown in tables; the file's name without ending when not given.
-    """
-
-    path: str
-    target: str
-    name: str | None = None
-
-    @property
-    def label(self) -> str:
-        """Name shown in tables."""
-        return self.name or Path(self.path).stem
-
-
-def user_hash(data: UserData) -> str:
+def user_hash(ref: DatasetRef) -> str:
     """Return the SHA-256 of the file and the target's name.
 
     Raises
@@ -58,13 +34,13 @@ def user_hash(data: UserData) -> str:
         If the file cannot be read.
     """
     try:
-        content = Path(data.path).read_bytes()
+        content = Path(str(ref.path)).read_bytes()
     except OSError as error:
-        raise UserError(f"{data.path}: {error.strerror or error}") from error
-    return hashlib.sha256(content + b"\ntarget " + data.target.encode()).hexdigest()
+        raise UserError(f"{ref.path}: {error.strerror or error}") from error
+    return hashlib.sha256(content + b"\ntarget " + str(ref.target).encode()).hexdigest()
 
 
-def load_user_data(data: UserData) -> Dataset:
+def load_user_data(ref: DatasetRef) -> Dataset:
     """Read and check a user's file.
 
     Raises
@@ -73,55 +49,45 @@ def load_user_data(data: UserData) -> Dataset:
         If the file cannot be read, the target is missing, a value is missing, infinite or text, or
         there are not two classes.
     """
-    frame = _read(data)
-    labels = frame.pop(data.target)
-    _refuse_missing(labels, data)
-    X = _numbers(frame, data)
-    y = to_labels(labels)
-    classes = np.unique(y)
-    if len(classes) < 2:
-        only = f"only the class {classes[0]!s}"
-        raise UserError(f"{data.path}: target {data.target!r} has {only}; two are needed")
-    warnings = (*_constant_columns(X, list(frame.columns)), *_contradictions(X, y))
-    digest = user_hash(data)
-    return Dataset(data.label, X, y, classes, None, None, digest, (), warnings, None)
-
-
-def _read(data: UserData) -> pd.DataFrame:
     try:
-        frame = read_table(Path(data.path), text_columns=(data.target,))
+        X, y, warnings = _read(Path(str(ref.path)), str(ref.target))
     except ValueError as error:
-        raise UserError(f"{data.path}: {error}") from error
-    if data.target not in frame:
-        hint = did_you_mean(data.target, map(str, frame.columns))
-        raise UserError(f"{data.path}: no target column {data.target!r}{hint}")
+        raise UserError(f"{ref.path}: {error}") from error
+    return Dataset(ref.name, X, y, np.unique(y), None, None, user_hash(ref), warnings=warnings)
+
+
+def _read(path: Path, target: str) -> tuple[NDArray, NDArray, tuple[str, ...]]:
+    frame = read_table(path, text_columns=(target,))
+    if target not in frame:
+        raise ValueError(f"no target column {target!r}{did_you_mean(target, frame.columns)}")
     if frame.shape[1] < 2:
-        raise UserError(f"{data.path}: no column beside the target {data.target!r}")
-    return frame
+        raise ValueError(f"no column beside the target {target!r}")
+    labels = frame.pop(target)
+    _refuse_missing(labels)
+    X = np.column_stack([_numbers(frame[name]) for name in frame.columns])
+    y = to_labels(labels)
+    if len(np.unique(y)) < 2:
+        raise ValueError(f"target {target!r} has only the class {y[0]}; two are needed")
+    return X, y, (*_constant_columns(X, list(frame.columns)), *_contradictions(X, y))
 
 
-def _refuse_missing(column: pd.Series, data: UserData) -> None:
+def _refuse_missing(column: pd.Series) -> None:
     if column.isna().any():
         row = int(np.flatnonzero(column.isna())[0]) + 1
-        raise UserError(f"{data.path}: data row {row}, column {column.name!r}: value missing")
+        raise ValueError(f"data row {row}, column {column.name!r}: value missing")
 
 
-def _numbers(frame: pd.DataFrame, data: UserData) -> NDArray[np.float64]:
-    columns = [_number_column(frame[name], data) for name in frame.columns]
-    return np.column_stack(columns)
-
-
-def _number_column(column: pd.Series, data: UserData) -> NDArray[np.float64]:
+def _numbers(column: pd.Series) -> NDArray[np.float64]:
     import pandas as pd
 
-    _refuse_missing(column, data)
+    _refuse_missing(column)
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         cell = column.iloc[bad[0]]
         what = "infinite value" if np.isinf(values[bad[0]]) else "text"
         place = f"data row {bad[0] + 1}, column {column.name!r}"
-        raise UserError(f"{data.path}: {place}: {what} {str(cell)!r} where a number is needed")
+        raise ValueError(f"{place}: {what} {str(cell)!r} where a number is needed")
     return values
 
 

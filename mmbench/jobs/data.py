@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets import Dataset, keep_classes, load_dataset, make_preprocess, split_at
-from mmbench.datasets.splits import Split
+from mmbench.datasets import (
+    Dataset,
+    DatasetRef,
+    Split,
+    load_dataset,
+    make_preprocess,
+    split_at,
+    too_few_rows,
+)
 from mmbench.errors import UserError
-from mmbench.jobs.job import DatasetRef, Job, SplitRef
+from mmbench.jobs.job import Job, SplitRef
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     dataset = _load(job, store, mirror)
     split = split_at(**_arguments(job.split), dataset=dataset)
     _check(job, dataset.y[split.train], len(split.rest))
-    steps = make_preprocess(job.dataset.steps).fit(dataset.X[split.train])
+    steps = make_preprocess(job.dataset.preprocess).fit(dataset.X[split.train])
     seen = np.append(split.train, _validation_rows(job, split))
     X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
     return Prepared(
@@ -115,8 +122,7 @@ def _validation_rows(job: Job, split: Split) -> NDArray:
 
 def _load(job: Job, store: Path, mirror: str | None) -> Dataset:
     ref = job.dataset
-    data = DatasetRef(ref.name, ref.path, ref.target, classes=ref.classes)
-    dataset = _cached(data, store, mirror)
+    dataset = _cached(replace(ref, preprocess=()), store, mirror)
     if dataset.content_hash != job.dataset_hash:
         raise UserError(f"{ref.path or ref.name}: the data changed since the run was planned")
     return dataset
@@ -124,7 +130,7 @@ def _load(job: Job, store: Path, mirror: str | None) -> Dataset:
 
 @lru_cache(maxsize=1)  # jobs come data set by data set; a second large one would fill the memory
 def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
-    return keep_classes(load_dataset(ref, store=store, mirror=mirror), ref.classes)
+    return load_dataset(ref, store=store, mirror=mirror)
 
 
 def _arguments(split: SplitRef) -> dict[str, Any]:
@@ -136,12 +142,11 @@ def _arguments(split: SplitRef) -> dict[str, Any]:
 def _check(job: Job, y_train: NDArray, n_rest: int) -> None:
     """Refuse a training part of which no machine could make sense, in the user's words."""
     where = f"data set {job.dataset.name!r}"
-    labels, counts = np.unique(y_train, return_counts=True)
+    labels = np.unique(y_train)
     if len(labels) < 2:
         raise UserError(f"{where}: the training part has only the class {labels[0]!s}")
     folds = job.select.folds
-    if job.grid and folds and counts.min() < folds:
-        rare = f"class {labels[counts.argmin()]!s} has {counts.min()} training rows"
-        raise UserError(f"{where}: {rare}, fewer than select.folds: {folds}")
+    if job.grid and folds and (problem := too_few_rows(y_train, folds)):
+        raise UserError(f"{where}: in the training part, {problem} of 'select'")
     if job.validates_on_rest and not n_rest:
         raise UserError(f"{where}: protocol.max_train leaves no row to validate on")

@@ -1,7 +1,7 @@
 """The frozen job: one machine, one data set, one split. A job's key names its record.
 
 Planning writes jobs, running executes them and tables read them back from records, so this module
-is the lowest of the experiment layer: standard library only, and every value survives JSON.
+is the lowest of the experiment layer, and every value survives JSON.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from mmbench.datasets.user import UserData
+from mmbench.datasets.reference import ADDED, DatasetRef
 
 #: Raised when the meaning of a field changes, so that no old record answers for a new job.
 JOB_SCHEMA = 1
@@ -22,54 +21,9 @@ KEY_LENGTH = 20
 #: Degree of a polynomial kernel where a configuration does not say.
 DEFAULT_DEGREE = 3
 
-Scalar = str | float | int | None
-#: Preprocessing as (name, argument): ``(("divide", 255), ("pca", 80))``.
-Steps = tuple[tuple[str, Scalar], ...]
 Pairs = tuple[tuple[str, Any], ...]
-#: Marks a field that older records do not have. At its default it is no part of a key, so that
-#: they still answer for their jobs.
-ADDED = {"added": True}
 #: First word of `SplitRef.max_train` where an experiment has several training sizes.
 NESTED = "nested"
-
-
-@dataclass(frozen=True)
-class DatasetRef:
-    """Which data a job reads, and how they are prepared.
-
-    Parameters
-    ----------
-    name : str
-        Name of the card, or for user data the name shown in tables.
-    path : str, optional
-        Absolute path of a user's file. Not part of the key: the content hash is.
-    target : str, optional
-        Target column of a user's file.
-    preprocess : tuple of (str, value)
-        Steps, fitted on the training part.
-    classes : tuple of str, sorted
-        The classes whose rows there are; empty for all.
-    """
-
-    name: str
-    path: str | None = None
-    target: str | None = None
-    preprocess: Steps = ()
-    classes: tuple[str, ...] = field(default=(), metadata=ADDED)
-
-    @property
-    def steps(self) -> list[str | dict[str, Scalar]]:
-        """The preprocessing as a YAML file states it: ``[{"divide": 255}, {"pca": 80}]``."""
-        return [name if value is None else {name: value} for name, value in self.preprocess]
-
-    @property
-    def source(self) -> str | UserData:
-        """What `mmbench.datasets` loads: the name of a card, or a user's file."""
-        if self.path is None or self.target is None:
-            return self.name
-        from mmbench.datasets.user import UserData
-
-        return UserData(self.path, self.target, self.name)
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,7 @@ def test_user_data_are_found_from_the_folder_of_the_configuration(tmp_path: Path
     (job, *_) = offline_plan(config_from(text, tmp_path), tmp_path)
     assert job.dataset.name == "mine"
     assert job.dataset.path == str(tmp_path / "mine.csv")
-    assert job.dataset.steps == ["standard"]
+    assert job.dataset.preprocess == (("standard", None),)
     (tmp_path / "mine.csv").write_text("a,label\n1,x\n3,y\n")
     (changed, *_) = offline_plan(config_from(text, tmp_path), tmp_path)
     assert changed.key != job.key

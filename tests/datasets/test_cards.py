@@ -77,7 +77,15 @@ def test_every_mirror_file_is_the_one_its_card_states(card: Card, mirror: Path):
             assert sums[file.path] in file.sha256
 
 
-@pytest.mark.parametrize("card", CARDS, **ids)
+#: Cards whose descriptors take six seconds each; hog is tested by lfw_people_50_hog as well.
+LARGE = ("lfw_pairs_hog", "lfw_pairs_lbp")
+
+
+@pytest.mark.parametrize(
+    "card",
+    [pytest.param(c, marks=pytest.mark.slow if c.name in LARGE else ()) for c in CARDS],
+    **ids,
+)
 def test_every_card_loads_and_agrees_down_to_the_last_value(
     card: Card, mirror: Path, tmp_path: Path
 ):
@@ -237,6 +245,7 @@ def test_splice_codes_add_to_one_at_every_position(mirror: Path, tmp_path: Path)
     assert np.allclose(data.X.reshape(-1, 60, 4).sum(axis=2), 1)
 
 
+@pytest.mark.slow
 def test_libsvm_makes_94_errors_on_usps(mirror: Path, tmp_path: Path):
     from sklearn.svm import SVC
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmbench.datasets import count_splits, dataset_hash, load_dataset, make_splits
+from mmbench.datasets import dataset_hash, load_dataset, split_at, split_slots
 from mmbench.datasets.generators import GENERATORS, generate
 
 
@@ -54,8 +54,8 @@ def test_toy_2_is_rotated_about_the_origin():
 @pytest.mark.parametrize(("name", "train", "test"), [("toy_1", 240, 500), ("toy_4", 40, 120)])
 def test_each_draw_is_a_split_of_the_papers_size(name: str, train: int, test: int, tmp_path):
     data = load_dataset(name, store=tmp_path)
-    splits = make_splits("predefined", data, repeats=3)
-    assert count_splits("predefined", name) == 100
+    splits = [split_at("predefined", data, repeat=k) for k in range(3)]
+    assert len(split_slots("predefined", data)) == 100
     assert all((len(s.train), len(s.test)) == (train, test) for s in splits)
     assert all(np.bincount(data.y[s.train]).tolist() == [0, train // 2, train // 2] for s in splits)
     assert len({i for s in splits for i in (*s.train, *s.test)}) == 3 * (train + test)

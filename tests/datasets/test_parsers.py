@@ -3,101 +3,39 @@
 from __future__ import annotations
 
 import gzip
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.io import savemat
 
 from mmbench.datasets import load_card
 from mmbench.datasets.card import Expected
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.fetch.locate import Places, find
+from mmbench.datasets.fetch import Places, find
 from mmbench.datasets.fetch.sources import obtain
 from mmbench.datasets.fetch.verify import disagreement
-from mmbench.datasets.load import read_checked
 from mmbench.datasets.parsers import parse
 from mmbench.datasets.parsers.descriptors import describe
-from mmbench.datasets.parsers.lzw import uncompress
-from mmbench.datasets.parsers.text import to_labels
+from mmbench.datasets.parsers.text import read_bytes, to_labels
+
+#: What Unix's compress makes of `ROWS`.
+Z_FILE = bytes.fromhex("1f9d903158c8601146c10c16345888318850a18280030b1e4cb870a24388041952d4e810")
+ROWS = b"1,2,a\n3,4,b\n3,4,b\n" * 3
 
 
-def compress(data: bytes, max_width: int = 16, reset_after: int | None = None) -> bytes:
-    """Write ``.Z``: the encoder that belongs to the decoder under test."""
-    out, group, width = bytearray(b"\x1f\x9d") + bytes([0x80 | max_width]), [], 9
-
-    def flush() -> None:
-        bits = sum(code << (width * k) for k, code in enumerate(group))
-        size = width if group else 0  # a group of eight codes fills `width` bytes
-        out.extend(bits.to_bytes(size, "little"))
-        group.clear()
-
-    def emit(code: int) -> None:
-        group.append(code)
-        if len(group) == 8:
-            flush()
-
-    table, word, done = {bytes([k]): k for k in range(256)}, b"", 0
-    free, known = 257, 256  # `known` trails `free` by one: what the decoder has by now
-    for byte in data:
-        longer = word + bytes([byte])
-        if longer in table:
-            word = longer
-            continue
-        emit(table[word])
-        done += 1
-        known = free
-        if free < 1 << max_width:
-            table[longer] = free
-            free += 1
-        if known >= 1 << width and width < max_width:
-            flush()
-            width += 1
-        word = bytes([byte])
-        if reset_after and done == reset_after:
-            emit(256)
-            flush()
-            table, free, known, width = {bytes([k]): k for k in range(256)}, 257, 256, 9
-    if word:
-        emit(table[word])
-    bits = sum(code << (width * k) for k, code in enumerate(group))
-    out.extend(bits.to_bytes(-(-len(group) * width // 8), "little"))
-    return bytes(out)
+def test_a_z_file_is_unpacked(tmp_path: Path):
+    path = tmp_path / "rows.data.Z"
+    path.write_bytes(Z_FILE)
+    assert read_bytes(path) == ROWS
 
 
-@given(st.binary(max_size=3000), st.sampled_from([10, 12, 16]))
-@settings(max_examples=60, deadline=None)
-def test_compressed_bytes_come_back(data: bytes, width: int):
-    assert uncompress(compress(data, width)) == data
-
-
-@pytest.mark.parametrize(("width", "reset"), [(16, None), (12, None), (10, None), (16, 300)])
-def test_our_reader_agrees_with_gzip(tmp_path: Path, width: int, reset: int | None):
-    """gzip reads .Z files too, and is what people would use."""
-    if not shutil.which("gzip"):
-        pytest.skip("no gzip here")
-    rng = np.random.default_rng(0)
-    text = "\n".join(",".join(f"{v:.4f}" for v in row) for row in rng.normal(size=(900, 20)))
-    packed = compress(text.encode(), width, reset)
-    done = subprocess.run(["gzip", "-dc"], input=packed, capture_output=True, check=True)
-    assert uncompress(packed) == done.stdout == text.encode()
-
-
-@pytest.mark.parametrize("data", [b"", b"\x1f\x9d", b"PK\x03\x04", b"\x1f\x9d\x88abc"])
-def test_what_is_no_z_file_is_refused(data: bytes):
-    with pytest.raises(ValueError, match=r"\.Z file"):
-        uncompress(data)
-
-
-def test_a_damaged_z_file_is_refused():
-    packed = bytearray(compress(b"abcabcabcabcabcabc" * 20))
-    packed[3:5] = b"\xff\xff"
-    with pytest.raises(ValueError, match="damaged"):
-        uncompress(bytes(packed))
+@pytest.mark.parametrize("data", [b"\x1f\x9d", b"\x1f\x9d\x88abc", Z_FILE[:3] + b"\xff\xff"])
+def test_a_damaged_z_file_is_refused(tmp_path: Path, data: bytes):
+    path = tmp_path / "rows.data.Z"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"rows\.data\.Z: damaged or cut short"):
+        read_bytes(path)
 
 
 @pytest.mark.slow
@@ -120,7 +58,7 @@ def test_isolet_from_the_repository_is_the_full_set(mirror: Path, tmp_path: Path
     source = card.sources[0].model_copy(update={"urls": paths})
     card = card.model_copy(update={"sources": [source]})
     found = find(card, Places(tmp_path))
-    data = read_checked(card, found)
+    data = found.read()
     assert [len(rows) for rows in data.official] == [6238, 1559]
     assert found.source.deviations == []
 

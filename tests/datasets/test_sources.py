@@ -14,8 +14,7 @@ import pytest
 from helpers.data_server import HTML, DataServer, files_in
 
 from mmbench.datasets.card import Card
-from mmbench.datasets.fetch.locate import Places, find
-from mmbench.datasets.load import read_checked
+from mmbench.datasets.fetch import Places, find
 from mmbench.datasets.parsers import parse
 from mmbench.errors import UserError
 
@@ -69,9 +68,15 @@ def refusal(card: Card, store: Path, **options: object) -> str:
     return str(error.value)
 
 
+def closed_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
 def test_a_url_delivers_the_file_whose_hash_the_card_knows(server: DataServer, store: Path):
     card = make_card(file_source(server.serve("/rows.data", BODY)))
-    data = read_checked(card, find(card, Places(store)))
+    data = find(card, Places(store)).read()
     assert data.X.shape == (200, 2)
     assert files_in(store) == ["rows/rows.data"]
     server.answers.clear()
@@ -140,10 +145,7 @@ def test_a_server_that_hangs_is_left_after_the_time_limit(
 
 
 def test_a_host_that_refuses_is_one_line(server: DataServer, store: Path):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/rows.data"
-    line = refusal(make_card(file_source(url)), store)
+    line = refusal(make_card(file_source(f"{closed_port()}/rows.data")), store)
     assert "cannot be reached" in line
 
 
@@ -201,10 +203,10 @@ def test_a_file_of_unknown_bytes_is_known_by_its_content(
     card = make_card(url_source(url), content=content)
     found = find(card, Places(store))
     assert found.packed
-    assert read_checked(card, found).content_hash() == content
+    assert found.read().content_hash() == content
     assert files_in(store) == ["rows/url.npz"]
     server.answers.clear()
-    assert read_checked(card, find(card, Places(store))).content_hash() == content
+    assert find(card, Places(store)).read().content_hash() == content
 
 
 def test_other_content_of_the_same_shape_is_refused(server: DataServer, store: Path, content: str):
@@ -245,7 +247,7 @@ def test_a_damaged_packed_file_is_refused_and_named(server: DataServer, store: P
     arrays["X"][0, 0] += 1
     np.savez(place, **arrays)
     with pytest.raises(UserError, match=r"url\.npz: damaged"):
-        read_checked(card, find(card, Places(store)))
+        find(card, Places(store)).read()
     place.write_bytes(b"no zip")
     server.answers.clear()
     assert "not a packed data set" in refusal(card, store)
@@ -261,7 +263,7 @@ def openml_source(data_id: int = 7, **parser: object) -> dict:
 def test_openml_delivers_what_the_card_states(server: DataServer, store: Path, content: str):
     server.openml(7, ARFF)
     card = make_card(openml_source(), content=content)
-    data = read_checked(card, find(card, Places(store)))
+    data = find(card, Places(store)).read()
     assert data.content_hash() == content
     assert files_in(store) == ["rows/openml-7.npz"]
     assert "/api/v1/xml/data/7" in server.asked
@@ -305,18 +307,23 @@ def break_arff_hang(server: DataServer) -> None:
     server.hang(server.openml(7, ARFF), first=ARFF[:100])
 
 
+def break_target(server: DataServer) -> None:
+    server.openml(7, ARFF, target="a,class")
+
+
 @pytest.mark.parametrize(
     ("breaks", "reason"),
     [
         (break_missing, "Unknown dataset"),
-        pytest.param(break_arff_404, "not in OpenML's format", marks=pytest.mark.slow),
-        (break_truncated, "the connection broke off"),
+        (break_arff_404, "HTTP 404"),
+        (break_truncated, "broke off"),
         (break_html, "not in OpenML's format"),
-        pytest.param(break_arff_html, "not an ARFF file", marks=pytest.mark.slow),
-        (break_md5, "Checksum"),
-        pytest.param(break_content, "other values", marks=pytest.mark.slow),
+        (break_arff_html, "not an ARFF file"),
+        (break_md5, "MD5"),
+        (break_content, "other values"),
         (break_hang, "no answer within 1 s"),
-        pytest.param(break_arff_hang, "no answer within 1 s", marks=pytest.mark.slow),
+        (break_arff_hang, "no answer within 1 s"),
+        (break_target, "no single target column"),
     ],
 )
 def test_a_broken_openml_is_one_line_and_leaves_the_store_alone(
@@ -328,20 +335,15 @@ def test_a_broken_openml_is_one_line_and_leaves_the_store_alone(
     assert len(line) < 600
 
 
-def test_an_openml_out_of_reach_is_said_in_plain_words():
-    import requests
+def test_an_openml_out_of_reach_is_said_in_plain_words(
+    store: Path, content: str, server: DataServer, monkeypatch: pytest.MonkeyPatch
+):
+    import openml
 
-    from mmbench.datasets.fetch.sources.openml_child import describe
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/"
-    session = requests.Session()
-    session.trust_env = False
-    with pytest.raises(requests.ConnectionError) as error:
-        session.get(url)
-    assert describe(error.value, 1.0) == "the server cannot be reached"
-    assert describe(ValueError("two\nlines"), 1.0) == "two lines"
+    monkeypatch.setenv("MMBENCH_OPENML_SERVER", f"{closed_port()}/api/v1/xml")
+    line = refusal(make_card(openml_source(), content=content), store)
+    assert "OpenML data set 7: the server cannot be reached" in line
+    assert openml.config.server == "https://www.openml.org/api/v1/xml"  # as it was
 
 
 def test_a_later_source_is_asked_when_one_fails(server: DataServer, store: Path, content: str):
@@ -357,12 +359,12 @@ def test_two_sources_of_one_kind_would_share_a_file_and_are_refused():
 
 def test_arrays_survive_packing(tmp_path: Path):
     from mmbench.datasets.dataset import Parsed
-    from mmbench.datasets.fetch.packed import read_packed, write_packed
+    from mmbench.datasets.parsers.npz import packed, write_packed
 
     splits = tuple((np.arange(k), np.arange(k, 12)) for k in range(1, 12))
     data = Parsed(np.eye(12, 3), np.array(list("ab" * 6)), splits[3], splits)
     write_packed(tmp_path / "p.npz", data)
-    back = read_packed(tmp_path / "p.npz")
+    back = packed([tmp_path / "p.npz"])
     assert back.content_hash() == data.content_hash()
     assert [len(train) for train, _ in back.predefined] == list(range(1, 12))
     assert io.BytesIO((tmp_path / "p.npz").read_bytes()).read(2) == b"PK"

@@ -10,17 +10,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmbench.datasets import (
-    UserData,
-    check_rule,
-    count_splits,
+    DatasetRef,
+    Split,
     load_dataset,
-    make_splits,
+    parse_rule,
     split_at,
     split_rules,
     split_slots,
 )
 from mmbench.datasets.dataset import Dataset
 from mmbench.errors import UserError
+
+MINE = DatasetRef("my", "my.csv", "y")
+
+
+def make_splits(rule, data: Dataset, repeats: int | None = None, seed: int = 0) -> list[Split]:
+    return [
+        split_at(rule, data, repeat=repeat, fold=fold, seed=seed)
+        for repeat, fold in split_slots(rule, data, repeats)
+    ]
+
+
+def count_splits(rule, name: str | DatasetRef, repeats: int | None = None) -> int:
+    return len(split_slots(rule, DatasetRef(name) if isinstance(name, str) else name, repeats))
 
 
 def data_of(y: list | np.ndarray, name: str = "small") -> Dataset:
@@ -118,11 +130,9 @@ def test_a_class_without_training_row_is_refused():
     ids=str,
 )
 def test_a_wrong_rule_is_one_line(rule, reason: str):
-    problem = check_rule(rule)
-    assert problem is not None
-    assert reason in problem
-    with pytest.raises(UserError):
-        count_splits(rule, "iris")
+    with pytest.raises(UserError) as error:
+        parse_rule(rule)
+    assert reason in str(error.value)
 
 
 def test_counts_are_known_before_data_are_read():
@@ -133,18 +143,18 @@ def test_counts_are_known_before_data_are_read():
     assert count_splits("predefined", "ida_banana", 3) == 3
     assert count_splits("predefined", "lfw_pairs") == 10
     assert count_splits({"kfold": 10}, "iris", 5) == 50
-    assert count_splits({"holdout": 0.1}, UserData("my.csv", "y"), 50) == 50
-    assert split_slots({"kfold": 2}, "iris", 2) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert count_splits({"holdout": 0.1}, MINE, 50) == 50
+    assert split_slots({"kfold": 2}, DatasetRef("iris"), 2) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 def test_only_rules_that_a_data_set_has_are_offered():
-    assert split_rules("usps") == ["official", "kfold", "holdout"]
-    assert split_rules("ida_banana") == ["predefined", "kfold", "holdout"]
-    assert split_rules(UserData("my.csv", "y")) == ["kfold", "holdout"]
+    assert split_rules(DatasetRef("usps")) == ["official", "kfold", "holdout"]
+    assert split_rules(DatasetRef("ida_banana")) == ["predefined", "kfold", "holdout"]
+    assert split_rules(MINE) == ["kfold", "holdout"]
     with pytest.raises(UserError, match="'iris' has no official split"):
         count_splits("official", "iris")
     with pytest.raises(UserError, match="'my' has no predefined splits"):
-        count_splits("predefined", UserData("my.csv", "y"))
+        count_splits("predefined", MINE)
 
 
 def test_the_official_split_is_the_same_in_every_repeat(mirror: Path, tmp_path: Path):

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mmbench.datasets import UserData, dataset_hash, load_dataset, prepare
+from mmbench.datasets import DatasetRef, dataset_hash, load_dataset
 from mmbench.datasets.dataset import Dataset
 from mmbench.errors import UserError
 
 GOOD = "age,size,kind\n1,2.5,cat\n2,3.5,dog\n3,4.5,cat\n"
 
 
-def write(folder: Path, text: str | bytes, name: str = "my.csv") -> UserData:
+def write(folder: Path, text: str | bytes, name: str = "my.csv") -> DatasetRef:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return UserData(str(path), "kind")
+    return DatasetRef(path.stem, str(path), "kind")
 
 
 def load(folder: Path, text: str | bytes, name: str = "my.csv") -> Dataset:
@@ -143,9 +144,9 @@ def test_bad_arff_is_one_line_that_says_where(tmp_path: Path, text: str, reason:
 def test_a_missing_file_and_a_folder_are_one_line(tmp_path: Path):
     for path in (tmp_path / "none.csv", tmp_path):
         with pytest.raises(UserError, match=r"No such file|Is a directory"):
-            load_dataset(UserData(str(path), "kind"), store=tmp_path)
+            load_dataset(DatasetRef(path.stem, str(path), "kind"), store=tmp_path)
         with pytest.raises(UserError, match=r"No such file|Is a directory"):
-            dataset_hash(UserData(str(path), "kind"), store=tmp_path)
+            dataset_hash(DatasetRef(path.stem, str(path), "kind"), store=tmp_path)
 
 
 def test_constant_columns_are_allowed_and_reported(tmp_path: Path):
@@ -165,7 +166,7 @@ def test_the_hash_follows_the_file_and_the_target(tmp_path: Path):
     one = write(tmp_path, GOOD)
     first = dataset_hash(one, store=tmp_path)
     assert first == load_dataset(one, store=tmp_path).content_hash
-    assert first != dataset_hash(UserData(one.path, "size"), store=tmp_path)
+    assert first != dataset_hash(replace(one, target="size"), store=tmp_path)
     assert first != dataset_hash(write(tmp_path, GOOD + "4,5,dog\n"), store=tmp_path)
 
 
@@ -174,14 +175,3 @@ def test_a_wide_file_is_read_in_reasonable_time(tmp_path: Path):
     rows = [",".join(map(str, row)) + f",{'ab'[i % 2]}" for i, row in enumerate(X.tolist())]
     text = ",".join(f"c{j}" for j in range(200)) + ",kind\n" + "\n".join(rows)
     assert np.array_equal(load(tmp_path, text).X, X)
-
-
-def test_prepare_refuses_what_the_experiment_could_not_run(tmp_path: Path):
-    ref = write(tmp_path, GOOD)
-    with pytest.raises(UserError, match="class dog has 1 rows, fewer than 2 folds"):
-        prepare(ref, {"kfold": 2}, store=tmp_path)
-    with pytest.raises(UserError, match="leaves no test row"):
-        prepare(ref, {"holdout": 0.1}, store=tmp_path)
-    with pytest.raises(UserError, match="3 components of data with 2 columns"):
-        prepare(ref, {"holdout": 0.4}, store=tmp_path, steps={"pca": 3})
-    assert prepare(ref, {"holdout": 0.34}, store=tmp_path).name == "my"

@@ -3,53 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from mmbench.datasets.card import Card, CardFile, Source
-from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.fetch.packed import packed_hash, read_packed, write_packed
+from mmbench.datasets.fetch.found import Found
 from mmbench.datasets.fetch.sources import SourceError, obtain
 from mmbench.datasets.fetch.sources.url import download, looks_like_html
 from mmbench.datasets.fetch.store import Store, file_hash
 from mmbench.datasets.fetch.verify import disagreement
-from mmbench.datasets.parsers import parse
+from mmbench.datasets.parsers.npz import packed_hash, write_packed
 from mmbench.errors import UserError
-
-
-@dataclass(frozen=True)
-class Found:
-    """A source of a card and where its verified files lie.
-
-    Parameters
-    ----------
-    source : Source
-    paths : tuple of Path
-        The files in the order that the parser wants; none for data in memory.
-    packed : bool
-        Whether the file holds parsed arrays.
-    """
-
-    source: Source
-    paths: tuple[Path, ...] = ()
-    packed: bool = False
-
-    def read(self, card: Card) -> Parsed:
-        """Return the arrays.
-
-        Raises
-        ------
-        ValueError, SourceError
-            If a file is damaged.
-        """
-        if self.source.in_memory:
-            return obtain(card, self.source, Path(), progress=False)
-        if self.packed:
-            return read_packed(self.paths[0])
-        parser = card.parser_of(self.source)
-        return parse(parser.name, self.paths, parser.options)
 
 
 @dataclass(frozen=True)
@@ -85,31 +50,6 @@ class Places:
         return Path(self.mirror) if self.mirror and not self.mirror_url else None
 
 
-def find_local(card: Card, places: Places, tried: list[str] | None = None) -> Found | None:
-    """Return the first source whose files lie, undamaged, in the store or the mirror folder.
-
-    Parameters
-    ----------
-    card : Card
-    places : Places
-    tried : list of str, optional
-        Receives a line for each file that is there but wrong.
-    """
-    tried = [] if tried is None else tried
-    for source in card.sources:
-        found = _in_store(card, source, Store(places.store), tried)
-        if found:
-            return found
-    folder = places.mirror_folder
-    if folder is None:
-        return None
-    for source in card.sources:
-        paths = _good_files(source, [folder / file.path for file in source.files], tried)
-        if paths:
-            return Found(source, paths)
-    return None
-
-
 def find(card: Card, places: Places) -> Found:
     """Return a card's data, downloading them into the store when they are nowhere near.
 
@@ -118,65 +58,159 @@ def find(card: Card, places: Places) -> Found:
     UserError
         If no place has them; the message says what was tried and what to do.
     """
-    tried: list[str] = []
-    found = find_local(card, places, tried)
-    if found:
-        return found
-    if places.allow_network:
-        for attempt in _downloads(card, places, tried):
-            if attempt:
-                return attempt
-    raise UserError(_advice(card, places, tried))
+    search = Search(card, places)
+    found = search.local() or (search.remote() if places.allow_network else None)
+    if found is None:
+        raise UserError(search.advice())
+    return found
 
 
-def copy_to_store(card: Card, found: Found, store: Store) -> Found:
+class Search:
+    """The search for one card's data.
+
+    Parameters
+    ----------
+    card : Card
+    places : Places
+
+    Attributes
+    ----------
+    tried : list of str
+        A line for each file that is damaged and each server that did not deliver.
+    """
+
+    def __init__(self, card: Card, places: Places):
+        self.card = card
+        self.places = places
+        self.store = Store(places.store)
+        self.tried: list[str] = []
+
+    def local(self) -> Found | None:
+        """Return the first source whose files lie, undamaged, in the store or mirror folder."""
+        for source in self.card.sources:
+            if found := self._in_store(source):
+                return found
+        folder = self.places.mirror_folder
+        for source in self.card.sources if folder else ():
+            if found := self._intact(source, folder):
+                return found
+        return None
+
+    def remote(self) -> Found | None:
+        """Ask the mirror's URL, then each source; what is returned lies in the store."""
+        mirror = self.places.mirror_url
+        for source in self.card.sources if mirror else ():
+            urls = [[f"{mirror}/{quote(file.path)}"] for file in source.files]
+            if urls and (found := self._fetch_files(source, urls)):
+                return found
+        for source in filter(lambda source: source.is_public, self.card.sources):
+            if source.kind == "files":
+                found = self._fetch_files(source, [file.urls for file in source.files])
+            else:
+                found = self._fetch_arrays(source)
+            if found:
+                return found
+        return None
+
+    def advice(self) -> str:
+        """Return one line: what was looked at, and what the user can do."""
+        card, places, tried = self.card, self.places, self.tried
+        if places.mirror_folder and not places.mirror_folder.is_dir():
+            tried = [f"the mirror {places.mirror_folder} is not a folder", *tried]
+        if not places.allow_network:
+            tried = [*tried, "not in the store or the mirror, and the network is switched off"]
+        elif not tried:
+            tried = ["not in the store or the mirror, and no public source is known"]
+        wanted = ", ".join(file.path for file in card.files)
+        mirror = f"set --mirror or MMBENCH_MIRROR to a place that has {wanted}" if wanted else ""
+        when = "again later" if places.allow_network else "with internet access"
+        public = any(source.is_public for source in card.sources)
+        online = f"run 'mmbench data fetch {card.name}' {when}" if public else ""
+        reason = f"cannot be found or downloaded ({'; '.join(tried)})"
+        return f"data set {card.name!r} {reason}; {' or '.join(filter(None, [mirror, online]))}"
+
+    def _in_store(self, source: Source) -> Found | None:
+        if source.in_memory:
+            return Found(self.card, source)
+        if source.kind == "files":
+            return self._intact(source, self.store.root)
+        path = self.store.packed(self.card, source)
+        if not path.exists():
+            return None
+        try:
+            content = packed_hash(path)
+        except ValueError as error:
+            self.tried.append(f"{path}: {error}")
+            return None
+        if self.card.expected(source).content not in (None, content):
+            self.tried.append(f"{path}: holds other data than the card states")
+            return None
+        return Found(self.card, source, (path,), packed=True)
+
+    def _intact(self, source: Source, folder: Path | None) -> Found | None:
+        """Return a source whose files are all in a folder, with the right hashes."""
+        paths = tuple(Path(folder or ".", file.path) for file in source.files)
+        if not paths or not all(path.is_file() for path in paths):
+            return None
+        for file, path in zip(source.files, paths, strict=True):
+            try:
+                _check_hash(path, file, str(path))
+            except SourceError as error:
+                self.tried.append(str(error))
+                return None
+        return Found(self.card, source, paths)
+
+    def _fetch_files(self, source: Source, urls: list[list[str]]) -> Found | None:
+        """Fetch files known byte by byte; none is stored before all have the right hash."""
+        with self.store.scratch() as scratch:
+            arrived = [scratch / str(k) for k in range(len(urls))]
+            for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
+                if not any(self._fetch_file(file, path, url) for url in alternatives):
+                    return None
+            places = tuple(self.store.path(file) for file in source.files)
+            for path, place in zip(arrived, places, strict=True):
+                self.store.admit(path, place)
+        return Found(self.card, source, places)
+
+    def _fetch_file(self, file: CardFile, path: Path, url: str) -> bool:
+        try:
+            download(url, path, self.places.progress)
+            _check_hash(path, file, url)
+        except SourceError as error:
+            self.tried.append(str(error))
+            return False
+        return True
+
+    def _fetch_arrays(self, source: Source) -> Found | None:
+        """Fetch, parse and compare with the card; only then keep the parsed arrays."""
+        place = self.store.packed(self.card, source)
+        with self.store.scratch() as scratch:
+            try:
+                data = obtain(self.card, source, scratch, self.places.progress)
+            except SourceError as error:
+                self.tried.append(str(error))
+                return None
+            if problem := disagreement(data, self.card.expected(source)):
+                name = f"{source.label} holds other data than the card states"
+                self.tried.append(f"{name}: {problem}")
+                return None
+            write_packed(scratch / "packed.npz", data)
+            self.store.admit(scratch / "packed.npz", place)
+        return Found(self.card, source, (place,), packed=True)
+
+
+def copy_to_store(found: Found, store: Store) -> Found:
     """Copy verified files of a mirror folder into the store."""
     places = tuple(store.path(file) for file in found.source.files)
     if found.packed or not found.paths or places == found.paths:
         return found
     with store.scratch() as scratch:
-        for k, (path, place) in enumerate(zip(found.paths, places, strict=True)):
-            temporary = scratch / str(k)
+        for file, path, place in zip(found.source.files, found.paths, places, strict=True):
+            temporary = scratch / "file"
             shutil.copyfile(path, temporary)
-            _check_hash(temporary, found.source.files[k], str(path))
+            _check_hash(temporary, file, str(path))
             store.admit(temporary, place)
-    return Found(found.source, places)
-
-
-def _in_store(card: Card, source: Source, store: Store, tried: list[str]) -> Found | None:
-    if source.in_memory:
-        return Found(source)
-    if source.kind == "files":
-        paths = _good_files(source, [store.path(file) for file in source.files], tried)
-        return Found(source, paths) if paths else None
-    return _packed(card, source, store.packed(card, source), tried)
-
-
-def _packed(card: Card, source: Source, path: Path, tried: list[str]) -> Found | None:
-    if not path.exists():
-        return None
-    try:
-        content = packed_hash(path)
-    except ValueError as error:
-        tried.append(f"{path}: {error}")
-        return None
-    if card.expected(source).content not in (None, content):
-        tried.append(f"{path}: holds other data than the card states")
-        return None
-    return Found(source, (path,), packed=True)
-
-
-def _good_files(source: Source, paths: list[Path], tried: list[str]) -> tuple[Path, ...]:
-    """Return the paths if all are there with the right hashes, else nothing."""
-    if not paths or not all(path.is_file() for path in paths):
-        return ()
-    for file, path in zip(source.files, paths, strict=True):
-        try:
-            _check_hash(path, file, str(path))
-        except SourceError as error:
-            tried.append(str(error))
-            return ()
-    return tuple(paths)
+    return Found(found.card, found.source, places)
 
 
 def _check_hash(path: Path, file: CardFile, name: str) -> None:
@@ -189,85 +223,3 @@ def _check_hash(path: Path, file: CardFile, name: str) -> None:
         raise SourceError(
             f"{name}: wrong SHA-256 {found[:12]}..., not {file.sha256[0][:12]}...{page}"
         )
-
-
-def _downloads(card: Card, places: Places, tried: list[str]) -> Iterator[Found | None]:
-    """Try the mirror's URL, then each source; failures are noted, successes are in the store."""
-    store = Store(places.store)
-    for source in card.sources if places.mirror_url else ():
-        if source.files:
-            urls = [[f"{places.mirror_url}/{quote(file.path)}"] for file in source.files]
-            yield _try_files(source, urls, store, places.progress, tried)
-    for source in card.sources:
-        if source.kind != "files":
-            yield _try_source(card, source, store, places.progress, tried)
-        elif all(file.urls for file in source.files):
-            urls = [file.urls for file in source.files]
-            yield _try_files(source, urls, store, places.progress, tried)
-
-
-def _try_files(
-    source: Source, urls: list[list[str]], store: Store, progress: bool, tried: list[str]
-) -> Found | None:
-    """Fetch files that are known byte by byte; none is stored before all have the right hash."""
-    with store.scratch() as scratch:
-        arrived = [scratch / str(k) for k in range(len(urls))]
-        for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
-            if not _first_good(file, path, alternatives, progress, tried):
-                return None
-        for file, path in zip(source.files, arrived, strict=True):
-            store.admit(path, store.path(file))
-    return Found(source, tuple(store.path(file) for file in source.files))
-
-
-def _first_good(
-    file: CardFile, path: Path, urls: list[str], progress: bool, tried: list[str]
-) -> bool:
-    for url in urls:
-        try:
-            download(url, path, progress)
-            _check_hash(path, file, url)
-            return True
-        except SourceError as error:
-            tried.append(str(error))
-    return False
-
-
-def _try_source(
-    card: Card, source: Source, store: Store, progress: bool, tried: list[str]
-) -> Found | None:
-    """Fetch, parse and compare with the card; only then keep the parsed arrays."""
-    place = store.packed(card, source)
-    with store.scratch() as scratch:
-        try:
-            data = obtain(card, source, scratch, progress)
-        except SourceError as error:
-            tried.append(str(error))
-            return None
-        problem = disagreement(data, card.expected(source))
-        if problem:
-            tried.append(f"{source.label} holds other data than the card states: {problem}")
-            return None
-        write_packed(scratch / "packed.npz", data)
-        store.admit(scratch / "packed.npz", place)
-    return Found(source, (place,), packed=True)
-
-
-def _advice(card: Card, places: Places, tried: list[str]) -> str:
-    """Return one line: what was looked at, and what the user can do."""
-    if places.mirror_folder and not places.mirror_folder.is_dir():
-        tried = [f"the mirror {places.mirror_folder} is not a folder", *tried]
-    if not places.allow_network:
-        tried = [*tried, "not in the store or the mirror, and the network is switched off"]
-    elif not tried:
-        tried = ["not in the store or the mirror, and no public source is known"]
-    wanted = ", ".join(file.path for file in card.files)
-    mirror = f"set --mirror or MMBENCH_MIRROR to a place that has {wanted}" if wanted else ""
-    when = "again later" if places.allow_network else "with internet access"
-    online = f"run 'mmbench data fetch {card.name}' {when}"
-    todo = " or ".join(filter(None, [mirror, online if _is_public(card) else ""]))
-    return f"data set {card.name!r} cannot be had ({'; '.join(tried)}); {todo}"
-
-
-def _is_public(card: Card) -> bool:
-    return any(s.kind != "files" or all(file.urls for file in s.files) for s in card.sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.generators import random_stream
+from mmbench.datasets.stream import random_stream
 
 DIMENSIONS = 20
 WAVES = 21

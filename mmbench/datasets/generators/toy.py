@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.generators import random_stream
+from mmbench.datasets.stream import random_stream
 
 
 class Distribution(Protocol):

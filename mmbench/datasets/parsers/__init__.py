@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from mmbench.datasets.dataset import Parsed
+from mmbench.datasets.parsers.arff import arff
+from mmbench.datasets.parsers.delimited import delimited
+from mmbench.datasets.parsers.fsvm import fsvm
+from mmbench.datasets.parsers.ida import ida, ida_mat, ida_standardised
+from mmbench.datasets.parsers.idx import idx
+from mmbench.datasets.parsers.lfw import lfw_pairs, lfw_people
+from mmbench.datasets.parsers.libsvm import libsvm
+from mmbench.datasets.parsers.npz import packed, train_test_npz
+from mmbench.datasets.parsers.splice import splice
 
-#: Parser name -> module that holds a function of that name.
-PARSERS = {
-    "arff": "arff",
-    "delimited": "delimited",
-    "fsvm": "fsvm",
-    "ida": "ida",
-    "ida_mat": "ida",
-    "ida_standardised": "ida",
-    "idx": "idx",
-    "lfw_pairs": "lfw",
-    "lfw_people": "lfw",
-    "libsvm": "libsvm",
-    "splice": "splice",
-    "train_test_npz": "npz",
+#: Parsers by name.
+PARSERS: dict[str, Callable[..., Parsed]] = {
+    function.__name__: function
+    for function in (
+        arff,
+        delimited,
+        fsvm,
+        ida,
+        ida_mat,
+        ida_standardised,
+        idx,
+        lfw_pairs,
+        lfw_people,
+        libsvm,
+        packed,
+        splice,
+        train_test_npz,
+    )
 }
 
 
@@ -34,6 +46,4 @@ def parse(name: str, paths: Sequence[Path], options: dict[str, Any]) -> Parsed:
     ValueError
         If the files do not have the parser's format; the message is one line.
     """
-    module = import_module(f"mmbench.datasets.parsers.{PARSERS[name]}")
-    function: Callable[..., Parsed] = getattr(module, name)
-    return function(list(paths), **options)
+    return PARSERS[name](list(paths), **options)

@@ -10,24 +10,27 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from unlzw3 import unlzw
 
 from mmbench.datasets.dataset import Rows
 
-_MAGIC = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ": lzma.decompress}
+#: First bytes of a compressed file -> how it is unpacked. ``.Z`` is what Unix's compress wrote.
+UNPACKERS = {
+    b"\x1f\x8b": gzip.decompress,
+    b"BZh": bz2.decompress,
+    b"\xfd7zXZ": lzma.decompress,
+    b"\x1f\x9d": unlzw,
+}
 
 
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file, unpacked; the format is seen from its first bytes."""
-    from mmbench.datasets.parsers.lzw import MAGIC, uncompress
-
     raw = path.read_bytes()
     try:
-        if raw.startswith(MAGIC):
-            return uncompress(raw)
-        for magic, decompress in _MAGIC.items():
+        for magic, decompress in UNPACKERS.items():
             if raw.startswith(magic):
                 return decompress(raw)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
         raise ValueError(f"{path.name}: damaged or cut short ({error})") from error
     return raw
 

@@ -10,192 +10,106 @@ For rows that hold two images side by side: ``{pair_pca: 100}`` (of single image
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError, did_you_mean
+from mmbench.datasets.card import one_or_more
+from mmbench.datasets.reference import Steps
+from mmbench.errors import did_you_mean
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-Step = str | Mapping[str, Any]
+#: Steps without an argument.
+PLAIN = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
+#: Steps that keep a number of components -> columns that they make of each.
+COMPONENTS = {"pca": 1, "pair_pca": 2}
+NAMES = (*PLAIN, *COMPONENTS, "divide")
 
-PLAIN_STEPS = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
-NUMBER_STEPS = ("pca", "divide", "pair_pca")
 
+def parse_steps(value: Any) -> Steps:
+    """Read steps as YAML states them: ``minmax``, ``{pca: 80}``, or a list of these.
 
-def check_steps(steps: Step | Sequence[Step], n_features: int | None = None) -> str | None:
-    """Return what is wrong with preprocessing steps as one line, or None.
+    Returns
+    -------
+    tuple of (name, argument)
 
-    Parameters
-    ----------
-    steps : str, mapping, or list of these
-    n_features : int, optional
-        Number of columns of the data, where known.
+    Raises
+    ------
+    ValueError
+        If a step does not exist or its number is wrong; one line.
 
     Examples
     --------
-    >>> check_steps(["minmax", {"pca": 80}])
-    >>> check_steps("min_max")
-    "unknown preprocessing step 'min_max'; did you mean 'minmax'?"
+    >>> parse_steps(["minmax", {"pca": 80}])
+    (('minmax', None), ('pca', 80))
+    >>> parse_steps("none")
+    ()
     """
-    if not isinstance(steps, str | Mapping | Sequence):
-        return f"preprocessing is a step or a list of steps, got {steps!r}"
-    for step in _as_list(steps):
-        problem = _check_step(step, n_features)
-        if problem:
-            return problem
-        name, number = _name_and_number(step)
-        if name in ("pca", "pair_pca"):  # what later steps see
-            n_features = int(number) * (2 if name == "pair_pca" else 1)
+    steps: list[tuple[str, Any]] = []
+    for step in one_or_more(value):
+        if isinstance(step, str):
+            step = {step: None}
+        if not isinstance(step, Mapping) or len(step) != 1:
+            raise ValueError(f"a preprocessing step is a name or {{name: number}}, got {step!r}")
+        steps += step.items()
+    for name, argument in steps:
+        if name not in NAMES:
+            raise ValueError(f"unknown preprocessing step {name!r}{did_you_mean(name, NAMES)}")
+        _check_argument(name, argument)
+    return tuple(steps) if steps != [("none", None)] else ()
+
+
+def check_steps(steps: Steps, n_features: int) -> str | None:
+    """Return why steps do not fit data with so many columns, or None.
+
+    Examples
+    --------
+    >>> check_steps((("pca", 80),), n_features=60)
+    'pca: 80 components of data with 60 columns'
+    """
+    argument: Any
+    for name, argument in steps:
+        if name.startswith("pair_") and n_features % 2:
+            return f"{name}: rows of pairs have an even number of columns, not {n_features}"
+        if name in COMPONENTS:
+            if argument > n_features // COMPONENTS[name]:
+                return f"{name}: {argument:g} components of data with {n_features} columns"
+            n_features = int(argument) * COMPONENTS[name]
     return None
 
 
-def make_preprocess(steps: Step | Sequence[Step]) -> Pipeline:
+def make_preprocess(steps: Steps) -> Pipeline:
     """Return the steps as one unfitted transformer.
 
     Parameters
     ----------
-    steps : str, mapping, or list of these
-
-    Raises
-    ------
-    UserError
-        If a step does not exist or its number is wrong.
+    steps : tuple of (name, argument)
+        As `parse_steps` returns them.
 
     Examples
     --------
-    >>> scaled = make_preprocess("minmax").fit_transform([[1.0, 7.0], [3.0, 7.0]])
+    >>> scaled = make_preprocess(parse_steps("minmax")).fit_transform([[1.0, 7.0], [3.0, 7.0]])
     >>> scaled.tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
+    # scikit-learn takes a second to import; configurations are checked without it
     from sklearn.pipeline import Pipeline
 
-    problem = check_steps(steps)
-    if problem:
-        raise UserError(problem)
-    named = [_name_and_number(step) for step in _as_list(steps)]
-    return Pipeline(
-        [(f"{k}_{name}", _MAKERS[name](number)) for k, (name, number) in enumerate(named)]
-        or [("0_none", _MAKERS["none"](None))]
-    )
+    from mmbench.datasets.preprocess.transformers import TRANSFORMERS
+
+    named = enumerate(steps or (("none", None),))
+    return Pipeline([(f"{k}_{name}", TRANSFORMERS[name](number)) for k, (name, number) in named])
 
 
-def _as_list(steps: Step | Sequence[Step]) -> list[Step]:
-    return [steps] if isinstance(steps, str | Mapping) else list(steps)
-
-
-def _name_and_number(step: Step) -> tuple[str, Any]:
-    return (step, None) if isinstance(step, str) else next(iter(step.items()))
-
-
-def _check_step(step: Any, n_features: int | None) -> str | None:
-    if not isinstance(step, str | Mapping) or (isinstance(step, Mapping) and len(step) != 1):
-        return f"a preprocessing step is a name or {{name: number}}, got {step!r}"
-    name, number = _name_and_number(step)
-    if name not in _MAKERS:
-        return f"unknown preprocessing step {name!r}{did_you_mean(name, _MAKERS)}"
-    if name in PLAIN_STEPS:
-        problem = f"{name} takes no number, got {number!r}" if number is not None else None
-    else:
-        problem = _check_number(name, number, n_features)
-    if problem is None and name.startswith("pair_") and n_features is not None and n_features % 2:
-        return f"{name}: rows of pairs have an even number of columns, not {n_features}"
-    return problem
-
-
-def _check_number(name: str, number: Any, n_features: int | None) -> str | None:
-    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+def _check_argument(name: str, argument: Any) -> None:
+    is_number = isinstance(argument, int | float) and not isinstance(argument, bool)
     if name == "divide":
-        good = is_number and number > 0 and number < float("inf")
-        return None if good else f"divide needs a number above 0, got {number!r}"
-    if not is_number or not 1 <= number < float("inf") or number != int(number):
-        return f"{name} needs a whole number of components of at least 1, got {number!r}"
-    if n_features is not None and number > n_features // (2 if name == "pair_pca" else 1):
-        return f"{name}: {number:g} components of data with {n_features} columns"
-    return None
-
-
-def _identity(_: None) -> Any:
-    from sklearn.preprocessing import FunctionTransformer
-
-    return FunctionTransformer(feature_names_out="one-to-one")
-
-
-def _standard(_: None) -> Any:
-    from sklearn.preprocessing import StandardScaler
-
-    return StandardScaler()
-
-
-def _minmax(_: None) -> Any:
-    from sklearn.preprocessing import MinMaxScaler
-
-    return MinMaxScaler()
-
-
-def _unit_norm(_: None) -> Any:
-    from sklearn.preprocessing import Normalizer
-
-    return Normalizer("l2")
-
-
-def _pca(n_components: float) -> Any:
-    """Return a PCA by the eigenvalues of the covariance matrix: exact, and no random numbers."""
-    from sklearn.decomposition import PCA
-
-    return PCA(int(n_components), svd_solver="covariance_eigh")
-
-
-def _pair_pca(n_components: float) -> Any:
-    from mmbench.datasets.preprocess.pair_steps import PairPCA
-
-    return PairPCA(int(n_components))
-
-
-def _pair_features(_: None) -> Any:
-    from mmbench.datasets.preprocess.pair_steps import pair_features
-
-    return _function(pair_features)
-
-
-def _sqrt(_: None) -> Any:
-    return _function(_square_root)
-
-
-def _square_root(X: Any) -> Any:
-    """Return square roots; a negative value keeps its sign."""
-    import numpy as np
-
-    X = np.asarray(X, dtype=np.float64)
-    return np.sign(X) * np.sqrt(np.abs(X))
-
-
-def _function(function: Callable[[Any], Any]) -> Any:
-    from sklearn.preprocessing import FunctionTransformer
-
-    return FunctionTransformer(function)
-
-
-def _divide(number: float) -> Any:
-    from sklearn.preprocessing import FunctionTransformer
-
-    return FunctionTransformer(_true_divide, kw_args={"by": number}, feature_names_out="one-to-one")
-
-
-def _true_divide(X: Any, by: float) -> Any:
-    """Divide as float64; a function of the module so that a fitted pipeline can be pickled."""
-    return X / float(by)
-
-
-_MAKERS: dict[str, Callable[[Any], Any]] = {
-    "none": _identity,
-    "standard": _standard,
-    "minmax": _minmax,
-    "unit_norm": _unit_norm,
-    "sqrt": _sqrt,
-    "pca": _pca,
-    "divide": _divide,
-    "pair_pca": _pair_pca,
-    "pair_features": _pair_features,
-}
+        if not is_number or not 0 < argument < float("inf"):
+            raise ValueError(f"divide needs a number above 0, got {argument!r}")
+    elif name in COMPONENTS:
+        if not is_number or not 1 <= argument < float("inf") or argument != int(argument):
+            needs = "a whole number of components of at least 1"
+            raise ValueError(f"{name} needs {needs}, got {argument!r}")
+    elif argument is not None:
+        raise ValueError(f"{name} takes no number, got {argument!r}")

@@ -8,9 +8,6 @@ further repeat never alters an earlier one, and all folds of one repeat share on
 from mmbench.datasets.splits.rules import (
     RULES,
     Split,
-    check_rule,
-    count_splits,
-    make_splits,
     parse_rule,
     split_at,
     split_rules,
@@ -20,9 +17,6 @@ from mmbench.datasets.splits.rules import (
 __all__ = [
     "RULES",
     "Split",
-    "check_rule",
-    "count_splits",
-    "make_splits",
     "parse_rule",
     "split_at",
     "split_rules",

@@ -1,4 +1,4 @@
-"""What the rules share: the interface of a rule, random streams, and stratified subsets."""
+"""What the rules share: the interface of a rule, and stratified subsets."""
 
 from __future__ import annotations
 
@@ -7,25 +7,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets.card import PredefinedSplits
 from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.reference import DatasetRef
 
 IntArray = NDArray[np.intp]
-
-
-class Meta(NamedTuple):
-    """What is known of a data set before it is read.
-
-    Parameters
-    ----------
-    name : str
-    has_official : bool
-    predefined : PredefinedSplits or None
-    """
-
-    name: str
-    has_official: bool = False
-    predefined: PredefinedSplits | None = None
+#: A data set of which only name and card need be known.
+Described = DatasetRef | Dataset
 
 
 class Cut(NamedTuple):
@@ -42,21 +29,13 @@ class Rule(Protocol):
     def check(self, arg: float | None) -> str | None:
         """Return what is wrong with the rule's argument, or None."""
 
-    def slots(self, arg: float | None, meta: Meta, repeats: int | None) -> list[tuple[int, int]]:
+    def slots(
+        self, arg: float | None, data: Described, repeats: int | None
+    ) -> list[tuple[int, int]]:
         """Return (repeat, fold) of every split."""
 
     def cut(self, arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
         """Return the rows of one split."""
-
-
-def stream(seed: int, repeat: int, purpose: int | None = None) -> np.random.RandomState:
-    """Return the random numbers of one repeat.
-
-    `RandomState` is numpy's frozen stream (NEP 19): a seed means the same rows in ten years.
-    """
-    key = (repeat,) if purpose is None else (repeat, purpose)
-    sequence = np.random.SeedSequence(seed, spawn_key=key)
-    return np.random.RandomState(np.random.MT19937(sequence))
 
 
 def codes_and_counts(y: NDArray) -> tuple[IntArray, IntArray]:

@@ -7,12 +7,12 @@ import numpy as np
 from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.splits.base import (
     Cut,
-    Meta,
+    Described,
     allocate,
     codes_and_counts,
     pick_stratified,
-    stream,
 )
+from mmbench.datasets.stream import random_stream
 from mmbench.errors import UserError
 
 
@@ -23,7 +23,7 @@ def check(arg: float | None) -> str | None:
     return None
 
 
-def slots(arg: float | None, meta: Meta, repeats: int | None) -> list[tuple[int, int]]:
+def slots(arg: float | None, data: Described, repeats: int | None) -> list[tuple[int, int]]:
     """Return (repeat, fold) of every split."""
     return [(repeat, 0) for repeat in range(repeats or 1)]
 
@@ -46,5 +46,5 @@ def cut(arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> 
         label = data.classes[int(np.argmax(share >= counts))]
         message = f"holdout {arg:g} leaves no training row of class {label!s}"
         raise UserError(f"data set {data.name!r}: {message}")
-    test = pick_stratified(codes, share, stream(seed, repeat))
+    test = pick_stratified(codes, share, random_stream(seed, repeat))
     return Cut(np.setdiff1d(np.arange(len(codes)), test), test, "drawn")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmbench.datasets.classes import too_few_rows
 from mmbench.datasets.dataset import Dataset
-from mmbench.datasets.splits.base import Cut, IntArray, Meta, codes_and_counts, stream
+from mmbench.datasets.splits.base import Cut, Described, IntArray, codes_and_counts
+from mmbench.datasets.stream import random_stream
 from mmbench.errors import UserError
 
 
@@ -17,7 +19,7 @@ def check(arg: float | None) -> str | None:
     return None
 
 
-def slots(arg: float | None, meta: Meta, repeats: int | None) -> list[tuple[int, int]]:
+def slots(arg: float | None, data: Described, repeats: int | None) -> list[tuple[int, int]]:
     """Return (repeat, fold) of every split."""
     return [(repeat, fold) for repeat in range(repeats or 1) for fold in range(int(arg or 0))]
 
@@ -38,12 +40,10 @@ def fold_of_row(data: Dataset, folds: int, repeat: int, seed: int) -> IntArray:
     UserError
         If a class has fewer rows than there are folds.
     """
+    if problem := too_few_rows(data.y, folds):
+        raise UserError(f"data set {data.name!r}: {problem}")
     codes, counts = codes_and_counts(data.y)
-    if counts.min() < folds:
-        label = data.classes[int(np.argmin(counts))]
-        message = f"class {label!s} has {counts.min()} rows, fewer than {folds} folds"
-        raise UserError(f"data set {data.name!r}: {message}")
-    random = stream(seed, repeat)
+    random = random_stream(seed, repeat)
     dealt = np.concatenate(
         [random.permutation(np.flatnonzero(codes == k)) for k in range(len(counts))]
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmbench.datasets.dataset import Dataset
-from mmbench.datasets.splits.base import Cut, Meta
+from mmbench.datasets.splits.base import Cut, Described
 from mmbench.errors import UserError
 
 
@@ -12,10 +12,10 @@ def check(arg: float | None) -> str | None:
     return None if arg is None else f"official takes no number, got {arg!r}"
 
 
-def slots(arg: float | None, meta: Meta, repeats: int | None) -> list[tuple[int, int]]:
+def slots(arg: float | None, data: Described, repeats: int | None) -> list[tuple[int, int]]:
     """Return (repeat, fold) of every split."""
-    if not meta.has_official:
-        raise UserError(f"data set {meta.name!r} has no official split; use kfold or holdout")
+    if not (data.card and data.card.expect.official):
+        raise UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
     return [(repeat, 0) for repeat in range(repeats or 1)]
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from mmbench.datasets.card import PredefinedSplits
 from mmbench.datasets.dataset import Dataset
-from mmbench.datasets.splits.base import Cut, Meta, stream
+from mmbench.datasets.splits.base import Cut, Described
+from mmbench.datasets.stream import random_stream
 from mmbench.errors import UserError
 
 
@@ -20,28 +21,30 @@ def check(arg: float | None) -> str | None:
     return None if arg is None else f"predefined takes no number, got {arg!r}"
 
 
-def slots(arg: float | None, meta: Meta, repeats: int | None) -> list[tuple[int, int]]:
+def slots(arg: float | None, data: Described, repeats: int | None) -> list[tuple[int, int]]:
     """Return (repeat, fold): the first `repeats` of the list, or all of it."""
-    plan = meta.predefined
-    if plan is None:
-        raise UserError(f"data set {meta.name!r} has no predefined splits; use kfold or holdout")
+    plan = _plan(data)
     wanted = plan.count if repeats is None else repeats
-    _refuse_beyond(wanted, plan, meta.name)
+    _refuse_beyond(wanted, plan, data.name)
     return [(repeat, 0) for repeat in range(wanted)]
 
 
 def cut(arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
     """Return split number `repeat`: an official one, or a random one of the same sizes."""
-    plan = data.card.expect.predefined if data.card else None
-    if plan is None:
-        raise UserError(f"data set {data.name!r} has no predefined splits; use kfold or holdout")
-    official = data.predefined or []
+    plan, official = _plan(data), data.predefined or []
     if repeat < len(official):
         return Cut(*official[repeat], "official")
     _refuse_beyond(repeat + 1, plan, data.name)
-    order = stream(seed, repeat).permutation(len(data.y))
+    order = random_stream(seed, repeat).permutation(len(data.y))
     train, test = plan.train or 0, plan.test or 0
     return Cut(np.sort(order[:train]), np.sort(order[train : train + test]), "drawn")
+
+
+def _plan(data: Described) -> PredefinedSplits:
+    plan = data.card.expect.predefined if data.card else None
+    if plan is None:
+        raise UserError(f"data set {data.name!r} has no predefined splits; use kfold or holdout")
+    return plan
 
 
 def _refuse_beyond(wanted: int, plan: PredefinedSplits, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The table of rules, and what callers use: count, list and make splits."""
+"""The table of rules, and what callers use: list and make splits."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mmbench.datasets.card import Card
 from mmbench.datasets.dataset import Dataset
-from mmbench.datasets.load import Reference, resolve
 from mmbench.datasets.splits import holdout, kfold, official, predefined
 from mmbench.datasets.splits.base import (
+    Described,
     IntArray,
-    Meta,
     Rule,
     allocate,
     allocate_nested,
     codes_and_counts,
     pick_stratified,
-    stream,
 )
+from mmbench.datasets.stream import random_stream
 from mmbench.errors import UserError, did_you_mean
 
 #: Name in YAML -> rule.
@@ -99,36 +97,18 @@ def parse_rule(spec: RuleSpec) -> tuple[str, float | None]:
     return name, arg
 
 
-def check_rule(spec: RuleSpec) -> str | None:
-    """Return what is wrong with a rule as one line, or None."""
-    try:
-        parse_rule(spec)
-    except UserError as error:
-        return str(error)
-    return None
-
-
-def split_rules(ref: Reference) -> list[str]:
+def split_rules(data: Described) -> list[str]:
     """Return the names of the rules that a data set allows; no data are read."""
-    meta = meta_of(ref)
-    missing = {"official": not meta.has_official, "predefined": meta.predefined is None}
+    expect = data.card.expect if data.card else None
+    missing = {
+        "official": not (expect and expect.official),
+        "predefined": not (expect and expect.predefined),
+    }
     return [name for name in RULES if not missing.get(name)]
 
 
-def meta_of(data: Reference | Card | Dataset) -> Meta:
-    """Return what is known of a data set without reading it."""
-    if isinstance(data, Dataset):
-        return _meta_of_card(data.card) if data.card else Meta(data.name)
-    card = data if isinstance(data, Card) else resolve(data)
-    return _meta_of_card(card) if isinstance(card, Card) else Meta(card.label)
-
-
-def _meta_of_card(card: Card) -> Meta:
-    return Meta(card.name, card.expect.official is not None, card.expect.predefined)
-
-
 def split_slots(
-    spec: RuleSpec, data: Reference | Card | Dataset, repeats: int | None = None
+    spec: RuleSpec, data: Described, repeats: int | None = None
 ) -> list[tuple[int, int]]:
     """Return (repeat, fold) of every split, known before data are read.
 
@@ -136,7 +116,7 @@ def split_slots(
     ----------
     spec : str or mapping
         The rule.
-    data : reference, Card or Dataset
+    data : DatasetRef or Dataset
     repeats : int, optional
         Number of partitions; the whole list for ``predefined`` and 1 for other rules when not
         given.
@@ -147,24 +127,7 @@ def split_slots(
         If the data set does not allow the rule.
     """
     name, arg = parse_rule(spec)
-    return RULES[name].slots(arg, meta_of(data), repeats)
-
-
-def count_splits(
-    spec: RuleSpec, data: Reference | Card | Dataset, repeats: int | None = None
-) -> int:
-    """Return the number of splits; see `split_slots`."""
-    return len(split_slots(spec, data, repeats))
-
-
-def make_splits(
-    spec: RuleSpec, dataset: Dataset, repeats: int | None = None, seed: int = 0
-) -> list[Split]:
-    """Return all splits of a data set; each equals what `split_at` returns for its numbers."""
-    return [
-        split_at(spec, dataset, repeat=repeat, fold=fold, seed=seed)
-        for repeat, fold in split_slots(spec, dataset, repeats)
-    ]
+    return RULES[name].slots(arg, data, repeats)
 
 
 def split_at(
@@ -229,7 +192,7 @@ def _subset(
         number = size[1] if isinstance(size, tuple) else size
         message = f"max_train {number} leaves a class without training row"
         raise UserError(f"data set {data.name!r}: {message}")
-    return train[pick_stratified(codes, share, stream(seed, repeat, SUBSET_STREAM))]
+    return train[pick_stratified(codes, share, random_stream(seed, repeat, SUBSET_STREAM))]
 
 
 def split_digest(train: IntArray, test: IntArray) -> str:

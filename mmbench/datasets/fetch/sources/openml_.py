@@ -1,23 +1,25 @@
-"""OpenML, through the ``openml`` package in a process of its own.
+"""OpenML: the ``openml`` package tells what a data set is, and its file is downloaded by URL.
 
-The package has no time limits, sets up its cache and log handlers when imported, and is configured
-through module globals. A child process keeps all of that away from the caller and can be stopped.
-The child only downloads (`openml_child`); its ARFF file, whose MD5 the package has compared with
-the server's, is parsed here.
+The package gives its requests no time limit, so its one small request runs in a thread that can be
+left. The file, which may be large, comes with a progress bar, a time limit and its MD5.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
-import subprocess
-import sys
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmbench.datasets.card import Card, Source
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.fetch.sources import SourceError, timeout
+from mmbench.datasets.fetch.sources.base import SourceError, one_line, timeout
+from mmbench.datasets.fetch.sources.url import download
 from mmbench.datasets.parsers import parse
+
+if TYPE_CHECKING:
+    from openml import OpenMLDataset
 
 SERVER = "MMBENCH_OPENML_SERVER"
 DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
@@ -25,34 +27,48 @@ DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
 
 def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     """Download a data set by its OpenML id and parse it."""
-    from tqdm import tqdm
-
-    with tqdm(
-        total=None, desc=f"OpenML {source.id}", bar_format="{desc} {elapsed}", disable=not progress
-    ):
-        answer = _run_child(int(source.id or 0), folder)
-    if "error" in answer:
-        raise SourceError(f"OpenML data set {source.id}: {answer['error']}")
-    parser = card.parser_of(source)
-    options = {"target": answer["target"], **parser.options}
-    return parse(parser.name, [Path(answer["arff"])], options)
-
-
-def _run_child(data_id: int, folder: Path) -> dict[str, str]:
-    """Run the download in a child; it alone sees the settings, which are environment variables."""
-    settings = {
-        "OPENML_CACHE_DIR": str(folder.resolve()),
-        # Parquet files come without a check sum, and through a second protocol.
-        "OPENML_SKIP_PARQUET": "true",
-    }
-    command = [sys.executable, "-m", "mmbench.datasets.fetch.sources.openml_child", str(data_id)]
-    command += [os.environ.get(SERVER, DEFAULT_SERVER), str(timeout()), str(folder.resolve())]
-    done = subprocess.run(
-        command, env={**os.environ, **settings}, capture_output=True, text=True, check=False
-    )
-    lines = done.stdout.strip().splitlines()
+    name = f"OpenML data set {source.id}"
     try:
-        return dict(json.loads(lines[-1]))
-    except (IndexError, ValueError):
-        reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        return {"error": f"the openml package failed: {reason}"}
+        answer = describe(int(source.id or 0), folder)
+        target = answer.default_target_attribute
+        if not target or "," in target:
+            raise SourceError(f"it has no single target column ({target})")
+        place = folder / "data.arff"
+        download(str(answer.url), place, progress)
+        if answer.md5_checksum not in (None, hashlib.md5(place.read_bytes()).hexdigest()):
+            raise SourceError(f"{answer.url}: its MD5 is not the one that OpenML states")
+    except SourceError as error:
+        raise SourceError(f"{name}: {error}") from error
+    parser = card.parser_of(source)
+    return parse(parser.name, [place], {"target": target, **parser.options})
+
+
+def describe(data_id: int, cache: Path) -> OpenMLDataset:
+    """Return OpenML's description of a data set.
+
+    Raises
+    ------
+    SourceError
+        If there is none, or the server does not answer in OpenML's format, or not in time.
+    """
+    import openml  # takes seconds, and makes its cache folder
+
+    settings = {
+        "server": os.environ.get(SERVER, DEFAULT_SERVER),
+        "cachedir": cache,
+        "connection_n_retries": 1,
+    }
+    # No exception may leave this block: the settings would stay as they are.
+    with openml.config.overwrite_config_context(settings), ThreadPool(1) as pool:
+        answer = pool.apply_async(openml.datasets.get_dataset, [data_id], {"download_data": False})
+        answer.wait(timeout())
+    if not answer.ready():
+        raise SourceError(f"no answer within {timeout():g} s")
+    try:
+        return answer.get()
+    except openml.exceptions.PyOpenMLError as error:
+        raise SourceError(one_line(error)) from error
+    except OSError as error:  # of requests
+        raise SourceError("the server cannot be reached or broke off") from error
+    except Exception as error:  # of a parser of XML, or a field that is not there
+        raise SourceError("the server's answer is not in OpenML's format") from error

@@ -12,7 +12,7 @@ import numpy as np
 
 from mmbench.datasets.card import Card, Source
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.fetch.sources import SourceError, one_line, timeout
+from mmbench.datasets.fetch.sources.base import SourceError, one_line, timeout
 from mmbench.datasets.parsers.lfw import fold_splits, side_by_side
 
 

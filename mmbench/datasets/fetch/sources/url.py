@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from mmbench.datasets.card import Card, Source
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.fetch.sources import SourceError, one_line, timeout
+from mmbench.datasets.fetch.sources.base import SourceError, one_line, timeout
 from mmbench.datasets.parsers import parse
 
 

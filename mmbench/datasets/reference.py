@@ -1,0 +1,51 @@
+"""Which data, and how they are prepared: what a job says of its data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mmbench.datasets.card import Card, load_card
+
+Scalar = str | float | int | None
+#: Preprocessing as (name, argument): ``(("divide", 255), ("pca", 80))``.
+Steps = tuple[tuple[str, Scalar], ...]
+#: Marks a field that older records do not have. At its default it is no part of a job's key, so
+#: that they still answer for their jobs.
+ADDED = {"added": True}
+
+
+@dataclass(frozen=True)
+class DatasetRef:
+    """A data set by name, and how its rows are prepared.
+
+    Parameters
+    ----------
+    name : str
+        Name of the card, or for a user's file the name shown in tables.
+    path : str, optional
+        A user's file, with an absolute path where a job refers to it. Not part of a job's key: the
+        content hash is.
+    target : str, optional
+        Target column of a user's file.
+    preprocess : tuple of (str, value)
+        Steps, fitted on the training part.
+    classes : tuple of str, sorted
+        The classes whose rows there are; empty for all.
+    """
+
+    name: str
+    path: str | None = None
+    target: str | None = None
+    preprocess: Steps = ()
+    classes: tuple[str, ...] = field(default=(), metadata=ADDED)
+
+    @property
+    def card(self) -> Card | None:
+        """The card; None for a user's file.
+
+        Raises
+        ------
+        UserError
+            If there is no such card.
+        """
+        return load_card(self.name) if self.path is None else None
