@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +50,10 @@ def describe(data_id: int, cache: Path) -> OpenMLDataset:
     SourceError
         If there is none, or the server does not answer in OpenML's format, or not in time.
     """
-    import openml  # takes seconds, and makes its cache folder
+    # here, not above: together they take seconds to import
+    from multiprocessing.pool import ThreadPool
+
+    import openml
 
     settings = {
         "server": os.environ.get(SERVER, DEFAULT_SERVER),
