@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,11 +37,15 @@ def list_(mirror: Mirror = None, store: Store = DEFAULT_STORE) -> None:
 
 
 @app.command()
-def info(name: Annotated[str, typer.Argument(metavar="NAME", help="A data set.")]) -> None:
-    """Show the card of a data set."""
+def info(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set.")],
+    mirror: Mirror = None,
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Show the card of a data set, and which of its sources is here."""
     from mmbench.commands.data import info as card_text
 
-    typer.echo(card_text(name))
+    typer.echo(card_text(name, store, mirror))
 
 
 @app.command()
@@ -59,9 +64,11 @@ def verify(names: Names = None, mirror: Mirror = None, store: Store = DEFAULT_ST
     _report(compare(names or None, store, mirror, progress=sys.stderr.isatty()))
 
 
-def _report(outcomes: list[Outcome]) -> None:
-    """Print a line a data set; exit 1 if one is not as it should be."""
+def _report(outcomes: Iterable[Outcome]) -> None:
+    """Print a line a data set as soon as it is known; exit 1 if one is not as it should be."""
+    good = True
     for outcome in outcomes:
         typer.echo(f"{outcome.name}: {outcome.message}", err=not outcome.ok)
-    if not all(outcome.ok for outcome in outcomes):
+        good = good and outcome.ok
+    if not good:
         raise typer.Exit(1)

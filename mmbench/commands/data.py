@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,8 +77,8 @@ def _where(card: Card, places: Places) -> str:
     return "store" if found.paths[0].is_relative_to(places.store) else "mirror"
 
 
-def info(name: str) -> str:
-    """Return a card as text for a terminal.
+def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
+    """Return a card as text for a terminal, and which of its sources is here.
 
     Raises
     ------
@@ -87,7 +87,8 @@ def info(name: str) -> str:
     """
     card = load_card(name)
     lines = [f"{card.name}: {card.title}", ""]
-    for key, value in _facts(card).items():
+    facts = {**_facts(card), "here": _here(card, Places(Path(store), mirror))}
+    for key, value in facts.items():
         lines.append(f"{key + ':':<18}{value}")
     lines += ["", "sources, in this order:"]
     lines += [f"  {line}" for source in card.sources for line in _source_lines(source)]
@@ -97,13 +98,22 @@ def info(name: str) -> str:
     return "\n".join(lines)
 
 
+def _here(card: Card, places: Places) -> str:
+    found = Search(card, places).local()
+    if found is None:
+        return "no (or damaged; see 'mmbench data verify')"
+    n, d = found.expected.shape
+    return f"{found.source.label}, {n} x {d}, {_where(card, places)}{_notes(found)}"
+
+
 def _facts(card: Card) -> dict[str, Any]:
     expect = card.expect
     shown = [f"{label} {count}" for label, count in list(expect.classes.items())[:30]]
-    more = ", ..." if len(shown) < expect.n_classes else ""
+    shown += ["..."] * (0 < len(shown) < expect.n_classes)
+    named = f" ({', '.join(shown)})" if shown else ""
     facts: dict[str, Any] = {
         "rows x columns": f"{expect.shape[0]} x {expect.shape[1]}",
-        "classes": f"{expect.n_classes} ({', '.join(shown)}{more})",
+        "classes": f"{expect.n_classes}{named}",
         "splits": ", ".join(split_rules(DatasetRef(card.name))),
     }
     if expect.official:
@@ -133,8 +143,10 @@ def fetch(
     mirror: str | Path | None = None,
     progress: bool = False,
     allow_network: bool = True,
-) -> list[Outcome]:
+) -> Iterator[Outcome]:
     """Bring data sets into the store and verify them; one failure does not stop the others.
+
+    Each outcome is yielded as soon as it is known: a slow server keeps none back.
 
     Parameters
     ----------
@@ -155,7 +167,7 @@ def fetch(
     cards = [load_card(name) for name in (card_names() if names is None else names)]
     places = Places(Path(store), mirror, allow_network, progress)
     bar = tqdm(cards, desc="data sets", unit="set", disable=not progress)
-    return [_fetch_one(card, places) for card in bar]
+    return (_fetch_one(card, places) for card in bar)
 
 
 def _fetch_one(card: Card, places: Places) -> Outcome:
@@ -178,7 +190,7 @@ def verify(
     store: str | Path,
     mirror: str | Path | None = None,
     progress: bool = False,
-) -> list[Outcome]:
+) -> Iterator[Outcome]:
     """Compare what is here with the cards: file hashes, shapes, class counts, content hashes.
 
     Parameters
@@ -199,8 +211,7 @@ def verify(
     cards = [load_card(name) for name in (card_names() if names is None else names)]
     places = Places(Path(store), mirror, allow_network=False)
     bar = tqdm(cards, desc="verify", unit="set", disable=not progress)
-    outcomes = [_verify_one(card, places, skip_absent=names is None) for card in bar]
-    return [outcome for outcome in outcomes if outcome]
+    return filter(None, (_verify_one(card, places, skip_absent=names is None) for card in bar))
 
 
 def _verify_one(card: Card, places: Places, skip_absent: bool) -> Outcome | None:

@@ -13,7 +13,7 @@ from mmbench.errors import UserError
 
 
 def test_fetch_copies_from_the_mirror_and_then_needs_it_no_more(mirror: Path, store: Path):
-    outcomes = fetch(["sonar", "ida_heart", "digits"], store, mirror)
+    outcomes = list(fetch(["sonar", "ida_heart", "digits"], store, mirror))
     assert [o.ok for o in outcomes] == [True, True, True]
     assert files_in(store) == ["ida/heart.npz", "sonar/sonar.all-data.gz"]
     assert "deviation: ida_heart: splits 1 to 10" in outcomes[1].message
@@ -28,7 +28,7 @@ def test_one_set_that_cannot_be_had_does_not_stop_the_others(mirror: Path, store
     (part / "sonar" / "sonar.all-data.gz").write_bytes(
         (mirror / "sonar" / "sonar.all-data.gz").read_bytes()
     )
-    outcomes = fetch(["pima", "sonar"], store, part, allow_network=False)
+    outcomes = list(fetch(["pima", "sonar"], store, part, allow_network=False))
     assert [o.ok for o in outcomes] == [False, True]
     assert "pima/pima-indians-diabetes.data.gz" in outcomes[0].message
 
@@ -41,8 +41,8 @@ def test_an_unknown_name_is_refused_before_anything_is_fetched(mirror: Path, sto
 
 
 def test_verify_finds_damage_and_deletes_nothing(mirror: Path, store: Path):
-    fetch(["sonar"], store, mirror)
-    assert verify(["sonar"], store)[0].ok
+    list(fetch(["sonar"], store, mirror))
+    assert next(verify(["sonar"], store)).ok
     place = store / "sonar" / "sonar.all-data.gz"
     place.write_bytes(place.read_bytes()[:-1] + b"x")
     (outcome,) = verify(["sonar"], store)
@@ -61,7 +61,7 @@ def test_verify_of_everything_speaks_only_of_what_is_here(store: Path):
 
 
 def test_the_list_says_where_each_set_lies(mirror: Path, store: Path):
-    fetch(["sonar"], store, mirror)
+    list(fetch(["sonar"], store, mirror))
     where = {row.name: row.where for row in summaries(store, mirror)}
     assert where["sonar"] == "store"
     assert where["usps"] == "mirror"
@@ -69,15 +69,31 @@ def test_the_list_says_where_each_set_lies(mirror: Path, store: Path):
     assert {row.name: row.where for row in summaries(store)}["usps"] == "-"
 
 
-def test_info_tells_shape_sources_licence_and_deviations():
-    text = info("isolet")
+def test_verify_names_the_deviations_of_what_is_here(mirror: Path, store: Path):
+    (outcome,) = verify(["isolet"], store, mirror)
+    assert outcome.ok
+    assert "agrees with its card (deviation: isolet: only 1560 of the 6238" in outcome.message
+
+
+def test_each_outcome_is_told_before_the_next_set_is_asked_for(server, store: Path, mirror: Path):
+    """A silent server must not keep back what is done."""
+    outcomes = fetch(["wine", "pima"], store, server.url)
+    assert next(outcomes).name == "wine"
+    assert server.asked == []
+
+
+def test_info_tells_shape_sources_licence_and_deviations(store: Path, mirror: Path):
+    text = info("isolet", store, mirror)
+    assert "classes:          26\n" in text
+    assert "here:             files, 3119 x 617, mirror (deviation: isolet: only 1560" in text
+    assert "here:             no" in info("isolet", store)
     assert "7797 x 617" in text
     assert "openml-300" in text
     assert "isolet1+2+3+4.data.Z" in text
     assert "only 1560 of the 6238 training rows" in text
     assert "CC BY 4.0" in text
     with pytest.raises(UserError, match="unknown data set"):
-        info("isolett")
+        info("isolett", store)
 
 
 def test_a_store_that_cannot_be_written_is_one_line(mirror: Path, tmp_path: Path):

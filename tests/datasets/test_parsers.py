@@ -13,7 +13,6 @@ from mmbench.datasets import load_card
 from mmbench.datasets.card import Expected
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, find
-from mmbench.datasets.fetch.sources import obtain
 from mmbench.datasets.fetch.verify import disagreement
 from mmbench.datasets.parsers import parse
 from mmbench.datasets.parsers.descriptors import describe
@@ -128,28 +127,6 @@ def test_openmls_names_of_values_become_the_cards(tmp_path: Path):
     data = parse("arff", [path], source.parser.options)
     assert data.X.tolist() == [[0, 0.5], [1, 0]]
     assert data.y.tolist() == ["republican", "democrat"]
-
-
-def test_scikit_learns_lfw_is_brought_into_the_cards_form(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """The download itself needs the internet; what follows it does not."""
-    import sklearn.datasets
-    from sklearn.utils import Bunch
-
-    pairs = np.zeros((20, 2, 2, 3), dtype=np.float32)
-    pairs[:, 0] = 200 / 255
-    pairs[:, 1] = 150 / 255
-    monkeypatch.setattr(
-        sklearn.datasets,
-        "fetch_lfw_pairs",
-        lambda **options: Bunch(pairs=pairs, target=np.tile([1, 0], 10)),
-    )
-    card = load_card("lfw_pairs")
-    data: Parsed = obtain(card, card.sources[1], tmp_path, False)
-    assert data.X[0].tolist() == [200] * 6 + [150] * 6
-    assert data.X.dtype == np.uint8
-    assert [test.tolist() for _, test in data.predefined[:2]] == [[0, 1], [2, 3]]
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,18 @@ import gzip
 import hashlib
 import io
 import socket
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.data_server import HTML, DataServer, files_in
 
+from mmbench.datasets import load_card
 from mmbench.datasets.card import Card
+from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, find
+from mmbench.datasets.fetch.sources import obtain
 from mmbench.datasets.parsers import parse
 from mmbench.errors import UserError
 
@@ -346,6 +350,75 @@ def test_an_openml_out_of_reach_is_said_in_plain_words(
     assert openml.config.server == "https://www.openml.org/api/v1/xml"  # as it was
 
 
+# scikit-learn
+
+PEOPLE = {"Ann_Lee": 3, "Bo_van_Dam": 2, "Cy_Orr": 1}
+
+
+def lfw_archive(folder: Path) -> bytes:
+    """Return an archive in the form of LFW's; person k's image number i has grey 40 k + 10 i."""
+    from PIL import Image
+
+    for k, (name, count) in enumerate(PEOPLE.items(), 1):
+        (folder / "lfw_funneled" / name).mkdir(parents=True)
+        for i in range(1, count + 1):
+            image = Image.new("RGB", (250, 250), (40 * k + 10 * i,) * 3)
+            image.save(folder / "lfw_funneled" / name / f"{name}_{i:04d}.jpg", quality=100)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        archive.add(folder / "lfw_funneled", "lfw_funneled")
+    return packed.getvalue()
+
+
+@pytest.fixture
+def lfw(server: DataServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataServer:
+    """A server of small files in LFW's form, from which scikit-learn's own fetcher downloads."""
+    from sklearn.datasets import _lfw
+
+    pairs = "10\t1\n" + "Ann_Lee\t1\t2\nBo_van_Dam\t2\tCy_Orr\t1\n" * 10
+
+    def served(target, body: bytes):
+        url = server.serve(f"/{target.filename}", body)
+        return target._replace(url=url, checksum=hashlib.sha256(body).hexdigest())
+
+    monkeypatch.setattr(_lfw, "TARGETS", [served(t, pairs.encode()) for t in _lfw.TARGETS])
+    archive = served(_lfw.FUNNELED_ARCHIVE, lfw_archive(tmp_path / "archive"))
+    monkeypatch.setattr(_lfw, "FUNNELED_ARCHIVE", archive)
+    return server
+
+
+def obtained(name: str, folder: Path) -> Parsed:
+    """Return what the card's scikit-learn source delivers."""
+    card = load_card(name)
+    source = next(source for source in card.sources if source.kind == "sklearn")
+    return obtain(card, source, folder, progress=False)
+
+
+def test_lfw_people_come_through_scikit_learns_own_fetcher(lfw: DataServer, tmp_path: Path):
+    data = obtained("lfw_people", tmp_path)
+    assert data.X.dtype == np.uint8
+    assert data.X.shape == (6, 62 * 47)
+    assert data.class_counts() == PEOPLE
+    grey = {name: sorted(set(data.X[data.y == name].ravel().tolist())) for name in PEOPLE}
+    assert grey == {"Ann_Lee": [50, 60, 70], "Bo_van_Dam": [90, 100], "Cy_Orr": [130]}
+
+
+def test_lfw_pairs_come_through_scikit_learns_own_fetcher(lfw: DataServer, tmp_path: Path):
+    data = obtained("lfw_pairs", tmp_path)
+    assert data.X.shape == (20, 2 * 62 * 47)
+    assert data.X[:2, [0, -1]].tolist() == [[50, 60], [100, 130]]
+    assert data.y.tolist() == [1, 0] * 10
+    assert [test.tolist() for _, test in data.predefined[:2]] == [[0, 1], [2, 3]]
+
+
+def test_an_lfw_server_that_fails_is_one_line(lfw: DataServer, store: Path):
+    del lfw.answers["/lfw-funneled.tgz"]
+    card = load_card("lfw_people")
+    card = card.model_copy(update={"sources": [s for s in card.sources if s.kind == "sklearn"]})
+    with pytest.warns(UserWarning, match="Retry downloading"):
+        assert "HTTP Error 404" in refusal(card, store)
+
+
 def test_a_later_source_is_asked_when_one_fails(server: DataServer, store: Path, content: str):
     url = server.serve("/rows.data", BODY)
     card = make_card(file_source(server.url + "/gone"), url_source(url), content=content)
@@ -358,7 +431,6 @@ def test_two_sources_of_one_kind_would_share_a_file_and_are_refused():
 
 
 def test_arrays_survive_packing(tmp_path: Path):
-    from mmbench.datasets.dataset import Parsed
     from mmbench.datasets.parsers.npz import packed, write_packed
 
     splits = tuple((np.arange(k), np.arange(k, 12)) for k in range(1, 12))

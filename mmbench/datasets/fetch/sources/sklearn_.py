@@ -15,6 +15,9 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch.sources.base import SourceError, one_line, timeout
 from mmbench.datasets.parsers.lfw import fold_splits, side_by_side
 
+#: scikit-learn asks a server that fails once more, at least.
+RETRIES = 1
+
 
 def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     """Call the loader that the source names."""
@@ -39,14 +42,15 @@ def _bundled(loader: str, options: dict[str, Any]) -> Parsed:
 def _people(folder: Path, options: dict[str, Any]) -> Parsed:
     from sklearn.datasets import fetch_lfw_people
 
-    bunch = fetch_lfw_people(data_home=folder, n_retries=0, **options)
-    return Parsed(_to_bytes(bunch.data), bunch.target_names[bunch.target])
+    bunch = fetch_lfw_people(data_home=folder, n_retries=RETRIES, **options)
+    names = np.char.replace(bunch.target_names, " ", "_")  # as the archive has them
+    return Parsed(_to_bytes(bunch.data), names[bunch.target])
 
 
 def _pairs(folder: Path, options: dict[str, Any]) -> Parsed:
     from sklearn.datasets import fetch_lfw_pairs
 
-    bunch = fetch_lfw_pairs(data_home=folder, n_retries=0, subset="10_folds", **options)
+    bunch = fetch_lfw_pairs(data_home=folder, n_retries=RETRIES, subset="10_folds", **options)
     X = side_by_side(_to_bytes(bunch.pairs))
     fold = np.arange(len(X)) // (len(X) // 10)  # the list goes fold by fold
     return Parsed(X, bunch.target.astype(np.int64), None, fold_splits(fold))

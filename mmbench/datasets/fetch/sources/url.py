@@ -10,6 +10,9 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch.sources.base import SourceError, one_line, timeout
 from mmbench.datasets.parsers import parse
 
+#: Seconds after which a server that does not even accept a connection is given up.
+CONNECT_TIMEOUT = 10.0
+
 
 def download(url: str, place: Path, progress: bool) -> None:
     """Write what `url` answers to `place`; the caller judges the content.
@@ -23,7 +26,8 @@ def download(url: str, place: Path, progress: bool) -> None:
     import pooch
     import requests
 
-    fetch = pooch.HTTPDownloader(progressbar=progress, timeout=timeout())
+    limits = (min(CONNECT_TIMEOUT, timeout()), timeout())
+    fetch = pooch.HTTPDownloader(progressbar=progress, timeout=limits)
     try:
         fetch(url, str(place), None)
     except requests.exceptions.HTTPError as error:
