@@ -30,7 +30,7 @@ def table(
     ] = False,
 ) -> None:
     """Print the table of stored records, each measured value beside the published one."""
-    from mmbench.tables import table as build
+    from mmbench.commands.tables import table as build
 
     text = build(results, fmt=fmt, layout=layout, output=output, mix=mix)
     if output is None:
@@ -45,6 +45,6 @@ def figure(
     ],
 ) -> None:
     """Draw a figure of stored records beside the published one."""
-    from mmbench.tables import figure as draw
+    from mmbench.commands.tables import figure as draw
 
     typer.echo(draw(name, results, output))

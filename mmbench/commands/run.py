@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mmbench.commands.only import keep_keys, keep_only, parse_only
 from mmbench.commands.preflight import prepare_data
+from mmbench.config.cells import plan_of
 from mmbench.config.model import Config
 from mmbench.config.parameters_from import source_of, with_sources
 from mmbench.config.plan import plan
@@ -21,6 +22,7 @@ from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
+from mmbench.jobs.plan import Plan
 
 if TYPE_CHECKING:
     from mmbench.running.executor import LocalExecutor
@@ -61,10 +63,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A configuration, its jobs, and the folder of its records; `source` has those they use."""
+    """A configuration, its jobs to run, its whole plan, and the folder of its records.
+
+    `source` is the folder of the records that the jobs use.
+    """
 
     config: Config
     jobs: list[Job] = field(repr=False)
+    plan: Plan = field(repr=False)
     folder: Path
     source: Path | None = None
 
@@ -108,10 +114,11 @@ def plan_experiments(
 def _planned(
     config: Config, wanted: dict[str, set[str]], options: Options, allow_network: bool
 ) -> Experiment:
-    jobs = keep_only(plan(config, options.store, options.mirror, allow_network), wanted)
+    jobs = plan(config, options.store, options.mirror, allow_network)
+    cells = plan_of(config, jobs)
     source = source_of(config)
     folder = options.results / source.name if source else None
-    return Experiment(config, jobs, options.results / config.name, folder)
+    return Experiment(config, keep_only(jobs, wanted), cells, options.results / config.name, folder)
 
 
 def _needed(source: Experiment, planned: Iterable[Experiment]) -> Experiment:
@@ -178,7 +185,7 @@ def run_experiment(
     from mmbench.jobs.store import RecordStore
     from mmbench.running.runner import run
 
-    store = RecordStore.create(experiment.folder, to_yaml(experiment.config))
+    store = RecordStore.create(experiment.folder, to_yaml(experiment.config), experiment.plan)
     done = run(
         experiment.jobs,
         store,

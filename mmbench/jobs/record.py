@@ -1,34 +1,109 @@
-"""The record of a job: a plain mapping of JSON types, sealed by a hash of its own content.
-
-Keys: schema, key, job, status, reason, traceback, metrics, selection, cpu_seconds, wall_seconds,
-seeds, split, fits, per_pair, deviations, warnings, environment, started, finished, arrays, seal. A
-record with ``metrics`` is done; one without says in ``reason`` why there are none (and in
-``wrong_input`` whether the user can mend it), and its job is run again.
-"""
+"""The record of a job: what came of it, as sealed JSON on disk and as a `Record` once read."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from mmbench.errors import Status
+from mmbench.jobs import seal
 from mmbench.jobs.job import Job
+from mmbench.jobs.seal import BadRecord
 
 #: Raised when a reader of older records would misunderstand newer ones.
 RECORD_SCHEMA = 1
 
-Record = dict[str, Any]
+#: A record as JSON types: the attributes of `Record`, its job as a mapping, ``schema`` and ``key``.
+Content = dict[str, Any]
 
 
-class BadRecord(Exception):
-    """A file that is no intact record of the job whose name it bears."""
+@dataclass(frozen=True)
+class Record:
+    """What came of a job.
+
+    Attributes
+    ----------
+    key : str
+        The key of its job, by which it is named.
+    job : Job
+    status : str
+        The worst status of the binary problems, or why there is no result.
+    reason, traceback : str
+        Where there is no result, why; `wrong_input` says whether the user can mend it.
+    metrics : mapping
+        On the test rows; empty without a result.
+    selection : mapping
+        Selected parameters and the scores of the grid.
+    cpu_seconds, wall_seconds : mapping of str to float
+        By stage.
+    seeds, split : mapping
+        Of the random choices; sizes and hash of the training and the test part.
+    fits : mapping
+        Summary of the certificates.
+    per_pair : list of mapping
+        The certificate of each pair of classes.
+    deviations, warnings : list of str
+        Where the data differ from the full data set; what is suspicious in a user's file.
+    environment : mapping
+        Versions, computer and threads.
+    started, finished : str
+        In UTC.
+    arrays : str or None
+        Hash of the file of arrays beside the record.
+    """
+
+    key: str
+    job: Job
+    status: str
+    reason: str = ""
+    wrong_input: bool = False
+    traceback: str = ""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    selection: Mapping[str, Any] = field(default_factory=dict)
+    cpu_seconds: Mapping[str, float] = field(default_factory=dict)
+    wall_seconds: Mapping[str, float] = field(default_factory=dict)
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    split: Mapping[str, Any] = field(default_factory=dict)
+    fits: Mapping[str, Any] = field(default_factory=dict)
+    per_pair: list[Mapping[str, Any]] = field(default_factory=list)
+    deviations: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    started: str = ""
+    finished: str = ""
+    arrays: str | None = None
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Record:
+        """Return the record that some JSON types state.
+
+        Raises
+        ------
+        BadRecord
+            If they state no job.
+        """
+        names = {f.name for f in fields(cls)}
+        known = {name: value for name, value in content.items() if name in names}
+        try:
+            return cls(**{**known, "job": Job.from_dict(content["job"])})
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadRecord(f"states no job ({error})") from None
+
+    @property
+    def done(self) -> bool:
+        """Whether the job has its result; if not, it is run again."""
+        return bool(self.metrics)
+
+    @property
+    def at(self) -> tuple[int, int]:
+        """The split, as (repeat, fold)."""
+        return self.job.split.repeat, self.job.split.fold
 
 
-def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Record:
+def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Content:
     """Return the record of a job, in JSON types.
 
     Parameters
@@ -39,27 +114,11 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Re
     reason : str
         One line, where there is no result.
     **content
-        The other keys.
+        The other attributes of a `Record`.
     """
-    empty = {
-        "wrong_input": False,
-        "traceback": "",
-        "metrics": {},
-        "selection": {},
-        "cpu_seconds": {},
-        "wall_seconds": {},
-        "seeds": {},
-        "split": {},
-        "fits": {},
-        "per_pair": [],
-        "deviations": [],
-        "warnings": [],
-        "environment": {},
-        "started": timestamp(),
-        "finished": timestamp(),
-    }
-    head = {"schema": RECORD_SCHEMA, "key": job.key, "job": job.to_dict()}
-    return plain({**head, "status": status, "reason": reason, **empty, **content})
+    now = timestamp()
+    record = Record(job.key, job, status, reason, **{"started": now, "finished": now, **content})
+    return plain({"schema": RECORD_SCHEMA, **vars(record), "job": job.to_dict()})
 
 
 def is_done(record: Mapping[str, Any]) -> bool:
@@ -72,12 +131,7 @@ def timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def dump(record: Mapping[str, Any]) -> bytes:
-    """Return the JSON text of a record, sealed."""
-    return json.dumps({**record, "seal": _seal(record)}, indent=1, allow_nan=False).encode()
-
-
-def parse(text: bytes, key: str) -> Record:
+def parse(text: bytes, key: str) -> Content:
     """Return the record in a JSON text.
 
     Raises
@@ -85,14 +139,7 @@ def parse(text: bytes, key: str) -> Record:
     BadRecord
         If the text is damaged, was changed by hand, or is another job's or version's record.
     """
-    try:
-        record = json.loads(text)
-    except ValueError as error:
-        raise BadRecord("not complete JSON") from error
-    if not isinstance(record, dict) or record.pop("seal", None) != _seal(record):
-        raise BadRecord("its content does not match its seal")
-    if record.get("schema") != RECORD_SCHEMA:
-        raise BadRecord(f"schema {record.get('schema')}, not {RECORD_SCHEMA}")
+    record = seal.parse(text, RECORD_SCHEMA)
     if record.get("key") != key:
         raise BadRecord(f"holds the record {record.get('key')}")
     return record
@@ -115,8 +162,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, bool | int | float) else str(value)
-
-
-def _seal(record: Mapping[str, Any]) -> str:
-    text = json.dumps(record, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The results folder of one experiment: ``experiment.yaml`` and one sealed record a job.
+"""The results folder of one experiment: ``experiment.yaml``, its plan, and one sealed record a job.
 
 A record is two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON is written
 last and holds the hash of the arrays: where it is, everything is. Nothing is ever changed in
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-import warnings
+import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +19,15 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import UserError
 from mmbench.jobs.files import TEMPORARY, exclusive, sweep, sync_folder, write_atomically
 from mmbench.jobs.job import Job
-from mmbench.jobs.record import BadRecord, Record, dump, is_done, parse
+from mmbench.jobs.plan import Plan
+from mmbench.jobs.record import Content, Record, is_done, parse
+from mmbench.jobs.seal import BadRecord, dump
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CONFIG = "experiment.yaml"
+PLAN = "plan.json"
 LOCK = ".lock"
 
 #: Name of an array to the array.
@@ -52,7 +56,7 @@ class RecordStore:
         self._records = folder / "records"
 
     @classmethod
-    def create(cls, folder: Path, config: str) -> RecordStore:
+    def create(cls, folder: Path, config: str, plan: Plan | None = None) -> RecordStore:
         """Return the store in a folder, made or taken over for a run of a configuration.
 
         Parameters
@@ -60,6 +64,8 @@ class RecordStore:
         folder : Path
         config : str
             Text of the configuration as run; replaces that of an earlier run.
+        plan : Plan, optional
+            What it plans; replaces that of an earlier run.
 
         Raises
         ------
@@ -70,7 +76,10 @@ class RecordStore:
         try:
             (folder / "records").mkdir(parents=True, exist_ok=True)
             with exclusive(folder / LOCK):
+                (folder / PLAN).unlink(missing_ok=True)
                 write_atomically(folder / CONFIG, lambda file: file.write(config.encode()))
+                if plan is not None:
+                    write_atomically(folder / PLAN, lambda file: file.write(plan.dump()))
         except OSError as error:
             raise UserError(f"{folder}: cannot be written to ({error.strerror})") from error
         return cls(folder)
@@ -92,7 +101,7 @@ class RecordStore:
         """Return where the record of a job is or will be: the one place that knows."""
         return self._records / (key + suffix)
 
-    def write(self, record: Record, arrays: Arrays | None = None) -> None:
+    def write(self, record: Content, arrays: Arrays | None = None) -> None:
         """Store a record, arrays first.
 
         Raises
@@ -107,7 +116,8 @@ class RecordStore:
         if found is not None and is_done(found):
             raise FileExistsError(f"{self.path_of(key)}: a finished record is never replaced")
         data = _npz(arrays) if arrays else None
-        text = dump({**record, "arrays": hashlib.sha256(data).hexdigest() if data else None})
+        digest = hashlib.sha256(data).hexdigest() if data else None
+        text = dump({**record, "arrays": digest}, indent=1)
         try:
             if data:
                 write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
@@ -115,7 +125,7 @@ class RecordStore:
         except OSError as error:
             raise UserError(f"{self.folder}: cannot be written to ({error.strerror})") from error
 
-    def read(self, key: str) -> Record:
+    def read(self, key: str) -> Content:
         """Return the record of a job, checked against its seal and its arrays.
 
         Raises
@@ -125,12 +135,32 @@ class RecordStore:
         BadRecord
             If it is damaged.
         """
-        record = parse(self.path_of(key).read_bytes(), key)
-        if record["arrays"] is not None and self._digest_of_arrays(key) != record["arrays"]:
-            raise BadRecord("its arrays are missing or damaged")
+        try:
+            record = parse(self.path_of(key).read_bytes(), key)
+            if record["arrays"] is not None and self._digest_of_arrays(key) != record["arrays"]:
+                raise BadRecord("its arrays are missing or damaged")
+        except FileNotFoundError:
+            raise
+        except OSError as error:  # a folder, or a link to itself, in place of the file
+            raise BadRecord(f"cannot be read ({error.strerror})") from None
         return record
 
-    def find(self, key: str) -> Record | None:
+    def plan(self) -> Plan | None:
+        """Return what the last run has planned; None in a folder of an earlier version of mmbench.
+
+        Raises
+        ------
+        BadRecord
+            If the file is damaged.
+        """
+        try:
+            return Plan.parse((self.folder / PLAN).read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BadRecord(f"cannot be read ({error.strerror})") from None
+
+    def find(self, key: str) -> Content | None:
         """Return the record of a job, or None where there is none or a damaged one."""
         try:
             return self.read(key)
@@ -153,16 +183,17 @@ class RecordStore:
         """Return the keys of all records, sorted."""
         return sorted(path.stem for path in self._records.glob("*.json"))
 
-    def iterate(self) -> Iterator[Record]:
-        """Yield every intact record; a damaged one is left where it is, with a warning."""
+    def records(self) -> tuple[list[Record], list[str]]:
+        """Return all intact records by key, and a line for each file that is none."""
+        found, damaged = [], []
         for key in self.keys():
             try:
-                yield self.read(key)
-            except BadRecord as error:
-                path = self.path_of(key)
-                warnings.warn(f"{path}: {error}; the next run replaces it", stacklevel=2)
+                found.append(Record.of(self.read(key)))
+            except (BadRecord, OSError) as error:
+                damaged.append(f"{self.path_of(key).name}: {error}")
+        return found, damaged
 
-    def recover(self, keys: Iterable[str], say: Callable[[str], Any]) -> dict[str, Record]:
+    def recover(self, keys: Iterable[str], say: Callable[[str], Any]) -> dict[str, Content]:
         """Return the intact ones of the records named; damaged ones are moved out of the way.
 
         Parameters
@@ -186,8 +217,8 @@ class RecordStore:
         target = self._records / "quarantine"
         target.mkdir(exist_ok=True)
         for suffix in (".json", ".npz"):
-            if self.path_of(key, suffix).exists():
-                self.path_of(key, suffix).replace(target / (key + suffix))
+            if os.path.lexists(self.path_of(key, suffix)):
+                self.path_of(key, suffix).replace(_free(target / (key + suffix)))
         sync_folder(target)
         sync_folder(self._records)
         return target
@@ -204,13 +235,20 @@ def _refuse_foreign(folder: Path) -> None:
             raise UserError(f"{part}: is a file, not a results folder")
     if not folder.exists() or (folder / CONFIG).is_file():
         return
-    ours = {"records", LOCK, CONFIG + TEMPORARY}  # what a run killed in its first moment leaves
+    # what a run killed in its first moment leaves
+    ours = {"records", LOCK, CONFIG + TEMPORARY}
     foreign = sorted({path.name for path in folder.iterdir()} - ours)
     if foreign:
         raise UserError(
             f"{folder}: not a results folder, it holds {foreign[0]!r} but no {CONFIG}; "
             "choose another with --results"
         )
+
+
+def _free(path: Path) -> Path:
+    """Return a path at which nothing is, numbered where the name is taken."""
+    names = (path.with_name(f"{path.name}.{k}") for k in itertools.count(1))
+    return next(free for free in itertools.chain([path], names) if not os.path.lexists(free))
 
 
 def _npz(arrays: Arrays) -> bytes:

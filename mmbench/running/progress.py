@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TextIO
 
 from mmbench.jobs.job import Job
-from mmbench.jobs.record import Record, is_done
+from mmbench.jobs.record import Content, is_done
 
 
 class Progress(Protocol):
     """Gets to know what happens in a run."""
 
-    def finished(self, job: Job, record: Record, left: float | None) -> None:
+    def finished(self, job: Job, record: Content, left: float | None) -> None:
         """Take note of a record; `left` is the estimated number of seconds to the end."""
 
     def tick(self, left: float | None) -> None:
@@ -44,7 +44,7 @@ class Lines:
     def __init__(self, total: int, stream: TextIO):
         self._total, self._stream, self._count = total, stream, 0
 
-    def finished(self, job: Job, record: Record, left: float | None) -> None:
+    def finished(self, job: Job, record: Content, left: float | None) -> None:
         """Print the outcome of a job."""
         self._count += 1
         rest = "" if left is None or self._count == self._total else f", {duration(left)} left"
@@ -78,7 +78,7 @@ class Bar:
 
         self._bar = tqdm(total=total, file=stream, bar_format=self._FORMAT, dynamic_ncols=True)
 
-    def finished(self, job: Job, record: Record, left: float | None) -> None:
+    def finished(self, job: Job, record: Content, left: float | None) -> None:
         """Move the bar."""
         if not is_done(record):
             self.say(f"{describe(job)}: {outcome(record)}")
@@ -114,7 +114,7 @@ def describe(job: Job) -> str:
     return f"{job.dataset.name}{numbers} {job.column} {job.kernel}{degree}{size}"
 
 
-def outcome(record: Record) -> str:
+def outcome(record: Content) -> str:
     """Return the result of a job in a few words."""
     if not is_done(record):
         return f"{record['status']}: {record['reason']}"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mmbench.errors import Status
 from mmbench.jobs.job import Job
-from mmbench.jobs.record import Record, is_done, new_record
+from mmbench.jobs.record import Content, is_done, new_record
 from mmbench.jobs.store import RecordStore
 from mmbench.running.executor import Executor, WorkerDied
 from mmbench.running.progress import Progress, TimeLeft, progress_for
@@ -44,7 +44,7 @@ class Summary:
 
     done: int = 0
     reused: int = 0
-    failed: list[Record] = field(default_factory=list)
+    failed: list[Content] = field(default_factory=list)
     left: int = 0
     interrupted: bool = False
 
@@ -178,7 +178,7 @@ class _Run:
         else:
             self._keep(start.job, record, arrays)
 
-    def _keep(self, job: Job, record: Record, arrays: Arrays) -> None:
+    def _keep(self, job: Job, record: Content, arrays: Arrays) -> None:
         """Store a record, then let the rest of the run know of it."""
         self.store.write(record, arrays)
         self.schedule.finish(record)
@@ -193,7 +193,7 @@ class _Run:
         self.progress.finished(job, record, self.time_left.seconds())
 
 
-def _outcome(job: Job, future: Future) -> tuple[Record, Arrays]:
+def _outcome(job: Job, future: Future) -> tuple[Content, Arrays]:
     """Return what a task brought, or a record of its death."""
     error = future.exception()
     if error is None:

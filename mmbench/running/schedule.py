@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mmbench.jobs.job import Job
-from mmbench.jobs.record import Record, is_done
+from mmbench.jobs.record import Content, is_done
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Schedule:
         Number of processes.
     """
 
-    def __init__(self, jobs: Iterable[Job], records: Mapping[str, Record], slots: int):
+    def __init__(self, jobs: Iterable[Job], records: Mapping[str, Content], slots: int):
         self.slots = slots
         self._ready: deque[Job] = deque()
         self._alone: deque[Job] = deque()
@@ -79,7 +79,7 @@ class Schedule:
         while self._hopeless:
             yield self._hopeless.popleft()
 
-    def finish(self, record: Record) -> None:
+    def finish(self, record: Content) -> None:
         """Take in the record of a job: the jobs that use it are next, or never."""
         self._running.pop(record["key"], None)
         children = self._blocked.pop(record["key"], [])

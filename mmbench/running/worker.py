@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import Status, UserError, worst
 from mmbench.jobs.clock import Clock
 from mmbench.jobs.job import Job
-from mmbench.jobs.record import Record, new_record, timestamp
+from mmbench.jobs.record import Content, new_record, timestamp
 from mmbench.running.environment import environment
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class MemoryLimit(Exception):
     """A job would take more memory than there is."""
 
 
-def execute(job: Job, context: Context) -> tuple[Record, Arrays]:
+def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     """Run a job. What goes wrong is in the record; nothing is raised.
 
     Parameters

@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from mmbench.errors import Status, worst
-from mmbench.jobs.job import Job
-from mmbench.jobs.record import is_done
+from mmbench.jobs.plan import Key
+from mmbench.jobs.record import Record
 
 #: Cells that have no status of the vocabulary, because nothing was run for them.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
-
-
-class Key(NamedTuple):
-    """Where a cell stands in a table; a training size only where there are several."""
-
-    dataset: str
-    kernel: str
-    degree: int | None
-    machine: str
-    size: int | None = None
-
-
-def key_of(job: Job) -> Key:
-    """Return the cell that a job's record belongs to."""
-    return Key(job.dataset.name, job.kernel, job.degree, job.column, job.split.size)
 
 
 @dataclass
@@ -38,43 +21,40 @@ class Cell:
     Attributes
     ----------
     key : Key
-    records : list of mapping
-        One a split, failed jobs included.
-    n_expected : int
-        How many splits the experiment has for this data set.
+    n_splits : int
+        How many splits are planned.
     published_only : bool
         Whether the experiment shows this machine's published value without running it.
-    remarks : list of str
-        What the reader must know besides.
+    records : list of Record
+        One a split, failed jobs included.
     """
 
     key: Key
-    records: list[Mapping[str, Any]] = field(default_factory=list)
-    n_expected: int = 1
+    n_splits: int
     published_only: bool = False
-    remarks: list[str] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
 
     @property
-    def done(self) -> list[Mapping[str, Any]]:
+    def done(self) -> list[Record]:
         """Records that hold results."""
-        return [record for record in self.records if is_done(record)]
+        return [record for record in self.records if record.done]
 
     @property
-    def failed(self) -> list[Mapping[str, Any]]:
+    def failed(self) -> list[Record]:
         """Records of failed jobs."""
-        return [record for record in self.records if not is_done(record)]
+        return [record for record in self.records if not record.done]
 
     @property
     def same_test_rows(self) -> bool:
         """Whether every record was tested on the official test part."""
-        return all(record["job"]["split"]["rule"] == "official" for record in self.records)
+        return all(record.job.split.rule == "official" for record in self.records)
 
     @property
     def fit_statuses(self) -> Counter[str]:
         """How many binary trainings ended how, over all splits."""
         total: Counter[str] = Counter()
         for record in self.done:
-            total.update(record["fits"]["statuses"])
+            total.update(record.fits["statuses"])
         return total
 
     @property
@@ -83,8 +63,8 @@ class Cell:
         if self.published_only:
             return PUBLISHED_ONLY
         if self.failed:
-            return worst(record["status"] for record in self.failed)
-        if len(self.records) < self.n_expected:
+            return worst(record.status for record in self.failed)
+        if len(self.records) < self.n_splits:
             return MISSING
         return worst(self.fit_statuses)
 
@@ -93,28 +73,26 @@ class Cell:
         """What is not as it should be, in words; empty when all is well."""
         if self.published_only:
             return ""
-        parts = [self._incomplete(), self._fits(), *self.remarks]
-        return "; ".join(part for part in parts if part)
+        return "; ".join(filter(None, [self._incomplete(), self._fits()]))
 
     def _incomplete(self) -> str:
-        if len(self.done) == self.n_expected:
+        if len(self.done) == self.n_splits:
             return ""
         if not self.records:
             return "not run"
-        causes = Counter(record.get("reason") or record["status"] for record in self.failed)
+        causes = Counter(record.reason or record.status for record in self.failed)
         parts = [f"{count} failed ({reason})" for reason, count in causes.items()]
-        if absent := self.n_expected - len(self.records):
+        if absent := self.n_splits - len(self.records):
             parts.append(f"{absent} not run")
-        if self.n_expected == 1:
+        if self.n_splits == 1:
             return f"failed ({next(iter(causes))})"
-        return f"{len(self.done)} of {self.n_expected} splits done, {', '.join(parts)}"
+        return f"{len(self.done)} of {self.n_splits} splits done, {', '.join(parts)}"
 
     def _fits(self) -> str:
         statuses = self.fit_statuses
-        total = statuses.total()
         parts = [
             f"{statuses[s]} {s.replace('_', ' ')}"
             for s in sorted(statuses)
             if s != Status.OPTIMAL and statuses[s]
         ]
-        return f"of {total} fits {', '.join(parts)}" if parts else ""
+        return f"of {statuses.total()} fits {', '.join(parts)}" if parts else ""

@@ -7,7 +7,9 @@ import statistics
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mmbench.tables.cells import Cell, Key
+from mmbench.jobs.plan import Key
+from mmbench.jobs.record import Record
+from mmbench.tables.cells import Cell
 from mmbench.tables.statistics import counting_sd, in_band, seeds_se, total_se
 
 if TYPE_CHECKING:
@@ -38,24 +40,22 @@ NO_TARGET = "the published value is no target"
 #: Column of the training size.
 SIZE = "size"
 
-Record = Mapping[str, Any]
-
 #: Metrics that are averaged over splits: how to read one from a record.
 METRICS: dict[str, Callable[[Record], float | None]] = {
-    "accuracy_pct": lambda r: r["metrics"]["accuracy_pct"],
-    "errors_count": lambda r: r["metrics"]["errors_count"],
-    "errors_expected": lambda r: r["metrics"].get("errors_expected"),
-    "n_ties": lambda r: r["metrics"].get("n_ties"),
-    "seconds_selection": lambda r: r["cpu_seconds"]["selection"],
-    "seconds_training": lambda r: r["cpu_seconds"]["training"],
-    "seconds_test": lambda r: r["cpu_seconds"]["test"],
-    "n_support": lambda r: r["fits"].get("n_support_mean"),
+    "accuracy_pct": lambda r: r.metrics["accuracy_pct"],
+    "errors_count": lambda r: r.metrics["errors_count"],
+    "errors_expected": lambda r: r.metrics.get("errors_expected"),
+    "n_ties": lambda r: r.metrics.get("n_ties"),
+    "seconds_selection": lambda r: r.cpu_seconds["selection"],
+    "seconds_training": lambda r: r.cpu_seconds["training"],
+    "seconds_test": lambda r: r.cpu_seconds["test"],
+    "n_support": lambda r: r.fits.get("n_support_mean"),
 }
 
 #: Certificates: a cell shows the worst of its splits.
 WORST: dict[str, Callable[[Record], float | None]] = {
-    "worst_violation": lambda r: r["fits"].get("worst_violation"),
-    "worst_gap": lambda r: r["fits"].get("worst_gap"),
+    "worst_violation": lambda r: r.fits.get("worst_violation"),
+    "worst_gap": lambda r: r.fits.get("worst_gap"),
 }
 
 #: Metrics that count errors among the test rows: a single run has a binomial standard error.
@@ -154,7 +154,7 @@ def _measured(cell: Cell, metric: str) -> dict[str, Any]:
 
 def _counting_deviation(record: Record, metric: str) -> float:
     """Return the binomial deviation of a single run, in the metric's own unit."""
-    metrics = record["metrics"]
+    metrics = record.metrics
     n = metrics["n_test"]
     if metric != "accuracy_pct":
         return counting_sd(metrics[metric], n)
@@ -166,9 +166,9 @@ def _objection(cell: Cell, published: Mapping[str, Any]) -> str:
     if not published["usable"]:
         return f"{NO_TARGET}: {published['reason']}"
     for part, verb in (("n_train", "trained"), ("n_test", "tested")):
-        sizes = {record["split"][part] for record in cell.done}
+        sizes = {record.split[part] for record in cell.done}
         # Some papers count the rows of one pair of classes.
-        pairs = {record["split"].get(f"{part}_pair") for record in cell.done}
+        pairs = {record.split.get(f"{part}_pair") for record in cell.done}
         if published[part] not in (None, *pairs) and sizes - {published[part]}:
             ours = " or ".join(str(size) for size in sorted(sizes))
             return f"{verb} on {ours} rows, the paper on {published[part]}: not comparable"

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
-from mmbench.tables.cells import Key
+from mmbench.jobs.plan import Key
 from mmbench.tables.model import Facts
 
 SVM = "svm"

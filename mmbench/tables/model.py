@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from mmbench.tables.cells import Key
+    from mmbench.jobs.plan import Key
 
 #: Marks of a comparison, explained in the legend of every table that has one.
 IN_BAND = "✓"

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mmbench.errors import UserError
-from mmbench.jobs.job import DEFAULT_DEGREE, Job
-from mmbench.jobs.record import BadRecord
-from mmbench.jobs.store import CONFIG, RecordStore
-from mmbench.tables.cells import Cell, Key, key_of
+from mmbench.jobs.plan import Key, Plan, key_of
+from mmbench.jobs.record import Record
+from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.store import CONFIG, PLAN, RecordStore
+from mmbench.tables.cells import Cell
 
 #: Tables of full runs kept in git: they hold no records.
 REFERENCE = "reference"
+
+#: Returns the plan of a folder that holds none, from its configuration; None where that fails.
+Replan = Callable[[Path], Plan | None]
 
 
 @dataclass(frozen=True)
@@ -24,43 +26,58 @@ class Experiment:
 
     Attributes
     ----------
-    name : str
     store : RecordStore
-    config : mapping
-        The YAML file as run.
-    records : list of mapping
-        The intact ones, failed jobs included, that no later version of a machine has replaced.
-    replaced : int
-        Number of those left out because one has.
-    unreadable : tuple of str
-        One line for each file that is no intact record.
+    plan : Plan
+    records : list of Record
+        Those of the plan, failed jobs included.
+    remarks : tuple of str
+        What a reader of its tables must know: damaged records, and those of other settings.
     """
 
-    name: str
     store: RecordStore
-    config: Mapping[str, Any]
-    records: list[Mapping[str, Any]]
-    replaced: int = 0
-    unreadable: tuple[str, ...] = ()
+    plan: Plan
+    records: list[Record]
+    remarks: tuple[str, ...] = ()
 
     @property
-    def layout(self) -> str:
-        """Layout that the configuration asks for."""
-        return self.config.get("layout", "generic")
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.store.folder.name
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells of the plan, also those without records, in its order."""
+        planned = (Cell(c.key, c.n_splits, c.published_only) for c in self.plan.cells)
+        cells = {cell.key: cell for cell in planned}
+        for record in self.records:
+            cells[key_of(record.job)].records.append(record)
+        for cell in cells.values():  # of mixed settings there may be more
+            cell.n_splits = max(cell.n_splits, len(cell.records))
+        return list(cells.values())
 
 
-def read_experiments(results: Path) -> list[Experiment]:
+def read_experiments(
+    results: Path, replan: Replan = lambda folder: None, mix: bool = False
+) -> list[Experiment]:
     """Return the experiments in a results folder, or the one whose folder it is.
+
+    Parameters
+    ----------
+    results : Path
+    replan : callable, optional
+        Plans a folder that has no plan of its own. What it cannot plan is shown by its records.
+    mix : bool
+        Whether records of all settings are taken, not only those that are planned.
 
     Raises
     ------
     UserError
         If it is no such folder, or holds no intact record.
     """
-    experiments = [_read(folder) for folder in _folders(results)]
+    damaged: list[str] = []
+    experiments = [_read(folder, replan, mix, damaged) for folder in _folders(results)]
     if any(experiment.records for experiment in experiments):
         return experiments
-    damaged = [line for experiment in experiments for line in experiment.unreadable]
     raise UserError(
         f"{results}: no intact record; the first of {len(damaged)} damaged ones: {damaged[0]}"
         if damaged
@@ -83,182 +100,56 @@ def _folders(results: Path) -> list[Path]:
     return found
 
 
-def _read(folder: Path) -> Experiment:
+def _read(folder: Path, replan: Replan, mix: bool, damaged: list[str]) -> Experiment:
     store = RecordStore(folder)
-    records: list[Mapping[str, Any]] = []
-    unreadable = []
-    for key in store.keys():  # noqa: SIM118 - a store is no mapping
-        try:
-            record = store.read(key)
-            Job.from_dict(record["job"])
-        except (BadRecord, OSError, KeyError, TypeError) as error:
-            unreadable.append(f"{store.path_of(key).name}: {error}")
-        else:
-            records.append(record)
-    current = _current(records)
-    replaced = len(records) - len(current)
-    return Experiment(
-        folder.name, store, _read_config(folder), current, replaced, tuple(unreadable)
-    )
+    records, unreadable = store.records()
+    damaged += unreadable
+    plan, remarks = _plan(store, replan)
+    current = _planned(plan, records)
+    left_out = len(records) - len(current)
+    if mix and left_out:
+        remarks.append("Records of different settings are mixed.")
+        current, left_out = records, 0
+    if left_out:
+        remarks.append(f"{left_out} record(s) of other settings or earlier versions left out.")
+    if unreadable:
+        remarks.append(f"{len(unreadable)} damaged record(s) left out, such as {unreadable[0]}.")
+    plan = plan if plan.cells and not mix else plan.covering(record.job for record in current)
+    return Experiment(store, plan, current, tuple(remarks))
 
 
-def _current(records: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the records of the latest version of each machine, built on parents that are such."""
-    jobs = [Job.from_dict(record["job"]) for record in records]
-    tasks = [job.task_digest for job in jobs]
-    newest: dict[str, int] = {}
-    for job, task in zip(jobs, tasks, strict=True):
-        newest[task] = max(newest.get(task, 0), job.machine_version)
-    old = {
-        job.key for job, task in zip(jobs, tasks, strict=True) if job.machine_version < newest[task]
-    }
-    while heirs := {job.key for job in jobs if job.parent in old} - old:
-        old |= heirs
-    return [record for record, job in zip(records, jobs, strict=True) if job.key not in old]
-
-
-def _read_config(folder: Path) -> Mapping[str, Any]:
-    import yaml
-
+def _plan(store: RecordStore, replan: Replan) -> tuple[Plan, list[str]]:
+    """Return the stored plan, or one made again, and what is to be said of that."""
+    remarks = []
     try:
-        config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        config = None
-    if not isinstance(config, dict):
-        raise UserError(f"{folder / CONFIG}: cannot be read as the configuration of an experiment")
-    return config
+        plan = store.plan()
+    except BadRecord as error:
+        plan = None
+        remarks.append(f"{PLAN} is damaged ({error}): the next run replaces it.")
+    plan = plan or replan(store.folder)
+    if plan is None:
+        remarks.append(f"{CONFIG} is no valid configuration: what has no record is not shown.")
+    return plan or Plan(store.folder.name), remarks
 
 
-def group_cells(experiment: Experiment) -> list[Cell]:
-    """Return the cells of an experiment, also those without records, in the order configured."""
-    cells: dict[Key, Cell] = {}
-    for record in experiment.records:
-        key = key_of(Job.from_dict(record["job"]))
-        cells.setdefault(key, Cell(key)).records.append(record)
-    planned = list(_planned(experiment.config, set(cells)))
-    for key, published_only in planned:
-        cells.setdefault(key, Cell(key, published_only=published_only))
-    _count_splits(experiment.config, cells)
-    order = {key: k for k, (key, _) in enumerate(planned)}
-    return sorted(cells.values(), key=lambda cell: order.get(cell.key, len(order)))
+def _planned(plan: Plan, records: list[Record]) -> list[Record]:
+    """Return the records of a plan; of one without keys of jobs, those of the last settings."""
+    if plan.jobs:
+        return [record for record in records if record.key in plan.jobs]
+    cells = {cell.key for cell in plan.cells}
+    return _latest([r for r in records if not cells or key_of(r.job) in cells])
 
 
-def _planned(config: Mapping[str, Any], present: set[Key]) -> Iterator[tuple[Key, bool]]:
-    """Yield the cells that a configuration asks for, and whether only as published values."""
-    published_only = config.get("published_only", [])
-    for dataset in map(_dataset_name, config.get("datasets", [])):
-        for kernel, machines in _machines_by_kernel(config).items():
-            for machine in [*machines, *published_only]:
-                for degree in _degrees(config, Key(dataset, kernel, None, machine), present):
-                    for size in _sizes(config):
-                        key = Key(dataset, kernel, degree, machine, size)
-                        yield key, machine in published_only
-
-
-def _dataset_name(entry: Any) -> str:
-    if isinstance(entry, str):
-        return entry
-    return entry.get("name") or Path(entry["path"]).stem
-
-
-def _machines_by_kernel(config: Mapping[str, Any]) -> dict[str, list[str]]:
-    shared = _as_list(config.get("kernel", "rbf"))
-    kernels: dict[str, list[str]] = {kernel: [] for kernel in shared}
-    for machine, entry in config.get("machines", {}).items():
-        for kernel in _as_list((entry or {}).get("kernel") or shared):
-            kernels.setdefault(kernel, []).append(machine)
-    return kernels
-
-
-def _degrees(config: Mapping[str, Any], key: Key, present: set[Key]) -> list[int | None]:
-    """Return the degrees of a polynomial kernel: as configured, else those that have records."""
-    if key.kernel != "poly":
-        return [None]
-    if config.get("degree") is not None:
-        return _as_list(config["degree"])
-    degrees = {k.degree for k in present if k._replace(degree=None, size=None) == key}
-    return sorted(degrees, key=str) or [_own_degree(config, key.machine)]
-
-
-def _own_degree(config: Mapping[str, Any], machine: str) -> int | None:
-    """Return the degree that a machine states or inherits; None where it selects one."""
-    entry = config.get("machines", {}).get(machine) or {}
-    if "degree" in entry.get("grid", {}):
-        return None
-    if "degree" in entry.get("params", {}):
-        return entry["params"]["degree"]
-    inherited = _own_degree(config, entry["use"]) if entry.get("use") else None
-    return inherited or DEFAULT_DEGREE
-
-
-def _sizes(config: Mapping[str, Any]) -> list[int | None]:
-    """Return the training sizes, where a configuration lists several."""
-    sizes = config.get("protocol", {}).get("max_train")
-    return sizes if isinstance(sizes, list) else [None]
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _count_splits(config: Mapping[str, Any], cells: Mapping[Key, Cell]) -> None:
-    """Tell every cell how many splits its data set has: as configured, or as any machine has."""
-    seen: dict[str, set[tuple[int, int]]] = {}
-    for cell in cells.values():
-        for record in cell.records:
-            split = record["job"]["split"]
-            seen.setdefault(cell.key.dataset, set()).add((split["repeat"], split["fold"]))
-    configured = _configured_splits(config.get("protocol", {}))
-    for cell in cells.values():
-        splits = seen.get(cell.key.dataset, set())
-        cell.n_expected = max(configured, len(splits), len(cell.records))
-
-
-def _configured_splits(protocol: Mapping[str, Any]) -> int:
-    """Return the number of splits that a protocol states, as far as it does without the data."""
-    test = protocol.get("test")
-    folds = test.get("kfold", 1) if isinstance(test, Mapping) else 1
-    return folds * (protocol.get("repeats") or 1)
-
-
-def check_settings(experiment: Experiment, cells: list[Cell], mix: bool) -> tuple[str, ...]:
-    """Refuse records of different settings, or with `mix` return the remark that they are mixed.
-
-    Raises
-    ------
-    UserError
-        If records differ in the protocol, the selection or the tie rule, or if those of one cell
-        differ in anything but the number of their split, and `mix` is not set.
-    """
-    problem = _shared_difference(experiment.records) or _cell_difference(cells)
-    if not problem:
-        return _leak(experiment.records)
-    if mix:
-        mixed = f"Records of different settings are mixed: {problem}."
-        return (mixed, *_leak(experiment.records))
-    raise UserError(
-        f"{experiment.name}: {problem}; run into another results folder, or ask for a mixed table"
-    )
-
-
-def _leak(records: list[Mapping[str, Any]]) -> tuple[str, ...]:
-    if not any(Job.from_dict(record["job"]).validates_on_test for record in records):
-        return ()
-    return ("LEAK: parameters were chosen by the accuracy on the test part; it is too high.",)
-
-
-def _shared_difference(records: list[Mapping[str, Any]]) -> str:
-    digests = Counter(Job.from_dict(record["job"]).settings_digest for record in records)
-    if len(digests) < 2:
-        return ""
-    parts = ", ".join(f"{count} of {digest[:8]}" for digest, count in digests.most_common())
-    return f"the records have {len(digests)} different settings ({parts})"
-
-
-def _cell_difference(cells: list[Cell]) -> str:
-    for cell in cells:
-        digests = {Job.from_dict(record["job"]).cell_digest for record in cell.records}
-        if len(digests) > 1:
-            where = f"{cell.key.machine} on {cell.key.dataset} ({cell.key.kernel})"
-            return f"{where} has records of {len(digests)} different settings"
-    return ""
+def _latest(records: list[Record]) -> list[Record]:
+    """Return, for each cell and split, the record of the settings and version that ran last."""
+    newest: dict[Key, str] = {}
+    chosen: dict[tuple[Key, tuple[int, int]], Record] = {}
+    for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
+        newest[key_of(record.job)] = record.job.cell_digest
+        chosen[key_of(record.job), record.at] = record
+    current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
+    old = {record.key for record in records} - current
+    # what was built on the choice of an old record is as old
+    while heirs := {r.key for r in records if r.key in current and r.job.parent in old}:
+        old, current = old | heirs, current - heirs
+    return [record for record in records if record.key in current]

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from mmbench.cli import app
 from mmbench.jobs.store import RecordStore
-from mmbench.tables.cells import key_of
 from mmbench.tables.records import read_experiments
 
 SOURCE = """\
@@ -69,8 +68,7 @@ def test_the_source_runs_first_and_its_choice_is_trained_on_all_rows(files: Path
     assert whole[2]["split"]["n_train"] > 100
     again = run(files)
     assert "1 done before" in again.output
-    cells = [key_of_record(r) for e in read_experiments(files / "r") for r in e.records]
-    assert len(cells) == 2
+    assert sum(len(e.records) for e in read_experiments(files / "r")) == 2
 
 
 def test_a_source_that_is_asked_for_runs_as_a_whole(files: Path):
@@ -80,12 +78,6 @@ def test_a_source_that_is_asked_for_runs_as_a_whole(files: Path):
     assert "whole: 1 jobs done" in result.output
     result = run(files, str(files / "part.yaml"), "--only", "machine=klda")
     assert "part: 0 jobs done, 2 done before" in result.output
-
-
-def key_of_record(record):
-    from mmbench.jobs.job import Job
-
-    return key_of(Job.from_dict(record["job"]))
 
 
 def test_the_smoke_version_takes_from_the_smoke_version(files: Path):

@@ -12,8 +12,8 @@ from mmbench.config.plan import plan
 from mmbench.config.read import load_config, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.jobs.job import Job
+from mmbench.jobs.plan import key_of
 from mmbench.jobs.train import make_machine, own_part
-from mmbench.tables.cells import key_of
 
 TWICE = """\
 name: twice

@@ -7,12 +7,12 @@ import pytest
 import yaml
 from sklearn.datasets import load_wine
 
+from mmbench.commands.tables import table
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config
 from mmbench.errors import UserError
 from mmbench.jobs.data import prepare
 from mmbench.running.worker import Context, execute
-from mmbench.tables import table
 
 CONFIG = {
     "name": "leaky",

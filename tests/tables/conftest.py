@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from mmbench.errors import Status
 from mmbench.jobs.job import DatasetRef, Job, SplitRef
+from mmbench.jobs.plan import Key, Plan, PlannedCell, group_by_cell
 from mmbench.jobs.record import new_record
-from mmbench.jobs.store import RecordStore
+from mmbench.jobs.store import PLAN, RecordStore
 
 
 @dataclass
@@ -24,20 +24,63 @@ class Results:
 
     folder: Path
 
-    def experiment(self, name: str, **config: Any) -> Experiment:
-        config = {"name": name, "protocol": {"test": "official"}, **config}
-        store = RecordStore.create(self.folder / name, yaml.safe_dump(config, sort_keys=False))
-        return Experiment(name, store)
+    def experiment(
+        self,
+        name: str,
+        datasets: Sequence[str] = (),
+        machines: Iterable[str] = (),
+        published_only: Sequence[str] = (),
+        kernel: str | list[str] = "rbf",
+        degree: int | list[int] = 3,
+        splits: int = 1,
+        **plan: Any,
+    ) -> Experiment:
+        """Make a folder with cells for data sets x kernels x machines; jobs may add others."""
+        store = RecordStore.create(self.folder / name, f"name: {name}\n")
+        cells = [
+            Key(dataset, k, d, machine)
+            for dataset in datasets
+            for k in np.atleast_1d(kernel).tolist()
+            for machine in [*machines, *published_only]
+            for d in (np.atleast_1d(degree).tolist() if k == "poly" else [None])
+        ]
+        experiment = Experiment(name, store, cells, published_only, splits, plan)
+        experiment.plan()
+        return experiment
 
 
 @dataclass
 class Experiment:
     name: str
     store: RecordStore
+    cells: list[Key]
+    published_only: Sequence[str]
+    splits: int
+    settings: dict[str, Any]
+    jobs: list[Job] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
         return self.store.folder
+
+    def plan(self, *jobs: Job) -> None:
+        """Store the plan with some more jobs; every data set has as many splits as any machine."""
+        self.jobs += jobs
+        groups = group_by_cell(self.jobs)
+        counts = {key.dataset: self.splits for key in [*self.cells, *groups]}
+        for key, found in groups.items():
+            counts[key.dataset] = max(counts[key.dataset], len(found))
+        cells = [
+            PlannedCell(
+                key,
+                counts[key.dataset],
+                tuple(job.key for job in groups.get(key, ())),
+                key.machine in self.published_only,
+            )
+            for key in dict.fromkeys([*self.cells, *groups])
+        ]
+        plan = Plan(self.name, cells=tuple(cells), **self.settings)
+        (self.folder / PLAN).write_bytes(plan.dump())
 
     def job(
         self, dataset: str, machine: str, *, repeat: int = 0, rule: str = "official", **job: Any
@@ -47,13 +90,19 @@ class Experiment:
         return Job(self.name, DatasetRef(dataset), f"hash of {dataset}", split, machine, **defaults)
 
     def add(self, job: Job, errors: int = 10, n_test: int = 100, **content: Any) -> str:
-        """Store the record of a job that is done; `content` overrides parts of it."""
-        arrays = content.pop("arrays", None)
-        record = done_record(job, errors, n_test) | content
-        self.store.write(record, arrays)
+        """Plan a job and store its record; `content` overrides parts of it."""
+        self.plan(job)
+        return self.add_unplanned(job, errors, n_test, **content)
+
+    def add_unplanned(
+        self, job: Job, errors: int = 10, n_test: int = 100, arrays: Any = None, **content: Any
+    ) -> str:
+        """Store the record of a job that the plan does not have."""
+        self.store.write(done_record(job, errors, n_test) | content, arrays)
         return job.key
 
     def fail(self, job: Job, status: Status = Status.FAILED, reason: str = "broke") -> None:
+        self.plan(job)
         self.store.write(new_record(job, status, reason))
 
 
@@ -105,8 +154,7 @@ def usps(results: Results) -> Experiment:
     experiment = results.experiment(
         "usps_rbf",
         datasets=["usps"],
-        kernel="rbf",
-        machines={"svm": {}, "rmm": {"use": "svm"}, "mmrm": {"use": "svm"}},
+        machines=["svm", "rmm", "mmrm"],
         layout="mmrm_table2",
     )
     for machine, errors in (("svm", 91), ("rmm", 90), ("mmrm", 92)):
@@ -129,7 +177,7 @@ def margin_ratios(results: Results) -> Callable[..., Experiment]:
 
     def make(name: str = "mmrm_fig2", pairs: list[dict[str, Any]] | None = None) -> Experiment:
         pairs = ten_class_pairs() if pairs is None else pairs
-        experiment = results.experiment(name, datasets=["usps"], machines={"mmrm": {}})
+        experiment = results.experiment(name, datasets=["usps"], machines=["mmrm"])
         experiment.add(
             experiment.job("usps", "mmrm"),
             per_pair=pairs,

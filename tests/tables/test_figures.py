@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from mmbench.commands.tables import figure
 from mmbench.errors import UserError
-from mmbench.tables import figure
 from mmbench.tables.figures.mmrm_fig2 import Point, fit_line, pair_points
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
@@ -30,25 +30,23 @@ def test_the_numbers_are_told_beside_the_published_line(margin_ratios, tmp_path)
 
 
 def test_the_accuracy_of_a_pair_counts_its_own_two_classes_alone() -> None:
-    record = {
-        "per_pair": [
-            {"pair": ["a", "b"], "extra": {"margin_ratio": 2.0}},
-            {"pair": ["a", "c"], "extra": {"margin_ratio": None}},
-            {"pair": ["b", "c"], "extra": {"margin_ratio": 3.0, "separable": False}},
-        ]
-    }
+    fits = [
+        {"pair": ["a", "b"], "extra": {"margin_ratio": 2.0}},
+        {"pair": ["a", "c"], "extra": {"margin_ratio": None}},
+        {"pair": ["b", "c"], "extra": {"margin_ratio": 3.0, "separable": False}},
+    ]
     truth = np.array(["a", "a", "b", "b", "c"])
     decisions = np.array([[-1, 1, 1], [1, 1, 1], [1, 1, -1], [1, 1, -1], [9, 1, 1]], dtype=float)
-    assert pair_points(record, {"y_test": truth, "decisions": decisions}) == [
+    assert pair_points(fits, {"y_test": truth, "decisions": decisions}) == [
         Point("a/b", 2.0, 75.0, True),
         Point("b/c", 3.0, 100.0, False),
     ]
 
 
 def test_labels_compare_as_numbers_and_as_text() -> None:
-    record = {"per_pair": [{"pair": [0, 1], "extra": {"margin_ratio": 1.0}}]}
+    fits = [{"pair": [0, 1], "extra": {"margin_ratio": 1.0}}]
     arrays = {"y_test": np.array([0, 1]), "decisions": np.array([[-1.0], [1.0]])}
-    assert pair_points(record, arrays)[0].accuracy == 100
+    assert pair_points(fits, arrays)[0].accuracy == 100
 
 
 def test_points_on_a_line_give_that_line() -> None:

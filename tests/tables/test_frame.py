@@ -8,16 +8,17 @@ import math
 import pandas as pd
 import pytest
 
-from mmbench.errors import Status, UserError
-from mmbench.tables import table
+from mmbench.commands.tables import table
+from mmbench.errors import Status
+from mmbench.jobs.store import PLAN
 from mmbench.tables.build import long_table
 from mmbench.tables.frame import COLUMNS
 from mmbench.tables.records import read_experiments
 
 
 def frame_of(experiment, **options) -> pd.DataFrame:
-    (read,) = read_experiments(experiment.folder)
-    return long_table(read, **options)[0]
+    (read,) = read_experiments(experiment.folder, **options)
+    return long_table(read)[0]
 
 
 def cell(frame: pd.DataFrame, machine: str, metric: str, dataset: str | None = None) -> pd.Series:
@@ -125,46 +126,17 @@ def test_splits_that_another_machine_has_are_missed(results) -> None:
     assert row["note"] == "2 of 3 splits done, 1 not run"
 
 
-def test_splits_that_the_configuration_asks_for_are_missed(results) -> None:
-    protocol = {"test": {"kfold": 5}, "repeats": 2}
-    experiment = results.experiment("own", protocol=protocol)
+def test_splits_that_are_planned_are_missed(results) -> None:
+    experiment = results.experiment("own", splits=10)
     experiment.add(experiment.job("pima", "svm"))
     assert cell(frame_of(experiment), "svm", "accuracy_pct")["note"].startswith("1 of 10 splits")
 
 
 def test_a_machine_without_any_record_has_a_missing_cell(results) -> None:
-    experiment = results.experiment("own", datasets=["pima"], machines={"svm": {}, "rmm": None})
+    experiment = results.experiment("own", datasets=["pima"], machines=["svm", "rmm"])
     experiment.add(experiment.job("pima", "svm"))
     row = cell(frame_of(experiment), "rmm", "accuracy_pct")
     assert (row["status"], row["note"]) == ("missing", "not run")
-
-
-def test_a_missing_polynomial_stands_where_its_records_will(results) -> None:
-    machines = {
-        "svm": {},
-        "rmm": {"params": {"degree": 5}},
-        "mmrm": {"use": "rmm"},
-        "m4": {"grid": {"degree": [2, 4]}},
-    }
-    experiment = results.experiment("own", datasets=["pima"], machines=machines, kernel="poly")
-    experiment.add(experiment.job("pima", "svm", kernel="poly", params=(("degree", 3),)))
-    frame = frame_of(experiment)
-    rows = frame[frame["metric"] == "accuracy_pct"]
-    degrees = dict(zip(rows["machine"], rows["degree"].fillna(0), strict=True))
-    assert degrees == {"svm": 3, "rmm": 5, "mmrm": 5, "m4": 0}
-
-
-def test_a_kernel_of_one_machine_alone_has_a_missing_cell(results) -> None:
-    machines = {"svm": {}, "rmm": {"kernel": "poly"}}
-    experiment = results.experiment("own", datasets=["pima"], machines=machines, degree=[2, 3])
-    experiment.add(experiment.job("pima", "svm"))
-    experiment.add(experiment.job("pima", "rmm", kernel="poly", params=(("degree", 2),)))
-    frame = frame_of(experiment)
-    rows = frame[(frame["machine"] == "rmm") & (frame["metric"] == "accuracy_pct")]
-    assert list(zip(rows["degree"], rows["status"], strict=True)) == [
-        (2, "optimal"),
-        (3, "missing"),
-    ]
 
 
 def test_fits_that_are_not_optimal_are_counted_in_the_note(results) -> None:
@@ -191,7 +163,7 @@ def test_a_published_only_machine_has_its_published_value_alone(results) -> None
         "mmrm_table1",
         datasets=["pima"],
         kernel="linear",
-        machines={"svm": {}},
+        machines=["svm"],
         published_only=["m4"],
         layout="mmrm_table1",
     )
@@ -211,24 +183,18 @@ def test_a_doubtful_published_value_is_shown_but_not_compared(results) -> None:
     assert "no target" in row["note"]
 
 
-# -- mixing ------------------------------------------------------------------------------------
+# -- other settings ------------------------------------------------------------------------------
 
 
-def test_records_of_another_seed_are_refused(results) -> None:
-    experiment = results.experiment("own")
-    job = experiment.job("pima", "svm")
-    experiment.add(job)
-    experiment.add(with_seed(experiment.job("pima", "rmm"), 1))
-    with pytest.raises(UserError, match="2 different settings"):
-        table(experiment.folder)
-
-
-def test_records_of_another_grid_in_one_cell_are_refused(results) -> None:
-    experiment = results.experiment("own")
-    experiment.add(experiment.job("pima", "svm", grid=(("C", (1.0,)),)))
-    experiment.add(experiment.job("pima", "svm", grid=(("C", (2.0,)),)))
-    with pytest.raises(UserError, match="svm on pima"):
-        table(experiment.folder)
+def test_records_that_are_not_planned_are_left_out_and_counted(results) -> None:
+    experiment = results.experiment("own", datasets=["pima"], machines=["svm", "rmm"])
+    experiment.add(experiment.job("pima", "svm", grid=(("C", (1.0,)),)), 10)
+    experiment.add_unplanned(experiment.job("pima", "svm", grid=(("C", (2.0,)),)), 20)
+    experiment.add_unplanned(with_seed(experiment.job("pima", "rmm"), 1), 30)
+    text = table(experiment.folder)
+    assert "90.0" in text and "80.0" not in text and "70.0" not in text
+    assert "not run" in text
+    assert "2 record(s) of other settings or earlier versions left out" in text
 
 
 def test_machines_with_grids_of_their_own_are_not_mixed(results) -> None:
@@ -241,7 +207,7 @@ def test_machines_with_grids_of_their_own_are_not_mixed(results) -> None:
 def test_a_mixed_table_says_so(results) -> None:
     experiment = results.experiment("own")
     experiment.add(experiment.job("pima", "svm"), 10)
-    experiment.add(with_seed(experiment.job("pima", "svm"), 1), 12)
+    experiment.add_unplanned(with_seed(experiment.job("pima", "svm"), 1), 12)
     assert "different settings are mixed" in table(experiment.folder, mix=True)
     row = cell(frame_of(experiment, mix=True), "svm", "errors_count")
     assert (row["measured"], row["n"], row["note"]) == (11, 2, "")
@@ -251,6 +217,47 @@ def with_seed(job, seed: int):
     from dataclasses import replace
 
     return replace(job, split=replace(job.split, seed=seed))
+
+
+# -- folders of earlier versions of mmbench, which have no plan ------------------------------------
+
+
+@pytest.fixture
+def old(results):
+    """Two versions of a machine, and one that took over from the first."""
+    experiment = results.experiment("own", datasets=["pima"], machines=["svm", "rmm"])
+    keys = {}
+    for version, errors in ((1, 50), (2, 20)):
+        svm = experiment.job("pima", "svm", machine_version=version)
+        keys[version] = experiment.add_unplanned(svm, errors)
+    experiment.add_unplanned(experiment.job("pima", "rmm", use="svm", parent=keys[1]), 40)
+    (experiment.folder / PLAN).unlink()
+    return experiment, experiment.job("pima", "rmm", use="svm", parent=keys[2])
+
+
+def test_without_a_plan_the_last_version_counts_and_what_was_built_on_it(old) -> None:
+    experiment, child = old
+    text = table(experiment.folder)
+    assert "80.0" in text and "50.0" not in text and "60.0" not in text
+    assert "2 record(s) of other settings or earlier versions left out" in text
+    experiment.add_unplanned(child, 10)
+    assert "90.0" in table(experiment.folder)
+
+
+def test_a_valid_configuration_replaces_a_missing_plan(old) -> None:
+    experiment, _ = old
+    assert "not run" not in table(experiment.folder)
+    text = "name: own\ndatasets: [pima]\nprotocol: {test: {holdout: 0.1}, repeats: 1}\n"
+    (experiment.folder / "experiment.yaml").write_text(text + "machines: {svm:, rmm:}\n")
+    assert "not run" in table(experiment.folder)
+
+
+@pytest.mark.parametrize("damage", ["{", "{}", "[" * 100_000])
+def test_a_damaged_plan_is_told_and_made_again(usps, damage: str) -> None:
+    (usps.folder / PLAN).write_text(damage)
+    text = table(usps.folder, layout="mmrm_table2")
+    assert "92 / 89" in text
+    assert "plan.json is damaged" in text
 
 
 # -- the CSV -----------------------------------------------------------------------------------

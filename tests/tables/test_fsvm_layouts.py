@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers.drawn import cells_of
 
-from mmbench.tables import table
+from mmbench.commands.tables import table
 
 ROUNDS = {"fsvm_semi": 12.0, "fsvm_1": 11.0, "fsvm": 10.5, "fsvm_opt": 10.0}
 
@@ -17,8 +17,7 @@ def accuracies(results):
         "fsvm_table2",
         datasets=["ida_heart", "ida_thyroid"],
         kernel="linear",
-        protocol={"test": "predefined"},
-        machines={"fsvm": {}, "svm": {}},
+        machines=["fsvm", "svm"],
         published_only=["rsvm_plus"],
         layout="fsvm_table2",
     )
@@ -62,8 +61,7 @@ def table4(results):
         "fsvm_table4",
         datasets=[f"ida_{name}" for name in (*names.split(), "waveform")],
         kernel="rbf",
-        protocol={"test": "predefined"},
-        machines={"fsvm": {}},
+        machines=["fsvm"],
         published_only=["svm", "rmm", "rsvm_plus", "rsvm_mu_plus"],
         layout="fsvm_table2",
     )
@@ -95,8 +93,7 @@ def rounds(results):
         "fsvm_rounds",
         datasets=["ida_heart"],
         kernel="linear",
-        protocol={"test": "predefined"},
-        machines={machine: {} for machine in ROUNDS},
+        machines=list(ROUNDS),
         layout="fsvm_rounds",
     )
     for machine, value in ROUNDS.items():

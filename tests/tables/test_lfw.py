@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import auc, roc_auc_score
 
+from mmbench.commands.tables import figure, table
 from mmbench.errors import UserError
-from mmbench.tables import figure, table
 from mmbench.tables.figures.lfw_roc import GRID, roc
 
 
@@ -18,8 +18,7 @@ def lfw(results):
         "lfw",
         datasets=["lfw_pairs_hog"],
         kernel="linear",
-        protocol={"test": "predefined", "repeats": 2},
-        machines={"svm": {}, "rsvm_plus": {}},
+        machines=["svm", "rsvm_plus"],
         layout="lfw",
     )
     rng = np.random.default_rng(0)

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mmbench.commands.tables import figure
 from mmbench.datasets import dataset_hash
 from mmbench.datasets.generators.toy import CLASSES, bayes
 from mmbench.errors import UserError
 from mmbench.jobs.job import DatasetRef, Job, SplitRef
 from mmbench.running.worker import Context, execute
-from mmbench.tables import figure
 
 NO_STORE = Path("no-such-store")  # drawn data need none
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers.drawn import cells_of
 
-from mmbench.tables import table
+from mmbench.commands.tables import table
 from mmbench.tables.layouts.m4_table1 import percentile
 from mmbench.tables.ranks import paired_p
 
@@ -18,8 +18,7 @@ def made(results, name, datasets, kernel, errors, n_test, n_train, repeats=4):
         name,
         datasets=list(datasets),
         kernel=kernel,
-        protocol={"test": "predefined"},
-        machines={machine: {} for machine in errors},
+        machines=list(errors),
         layout=name,
     )
     split = {"digest": "d", "origin": "drawn", "n_train": n_train, "n_test": n_test}

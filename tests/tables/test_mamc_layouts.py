@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from helpers.drawn import cells_of
 
+from mmbench.commands.tables import figure, table
 from mmbench.errors import UserError
-from mmbench.tables import figure, table
 from mmbench.tables.layouts.mamc_table2 import MACHINES
 
 DATASETS = ("ida_heart", "ida_banana", "ida_thyroid")
@@ -20,8 +20,7 @@ def mamc(results):
         "mamc_table2",
         datasets=list(DATASETS),
         kernel="rbf",
-        protocol={"test": "predefined"},
-        machines={machine: {} for machine in MACHINES},
+        machines=list(MACHINES),
         layout="mamc_table2",
     )
     for shift, dataset in enumerate(DATASETS):

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from mmbench.commands.tables import figure, table
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError
 from mmbench.jobs.store import RecordStore
 from mmbench.running.worker import Context, execute
-from mmbench.tables import figure, table
 from mmbench.tables.cells import Key
 from mmbench.tables.growth import seconds
 
@@ -154,14 +154,10 @@ def test_a_figure_of_one_size_is_refused(results, finished, tmp_path):
         figure("rmm_fig2", experiment.folder, tmp_path / "fig2.png")
 
 
-def test_some_classes_are_not_compared_with_the_published_whole(results):
-    def published(name: str, **dataset) -> str:
-        settings = {"datasets": [{"name": "usps", **dataset}], "layout": "mmrm_table2"}
-        experiment = results.experiment(name, **settings, machines={"svm": {}})
-        experiment.add(experiment.job("usps", "svm"), 5)
-        rows = csv.DictReader(io.StringIO(table(experiment.folder, "csv")))
-        return {row["metric"]: row["published"] for row in rows}["errors_count"]
-
-    assert published("whole") == "98"
-    assert published("some", classes=["3", "8"]) == ""
-    assert published("said_so", classes=["3", "8"], published_as="usps") == "98"
+@pytest.mark.parametrize(("name", "value"), [(None, "98"), ("", ""), ("usps", "98")])
+def test_a_data_set_is_compared_with_the_lines_of_its_published_name(results, name, value):
+    published_as = {} if name is None else {"usps": name}
+    experiment = results.experiment("own", layout="mmrm_table2", published_as=published_as)
+    experiment.add(experiment.job("usps", "svm"), 5)
+    rows = csv.DictReader(io.StringIO(table(experiment.folder, "csv")))
+    assert {row["metric"]: row["published"] for row in rows}["errors_count"] == value

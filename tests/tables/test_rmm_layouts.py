@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmbench.tables import table
+from mmbench.commands.tables import table
 from mmbench.tables.statistics import mcnemar_p, seeds_se
 
 
@@ -28,8 +28,7 @@ def digits(results):
         datasets=["usps"],
         kernel=["poly", "rbf"],
         degree=[1, 2],
-        protocol={"test": "official", "repeats": 2},
-        machines={"svm": {}, "klda": {}, "rmm": {}},
+        machines=["svm", "klda", "rmm"],
         layout="rmm_table1",
     )
     split = {"n_train": 7291, "n_test": 2007}
@@ -69,9 +68,10 @@ def test_mcnemar_is_that_of_the_single_run(digits):
 def test_a_part_of_a_data_set_is_held_against_its_own_lines(results):
     experiment = results.experiment(
         "rmm_table1_mnist1000",
-        datasets=[{"name": "mnist", "published_as": "mnist_1000"}],
+        datasets=["mnist"],
+        published_as={"mnist": "mnist_1000"},
         kernel="rbf",
-        machines={"svm": {}},
+        machines=["svm"],
         layout="rmm_table1",
     )
     split = {"n_train": 5000, "n_train_pair": 1000, "n_test": 10000}
@@ -84,9 +84,10 @@ def test_a_part_of_a_data_set_is_held_against_its_own_lines(results):
 def test_a_machine_that_the_paper_leaves_out_has_no_published_line(results):
     experiment = results.experiment(
         "rmm_table1_mnist23",
-        datasets=[{"name": "mnist", "published_as": "mnist_two_thirds"}],
+        datasets=["mnist"],
+        published_as={"mnist": "mnist_two_thirds"},
         kernel="rbf",
-        machines={"svm": {}, "klda": {}},
+        machines=["svm", "klda"],
         layout="rmm_table1",
     )
     split = {"n_train": 40000, "n_test": 10000}
@@ -111,8 +112,7 @@ def test_errors_of_the_journal_table_are_those_of_its_accuracies(results):
     experiment = results.experiment(
         "rmm_journal_table4",
         datasets=["ida_heart"],
-        protocol={"test": "predefined"},
-        machines={"svm": {}, "rmm": {}, "rmm_c_equals_d": {}},
+        machines=["svm", "rmm", "rmm_c_equals_d"],
         layout="rmm_journal_table4",
     )
     split = {"n_train": 170, "n_test": 100}

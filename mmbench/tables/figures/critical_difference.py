@@ -14,7 +14,7 @@ from mmbench.tables.frame import build_frame
 from mmbench.tables.layouts.comparison import ranks_of
 from mmbench.tables.layouts.parts import Cells, machine_label
 from mmbench.tables.ranks import LEVEL, Ranks
-from mmbench.tables.records import Experiment, check_settings, group_cells
+from mmbench.tables.records import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,12 +32,10 @@ def draw(experiment: Experiment, output: Path) -> str:
     Raises
     ------
     UserError
-        If too few machines or data sets have results, or records of different settings meet.
+        If too few machines or data sets have results.
     """
-    cells = group_cells(experiment)
-    check_settings(experiment, cells, mix=False)
     try:
-        ranks = ranks_of(Cells(build_frame(experiment.name, cells, None)))
+        ranks = ranks_of(Cells(build_frame(experiment.name, experiment.cells, None)))
     except ValueError as error:
         raise UserError(f"{experiment.name}: {error}") from None
     _plot(ranks, experiment.name, output)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError
 from mmbench.tables.cells import Cell
 from mmbench.tables.layouts.parts import kernel_text, machine_label
-from mmbench.tables.records import Experiment, check_settings, group_cells
+from mmbench.tables.records import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,12 +41,10 @@ def draw(experiment: Experiment, output: Path) -> str:
     Raises
     ------
     UserError
-        If no data set has two classes, or records of different settings meet.
+        If no data set has two classes.
     """
-    cells = group_cells(experiment)
-    check_settings(experiment, cells, mix=False)
     panels: dict[Panel, Curves] = {}
-    for cell in cells:
+    for cell in experiment.cells:
         if curves := _curves(experiment, cell):
             panel = panels.setdefault(cell.key[:3], {})
             panel[cell.key.machine] = curves
@@ -60,10 +58,10 @@ def _curves(experiment: Experiment, cell: Cell) -> list[tuple[NDArray, float]]:
     """Return the curve and the area of every fold that is done; none for many classes."""
     found = []
     for record in cell.done:
-        if len(record["per_pair"]) != 1:
+        if len(record.per_pair) != 1:
             return []
-        arrays = experiment.store.arrays(record["key"])
-        positive = arrays["y_test"].astype(str) == str(record["per_pair"][0]["pair"][1])
+        arrays = experiment.store.arrays(record.key)
+        positive = arrays["y_test"].astype(str) == str(record.per_pair[0]["pair"][1])
         if positive.any() and not positive.all():
             found.append(roc(arrays["decisions"][:, 0], positive))
     return found

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.jobs.job import Job
+from mmbench.jobs.record import Record
 from mmbench.tables.layouts.parts import machine_label
-from mmbench.tables.records import Experiment, check_settings, group_cells
+from mmbench.tables.records import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,6 @@ RESOLUTION = 300
 #: How far decisions may be from those of the record: they are stored in single precision.
 TOLERANCE = 1e-3
 
-Record = Mapping[str, Any]
 Decision = Callable[[NDArray], NDArray]
 
 
@@ -60,8 +59,6 @@ def draw_sets(experiment: Experiment, output: Path, sets: Mapping[str, str]) -> 
     UserError
         If a set has no record of the M4, or a machine no longer decides as its record says.
     """
-    cells = group_cells(experiment)
-    check_settings(experiment, cells, mix=False)
     panels = {name: _first_split(experiment, name) for name in sets}
     from matplotlib.figure import Figure
 
@@ -82,9 +79,9 @@ def _first_split(experiment: Experiment, name: str) -> dict[str, Record]:
     """Return the records of the machines on the first draw of a set that all of them have."""
     found: dict[int, dict[str, Record]] = {}
     for record in experiment.records:
-        job = record["job"]
-        if record["metrics"] and job["dataset"]["name"] == name and job["kernel"] == "linear":
-            found.setdefault(job["split"]["repeat"], {})[job["machine"]] = record
+        job = record.job
+        if record.done and job.dataset.name == name and job.kernel == "linear":
+            found.setdefault(job.split.repeat, {})[job.machine] = record
     whole = [draw for draw in found if "m4" in found[draw]]
     if not whole:
         raise UserError(f"{experiment.name}: no finished record of m4 on {name}")
@@ -98,16 +95,16 @@ def _data(record: Record) -> Prepared:
     """Return the training and test rows of a record; the sets are drawn, so no store is needed."""
     from mmbench.jobs.data import prepare
 
-    return prepare(Job.from_dict(record["job"]), Path("datasets"), None)
+    return prepare(record.job, Path("datasets"), None)
 
 
 def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decision:
     """Return the decision function of a record's machine, trained again."""
     machine = _trained(record, data)
-    stored = experiment.store.arrays(record["key"])["decisions"][:, 0]
+    stored = experiment.store.arrays(record.key)["decisions"][:, 0]
     again = machine.pairwise_decision_function(data.X_test)[:, 0]
     if not np.allclose(again, stored, rtol=TOLERANCE, atol=TOLERANCE * np.abs(stored).max()):
-        name = record["job"]["machine"]
+        name = record.job.machine
         raise UserError(f"{experiment.name}: {name} no longer decides as its record; run it again")
     return lambda points: machine.pairwise_decision_function(points)[:, 0]
 
@@ -115,9 +112,9 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
 def _trained(record: Record, data: Prepared) -> PairwiseClassifier:
     from mmbench.jobs.train import make_machine, own_part
 
-    job = Job.from_dict(record["job"])
-    machine = make_machine(job, 1, record["seeds"]["machine"])
-    choice = own_part(machine, job, record["selection"]["params"])
+    job = record.job
+    machine = make_machine(job, 1, record.seeds["machine"])
+    choice = own_part(machine, job, record.selection["params"])
     only = choice[0] if isinstance(choice, list) else choice  # there is one pair of classes
     return machine.set_params(**only).fit(data.X_train, data.y_train)
 
@@ -175,6 +172,6 @@ def _points(axes: Axes, data: Prepared) -> None:
 
 
 def _accuracies(records: Mapping[str, Record]) -> str:
-    first = next(iter(records.values()))["job"]["split"]["repeat"]
-    parts = [f"{machine_label(m)} {r['metrics']['accuracy_pct']:.1f} %" for m, r in records.items()]
+    first = next(iter(records.values())).job.split.repeat
+    parts = [f"{machine_label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items()]
     return f"draw {first + 1}, {', '.join(parts)}"

@@ -7,15 +7,14 @@ training. At nu = 1 the M4 comes down to the MPM, which is drawn beside it.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
-from mmbench.jobs.job import Job
+from mmbench.jobs.record import Record
 from mmbench.tables.cells import Cell
-from mmbench.tables.records import Experiment, check_settings, group_cells
+from mmbench.tables.records import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,11 +55,9 @@ def draw(experiment: Experiment, output: Path) -> str:
     Raises
     ------
     UserError
-        If records of several data sets or kernels, or of different settings, meet.
+        If records of several data sets or kernels meet.
     """
-    cells = group_cells(experiment)
-    check_settings(experiment, cells, mix=False)
-    done = [cell for cell in cells if cell.done]
+    done = [cell for cell in experiment.cells if cell.done]
     places = {cell.key._replace(machine="") for cell in done}
     if len(places) > 1:
         raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
@@ -71,31 +68,31 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _point(cell: Cell) -> Point:
-    accuracies = [record["metrics"]["accuracy_pct"] for record in cell.done]
+    accuracies = [record.metrics["accuracy_pct"] for record in cell.done]
     spread = statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0
     return Point(
         nu=threshold(cell.done[0]),
         accuracy=statistics.fmean(accuracies),
         error=spread / len(accuracies) ** 0.5,
-        milliseconds=1e3 * statistics.fmean(r["cpu_seconds"]["training"] for r in cell.done),
+        milliseconds=1e3 * statistics.fmean(r.cpu_seconds["training"] for r in cell.done),
         kept=statistics.fmean(map(_kept, cell.done)),
         n=len(accuracies),
     )
 
 
-def threshold(record: Mapping[str, Any]) -> float:
+def threshold(record: Record) -> float:
     """Return the nu of a record: stated in its job, or the machine's own; 1 for the MPM."""
     from mmbench.machines import make_machine
 
-    job = Job.from_dict(record["job"])
+    job = record.job
     if job.machine == MPM:
         return 1.0
     return {"nu": make_machine(job.machine).nu, **dict(job.params)}["nu"]
 
 
-def _kept(record: Mapping[str, Any]) -> float:
+def _kept(record: Record) -> float:
     """Return the share of the training rows that keep a constraint."""
-    return record["per_pair"][0]["extra"].get("kept", rows := record["split"]["n_train"]) / rows
+    return record.per_pair[0]["extra"].get("kept", rows := record.split["n_train"]) / rows
 
 
 def _plot(curve: list[Point], mpm: list[Point], dataset: str, output: Path) -> None:

@@ -7,7 +7,7 @@ pairs of USPS and prints ``accuracy = 0.20354 rho + 98.182``; here that line sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError
 from mmbench.tables.cells import Cell
 from mmbench.tables.published import load_published
-from mmbench.tables.records import Experiment, check_settings, group_cells
+from mmbench.tables.records import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,24 +60,22 @@ def draw(experiment: Experiment, output: Path) -> str:
     Raises
     ------
     UserError
-        If no pair has a margin ratio, records of different settings meet, or several data sets or
-        kernels have records and none is the paper's.
+        If no pair has a margin ratio, or several data sets or kernels have records and none is the
+        paper's.
     """
     cell = _choose_cell(experiment)
-    record = min(cell.done, key=_split_number)
-    points = pair_points(record, experiment.store.arrays(record["key"]))
+    record = min(cell.done, key=lambda record: record.at)
+    points = pair_points(record.per_pair, experiment.store.arrays(record.key))
     if not points:
         raise UserError(f"{experiment.name}: no pair of classes has a margin ratio and test rows")
     line = fit_line([point for point in points if point.separable])
     _plot(points, line, cell.key.dataset, output)
-    return _describe(points, len(record["per_pair"]), line, cell.key.dataset)
+    return _describe(points, len(record.per_pair), line, cell.key.dataset)
 
 
 def _choose_cell(experiment: Experiment) -> Cell:
     """Return the cell to draw: that of the paper's data set and kernel, or the only one."""
-    cells = group_cells(experiment)
-    check_settings(experiment, cells, mix=False)
-    candidates = [cell for cell in cells if cell.key.machine == MACHINE and cell.done]
+    candidates = [cell for cell in experiment.cells if cell.key.machine == MACHINE and cell.done]
     paper = load_published(PUBLISHED).iloc[0]
     for cell in candidates:
         if len(candidates) == 1 or cell.key[:2] == (paper["dataset"], paper["kernel"]):
@@ -86,24 +84,22 @@ def _choose_cell(experiment: Experiment) -> Cell:
     raise UserError(f"{experiment.name}: the figure can be drawn of {names}; run one of them alone")
 
 
-def _split_number(record: Mapping[str, Any]) -> tuple[int, int]:
-    return record["job"]["split"]["repeat"], record["job"]["split"]["fold"]
-
-
-def pair_points(record: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> list[Point]:
+def pair_points(
+    per_pair: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray]
+) -> list[Point]:
     """Return one point a pair of classes that has a margin ratio and test rows.
 
     Parameters
     ----------
-    record : mapping
-        Of an MMRM job.
+    per_pair : sequence of mapping
+        The certificates of an MMRM's record.
     arrays : mapping
         Its ``decisions`` (n_test, n_pairs) and ``y_test``. Column k belongs to ``per_pair[k]``;
         positive values speak for its second class.
     """
     truth = arrays["y_test"].astype(str)
     points = []
-    for fit, decisions in zip(record["per_pair"], arrays["decisions"].T, strict=True):
+    for fit, decisions in zip(per_pair, arrays["decisions"].T, strict=True):
         negative, positive = map(str, fit["pair"])
         rows = (truth == negative) | (truth == positive)
         ratio = fit["extra"].get("margin_ratio")

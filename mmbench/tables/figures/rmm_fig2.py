@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
-from mmbench.tables.cells import Key
+from mmbench.jobs.plan import Key
 from mmbench.tables.facts import gather_facts
 from mmbench.tables.growth import SVM, TIMED, curves, exponent, gram_curve, whole
-from mmbench.tables.records import Experiment, check_settings, group_cells
+from mmbench.tables.records import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,12 +34,9 @@ def draw(experiment: Experiment, output: Path) -> str:
     Raises
     ------
     UserError
-        If records are of several data sets or kernels, of one training size, or of different
-        settings.
+        If records are of several data sets or kernels, or of one training size.
     """
-    cells = group_cells(experiment)
-    check_settings(experiment, cells, mix=False)
-    keys = [cell.key for cell in cells if cell.done]
+    keys = [cell.key for cell in experiment.cells if cell.done]
     places = {key._replace(machine="", size=None) for key in keys}
     if len(places) > 1:
         raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
@@ -47,9 +44,9 @@ def draw(experiment: Experiment, output: Path) -> str:
     if len(sizes) < 2:
         raise UserError(f"{experiment.name}: the figure needs several training sizes in max_train")
     place = places.pop()
-    facts = gather_facts(experiment, None, ())
+    facts = gather_facts(experiment)
     found, gram = curves(place, sizes, facts), gram_curve(place, sizes, facts)
-    classes = experiment.records[0]["job"]["dataset"].get("classes") or []
+    classes = experiment.records[0].job.dataset.classes
     _plot(found, gram, place, classes, output)
     return f"{_describe(found)}\nwhole trainings:\n{_describe(whole(found, gram))}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mmbench.tables.cells import Key
+from mmbench.jobs.plan import Key
 from mmbench.tables.counting import Counts
 from mmbench.tables.layouts.mamc_table2 import measured_lines
 from mmbench.tables.layouts.parts import Cells, machine_label, place_name

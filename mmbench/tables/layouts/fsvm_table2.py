@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mmbench.tables.cells import Key
+from mmbench.jobs.plan import Key
 from mmbench.tables.layouts.mmrm_table1 import accuracy_rows
 from mmbench.tables.layouts.parts import (
     Cells,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from mmbench.tables.cells import Key
+from mmbench.jobs.plan import Key
 from mmbench.tables.counting import best_and_worst
 from mmbench.tables.layouts.comparison import BETTER, WORSE, split_gaps
 from mmbench.tables.layouts.mamc_table2 import measured_lines, published_lines

@@ -11,7 +11,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from mmbench.tables.cells import Key
+from mmbench.jobs.plan import Key
 from mmbench.tables.counting import Sample, best_and_worst, win_tie_loss
 from mmbench.tables.layouts.paired import paired_grid
 from mmbench.tables.layouts.parts import (

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mmbench.tables.cells import PUBLISHED_ONLY, Key
+from mmbench.jobs.plan import Key
+from mmbench.tables.cells import PUBLISHED_ONLY
 from mmbench.tables.layouts.parts import (
     Cells,
     Footnotes,

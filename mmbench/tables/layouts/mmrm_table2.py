@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mmbench.tables.cells import Key
+from mmbench.jobs.plan import Key
 from mmbench.tables.layouts.parts import (
     Cells,
     Footnotes,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mmbench.jobs.plan import Key
 from mmbench.machines import alias_of
-from mmbench.tables.cells import MISSING, PUBLISHED_ONLY, Key
+from mmbench.tables.cells import MISSING, PUBLISHED_ONLY
 from mmbench.tables.frame import NO_TARGET, SIZE, rows_of
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Facts
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmbench.tables.cells import Key
+from mmbench.jobs.plan import Key
 from mmbench.tables.layouts.parts import (
     Cells,
     Footnotes,

@@ -1,0 +1,124 @@
+"""What an experiment has planned, stored beside its records, so that tables need no configuration.
+
+A run writes ``plan.json``: the cells of its tables in order, each with the keys of its jobs. A
+record whose key is not there belongs to other settings or to an earlier version of a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
+
+from mmbench.jobs import seal
+from mmbench.jobs.job import Job
+
+#: Raised when a reader of older plans would misunderstand newer ones.
+PLAN_SCHEMA = 1
+
+
+class Key(NamedTuple):
+    """Where a cell stands in a table; a training size only where there are several."""
+
+    dataset: str
+    kernel: str
+    degree: int | None
+    machine: str
+    size: int | None = None
+
+
+def key_of(job: Job) -> Key:
+    """Return the cell that a job's record belongs to."""
+    return Key(job.dataset.name, job.kernel, job.degree, job.column, job.split.size)
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell of an experiment's tables.
+
+    Attributes
+    ----------
+    key : Key
+    n_splits : int
+        How many records it will have.
+    jobs : tuple of str
+        The keys of its jobs; empty in a plan that was made without the data.
+    published_only : bool
+        Whether it shows a published value without running the machine.
+    """
+
+    key: Key
+    n_splits: int
+    jobs: tuple[str, ...] = ()
+    published_only: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an experiment has planned.
+
+    Attributes
+    ----------
+    name : str
+    layout : str
+        The layout of its tables.
+    cells : tuple of PlannedCell
+        In the order in which tables show them.
+    labels : mapping of str to str
+        How machines are called in tables, where not by their own name.
+    published_as : mapping of str to str
+        The name in published tables of a data set that has another one here; empty for some classes
+        of a data set, which are not compared with the whole.
+    """
+
+    name: str
+    layout: str = "generic"
+    cells: tuple[PlannedCell, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    published_as: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """The keys of all jobs."""
+        return frozenset(key for cell in self.cells for key in cell.jobs)
+
+    def covering(self, jobs: Iterable[Job]) -> Plan:
+        """Return the plan with a cell for each job, as many splits as its data set has anywhere."""
+        groups = group_by_cell(jobs)
+        splits: dict[str, set[tuple[int, int]]] = {}
+        for key, found in groups.items():
+            at = {(job.split.repeat, job.split.fold) for job in found}
+            splits.setdefault(key.dataset, set()).update(at)
+        known = {cell.key for cell in self.cells}
+        more = (PlannedCell(k, len(splits[k.dataset])) for k in groups if k not in known)
+        return replace(self, cells=(*self.cells, *more))
+
+    def dump(self) -> bytes:
+        """Return the plan as sealed JSON."""
+        return seal.dump({"schema": PLAN_SCHEMA, **asdict(self)})
+
+    @classmethod
+    def parse(cls, text: bytes) -> Plan:
+        """Return the plan in a sealed JSON text.
+
+        Raises
+        ------
+        BadRecord
+            If the text is damaged.
+        """
+        content = seal.parse(text, PLAN_SCHEMA)
+        del content["schema"]
+        cells = content.pop("cells")
+        return cls(**content, cells=tuple(map(_planned_cell, cells)))
+
+
+def _planned_cell(content: Mapping[str, Any]) -> PlannedCell:
+    return PlannedCell(**{**content, "key": Key(*content["key"]), "jobs": tuple(content["jobs"])})
+
+
+def group_by_cell(jobs: Iterable[Job]) -> dict[Key, list[Job]]:
+    """Return jobs by the cell that they belong to."""
+    groups: dict[Key, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(key_of(job), []).append(job)
+    return groups
