@@ -119,12 +119,11 @@ def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
     ValueError
         If the labels are no classes, are of kinds that cannot be sorted, or there is one class.
     """
+    kinds = sorted({type(label).__name__ for label in y}) if y.dtype == object else []
+    if len(kinds) > 1:
+        raise ValueError(f"y mixes labels of kinds {' and '.join(kinds)}; use one kind")
     check_classification_targets(y)
-    try:
-        classes, labels = np.unique(y, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in y})
-        raise ValueError(f"y mixes labels of kinds {' and '.join(kinds)}; use one kind") from None
+    classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError("The number of classes has to be greater than one; got 1 class")
     return classes, labels
