@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from enum import StrEnum
+
+#: Quoted values and unbroken words of more characters are cut, and lines of more in their middle.
+MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
+LONG = re.compile(rf"(?<![\w'])'[^']{{{MAX_VALUE},}}'(?!\w)|\S{{{MAX_WORD},}}")
 
 
 class UserError(Exception):
     """Input that the user can correct.
 
-    The message is one line: which file and key, what was wrong, and the nearest valid name where
-    there is one. The command line prints it alone and exits with code 2.
+    The message is one line of readable length: which file and key, what was wrong, and the nearest
+    valid name where there is one. The command line prints it alone and exits with code 2.
     """
+
+    def __init__(self, message: str):
+        super().__init__(readable(message))
+
+
+def readable(message: str) -> str:
+    """Return a message in which values of absurd length are cut.
+
+    Examples
+    --------
+    >>> readable(f"unknown key '{'x' * 200_000}'; valid: grid")
+    "unknown key 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx... (200002 characters); valid: grid"
+    """
+    message = LONG.sub(lambda m: f"{m[0][: MAX_VALUE // 3]}... ({len(m[0])} characters)", message)
+    if len(message) <= MAX_LINE:
+        return message
+    return f"{message[: MAX_LINE * 3 // 4]} ... {message[-MAX_LINE // 4 :]}"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -36,7 +58,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     same = [other for other in names if other.lower() == str(name).lower()]  # SVM, RBF
-    close = same or difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    close = same or difflib.get_close_matches(str(name)[:MAX_WORD], names, n=1, cutoff=0.5)
     if close:
         return f"; did you mean {close[0]!r}?"
     return "; valid: " + ", ".join(names) if names else ""

@@ -1,0 +1,49 @@
+"""Lines of errors: readable, whatever the input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mmbench.config.read import load_config
+from mmbench.datasets import DatasetRef, load_dataset
+from mmbench.errors import MAX_LINE, UserError, did_you_mean, readable
+
+LONG = "x" * 200_000
+
+
+@pytest.mark.parametrize(
+    "text", [f"name: {LONG}\n{LONG}: 1\n", f"name: a\ndatasets: [{LONG}]\n", f"{LONG}: [1"]
+)
+def test_a_configuration_with_an_absurd_value_is_refused_in_a_readable_line(
+    tmp_path: Path, text: str
+):
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(UserError) as error:
+        load_config(tmp_path / "c.yaml")
+    assert len(str(error.value)) <= MAX_LINE + 10
+
+
+def test_a_data_file_with_an_absurd_value_is_refused_in_a_readable_line(tmp_path: Path):
+    path = tmp_path / "my.csv"
+    path.write_text(f"a,kind\n1,x\n{LONG},y\n")
+    with pytest.raises(UserError, match=r"data row 2, column 'a': text 'xxx.*characters") as error:
+        load_dataset(DatasetRef("my", str(path), "kind"), store=tmp_path)
+    assert len(str(error.value)) <= MAX_LINE + 10
+
+
+def test_messages_of_usual_length_stay_as_they_are():
+    for text in ("unknown key 'C'; valid: grid", "a 'b' and " + "word " * 100 + "'c'"):
+        assert readable(text) == text
+
+
+def test_the_end_of_a_long_line_is_kept():
+    line = readable("cannot " + "word " * 1000 + "; run it again")
+    assert line.startswith("cannot word")
+    assert line.endswith("; run it again")
+
+
+def test_the_nearest_of_valid_names_is_found_for_a_name_of_any_length():
+    assert did_you_mean("swm", ["svm", "rmm"]) == "; did you mean 'svm'?"
+    assert did_you_mean(LONG, ["svm", "rmm"]) == "; valid: rmm, svm"
