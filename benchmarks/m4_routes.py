@@ -29,12 +29,12 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.datasets import load_dataset, make_preprocess
 from mmbench.kernels import Kernel
-from mmbench.machines.minimax.base import KernelCoordinates, LinearCoordinates
 from mmbench.machines.minimax.cone import solve_spread
+from mmbench.machines.minimax.coordinates import KernelCoordinates, LinearCoordinates
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.machines.minimax.line_search import interpolate
 from mmbench.machines.minimax.m4_margin import solve_soft
-from mmbench.machines.minimax.m4_mean import LEAST, critical_price
+from mmbench.machines.minimax.m4_mean import LEAST, least_penalty
 from mmbench.machines.minimax.m4_problem import MarginProblem
 from mmbench.machines.minimax.m4_programs import fixed_program
 from mmbench.machines.problem import BinaryProblem
@@ -112,7 +112,7 @@ def line(name, seconds, fast_seconds, value, fast_value, note="", ended=True):
 def report(problem, name, kernel, routes, cap):
     """Run the default and the references on one set."""
     print(f"{name} {kernel}, {problem.rows.shape[0]} rows, {problem.rows.shape[1]} coordinates")
-    price = FACTOR * critical_price(problem)
+    price = FACTOR * least_penalty(problem)
     if "printed" in routes:
         seconds, programs, rho, w, ended = printed(problem, price, cap)
         equal = at_price(problem, price * problem.spreads(w / (problem.delta @ w)).sum() / rho)

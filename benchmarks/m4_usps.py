@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, SVM
-from mmbench.machines.minimax.base import KernelCoordinates
+from mmbench.machines.minimax.coordinates import KernelCoordinates
 from mmbench.machines.minimax.search import KernelRows
 from mmbench.machines.problem import BinaryProblem
 
@@ -84,8 +84,8 @@ def main():
         print(f"coordinates  {seconds:8.4f} s")
         for factor in FACTORS:
             machine = M4(kernel="rbf", C_factor=factor, ridge=RIDGE)
-            seconds, answer = best(lambda m=machine: m._answer(pencil, None))
-            fit = answer.fit
+            seconds, model = best(lambda m=machine: m.solve(pencil, None))
+            fit = model.fit
             print(
                 f"M4, C_factor {factor:5.1f} {seconds:8.4f} s   ratio {ratios_to(svm, seconds)}   "
                 f"{fit.iterations} rounds, gap {fit.gap:.0e}"
@@ -97,7 +97,7 @@ def main():
         seconds, rows = best(lambda: KernelRows(BinaryProblem(X, y, kernel), RIDGE, path[0].tol), 2)
         print(f"factor as far as a search needs it {seconds:8.4f} s, kernel values included")
         factor = rows.at(RIDGE)
-        seconds, _ = best(lambda: path[0]._search(path, factor, 0.5))
+        seconds, _ = best(lambda: path[0].solve_factor(path, factor, 0.5))
         seconds /= len(path)
         print(f"M4, searched, a price {seconds:8.4f} s   ratio {ratios_to(svm, seconds)}")
         for factor in FACTORS:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mmbench.errors import Status
 
 
@@ -29,3 +31,13 @@ class Result:
     violation: float
     iterations: int
     status: Status
+
+    @property
+    def gap(self) -> float:
+        """Distance of `value` to `bound`, relative to the larger of their magnitudes."""
+        scale = max(abs(self.value), abs(self.bound), np.finfo(float).tiny)
+        return float((self.value - self.bound) / scale) if np.isfinite(scale) else np.inf
+
+    def closed(self, tol: float) -> bool:
+        """Whether value and bound of a minimum agree up to a relative tolerance."""
+        return self.gap <= tol

@@ -8,11 +8,14 @@ numbers. It is made once for a training set, a kernel width and a ridge, and ser
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, cholesky, eigh, solve_triangular
+from scipy.linalg import blas, cho_solve, cholesky, eigh, lapack, qr, solve_triangular
+
+from mmbench.machines.problem import BinaryModel, BinaryProblem
 
 #: Without a ridge, a direction with less than this share of the largest variance has none.
 NO_VARIANCE = 1e-12
@@ -168,3 +171,109 @@ def _pencil(
 ) -> Pencil:
     mean_x, mean_y = ((side @ rows) / side.sum() for side in ((y > 0) * 1.0, (y < 0) * 1.0))
     return Pencil(rows, y, mean_x, mean_y, var_x, var_y, free)
+
+
+class LinearCoordinates:
+    """The features, or coordinates of the span of the rows where that is smaller."""
+
+    def __init__(self, problem: BinaryProblem):
+        self.y = problem.y
+        self.origin = problem.X.mean(axis=0)
+        self.rows = problem.X - self.origin
+        self.basis = np.eye(self.rows.shape[1])
+        if self.rows.shape[1] > self.rows.shape[0]:
+            self.basis, triangle = qr(self.rows.T, mode="economic", check_finite=False)
+            self.rows = triangle.T
+
+    def pencil(self, ridge: float) -> Pencil:
+        """Return the rows in the coordinates that belong to a ridge."""
+        pencil, self.change = diagonalise(self.rows, self.y, *self.ridges(ridge), self.basis)
+        return pencil
+
+    def ridges(self, ridge: float) -> tuple[float, float]:
+        """Return the absolute ridges of the positive and the negative class."""
+        x, y = (
+            ridge * float(self.rows[side].var(axis=0).sum()) / len(self.origin)
+            for side in (self.y > 0, self.y < 0)
+        )
+        return x, y
+
+    def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
+        """Return models over the features, given some in the coordinates of the last pencil."""
+        weights = [self.change @ model.w for model in found]
+        return [
+            replace(model, intercept=model.intercept - float(self.origin @ w), w=w)
+            for model, w in zip(found, weights, strict=True)
+        ]
+
+
+class KernelCoordinates:
+    """A pivoted Cholesky factor of the Gram matrix, ``K = F F'``.
+
+    It stops where what is left is rounding. A direction w is expanded over the pivots alone: the
+    values ``g = F w`` are reproduced there by ``a = K_pp^-1 g_p``, and so everywhere.
+    """
+
+    def __init__(self, problem: BinaryProblem):
+        self.y = problem.y
+        gram = problem.copied_gram()
+        self.unit = float(np.trace(gram)) / len(gram)
+        self.rows, self.pivots = pivoted_cholesky(gram)
+        self.origin = self.rows.mean(axis=0)
+        self.rows -= self.origin
+
+    def pencil(self, ridge: float) -> Pencil:
+        """Return the rows in the coordinates that belong to a ridge."""
+        amount = ridge * self.unit
+        self.last, carried = diagonalise(self.rows, self.y, amount, amount, self.origin[None])
+        self.shift = carried[0]
+        return self.last
+
+    def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
+        """Return expansions over the rows of models in the coordinates of the last pencil."""
+        W = np.column_stack([np.asarray(model.w) for model in found])
+        shifts = self.shift @ W
+        values = (self.last.rows @ W + shifts)[self.pivots]
+        triangle = self.rows[self.pivots]
+        triangle += self.origin
+        coef = np.zeros((len(found), len(self.y)))
+        coef[:, self.pivots] = cho_solve((triangle, True), values, check_finite=False).T
+        return [
+            replace(model, intercept=model.intercept - float(shift), w=None, coef=a)
+            for model, shift, a in zip(found, shifts, coef, strict=True)
+        ]
+
+
+def pivoted_cholesky(gram: NDArray, left: float = -1.0) -> tuple[NDArray, NDArray]:
+    """Factor a positive semidefinite matrix up to a small remainder, in place.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        Symmetric, C-contiguous; destroyed.
+    left : float, optional
+        Largest diagonal element that may remain; by default rounding alone does.
+
+    Returns
+    -------
+    factor : ndarray of shape (n, rank)
+        F with ``gram = F F'``; its rows at the pivots are lower triangular.
+    pivots : ndarray of shape (rank,)
+
+    Examples
+    --------
+    >>> factor, pivots = pivoted_cholesky(np.array([[4.0, 2.0, 2.0], [2.0, 1.0, 1.0], [2, 1, 5]]))
+    >>> (factor @ factor.T).round(12)
+    array([[4., 2., 2.],
+           [2., 1., 1.],
+           [2., 1., 5.]])
+    >>> pivots
+    array([2, 0], dtype=int32)
+    """
+    # The transpose of a symmetric array is itself, in the order of LAPACK.
+    triangle, order, rank, _ = lapack.dpstrf(gram.T, tol=left, lower=1, overwrite_a=1)
+    for column in range(1, rank):
+        triangle[:column, column] = 0.0
+    factor = np.empty((len(gram), rank))
+    factor[order - 1] = triangle[:, :rank]
+    return factor, order[:rank] - 1

@@ -19,22 +19,26 @@ classification. JMLR 3, 2002.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from mmbench.errors import Status
+from mmbench.solvers.result import Result
+
 #: log(theta / (1 - theta)) is sought between minus and plus this.
-LIMIT = 30.0
+MAX_LOGIT = 30.0
 
 TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True)
-class Direction:
-    """A minimiser and its certificate.
+class Direction(Result):
+    """A direction and its certificate: `value` is the total spread.
 
     Attributes
     ----------
@@ -42,22 +46,35 @@ class Direction:
         ``t'w = 1``.
     spread_x, spread_y : float
         ``||Dx w||`` and ``||Dy w||``.
-    bound : float
-        A dual value: no direction has a smaller total spread.
-    iterations : int
-        Evaluations of the equation.
     """
 
     w: NDArray
     spread_x: float
     spread_y: float
-    bound: float
-    iterations: int
 
-    @property
-    def value(self) -> float:
-        """The total spread."""
-        return self.spread_x + self.spread_y
+    @classmethod
+    def along(
+        cls,
+        w: NDArray,
+        target: NDArray,
+        spreads: Sequence[float],
+        bound: float,
+        iterations: int,
+        status: Status = Status.OPTIMAL,
+    ) -> Self:
+        """Return the multiple of w with ``target'w = 1``, given its spreads and their bound."""
+        scale = float(target @ w)
+        w, (spread_x, spread_y) = w / scale, (float(spread) / scale for spread in spreads)
+        return cls(
+            w,
+            spread_x,
+            spread_y,
+            value=spread_x + spread_y,
+            bound=bound,
+            violation=abs(float(target @ w) - 1.0),
+            iterations=iterations,
+            status=status,
+        )
 
 
 def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direction:
@@ -96,11 +113,8 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
 
     logit = _root(excess)
     w, spread_x, spread_y = trial(logit)
-    scale = float(target @ w)
     longest = max(spread_x * (1.0 + np.exp(-logit)), spread_y * (1.0 + np.exp(logit)))
-    return Direction(
-        w / scale, spread_x / scale, spread_y / scale, 1.0 / float(longest), evaluations
-    )
+    return Direction.along(w, target, (spread_x, spread_y), 1.0 / float(longest), evaluations)
 
 
 def _root(excess: Callable[[float], float]) -> float:
@@ -108,8 +122,8 @@ def _root(excess: Callable[[float], float]) -> float:
 
     At an end one class has no spread along the solution.
     """
-    if excess(-LIMIT) <= 0:
-        return -LIMIT
-    if excess(LIMIT) >= 0:
-        return LIMIT
-    return float(brentq(excess, -LIMIT, LIMIT, xtol=1e-12))
+    if excess(-MAX_LOGIT) <= 0:
+        return -MAX_LOGIT
+    if excess(MAX_LOGIT) >= 0:
+        return MAX_LOGIT
+    return float(brentq(excess, -MAX_LOGIT, MAX_LOGIT, xtol=1e-12))

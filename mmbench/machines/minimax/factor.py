@@ -141,10 +141,9 @@ def minimax_factor(
         metric = FactorMetric(problem, theta)
         w = metric.solve(target)
         spread_x, spread_y = (float(spread) for spread in problem.spreads(w, problem.rows @ w))
-        scale = float(target @ w)
         bound = 1.0 / max(spread_x / theta, spread_y / (1.0 - theta))
-        found = Direction(w / scale, spread_x / scale, spread_y / scale, bound, rounds)
-        if found.value - found.bound <= tol * found.value:
+        found = Direction.along(w, target, (spread_x, spread_y), bound, rounds)
+        if found.closed(tol):
             break
         theta = secant.next_share(theta, spread_x / (spread_x + spread_y))
     return found, metric

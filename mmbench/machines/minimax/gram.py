@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, solve_triangular
 
+from mmbench.machines.minimax.direction import Direction
 from mmbench.machines.minimax.secant import Secant
 
 #: Squared distance of the class means, relative to the mean squared length of a row, at which
@@ -195,44 +196,10 @@ class GramMetric:
         return c, missing
 
 
-@dataclass(frozen=True)
-class GramDirection:
-    """The direction of smallest total spread with ``w'(xm - ym) = 1``, ``w = F'c``.
-
-    Attributes
-    ----------
-    c, decision : ndarray of shape (n,)
-        And ``Kc``.
-    spread_x, spread_y, bound : float
-        The spreads, and a total that no direction has less of.
-    theta : float
-        ``sx/(sx + sy)``.
-    iterations : int
-        Values of theta that were tried.
-    """
-
-    c: NDArray
-    decision: NDArray
-    spread_x: float
-    spread_y: float
-    bound: float
-    theta: float
-    iterations: int
-
-    @property
-    def value(self) -> float:
-        """The total spread."""
-        return self.spread_x + self.spread_y
-
-    def closed(self, tol: float) -> bool:
-        """Whether value and bound agree up to a relative tolerance."""
-        return self.value - self.bound <= tol * self.value
-
-
 def minimax_gram(
     problem: SpreadGram, tol: float = 1e-6, max_rounds: int = 30
-) -> tuple[GramDirection, GramMetric] | None:
-    """Minimise the total spread; None where the class means are equal.
+) -> tuple[Direction, NDArray, GramMetric] | None:
+    """Minimise the total spread with ``w'(xm - ym) = 1``, ``w = F'c``.
 
     Parameters
     ----------
@@ -243,9 +210,12 @@ def minimax_gram(
 
     Returns
     -------
-    GramDirection
+    Direction
+        Its `w` is c.
+    ndarray of shape (n,)
+        ``Kc``.
     GramMetric
-        At one half.
+        At one half. None takes the place of all three where the class means are equal.
 
     Notes
     -----
@@ -254,7 +224,8 @@ def minimax_gram(
     that they need not go further than the theta at hand is worth.
     """
     target, theta, secant = problem.means, 0.5, Secant()
-    if target @ (problem.gram @ target) <= EQUAL_MEANS * np.trace(problem.gram) / len(target):
+    values = problem.gram @ target
+    if target @ values <= EQUAL_MEANS * np.trace(problem.gram) / len(target):
         return None
     metric = GramMetric(problem, theta)
     c, _ = metric.solve(target)
@@ -263,19 +234,11 @@ def minimax_gram(
         c, missing = metric.near(theta, target, c, decision, max(accuracy, 1e-3 * tol))
         decision = problem.gram @ c
         spread_x, spread_y = problem.spreads(c, decision)
-        scale = float(target @ decision)
         longest = max(spread_x / theta, spread_y / (1.0 - theta))
-        best = GramDirection(
-            c / scale,
-            decision / scale,
-            spread_x / scale,
-            spread_y / scale,
-            1.0 / (longest + missing),
-            spread_x / (spread_x + spread_y),
-            rounds,
-        )
+        bound = 1.0 / (longest + missing)
+        best = Direction.along(c, values, (spread_x, spread_y), bound, rounds)
         if best.closed(1e-2 * tol):
             break
-        theta = secant.next_share(theta, best.theta)
-        accuracy = FINER * (best.value - best.bound) / best.value
-    return best, metric
+        theta = secant.next_share(theta, spread_x / (spread_x + spread_y))
+        accuracy = FINER * best.gap
+    return best, decision / float(target @ decision), metric

@@ -13,53 +13,22 @@ K. Fukunaga: Introduction to statistical pattern recognition, 2nd edition. Acade
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from mmbench.errors import Status
-from mmbench.machines.minimax.base import (
-    Answer,
-    CovarianceMachine,
-    constant,
-    covariance_parameters,
-)
+from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
+from mmbench.machines.minimax.direction import Direction
 from mmbench.machines.minimax.mpm import direction
-from mmbench.machines.parameter import Param, choice
+from mmbench.machines.parameter import choice, parameter
+from mmbench.machines.problem import BinaryModel
 from mmbench.machines.threshold import optimal_bias
 
 
 class LDA(CovarianceMachine):
     """Linear discriminant analysis, one-vs-one.
-
-    Parameters
-    ----------
-    ridge : float, default=1e-8
-        Relative ridge: ``Sc + ridge tr(Sc)/d I``, with a kernel ``ridge tr(K)/n``. A kernel needs a
-        larger one.
-    scatter : {"mean", "sum"}, default="mean"
-        Covariances with 1/n_c, or sums of squares.
-    bias : {"midpoint", "optimized"}, default="midpoint"
-        b in the middle between the projected means, or with the fewest training errors.
-    kernel : {"linear", "rbf", "poly"}, default="linear"
-        ``u'v``, ``exp(-gamma ||u - v||^2)`` or ``(1 + u'v)**degree``.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    solver : {"auto", "reference"}, default="auto"
-        A closed form, or the same criterion as a cone program by Clarabel.
-    tol : float, default=1e-6
-        Relative gap up to which a solution counts as optimal.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -83,51 +52,29 @@ class LDA(CovarianceMachine):
     0.96
     """
 
-    parameters: ClassVar[dict[str, Param]] = covariance_parameters() | {
-        "bias": choice("midpoint", "optimized"),
-        "solver": choice("auto", "reference"),
-    }
+    bias: str = parameter(
+        "midpoint",
+        choice("midpoint", "optimized"),
+        "b in the middle between the projected means, or with the fewest training errors.",
+        after="scatter",
+    )
+    solver: str = parameter(
+        "auto",
+        choice("auto", "reference"),
+        "A closed form, or the same criterion as a cone program by Clarabel.",
+    )
 
-    def __init__(
-        self,
-        ridge=1e-8,
-        scatter="mean",
-        bias="midpoint",
-        kernel="linear",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        solver="auto",
-        tol=1e-6,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.ridge = ridge
-        self.scatter = scatter
-        self.bias = bias
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def _answer(self, pencil: Pencil, warm: Any) -> Answer:
+    def solve(self, pencil: Pencil, state: Any) -> BinaryModel:
         if pencil.equal_means:
-            return constant(pencil, Status.TRIVIAL, "the class means are equal")
+            return majority_model(pencil, Status.TRIVIAL, "the class means are equal")
         total, delta = pencil.var_x + pencil.var_y, pencil.delta
         if self.solver == "auto":
-            w = delta / total / (delta @ (delta / total))
-            bound, iterations = float(1.0 / np.sqrt(delta @ (delta / total))), 0
+            w = delta / total
+            spread = float(np.sqrt(delta @ w))
+            found = Direction.along(w, delta, (spread, 0.0), 1.0 / spread, 0)
         else:
             found = direction(delta, total, np.zeros(len(total)), self.solver)
-            w, bound, iterations = found.w, found.bound, found.iterations
-        fit = self._fit_of(pencil, float(np.sqrt(total @ (w * w))), bound, w, iterations)
-        b = -0.5 * float(w @ (pencil.mean_x + pencil.mean_y))
+        b = -0.5 * float(found.w @ (pencil.mean_x + pencil.mean_y))
         if self.bias == "optimized":
-            b = optimal_bias(pencil.rows @ w, pencil.y).b
-        return Answer(w, b, fit)
+            b = optimal_bias(pencil.rows @ found.w, pencil.y).b
+        return BinaryModel(b, certificate(found, self.tol, len(pencil.y)), w=found.w)

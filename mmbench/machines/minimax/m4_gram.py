@@ -29,11 +29,10 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from mmbench.machines.hinge import balanced, best_bias
-from mmbench.machines.minimax.gram import GramDirection, GramMetric, SpreadGram
+from mmbench.machines.minimax.gram import GramMetric, SpreadGram
 from mmbench.machines.minimax.m4_problem import (
     LineSolution,
     MarginProblem,
-    MarginSolution,
     along,
 )
 from mmbench.solvers.svm_dual.active_set import settle_by
@@ -65,7 +64,8 @@ JITTER = {np.float32: 1e-6, np.float64: 1e-13}
 def solve_gram(
     problem: SpreadGram,
     C: float,
-    start: GramDirection,
+    c: NDArray,
+    decision: NDArray,
     metric: GramMetric,
     tol: float = 1e-6,
     max_rounds: int = 200,
@@ -76,8 +76,8 @@ def solve_gram(
     ----------
     problem : SpreadGram
     C : float
-    start : GramDirection
-        The MPM's.
+    c, decision : ndarray of shape (n,)
+        The MPM's c, and its ``Kc``.
     metric : GramMetric
         At any theta.
     tol : float, default=1e-6
@@ -89,7 +89,7 @@ def solve_gram(
     LineSolution
         Its direction is c.
     """
-    state = _State(problem, C, start, metric)
+    state = _State(problem, C, 2.0 * c, 2.0 * decision, metric)
     for _ in range(max_rounds):
         state.step()
         if state.best.closed(tol):
@@ -159,9 +159,11 @@ class _Part:
 class _State:
     """w, its multipliers, the working set, and the rounds before."""
 
-    def __init__(self, problem: SpreadGram, C: float, start: GramDirection, metric: GramMetric):
+    def __init__(
+        self, problem: SpreadGram, C: float, c: NDArray, decision: NDArray, metric: GramMetric
+    ):
         self.problem, self.C, self.metric = problem, C, metric
-        self.c, self.decision = 2.0 * start.c, 2.0 * start.decision
+        self.c, self.decision = c, decision
         self.u, self.rounds = np.zeros(len(problem.y)), 0
         margins = problem.y * (self.decision + best_bias(self.decision, problem.y))
         first = np.argsort(margins, kind="stable")[: max(FIRST, int(FIRST_SHARE * len(margins)))]
@@ -236,7 +238,7 @@ class _State:
         bound = float(a.sum()) * min(reach, max(1.0, room))
         if value < self.best.value:
             self.best_c, self.best_line = self.c, line
-        self.best = self.best.better(MarginSolution(factor, b, value, bound, a, self.rounds))
+        self.best = self.best.better(line.certified(factor, b, a, bound, self.rounds))
 
 
 class _Past:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.errors import Status
 from mmbench.machines.hinge import balanced
 from mmbench.machines.minimax.cone import solve_spread
 from mmbench.machines.minimax.direction import minimax_direction
@@ -24,6 +25,7 @@ from mmbench.machines.minimax.m4_margin import solve_program
 from mmbench.machines.minimax.m4_problem import MarginProblem
 from mmbench.machines.minimax.m4_programs import fixed_program
 from mmbench.machines.minimax.spread_program import SpreadSolution
+from mmbench.solvers.result import Result
 
 #: The grid of rho: this many points up to this multiple of kappa.
 GRID, REACH = 20, 3.0
@@ -33,8 +35,8 @@ LEAST = 1e-4
 
 
 @dataclass(frozen=True)
-class MeanSolution:
-    """The best rho and its program's solution.
+class MeanSolution(Result):
+    """The best rho and its program's solution; `value` is ``C g(rho) - rho``.
 
     Attributes
     ----------
@@ -42,20 +44,14 @@ class MeanSolution:
     b : float
     rho, slack : float
         ``slack`` is the sum at (w, b), an upper bound of g(rho).
-    slack_bound : float
-        A lower bound of g(rho).
     multipliers : ndarray of shape (n,)
-    iterations : int
-        Of all programs.
     """
 
     w: NDArray
     b: float
     rho: float
     slack: float
-    slack_bound: float
     multipliers: NDArray
-    iterations: int
 
 
 def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MeanSolution:
@@ -64,7 +60,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     Parameters
     ----------
     problem : MarginProblem
-        With points of both classes, different means and C above `critical_price`.
+        With points of both classes, different means and C above `least_penalty`.
     solver : {"auto", "interior", "reference", "clarabel", "ecos"}, default="auto"
         "reference" interpolates from (0, kappa/2, kappa) on and gives each point a cone, as the
         paper; the others look at a grid first.
@@ -82,7 +78,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     return search.solution(rho)
 
 
-def critical_price(problem: MarginProblem) -> float:
+def least_penalty(problem: MarginProblem) -> float:
     """Return the C below which rho grows without end."""
     kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     n_positive = int((problem.y > 0).sum())
@@ -125,14 +121,18 @@ class _Search:
         problem, k, n = self.problem, len(self.problem.delta), len(self.problem.y)
         found, slack = self.found[rho]
         scale = float(problem.delta @ found.x[:k])
+        w = found.x[:k] / scale
         return MeanSolution(
-            w=found.x[:k] / scale,
-            b=float(found.x[k]) / scale,
-            rho=rho,
-            slack=slack,
-            slack_bound=slack_bound(problem, rho, found),
-            multipliers=found.multipliers[:n],
+            w,
+            float(found.x[k]) / scale,
+            rho,
+            slack,
+            found.multipliers[:n],
+            value=problem.C * slack - rho,
+            bound=problem.C * slack_bound(problem, rho, found) - rho,
+            violation=abs(float(problem.delta @ w) - 1.0),
             iterations=sum(solution.iterations for solution, _ in self.found.values()),
+            status=Status.OPTIMAL,
         )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor, minimax_factor
-from mmbench.machines.minimax.m4_problem import LineSolution, MarginSolution, along
+from mmbench.machines.minimax.m4_problem import LineSolution, along
 from mmbench.machines.minimax.secant import Secant
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo
@@ -106,7 +106,7 @@ class _Path:
         finest, accuracy = tol, LOOSE
         trivial = 2.0 * C * min((y > 0).sum(), (y < 0).sum())
         for trainings in range(1, MAX_SCALES + 1):  # noqa: B007 - how many it took is returned
-            found = self.train(C, scale, max(finest, accuracy))
+            found = self._train(C, scale, max(finest, accuracy))
             self.scale, self.v = scale, found.u
             q = float(np.sqrt(max(0.0, found.u @ found.decision)))
             bound = float(np.abs(found.u).sum()) / max(scale, q)
@@ -125,7 +125,7 @@ class _Path:
         line = along(decision, self.problem.y, np.array([q, 0.0]), C)
         return line.value(*line.tuned(np.ones(1)))
 
-    def train(self, C: float, scale: float, tol: float) -> PiecewiseSolution:
+    def _train(self, C: float, scale: float, tol: float) -> PiecewiseSolution:
         """Return the multipliers v of the SVM at one s, from those of the last one."""
         y = self.problem.y
         ends = np.sort(np.outer(scale * C * y, [0.0, 1.0]), axis=1)
@@ -141,5 +141,5 @@ class _Path:
         theta, a = self.metric.theta, np.abs(self.v) / self.scale
         longest = max(spreads[0] / theta, spreads[1] / (1.0 - theta))
         bound = float(a.sum()) * min(1.0, self.scale / longest)
-        found = MarginSolution(factor, b, line.value(factor, b), bound, a, iterations)
+        found = line.certified(factor, b, a, bound, iterations)
         return LineSolution(w, line, line.trivial_solution().better(found))

@@ -16,62 +16,50 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.errors import Status
 from mmbench.machines.hinge import balanced, best_bias
 from mmbench.machines.minimax.direction import minimax_direction
+from mmbench.solvers.result import Result
 
 #: Slack that rounding may leave in a hard margin: w is long where the margin is narrow.
 HARD_SLACK = 1e-6
 
 
 @dataclass(frozen=True)
-class MarginSolution:
-    """A solution of "margin" and what proves it.
+class MarginSolution(Result):
+    """A solution of "margin".
 
     Attributes
     ----------
     w : ndarray of shape (k,)
     b : float
-    value, bound : float
-        The objective at (w, b), and a lower bound of the optimum.
     multipliers : ndarray of shape (n,)
         Of the points, between 0 and C.
-    iterations : int
     weights : ndarray of shape (2,) or None
         (ex, ey) of the reweighting, from which a neighbouring problem may start.
     """
 
     w: NDArray
     b: float
-    value: float
-    bound: float
     multipliers: NDArray
-    iterations: int = 0
     weights: NDArray | None = None
-
-    @property
-    def gap(self) -> float:
-        """Distance of value and bound, relative to the value."""
-        return (self.value - self.bound) / max(abs(self.value), 1e-300)
 
     @property
     def is_trivial(self) -> bool:
         """Whether w is zero."""
         return not self.w.any()
 
-    def closed(self, tol: float) -> bool:
-        """Whether value and bound agree up to a relative tolerance."""
-        return bool(self.gap <= tol)
-
     def better(self, other: MarginSolution) -> MarginSolution:
         """Return the smaller value of two, with the larger bound; the rest is the later one's."""
         best = self if self.value <= other.value else other
-        bound = max(self.bound, other.bound)
-        return replace(other, w=best.w, b=best.b, value=best.value, bound=bound)
+        names = ("w", "b", "value", "violation", "status")
+        better = {name: getattr(best, name) for name in names}
+        return replace(other, bound=max(self.bound, other.bound), **better)
 
 
 @dataclass(frozen=True)
 class MarginProblem:
-    """Rows, class spreads and the price of slack.
+    """Rows, class spreads and the penalty on slack.
 
     Parameters
     ----------
@@ -84,7 +72,7 @@ class MarginProblem:
     var_x, var_y : ndarray of shape (k,)
         Variances of the positive and the negative class; the coordinates are uncorrelated in both.
     C : float
-        Price of one unit of slack; infinite for the hard margin.
+        Penalty on slack; infinite for the hard margin.
     removed : int, default=0
         Number of points that the reduction took away.
     """
@@ -113,6 +101,12 @@ class MarginProblem:
         if np.isinf(self.C):
             return spread if slack <= HARD_SLACK else np.inf
         return spread + self.C * slack
+
+    def violation(self, w: NDArray, b: float) -> float:
+        """Return what a hard margin misses; slack takes care of a soft one."""
+        if np.isfinite(self.C):
+            return 0.0
+        return float(np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b)).max())
 
     @property
     def trivial(self) -> tuple[float, float]:
@@ -186,8 +180,9 @@ class MarginProblem:
 
     def trivial_solution(self) -> MarginSolution:
         """Return w = 0 and the larger class."""
-        value, b = self.trivial
-        return MarginSolution(np.zeros(len(self.delta)), b, value, 0.0, np.zeros(len(self.y)))
+        w, b = np.zeros(len(self.delta)), self.trivial[1]
+        found = self.certified(w, b, np.zeros(len(self.y)), 0.0, 0)
+        return replace(found, value=self.trivial[0], status=Status.TRIVIAL)
 
     def solution(
         self,
@@ -206,19 +201,25 @@ class MarginProblem:
         iterations : int
         weights : ndarray of shape (2,), optional
         """
-        n = len(self.y)
         w, b = self.tuned(w)
-        share = float(multipliers[n]) if len(multipliers) > n else 0.0
-        found = MarginSolution(
+        a, share = multipliers[: len(self.y)], float(multipliers[len(self.y) :].sum())
+        found = self.certified(w, b, a, self.bound(a, share), iterations)
+        return self.trivial_solution().better(replace(found, weights=weights))
+
+    def certified(
+        self, w: NDArray, b: float, multipliers: NDArray, bound: float, iterations: int
+    ) -> MarginSolution:
+        """Return a solution, given the bound that its multipliers prove."""
+        return MarginSolution(
             w,
             b,
-            self.value(w, b),
-            self.bound(multipliers[:n], share),
-            multipliers[:n],
-            iterations,
-            weights,
+            multipliers,
+            value=self.value(w, b),
+            bound=bound,
+            violation=self.violation(w, b),
+            iterations=iterations,
+            status=Status.OPTIMAL,
         )
-        return self.trivial_solution().better(found)
 
 
 @dataclass(frozen=True)

@@ -18,63 +18,33 @@ K. Huang, H. Yang, I. King, M. Lyu, L. Chan: The minimum error minimax probabili
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.minimax.base import (
-    Answer,
-    CovarianceMachine,
-    constant,
-    covariance_parameters,
-)
+from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
 from mmbench.machines.minimax.direction import Direction
 from mmbench.machines.minimax.line_search import interpolate, maximise
 from mmbench.machines.minimax.mpm import direction
-from mmbench.machines.parameter import Param, choice
+from mmbench.machines.parameter import choice, parameter, positive
+from mmbench.machines.problem import BinaryModel
+from mmbench.solvers.result import Result
 
 #: Points of the grid over beta.
-GRID = 50
+N_BETA = 50
 
 #: Rounds of the ratio's iteration; it converges quadratically.
-MAX_ROUNDS = 60
+MAX_RATIO_ROUNDS = 60
 
 #: kap(alpha) of a class that has no spread; alpha is 1 then.
-LARGEST = 1e12
+MAX_KAPPA = 1e12
 
 
 class MEMPM(CovarianceMachine):
     """Minimum error minimax probability machine, one-vs-one.
-
-    Parameters
-    ----------
-    ridge : float, default=1e-8
-        Relative ridge: ``Sc + ridge tr(Sc)/d I``, with a kernel ``ridge tr(K)/n``. A kernel needs a
-        larger one, chosen like its width.
-    scatter : {"mean", "sum"}, default="mean"
-        Covariances with 1/n_c, or sums of squares.
-    kernel : {"linear", "rbf", "poly"}, default="linear"
-        ``u'v``, ``exp(-gamma ||u - v||^2)`` or ``(1 + u'v)**degree``.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
-        "auto" searches beta on a grid and refines; the inner problems are solved as the MPM's.
-        "reference" is the authors' search by quadratic interpolation, with cone programs. The names
-        of cone solvers keep the grid.
-    tol : float, default=1e-6
-        Accuracy of the search for beta, and relative gap of the inner problem.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -102,70 +72,54 @@ class MEMPM(CovarianceMachine):
     {'alpha': 0.88, 'beta': 0.69}
     """
 
-    parameters: ClassVar[dict[str, Param]] = covariance_parameters() | {
-        "solver": choice("auto", "reference", "clarabel", "ecos")
-    }
+    solver: str = parameter(
+        "auto",
+        choice("auto", "reference", "clarabel", "ecos"),
+        '"auto" searches beta on a grid and refines; the inner problems are solved as the MPM\'s. '
+        '"reference" is the authors\' search by quadratic interpolation, with cone programs. The '
+        "names of cone solvers keep the grid.",
+    )
+    tol: float = parameter(
+        1e-6, positive(), "Accuracy of the search for beta, and relative gap of the inner problem."
+    )
 
-    def __init__(
-        self,
-        ridge=1e-8,
-        scatter="mean",
-        kernel="linear",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        solver="auto",
-        tol=1e-6,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.ridge = ridge
-        self.scatter = scatter
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def _answer(self, pencil: Pencil, warm: Any) -> Answer:
+    def solve(self, pencil: Pencil, state: Any) -> BinaryModel:
         if pencil.equal_means:
-            return constant(
-                pencil, Status.INFEASIBLE, "the class means are equal", objective=1.0, bound=1.0
-            )
+            reason = "the class means are equal"
+            return majority_model(pencil, Status.INFEASIBLE, reason, objective=1.0, bound=1.0)
         search = _Search(pencil, self.solver)
         beta = search.best_beta(self.solver, self.tol)
         biased = search.biased(beta)
-        w, theta = biased.found.w, search.theta
+        w, theta = biased.w, search.theta
         alpha, most = accuracy(biased.kappa), accuracy(search.kappa_bound(biased))
-        error = 1.0 - theta * alpha - (1.0 - theta) * beta
-        fit = self._fit_of(
-            pencil, error, 1.0 - theta * most - (1.0 - theta) * beta, w, search.iterations
+        found = Result(
+            value=1.0 - theta * alpha - (1.0 - theta) * beta,
+            bound=1.0 - theta * most - (1.0 - theta) * beta,
+            violation=abs(float(pencil.delta @ w) - 1.0),
+            iterations=search.iterations,
+            status=Status.OPTIMAL,
         )
-        fit.extra.update(alpha=alpha, beta=beta)
-        b = float(w @ pencil.mean_x) - biased.kappa * biased.found.spread_x
-        return Answer(w, -b, fit)
+        fit = certificate(found, self.tol, len(pencil.y), alpha=alpha, beta=beta)
+        return BinaryModel(biased.kappa * biased.spread_x - float(w @ pencil.mean_x), fit, w=w)
 
 
 @dataclass(frozen=True)
 class Biased:
-    """The best direction for a given beta.
+    """The best direction for a given beta, with its spreads.
 
     Attributes
     ----------
-    found : Direction
-        Its `spread_x` and `spread_y` are the true ones, not weighted.
+    w : ndarray of shape (k,)
+    spread_x, spread_y : float
     kappa : float
-        kap(alpha).
+        kap(alpha), the largest for kap(beta).
     kappa_y : float
         kap(beta).
     """
 
-    found: Direction
+    w: NDArray
+    spread_x: float
+    spread_y: float
     kappa: float
     kappa_y: float
 
@@ -178,16 +132,16 @@ class _Search:
         self.theta = float((pencil.y > 0).mean())
         self.iterations = 0
         # The largest kap(beta): all the distance of the means is given to class y.
-        self.narrowest = self._direction(0.0, 1.0)
-        spread = self.narrowest.spread_y
-        self.limit = min(1.0 / spread, LARGEST) if spread > 0 else LARGEST
+        self.narrowest = self._weighted(0.0, 1.0).w
+        _, spread = self._spreads(self.narrowest)
+        self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
 
     def best_beta(self, solver: str, tol: float) -> float:
         """Return the best beta: of a grid, refined, or by the authors' interpolation."""
         highest = accuracy(self.limit) * (1.0 - 1e-9)
         if solver == "reference":
             return interpolate(self.value, (0.0, 0.5 * highest, highest), tol)[0]
-        return maximise(self.value, list(np.linspace(0.0, highest, GRID)), tol)[0]
+        return maximise(self.value, list(np.linspace(0.0, highest, N_BETA)), tol)[0]
 
     def value(self, beta: float) -> float:
         """Return the criterion at the best direction for beta; nothing beyond the feasible ones."""
@@ -198,14 +152,13 @@ class _Search:
     def biased(self, beta: float) -> Biased:
         """Maximise ``(1 - kap(beta) sy)/sx`` by Dinkelbach's iteration, which only rises."""
         kappa_y = float(np.sqrt(beta / (1.0 - beta)))
-        best = Biased(self.narrowest, self._ratio(self.narrowest, kappa_y), kappa_y)
-        for _ in range(MAX_ROUNDS):
-            found = self._direction(best.kappa, kappa_y)
-            kappa = self._ratio(found, kappa_y)
-            if not kappa > best.kappa * (1.0 + 1e-13):
+        best = self._along(self.narrowest, kappa_y)
+        for _ in range(MAX_RATIO_ROUNDS):
+            found = self._along(self._weighted(best.kappa, kappa_y).w, kappa_y)
+            if not found.kappa > best.kappa * (1.0 + 1e-13):
                 break
-            best = Biased(found, kappa, kappa_y)
-            if kappa == LARGEST:
+            best = found
+            if best.kappa == MAX_KAPPA:
                 break
         return best
 
@@ -221,11 +174,21 @@ class _Search:
             if self._weighted(kappa, biased.kappa_y).bound >= 1.0:
                 return kappa
             step *= 4.0
-        return LARGEST
+        return MAX_KAPPA
 
-    def _ratio(self, found: Direction, kappa_y: float) -> float:
-        room = max(0.0, 1.0 - kappa_y * found.spread_y)
-        return min(room / found.spread_x, LARGEST) if found.spread_x > 0 else LARGEST
+    def _along(self, w: NDArray, kappa_y: float) -> Biased:
+        """Return the largest kap(alpha) of a direction."""
+        spread_x, spread_y = self._spreads(w)
+        room = max(0.0, 1.0 - kappa_y * spread_y)
+        kappa = min(room / spread_x, MAX_KAPPA) if spread_x > 0 else MAX_KAPPA
+        return Biased(w, spread_x, spread_y, kappa, kappa_y)
+
+    def _spreads(self, w: NDArray) -> tuple[float, float]:
+        x, y = (
+            float(np.sqrt(variance @ (w * w)))
+            for variance in (self.pencil.var_x, self.pencil.var_y)
+        )
+        return x, y
 
     def _weighted(self, weight_x: float, weight_y: float) -> Direction:
         pencil = self.pencil
@@ -237,15 +200,6 @@ class _Search:
         )
         self.iterations += found.iterations
         return found
-
-    def _direction(self, weight_x: float, weight_y: float) -> Direction:
-        """Return the minimiser of the weighted spreads, with its true spreads."""
-        w = self._weighted(weight_x, weight_y).w
-        spread_x, spread_y = (
-            float(np.sqrt(variance @ (w * w)))
-            for variance in (self.pencil.var_x, self.pencil.var_y)
-        )
-        return Direction(w, spread_x, spread_y, bound=np.nan, iterations=0)
 
 
 def accuracy(kappa: float) -> float:

@@ -18,57 +18,26 @@ classification. JMLR 3, 2002.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.minimax.base import (
-    ROUGH,
-    Answer,
-    CovarianceMachine,
-    constant,
-    covariance_parameters,
-)
+from mmbench.machines.minimax.base import certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
 from mmbench.machines.minimax.direction import Direction, minimax_direction
 from mmbench.machines.minimax.factor import SpreadFactor, minimax_factor
 from mmbench.machines.minimax.gram import SpreadGram, minimax_gram
-from mmbench.machines.parameter import Param, choice
-from mmbench.machines.problem import Fit
+from mmbench.machines.minimax.search import SpreadMachine
+from mmbench.machines.parameter import choice, parameter
+from mmbench.machines.problem import BinaryModel
 from mmbench.machines.search_space import SearchSpace
 
 
-class MPM(CovarianceMachine):
+class MPM(SpreadMachine):
     """Minimax probability machine, one-vs-one.
-
-    Parameters
-    ----------
-    ridge : float, default=1e-8
-        Relative ridge: ``Sc + ridge tr(Sc)/d I``, with a kernel ``ridge tr(K)/n``. A kernel needs a
-        larger one, chosen like its width.
-    scatter : {"mean", "sum"}, default="mean"
-        Covariances with 1/n_c, or sums of squares, as the MMRM paper writes them.
-    kernel : {"linear", "rbf", "poly"}, default="linear"
-        ``u'v``, ``exp(-gamma ||u - v||^2)`` or ``(1 + u'v)**degree``.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
-        "auto" solves the equation of the reweighted iteration, for more than 1000 rows on a kernel
-        over the whole Gram matrix, "reference" the cone program with Clarabel.
-    tol : float, default=1e-6
-        Relative gap up to which a solution counts as optimal.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -93,40 +62,18 @@ class MPM(CovarianceMachine):
     (0.96, 0.79)
     """
 
-    parameters: ClassVar[dict[str, Param]] = covariance_parameters() | {
-        "solver": choice("auto", "reference", "clarabel", "ecos")
-    }
-    search_space: ClassVar[SearchSpace] = CovarianceMachine.search_space.extended(tol=1e-3)
+    search_space: ClassVar[SearchSpace] = SpreadMachine.search_space.extended(tol=1e-3)
 
-    def __init__(
-        self,
-        ridge=1e-8,
-        scatter="mean",
-        kernel="linear",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        solver="auto",
-        tol=1e-6,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.ridge = ridge
-        self.scatter = scatter
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    solver: str = parameter(
+        "auto",
+        choice("auto", "gram", "reference", "clarabel", "ecos"),
+        '"auto" solves the equation of the reweighted iteration, with a kernel and more than 1000 '
+        'rows over the whole Gram matrix ("gram"). "reference" is the cone program by Clarabel.',
+    )
 
-    def _answer(self, pencil: Pencil, warm: Any) -> Answer:
+    def solve(self, pencil: Pencil, state: Any) -> BinaryModel:
         if pencil.equal_means:
-            return constant(
+            return majority_model(
                 pencil,
                 Status.INFEASIBLE,
                 "the class means are equal",
@@ -134,46 +81,30 @@ class MPM(CovarianceMachine):
                 bound=np.inf,
                 extra={"kappa": 0.0, "alpha": 0.0},
             )
-        found = direction(pencil.delta, pencil.var_x, pencil.var_y, self.solver)
-        kappa = 1.0 / found.value
-        fit = self._fit_of(pencil, found.value, found.bound, found.w, found.iterations)
-        fit.extra.update(kappa=kappa, alpha=kappa**2 / (1.0 + kappa**2))
-        b = -float(found.w @ pencil.mean_x) + kappa * found.spread_x
-        return Answer(found.w, b, fit)
+        found = direction(pencil.delta, pencil.var_x, pencil.var_y, self._solver_in_coordinates)
+        return self._model(found, float(found.w @ pencil.mean_x), len(pencil.y))
 
-    @property
-    def _searches_by_factor(self) -> bool:
-        return self.solver == "auto" and self.scatter == "mean" and self.tol >= ROUGH
-
-    def _search(
+    def solve_factor(
         self, machines: Sequence[MPM], factor: SpreadFactor, theta: float
-    ) -> tuple[list[Answer], float]:
+    ) -> tuple[list[BinaryModel], float]:
         found, metric = minimax_factor(factor, theta, self.tol)
-        kappa = 1.0 / found.value
-        fit = self._fit_of(factor, found.value, found.bound, found.w, found.iterations)
-        fit.extra.update(kappa=kappa, alpha=kappa**2 / (1.0 + kappa**2))
         mean_x = float((factor.rows[factor.y > 0] @ found.w).mean())
-        answer = Answer(found.w, kappa * found.spread_x - mean_x, fit)
-        return [answer] * len(machines), metric.theta
+        model = self._model(found, mean_x, len(factor.y))
+        return [model] * len(machines), metric.theta
 
-    def _large_answer(self, problem: SpreadGram) -> Answer | None:
-        answer = minimax_gram(problem, self.tol)
-        if answer is None:
+    def solve_gram(self, problem: SpreadGram) -> BinaryModel | None:
+        solution = minimax_gram(problem, self.tol)
+        if solution is None:
             return None
-        found, _ = answer
+        found, decision, _ = solution
+        model = self._model(found, float(decision[problem.y > 0].mean()), len(problem.y))
+        return replace(model, w=None, coef=model.w)
+
+    def _model(self, found: Direction, mean_x: float, n: int) -> BinaryModel:
+        """Return the model of a direction, given its decision at the mean of the positive class."""
         kappa = 1.0 / found.value
-        fit = Fit(
-            Status.OPTIMAL if found.closed(self.tol) else Status.INACCURATE,
-            objective=found.value,
-            bound=found.bound,
-            max_violation=abs(float(problem.means @ found.decision) - 1.0),
-            iterations=found.iterations,
-            seconds=0.0,
-            n_support=len(problem.y),
-            extra={"kappa": kappa, "alpha": kappa**2 / (1.0 + kappa**2)},
-        )
-        mean_x = float(found.decision[problem.y > 0].mean())
-        return Answer(found.c, kappa * found.spread_x - mean_x, fit)
+        fit = certificate(found, self.tol, n, kappa=kappa, alpha=kappa**2 / (1.0 + kappa**2))
+        return BinaryModel(kappa * found.spread_x - mean_x, fit, w=found.w)
 
 
 def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "auto") -> Direction:
@@ -201,6 +132,6 @@ def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "au
         equation=np.append(target, [0.0, 0.0]),
     )
     found = solve_spread(program, "clarabel" if solver == "reference" else solver)
-    w = found.x[:k] / (target @ found.x[:k])
-    spread_x, spread_y = (float(np.sqrt(variance @ (w * w))) for variance in (var_x, var_y))
-    return Direction(w, spread_x, spread_y, found.price_of_equation, found.iterations)
+    w = found.x[:k]
+    spreads = [float(np.sqrt(variance @ (w * w))) for variance in (var_x, var_y)]
+    return Direction.along(w, target, spreads, found.price_of_equation, found.iterations)

@@ -1,10 +1,12 @@
-"""MPM and M4 at every point of a grid, to the accuracy of a search.
+"""MPM and M4 with many rows, and at every point of a grid: routes without diagonal coordinates.
 
-A search ranks accuracies; the training that follows it is certified. So the coordinates of
-`coordinates`, which serve every theta, give way to a Cholesky factor for each theta
-that is needed, see `factor`, and with a kernel the factor ``K = F F'`` stops
-where what is left of K cannot be seen beside the ridge. F, the covariances, a factor, and a kernel
-in single precision with what it is made of are alive at once: four arrays of the size of K.
+Both machines need ``S = Sx/theta + Sy/(1 - theta)`` at few theta only, while the coordinates of
+`coordinates` serve every theta and cost as much as ten Cholesky factors of S. One training on many
+rows goes over the whole Gram matrix, see `gram`. A grid search ranks accuracies; the training that
+follows it is certified. So it takes a Cholesky factor for each theta, see `factor`, and with a
+kernel the factor ``K = F F'`` stops where what is left of K cannot be seen beside the ridge. F, the
+covariances, a factor, and a kernel in single precision with what it is made of are alive at once:
+four arrays of the size of K.
 """
 
 from __future__ import annotations
@@ -12,23 +14,110 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import LinAlgError, solve_triangular
 
-from mmbench.machines.minimax.base import (
-    Answer,
-    CovarianceMachine,
-    LinearCoordinates,
-    pivoted_cholesky,
-)
+from mmbench.machines.minimax.base import CovarianceMachine
+from mmbench.machines.minimax.coordinates import LinearCoordinates, pivoted_cholesky
 from mmbench.machines.minimax.factor import SpreadFactor
+from mmbench.machines.minimax.gram import SpreadGram
 from mmbench.machines.problem import BinaryModel, BinaryProblem
+
+#: From this many rows on a single training on a kernel does not pay for diagonal coordinates.
+GRAM_ROUTE_ROWS = 1000
+
+#: A ridge below this is lost in the rounding of the Gram matrix; coordinates leave it its digits.
+LEAST_GRAM_RIDGE = 1e-8
+
+#: Up to this many rows a search takes a Cholesky factor for each theta.
+MAX_FACTOR_ROWS = 3000
+
+#: From this relative gap on a path of trainings is one of a search.
+LEAST_SEARCH_TOL = 1e-4
 
 #: Class means are equal if their squared distance is below this share of the rows' mean square.
 EQUAL_MEANS = 1e-13
+
+
+class SpreadMachine(CovarianceMachine):
+    """Base of the machines of the total spread, MPM and M4.
+
+    A subclass implements `solve_gram` and `solve_factor` beside `solve`. With a kernel, ``scatter``
+    "mean" and a ridge that is not lost in rounding, solver "gram" trains over the Gram matrix, and
+    so does "auto" from `GRAM_ROUTE_ROWS` rows on.
+    """
+
+    def solve_gram(self, problem: SpreadGram) -> BinaryModel | None:
+        """Solve a kernel problem over its Gram matrix; None where it takes coordinates."""
+        raise TypeError(f"{type(self).__name__} does not implement solve_gram")
+
+    def solve_factor(
+        self, machines: Sequence[Self], factor: SpreadFactor, theta: float
+    ) -> tuple[list[BinaryModel], float]:
+        """Solve for machines of one ridge to the accuracy of a search.
+
+        Parameters
+        ----------
+        machines : sequence of this class
+            Their C ascend.
+        factor : SpreadFactor
+        theta : float
+            To start from.
+
+        Returns
+        -------
+        list of BinaryModel
+            In the coordinates of the factor.
+        float
+            The theta from which to start at another ridge.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement solve_factor")
+
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        model = self._train_over_gram(problem) if self._takes_gram(problem) else None
+        return super().train(problem, warm) if model is None else model
+
+    def _takes_gram(self, problem: BinaryProblem) -> bool:
+        sound = self.scatter == "mean" and self.ridge >= LEAST_GRAM_RIDGE
+        chosen = self.solver == "gram"
+        if self.solver == "auto":
+            chosen = len(problem.y) > GRAM_ROUTE_ROWS
+        return chosen and sound and problem.kernel.name != "linear"
+
+    def _train_over_gram(self, problem: BinaryProblem) -> BinaryModel | None:
+        started = time.perf_counter()
+        gram = np.asarray(problem.gram, dtype=float)
+        ridge = self.ridge * float(np.trace(gram)) / len(gram)
+        try:
+            model = self.solve_gram(SpreadGram(gram, problem.y, ridge))
+        except LinAlgError:  # rows so alike that rounding decides
+            return None
+        if model is None:
+            return None
+        return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
+
+    def _train_ordered(self, machines: Sequence[Self], problem: BinaryProblem) -> list[BinaryModel]:
+        models = None
+        if len(problem.y) <= MAX_FACTOR_ROWS and all(m._searches_by_factor for m in machines):
+            try:
+                models = train_for_search(machines, problem)
+            except LinAlgError:  # rows so alike that rounding decides
+                models = None
+        return super()._train_ordered(machines, problem) if models is None else models
+
+    @property
+    def _solver_in_coordinates(self) -> str:
+        """The solver where a problem is not one over a Gram matrix."""
+        return "auto" if self.solver == "gram" else self.solver
+
+    @property
+    def _searches_by_factor(self) -> bool:
+        """Whether a search may take `solve_factor`."""
+        rough = self.solver == "auto" and self.tol >= LEAST_SEARCH_TOL
+        return rough and self.scatter == "mean" and self.ridge > 0
 
 
 class LinearRows:
@@ -86,14 +175,14 @@ class KernelRows:
 
 
 def train_for_search(
-    machines: Sequence[CovarianceMachine], problem: BinaryProblem
+    machines: Sequence[SpreadMachine], problem: BinaryProblem
 ) -> list[BinaryModel] | None:
-    """Train machines of one kernel that differ in ridge and price of slack alone.
+    """Train machines of one kernel that differ in ridge and C alone.
 
     Parameters
     ----------
-    machines : sequence of CovarianceMachine
-        Their prices ascend.
+    machines : sequence of SpreadMachine
+        Their C ascend.
     problem : BinaryProblem
 
     Returns
@@ -114,18 +203,21 @@ def train_for_search(
     if whole.delta @ whole.delta <= EQUAL_MEANS * np.mean(whole.rows**2) * whole.rows.shape[1]:
         return None
     W, theta = np.zeros((whole.rows.shape[1], len(machines))), 0.5
-    answers: dict[int, Answer] = {}
+    models: dict[int, BinaryModel] = {}
     for ridge in ridges:
         members = [k for k, machine in enumerate(machines) if machine.ridge == ridge]
         factor = rows.at(ridge)
-        found, theta = machines[0]._search([machines[k] for k in members], factor, theta)
-        for k, answer in zip(members, found, strict=True):
-            W[: len(answer.w), k], answers[k] = answer.w, answer
+        found, theta = machines[0].solve_factor([machines[k] for k in members], factor, theta)
+        for k, model in zip(members, found, strict=True):
+            w = np.asarray(model.w)
+            W[: len(w), k], models[k] = w, model
     weights, shifts = rows.expanded(W)
     seconds = (time.perf_counter() - started) / len(machines)
     return [
         BinaryModel(
-            answers[k].b - float(shifts[k]), replace(answers[k].fit, seconds=seconds), **weights[k]
+            models[k].intercept - float(shifts[k]),
+            replace(models[k].fit, seconds=seconds),
+            **weights[k],
         )
         for k in range(len(machines))
     ]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM
-from mmbench.machines.minimax import base as covariance
 from mmbench.machines.minimax.gram import GramMetric, SpreadGram, minimax_gram
 from mmbench.machines.problem import BinaryProblem
 
@@ -26,18 +25,10 @@ def classes(n_x: int, n_y: int, shift: float = 1.0, seed: int = 0):
     return X[order], y[order]
 
 
-@pytest.fixture
-def large(monkeypatch):
-    """Take the route of large problems for every problem."""
-    monkeypatch.setattr(covariance, "LARGE", 1)
-
-
 def both(machine, X, y, kernel=KERNEL):
-    """Return the models of the two routes."""
+    """Return the models over the Gram matrix and in coordinates."""
     problem = BinaryProblem(X, y, kernel)
-    over_gram = machine._train_large(problem)
-    assert over_gram is not None
-    return over_gram, covariance.train_all([machine], problem, None)[0]
+    return [machine.set_params(solver=solver).train(problem) for solver in ("gram", "auto")]
 
 
 @given(
@@ -119,24 +110,31 @@ def test_classes_of_unequal_size_and_spread_on_real_data(real_data, ridge, n_pos
         assert ours.fit.bound <= theirs.fit.objective * (1 + 1e-8)
 
 
-def test_estimators_take_the_route_by_themselves(large):
-    X, y = classes(60, 40)
-    labels = np.where(X[:, 1] > 1, 2, y)
-    for cls, other in ((M4, "reweighted"), (MPM, "clarabel")):
-        machine = cls(kernel="rbf", ridge=1e-3)
-        over_gram = machine.fit(X, labels).pairwise_decision_function(X)
-        reference = machine.set_params(solver=other)
-        assert over_gram == pytest.approx(
-            reference.fit(X, labels).pairwise_decision_function(X), abs=1e-2
-        )
+@pytest.mark.parametrize(("cls", "other"), [(M4, "reweighted"), (MPM, "clarabel")])
+def test_many_rows_take_the_route_by_themselves(cls, other):
+    X, y = classes(700, 400)
+    problem = BinaryProblem(X, y, KERNEL)
+    auto, gram = (
+        cls(kernel="rbf", ridge=1e-2, solver=solver).train(problem) for solver in ("auto", "gram")
+    )
+    np.testing.assert_array_equal(auto.coef, gram.coef)
+    few = np.arange(300)
+    problem = BinaryProblem(X[few], y[few], KERNEL)
+    auto, gram, other = (
+        cls(kernel="rbf", ridge=1e-2, solver=solver).train(problem)
+        for solver in ("auto", "gram", other)
+    )
+    assert not np.array_equal(auto.coef, gram.coef)
+    assert problem.gram @ gram.coef == pytest.approx(problem.gram @ other.coef, abs=1e-2)
 
 
-@pytest.mark.parametrize("solver", [M4, MPM])
-def test_rows_that_occur_twice_and_equal_means_are_answered(large, solver):
+@pytest.mark.parametrize("machine", [M4, MPM])
+def test_rows_that_occur_twice_and_equal_means_are_answered(machine):
     X, y = classes(30, 30)
-    twice = solver(kernel="rbf", ridge=1e-4).fit(np.vstack([X, X]), np.append(y, y))
+    machine = machine(kernel="rbf", ridge=1e-4, solver="gram")
+    twice = machine.fit(np.vstack([X, X]), np.append(y, y))
     assert twice.fits_[0].status == Status.OPTIMAL
-    same = solver(kernel="rbf", ridge=1e-4).fit(np.vstack([X, X]), np.append(y, -y))
+    same = machine.fit(np.vstack([X, X]), np.append(y, -y))
     assert same.fits_[0].status != Status.OPTIMAL
 
 
@@ -146,14 +144,12 @@ def test_equal_class_means_have_no_direction():
     assert minimax_gram(SpreadGram(gram, np.repeat([1.0, -1.0], 20), 1e-3)) is None
 
 
-def test_what_has_no_such_route_goes_through_coordinates(large):
+@pytest.mark.parametrize(
+    "form",
+    [{"nu": 0.5}, {"margin": "hard"}, {"variant": "lda"}, {"normalization": "mean"}],
+    ids=str,
+)
+def test_what_has_no_such_route_goes_through_coordinates(form):
     X, y = classes(30, 20)
-    for settings_ in (
-        {"nu": 0.5},
-        {"margin": "hard"},
-        {"variant": "lda"},
-        {"normalization": "mean"},
-    ):
-        machine = M4(kernel="rbf", ridge=1e-2, **settings_)
-        assert machine._train_large(BinaryProblem(X, y, KERNEL)) is None
-        assert np.isfinite(machine.fit(X, y).fits_[0].seconds)
+    over_gram, other = both(M4(kernel="rbf", ridge=1e-2, **form), X, y)
+    np.testing.assert_array_equal(over_gram.coef, other.coef)

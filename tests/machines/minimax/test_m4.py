@@ -20,8 +20,8 @@ from sklearn.svm import SVC
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM
-from mmbench.machines.minimax.base import LinearCoordinates
-from mmbench.machines.minimax.m4_mean import critical_price, solve_mean
+from mmbench.machines.minimax.coordinates import LinearCoordinates
+from mmbench.machines.minimax.m4_mean import least_penalty, solve_mean
 from mmbench.machines.minimax.m4_problem import MarginProblem
 from mmbench.machines.minimax.m4_programs import fixed_program
 
@@ -361,11 +361,11 @@ def test_the_soft_form_as_printed_has_no_solution():
 
 
 @pytest.mark.parametrize("factor", [0.98, 1.02])
-def test_mean_is_bounded_from_the_critical_price_on(factor):
+def test_mean_is_bounded_from_the_least_penalty_on(factor):
     X, y = gaussians(shift=0.8)
     pencil = LinearCoordinates(problem(X, y)).pencil(1e-8)
     data = MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, C=1.0)
-    price = critical_price(data)
+    price = least_penalty(data)
     machine = m4(normalization="mean", C=factor * price)
     fit = machine.train(problem(X, y)).fit
     far = MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, factor * price)

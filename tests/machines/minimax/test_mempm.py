@@ -8,7 +8,7 @@ from helpers.minimax_family import affine, covariances, gaussians, minmax, probl
 
 from mmbench.errors import Status
 from mmbench.machines import MEMPM, MPM
-from mmbench.machines.minimax.base import LinearCoordinates
+from mmbench.machines.minimax.coordinates import LinearCoordinates
 from mmbench.machines.minimax.mempm import _Search, accuracy
 
 

@@ -15,8 +15,8 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import M4, MPM
-from mmbench.machines.minimax import base as covariance
-from mmbench.machines.minimax.base import pivoted_cholesky
+from mmbench.machines.minimax import search
+from mmbench.machines.minimax.coordinates import pivoted_cholesky
 from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor
 from mmbench.machines.minimax.search import train_for_search
 from mmbench.machines.part import PartProblem
@@ -124,12 +124,11 @@ def test_equal_means_are_left_to_the_certified_training():
     ids=["to 1e-6", "nu", "solver", "scatter", "no ridge"],
 )
 def test_what_a_factor_does_not_serve_is_trained_in_coordinates(machine, monkeypatch):
-    taken = []
-    train_all = covariance.train_all
-    monkeypatch.setattr(covariance, "train_all", lambda *a: taken.append(1) or train_all(*a))
     X, y = gaussians()
-    machine.train_path(problem(X, y, Kernel(machine.kernel, 0.5)), [{}])
-    assert taken
+    data = problem(X, y, Kernel(machine.kernel, 0.5))
+    monkeypatch.setattr(search, "train_for_search", None)  # cannot be called
+    (model,) = machine.train_path(data, [{}])
+    assert model.fit.objective == machine.train(data).fit.objective
 
 
 # -- the search itself -------------------------------------------------------------------------
