@@ -106,7 +106,7 @@ class _Path:
         finest, accuracy = tol, LOOSE
         trivial = 2.0 * C * min((y > 0).sum(), (y < 0).sum())
         for trainings in range(1, MAX_SCALES + 1):  # noqa: B007 - how many it took is returned
-            found = self._train(C, scale, max(finest, accuracy))
+            found = self.train(C, scale, max(finest, accuracy))
             self.scale, self.v = scale, found.u
             q = float(np.sqrt(max(0.0, found.u @ found.decision)))
             bound = float(np.abs(found.u).sum()) / max(scale, q)
@@ -125,7 +125,7 @@ class _Path:
         line = along(decision, self.problem.y, np.array([q, 0.0]), C)
         return line.value(*line.tuned(np.ones(1)))
 
-    def _train(self, C: float, scale: float, tol: float) -> PiecewiseSolution:
+    def train(self, C: float, scale: float, tol: float) -> PiecewiseSolution:
         """Return the multipliers v of the SVM at one s, from those of the last one."""
         y = self.problem.y
         ends = np.sort(np.outer(scale * C * y, [0.0, 1.0]), axis=1)
