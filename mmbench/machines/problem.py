@@ -94,7 +94,7 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
         f"{machine} on classes {low!s}/{high!s} ended {fit.status}: relative gap {fit.gap:.1e} "
         f"where {gap_tolerance:.1e} is asked, largest violation {fit.max_violation:.1e}",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=5,  # the caller of `fit`
     )
 
 

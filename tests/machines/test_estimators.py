@@ -75,7 +75,7 @@ def test_works_in_pipelines_and_searches(machine, iris):
     assert GridSearchCV(pipe, grid, cv=2).fit(*iris).best_score_ > 0.6
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore::sklearn.exceptions.ConvergenceWarning")
 def test_equal_rows_of_both_classes_have_an_answer(machine):
     for kernel in machine.kernels:
         machine.set_params(kernel=kernel).fit(np.ones((5, 2)), [0, 1, 1, 0, 1])
