@@ -34,6 +34,14 @@ def layouts() -> None:
 
 
 @app.command()
+def figures() -> None:
+    """List the figures."""
+    from mmbench.commands.listing import figure_rows
+
+    echo_columns(figure_rows())
+
+
+@app.command()
 def configs() -> None:
     """List the experiments in configs/."""
     from mmbench.commands.listing import config_rows

@@ -1,20 +1,21 @@
-"""What there is, as rows of name and description: machines, data sets, layouts, configs."""
+"""What there is, as rows of name and description: machines, data sets, layouts, figures, configs.
+
+Descriptions are read from the source: importing what they describe takes seconds.
+"""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
+import mmbench
 from mmbench.config.files import CONFIG_FOLDER, config_names
 
 Rows = list[tuple[str, str]]
 
 
 def machine_rows() -> Rows:
-    """Return the machines with the first line of their documentation, then the aliases.
-
-    Nothing is imported: the libraries behind the estimators take seconds.
-    """
+    """Return the machines with the first line of their documentation, then the aliases."""
     from mmbench.machines import ALIASES, MACHINES
 
     rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
@@ -38,19 +39,25 @@ def layout_rows() -> Rows:
     return list(list_layouts().items())
 
 
+def figure_rows() -> Rows:
+    """Return the figures and what they show."""
+    from mmbench.tables.figures import FIGURES
+
+    return [(name, _first_line(path)) for name, path in FIGURES.items()]
+
+
 def config_rows(folder: Path = CONFIG_FOLDER) -> Rows:
     """Return the configurations in a folder, with the comment in their first line."""
     return [(name, _first_comment(folder / f"{name}.yaml")) for name in config_names(folder)]
 
 
 def _first_line(path: str) -> str:
-    """Return the first line of the docstring of ``module:Class``, read from the source."""
-    import mmbench
-
-    module, _, name = path.partition(":")
-    file = Path(mmbench.__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
-    classes = [n for n in ast.parse(file.read_bytes()).body if isinstance(n, ast.ClassDef)]
-    text = next((ast.get_docstring(cls) for cls in classes if cls.name == name), None)
+    """Return the first line of the docstring of ``module`` or ``module:Class``."""
+    name, _, cls = path.partition(":")
+    file = Path(mmbench.__file__).parents[1].joinpath(*name.split(".")).with_suffix(".py")
+    module = ast.parse(file.read_bytes())
+    classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    text = ast.get_docstring(classes[cls] if cls else module)
     return (text or "").partition("\n")[0]
 
 

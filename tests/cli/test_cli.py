@@ -14,7 +14,7 @@ from mmbench.cli import app
 from mmbench.datasets import card_names
 from mmbench.errors import UserError
 from mmbench.machines import ALIASES, MACHINES
-from mmbench.tables import layout_names
+from mmbench.tables import layout_names, list_figures
 
 HEAVY = ("sklearn", "scipy", "numpy", "pandas", "matplotlib", "numba", "highspy", "openml", "yaml")
 COMMANDS = ("run", "table", "figure", "data", "list")
@@ -71,6 +71,7 @@ def test_listings_name_what_there_is():
     assert first_words(run("list", "machines").stdout) == [*MACHINES, *ALIASES]
     assert first_words(run("list", "datasets").stdout) == card_names()
     assert first_words(run("list", "layouts").stdout) == layout_names()
+    assert first_words(run("list", "figures").stdout) == list_figures()
 
 
 def test_configs_are_listed_with_their_first_comment(tmp_path: Path, monkeypatch):
