@@ -16,7 +16,6 @@ from mmbench.commands.only import keep_keys, keep_only, parse_only
 from mmbench.commands.preflight import prepare_data
 from mmbench.config.cells import plan_of
 from mmbench.config.model import Config
-from mmbench.config.parameters_from import source_of, with_sources
 from mmbench.config.plan import plan
 from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
@@ -98,7 +97,7 @@ def plan_experiments(
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}
-    configs = with_sources(configs)
+    configs = _with_sources(configs)
     wanted = parse_only(options.only, configs)
     if say:
         for config in configs:
@@ -111,13 +110,21 @@ def plan_experiments(
     return experiments
 
 
+def _with_sources(configs: Iterable[Config]) -> list[Config]:
+    """Put before each experiment the one that it takes parameters from, which must run first."""
+    by_name: dict[str, Config] = {}
+    for config in configs:
+        for one in filter(None, (config.source, config)):
+            by_name.setdefault(one.name, one)
+    return list(by_name.values())
+
+
 def _planned(
     config: Config, wanted: dict[str, set[str]], options: Options, allow_network: bool
 ) -> Experiment:
     jobs = plan(config, options.store, options.mirror, allow_network)
     cells = plan_of(config, jobs)
-    source = source_of(config)
-    folder = options.results / source.name if source else None
+    folder = options.results / config.source.name if config.source else None
     return Experiment(config, keep_only(jobs, wanted), cells, options.results / config.name, folder)
 
 

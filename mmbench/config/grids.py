@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mmbench.errors import did_you_mean
-
 AUTO = "auto"
 POWERS = {"log2": 2.0, "log10": 10.0}
 FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
-#: More points than this on one axis is a slip of the pen, not an experiment.
+#: More points than this on one axis are a mistake, not an experiment.
 MAX_VALUES = 1000
 
 #: Parameters that matter for one kernel only.
@@ -24,16 +22,6 @@ KERNEL_PARAMETERS = {
     "degree": "poly",
     "kernel_scaling": "poly",
 }
-#: Parameters that the experiment sets for all machines, and what sets them in its YAML file.
-EXPERIMENT_KEYS = {
-    "kernel": "the machine's key 'kernel'",
-    "gamma_scaling": "the experiment's key 'gamma_scaling'",
-    "kernel_scaling": "the experiment's key 'kernel_scaling'",
-    "ties": "the experiment's key 'ties'",
-    "random_state": "protocol.seed",
-    "n_jobs": "the option --jobs",
-}
-
 Axis = str | tuple[Any, ...]
 
 
@@ -86,50 +74,6 @@ def _are_numbers(values: Any) -> bool:
     return isinstance(values, list | tuple) and all(type(v) in (int, float) for v in values)
 
 
-def check_parameter(cls: Any, machine: str, name: str) -> None:
-    """Refuse a parameter that the machine lacks or that is not the machine's to set.
-
-    Raises
-    ------
-    ValueError
-    """
-    if name in EXPERIMENT_KEYS:
-        raise ValueError(f"is set by {EXPERIMENT_KEYS[name]}")
-    own = set(cls.parameters) - set(EXPERIMENT_KEYS)
-    if name not in own:
-        raise ValueError(f"{machine} has no parameter {name!r}{did_you_mean(name, own)}")
-
-
-def check_value(cls: Any, name: str, value: Any) -> None:
-    """Refuse a value outside the machine's declaration.
-
-    Raises
-    ------
-    ValueError
-    """
-    problem = cls.parameters[name].problem(value)
-    if problem:
-        raise ValueError(problem)
-
-
-def check_axis(cls: Any, machine: str, name: str, axis: Axis) -> None:
-    """Refuse an axis that the machine cannot search.
-
-    Raises
-    ------
-    ValueError
-    """
-    check_parameter(cls, machine, name)
-    if axis == AUTO:
-        if name not in cls.search_space.auto_grids:
-            raise ValueError(f"{machine} has no automatic grid for {name}; list the values")
-        return
-    for value in axis:
-        if cls.parameters[name].numeric and (value is None or isinstance(value, str)):
-            raise ValueError(f"a grid of {name} holds numbers, got {value!r}")
-        check_value(cls, name, value)
-
-
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
     """Return a grid with explicit axes: ``B: auto`` may stand for an axis of ``B_fraction``."""
     axes: dict[str, tuple] = {}
@@ -140,14 +84,19 @@ def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
     return axes
 
 
+def in_other_words(cls: Any) -> dict[str, str]:
+    """Return the parameters that are searched in terms of another one: B as B_fraction."""
+    grids = cls.search_space.auto_grids
+    return {name: other for name, (other, _) in grids.items() if other != name}
+
+
 def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
     """Return the parameters that others express in another way: B when B_fraction is stated.
 
     They must be None then: an inherited or default B would contradict the fraction.
     """
     stated = set(stated)
-    pairs = ((name, other) for name, (other, _) in cls.search_space.auto_grids.items())
-    return {name: other for name, other in pairs if other != name and other in stated}
+    return {name: other for name, other in in_other_words(cls).items() if other in stated}
 
 
 def for_kernel(values: Mapping[str, Any], kernel: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    PrivateAttr,
     ValidationInfo,
     field_serializer,
     field_validator,
@@ -31,7 +32,7 @@ from mmbench.errors import UserError, did_you_mean
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.kernels import KERNELS
 
-#: More repeats or folds than this are a slip of the pen; their jobs would fill the memory.
+#: More repeats or folds than this are a mistake; their jobs would fill the memory.
 MAX_SPLITS = 10_000
 #: Folders below results/ that are no experiment's.
 TAKEN_NAMES = ("reference",)
@@ -310,6 +311,7 @@ class Config(Strict):
     parameters_from: str | None = None
     published_only: list[str] = []
     layout: str = "generic"
+    _source: Config | None = PrivateAttr(default=None)
 
     @field_validator("name", mode="after")
     @classmethod
@@ -332,6 +334,17 @@ class Config(Strict):
         if name is None:
             return None
         return _resolve(name if name.endswith(".yaml") else f"{name}.yaml", info)
+
+    @property
+    def source(self) -> Config | None:
+        """The experiment that ``parameters_from`` names, None if this one selects its own."""
+        return self._source
+
+    def with_source(self, source: Config) -> Config:
+        """Return a copy that takes its parameters from another experiment."""
+        copy = self.model_copy()
+        copy._source = source
+        return copy
 
     def machine_of(self, column: str) -> str:
         """Return the machine of a column, whose name it has where it does not say another."""

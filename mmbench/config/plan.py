@@ -9,7 +9,6 @@ from typing import Any
 
 from mmbench.config.grids import expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
-from mmbench.config.parameters_from import source_of
 from mmbench.datasets import DatasetRef, dataset_hash, split_slots
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
 from mmbench.machines import alias_of, machine_class
@@ -47,10 +46,9 @@ def plan(
     jobs: list[Job] = []
     for entry in config.datasets:
         jobs += _dataset_jobs(config, entry, store, mirror, allow_network)
-    source = source_of(config)
-    if source is None:
+    if config.source is None:
         return jobs
-    keys = {_place(job): job.key for job in plan(source, store, mirror, allow_network)}
+    keys = {_place(job): job.key for job in plan(config.source, store, mirror, allow_network)}
     return [replace(job, use=job.column, parent=keys[_place(job)]) for job in jobs]
 
 

@@ -34,7 +34,7 @@ def smoke(config: Config) -> Config:
     of 500 training rows, or of 250 and 500 where there are several sizes; tests are on all test
     rows.
     """
-    return config.model_copy(
+    small = config.model_copy(
         update={
             "name": config.name + SUFFIX,
             "datasets": [_dataset(entry) for entry in config.datasets],
@@ -44,6 +44,17 @@ def smoke(config: Config) -> Config:
             "machines": {name: _machine(name, config) for name in config.machines},
         }
     )
+    return small.with_source(version_for(small, config.source)) if config.source else small
+
+
+def version_for(config: Config, source: Config) -> Config:
+    """Return the version of a source that an experiment takes its parameters from.
+
+    Of a smoke version it is the smoke version, with the one degree that is left.
+    """
+    if not config.name.endswith(SUFFIX):
+        return source
+    return smoke(source).model_copy(update={"degree": config.degree})
 
 
 def _dataset(entry: DatasetEntry) -> DatasetEntry:

@@ -15,6 +15,9 @@ import yaml
 
 from mmbench.errors import UserError
 
+#: A larger file is no experiment; /dev/zero never ends.
+MAX_BYTES = 4 * 2**20
+
 #: The core schema of YAML 1.2: tag, form, and the first characters that make the form possible.
 RESOLVERS = (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -83,7 +86,11 @@ def read_yaml(path: Path) -> Any:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise UserError(f"{path}: is larger than {MAX_BYTES // 2**20} MiB; not an experiment")
+        return content.decode("utf-8-sig")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:

@@ -69,7 +69,7 @@ def test_bad_data_are_one_line_and_nothing_is_made(name: str, tmp_path: Path):
     [
         ([], ["mine.csv"]),
         (["1,2,yes", "3,4,yes", "5,6,yes"], ["mine.csv", "only the class yes"]),
-        (["1,2,yes", "3,4,yes", "1,2,no", "3,4,no"], ["1 rows to train on", "3 folds of 'select'"]),
+        (["1,2,yes", "3,4,yes", "1,2,no", "3,4,no"], ["no has 1 rows", "3 folds of 'select'"]),
     ],
 )
 def test_too_few_data(rows: list[str], words: list[str], tmp_path: Path):

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from mmbench.commands.only import keep_only, parse_only
 from mmbench.config.model import Config
-from mmbench.config.parameters_from import source_of
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config, to_yaml
 from mmbench.config.smoke import smoke
@@ -77,7 +76,7 @@ def test_configs_of_the_repository_are_valid_and_survive_yaml(name: str, tmp_pat
 
 @pytest.mark.parametrize("name", config_names())
 def test_parents_come_before_their_children(name: str):
-    source = source_of(load(name))
+    source = load(name).source
     seen = {job.key for job in full_plan(source.name)} if source else set()
     for job in full_plan(name):
         assert job.parent is None or job.parent in seen

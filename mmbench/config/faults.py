@@ -1,0 +1,156 @@
+"""Faults of a configuration in one line: where, what was wrong, and the nearest valid name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from mmbench.config.model import Config
+from mmbench.datasets.splits import RULES
+from mmbench.errors import UserError, did_you_mean
+from mmbench.machines import machine_class
+
+#: A value is repeated up to this many characters.
+MAX_SHOWN = 60
+#: Parts of a file by the path of keys that leads to them.
+SECTIONS: tuple[tuple[str, ...], ...] = ((), ("protocol",), ("select",), ("machines", "NAME"))
+#: pydantic's words, and those of a YAML file.
+WORDS = {
+    "Input should be": "must be",
+    "a valid dictionary": "a mapping",
+    "a valid list": "a list",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid string": "text",
+}
+#: What pydantic's words do not say well.
+MESSAGES = {
+    "model_type": "must be a mapping of keys",
+    "string_pattern_mismatch": (
+        "must be letters, digits, '-', '_' and '.', beginning with a letter or digit"
+    ),
+}
+
+
+class Fault(Exception):
+    """A fault in a configuration, with the path of keys that leads to it."""
+
+    def __init__(self, message: str, *keys: Any):
+        super().__init__(message)
+        self.keys = keys
+
+
+@contextmanager
+def at(*keys: Any) -> Iterator[None]:
+    """Name the place of a fault that a check below reports without one."""
+    try:
+        yield
+    except (ValueError, UserError) as error:
+        raise Fault(str(error), *keys) from None
+
+
+def dotted(keys: Iterable[Any]) -> str:
+    """Return a key path as people write it.
+
+    Examples
+    --------
+    >>> dotted(("datasets", 0, "path"))
+    'datasets[0].path'
+    """
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return text.removeprefix(".")
+
+
+def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
+    """Put the first fault in one line; unknown keys first, since they explain missing ones.
+
+    Parameters
+    ----------
+    error : ValidationError
+    content : mapping
+        The file as read.
+    """
+    fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
+    keys, kind = fault["loc"], fault["type"]
+    if kind == "extra_forbidden":
+        where = f"{dotted(keys[:-1])}: " if keys[:-1] else ""
+        return where + _unknown_key(keys, fault["input"], content)
+    if kind == "invalid_key" or keys[-1] == "[key]":
+        parent = dotted(keys[: -1 if kind == "invalid_key" else -2])
+        return f"{parent}: " * bool(parent) + f"key {fault['input']!r} is not text"
+    if kind == "missing":
+        return f"{dotted(keys)}: is missing"
+    if kind == "value_error":
+        return f"{dotted(keys)}: {fault['ctx']['error']}"
+    return f"{dotted(keys)}: {_plain(fault)}"
+
+
+def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
+    """Say where an unknown key belongs, else which known key is nearest."""
+    key = keys[-1]
+    if keys[0] == "machines" and _is_parameter(key, keys[1], content):
+        both = f"params: {{{key}: {shown(value)}}} or grid: {{{key}: [{shown(value)}, ...]}}"
+        return f"{key!r} is a parameter: write {both}"
+    if keys == ("protocol", key) and key in RULES:
+        return f"{key!r} is a rule: write test: {{{key}: {shown(value)}}}"
+    for section in SECTIONS:
+        if key in known_keys(section) and section[:1] != keys[:1]:
+            place = f"{dotted(section)}.{key}" if section else "the experiment, not of its parts"
+            return f"{key!r} is a key of {place}"
+    return f"unknown key {key!r}{did_you_mean(key, known_keys(keys[:-1]))}"
+
+
+def _is_parameter(key: Any, column: Any, content: Mapping[str, Any]) -> bool:
+    machine = content["machines"][column].get("machine") or column
+    try:
+        return key in machine_class(machine).parameters
+    except (UserError, TypeError):
+        return False
+
+
+def _plain(fault: Any) -> str:
+    """Put pydantic's words into those of a YAML file."""
+    if fault["type"] == "too_short":
+        return "is empty"
+    message = MESSAGES.get(fault["type"], fault["msg"])
+    for theirs, ours in WORDS.items():
+        message = message.replace(theirs, ours)
+    return f"{message}, got {shown(fault['input'])}"
+
+
+def shown(value: Any) -> str:
+    """Return a value as a line can repeat it.
+
+    Examples
+    --------
+    >>> shown(None), shown("rbf"), len(shown("x" * 1000))
+    ('nothing', "'rbf'", 63)
+    """
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+def known_keys(keys: Iterable[Any]) -> list[str]:
+    """Return the valid keys of the part of a file that a key path leads to.
+
+    Examples
+    --------
+    >>> known_keys(("machines", "svm"))
+    ['machine', 'params', 'grid', 'use', 'kernel', 'label']
+    """
+    model: type[BaseModel] = Config
+    for key in keys:
+        if key in model.model_fields:
+            model = next(_models(model.model_fields[key].annotation), model)
+    return list(model.model_fields)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models inside an annotation such as ``dict[str, MachineEntry]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
