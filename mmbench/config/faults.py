@@ -106,8 +106,8 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
 def _is_parameter(key: Any, column: Any, content: Mapping[str, Any]) -> bool:
     machine = content["machines"][column].get("machine") or column
     try:
-        return key in machine_class(machine).parameters
-    except (UserError, TypeError):
+        return isinstance(machine, str) and key in machine_class(machine).parameters
+    except UserError:
         return False
 
 

@@ -156,7 +156,7 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
         raise UserError(f"unknown machine {name!r}{did_you_mean(name, (*MACHINES, *ALIASES))}")
     try:
         return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise UserError(f"machine {machine!r} cannot be imported: {error}") from None
 
 

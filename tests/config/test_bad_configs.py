@@ -34,6 +34,7 @@ FAULTS = {
         "mine: {machine: rmm, B: 2}",
         ["machines.mine", "params: {B: 2}"],
     ),
+    "parameter of no machine": ("svm: {grid", "3: {C: 1, grid", ["machines[3]", "'C'"]),
     "rule beside test": ("test: {kfold: 3}", "kfold: 3", ["protocol: ", "test: {kfold: 3}"]),
     "key of another part": ("{kfold: 3}}", "{kfold: 3}, folds: 3}", ["protocol", "select.folds"]),
     "key of a part": ("kernel: rbf", "seed: 1", ["'seed'", "protocol.seed"]),

@@ -31,7 +31,7 @@ def test_labels_are_those_of_the_papers():
 
 def test_a_path_names_a_class():
     assert machine_class("mmbench.machines.svm:SVM") is machine_class("svm")
-    for path in ("no.such.module:SVM", "mmbench.machines.svm:SWM"):
+    for path in ("no.such.module:SVM", "mmbench.machines.svm:SWM", ":", ".svm:SVM"):
         with pytest.raises(UserError, match="cannot be imported"):
             machine_class(path)
 
