@@ -1,7 +1,7 @@
 """The experiment as its YAML file states it: keys, types and ranges.
 
 What can be judged from the file alone is judged here; what needs the declarations of machines,
-data sets and layouts is in `check`. Neither reads data.
+data sets and layouts is in `checks`. Neither reads data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     PlainValidator,
     PrivateAttr,
     ValidationInfo,
@@ -24,128 +23,32 @@ from pydantic import (
     model_validator,
 )
 
-from mmbench.config.grids import parse_axis
-from mmbench.datasets import RULES, DatasetRef, parse_rule, parse_steps
-from mmbench.datasets.card import one_or_more
-from mmbench.datasets.reference import Scalar, Steps
-from mmbench.errors import UserError, did_you_mean
+from mmbench.config.values import (
+    MAX_SPLITS,
+    Classes,
+    Degrees,
+    Grid,
+    Kernels,
+    MaxTrainKey,
+    Positive,
+    Sizes,
+    StepList,
+    parse_fixed,
+    resolve,
+)
+from mmbench.datasets import RULES, DatasetRef, parse_rule
+from mmbench.datasets.reference import Steps
+from mmbench.errors import UserError
 from mmbench.jobs.job import NESTED, SelectRef
-from mmbench.kernels import KERNELS
 
-#: More repeats or folds than this are a mistake; their jobs would fill the memory.
-MAX_SPLITS = 10_000
 #: Folders below results/ that are no experiment's.
 TAKEN_NAMES = ("reference",)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
-def _plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:
-    """Return preprocessing as YAML states it: ``[{"divide": 255}, {"pca": 80}]``."""
-    return [name if arg is None else {name: arg} for name, arg in steps]
-
-
-def _parse_kernels(value: Any) -> list[str]:
-    """Read a kernel or a list of them."""
-    names = one_or_more(value)
-    if not names:
-        raise ValueError("names no kernel")
-    for k, name in enumerate(names):
-        if name not in KERNELS:
-            raise ValueError(f"unknown kernel {name!r}{did_you_mean(name, KERNELS)}")
-        if name in names[:k]:
-            raise ValueError(f"holds {name!r} twice")
-    return names
-
-
-def _resolve(path: str, info: ValidationInfo) -> str:
-    """Resolve a path from the folder of the configuration, whatever the current one is."""
-    full = Path((info.context or {}).get("folder", "."), path).resolve()
-    if not full.is_file():
-        raise ValueError(f"{path}: no such file")
-    return str(full)
-
-
-def _parse_max_train(value: Any) -> MaxTrain:
-    """Read ``1000``, ``{per_class: 500}`` or a list of sizes."""
-    if isinstance(value, list):
-        if not value:
-            raise ValueError("the list of training sizes is empty")
-        sizes = sorted(_whole(size, 2) for size in value)
-        if twice := {size for size in sizes if sizes.count(size) > 1}:
-            raise ValueError(f"holds the size {min(twice)} twice")
-        return Sizes(sizes)
-    if isinstance(value, dict):
-        if list(value) != ["per_class"]:
-            raise ValueError(f"must be {MAX_TRAIN_FORMS}, got {value!r}")
-        return ("per_class", _whole(value["per_class"], 1))
-    return None if value is None else _whole(value, 2)
-
-
-def _whole(value: Any, low: int) -> int:
-    if type(value) is not int or value < low:
-        raise ValueError(f"must be {MAX_TRAIN_FORMS}, from {low} on, got {value!r}")
-    return value
-
-
-def _plain_max_train(value: MaxTrain) -> Any:
-    if isinstance(value, Sizes):
-        return list(value)
-    return dict([value]) if isinstance(value, tuple) else value
-
-
-def _parse_classes(value: Any) -> tuple[str, ...]:
-    """Read ``[3, 8]`` as ``("3", "8")``: labels are compared as text, in any order."""
-    if not isinstance(value, list):
-        raise ValueError(f"must be a list of classes, got {value!r}")
-    for label in value:
-        if isinstance(label, bool):
-            raise ValueError(f"holds a truth value; put the class in quotes: {str(label).lower()}")
-        if not isinstance(label, str | int | float):
-            raise ValueError(f"a class is a name or a number, got {label!r}")
-    names = sorted(map(str, value))
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"holds the class {min(twice)!r} twice")
-    if len(names) < 2:
-        raise ValueError(f"needs at least two classes, got {value!r}")
-    return tuple(names)
-
-
-def _parse_fixed(value: Any) -> Scalar | bool:
-    """Read the value of a fixed parameter."""
-    if value is not None and not isinstance(value, str | int | float):
-        raise ValueError(f"must be a word or a number, got {value!r}; a list belongs in 'grid'")
-    return value
-
-
 def _empty_if_none(value: Any) -> Any:
     """Read a bare ``svm:`` as a machine with nothing to say."""
     return {} if value is None else value
-
-
-class Sizes(tuple[int, ...]):
-    """Several training sizes, ascending."""
-
-
-#: A number of rows, of rows of each class as ``("per_class", n)``, or several numbers of rows.
-MaxTrain = int | tuple[str, int] | Sizes | None
-MAX_TRAIN_FORMS = "a number of rows, a list of such numbers, or {per_class: NUMBER}"
-
-Positive = Annotated[int, Field(ge=1, le=MAX_SPLITS)]
-StepList = Annotated[
-    Any, PlainValidator(parse_steps), PlainSerializer(_plain_steps, return_type=Any)
-]
-Kernels = Annotated[list[str], PlainValidator(_parse_kernels)]
-Degrees = Annotated[list[Positive], BeforeValidator(one_or_more), Field(min_length=1)]
-Classes = Annotated[
-    Any, PlainValidator(_parse_classes), PlainSerializer(list, return_type=list[str])
-]
-MaxTrainKey = Annotated[
-    Any,
-    PlainValidator(_parse_max_train),
-    PlainSerializer(_plain_max_train, return_type=Any),
-]
-#: Axes as `grids.Axis`; pydantic need not know more.
-Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
 
 
 class Strict(BaseModel):
@@ -173,7 +76,7 @@ class DatasetEntry(Strict):
     @field_validator("path", mode="after")
     @classmethod
     def _absolute(cls, path: str | None, info: ValidationInfo) -> str | None:
-        return None if path is None else _resolve(path, info)
+        return None if path is None else resolve(path, info)
 
     @model_validator(mode="after")
     def _card_or_file(self) -> DatasetEntry:
@@ -285,7 +188,7 @@ class MachineEntry(Strict):
     """
 
     machine: str | None = None
-    params: dict[str, Annotated[Any, PlainValidator(_parse_fixed)]] = {}
+    params: dict[str, Annotated[Any, PlainValidator(parse_fixed)]] = {}
     grid: Grid = {}
     use: str | None = None
     kernel: Kernels | None = None
@@ -333,7 +236,7 @@ class Config(Strict):
         """Find the file of another experiment: beside this one, unless it is a path."""
         if name is None:
             return None
-        return _resolve(name if name.endswith(".yaml") else f"{name}.yaml", info)
+        return resolve(name if name.endswith(".yaml") else f"{name}.yaml", info)
 
     @property
     def source(self) -> Config | None:

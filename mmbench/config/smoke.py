@@ -11,12 +11,11 @@ from mmbench.config.model import (
     Config,
     DatasetEntry,
     MachineEntry,
-    MaxTrain,
     Protocol,
     Select,
-    Sizes,
     TestRule,
 )
+from mmbench.config.values import MaxTrain, Sizes
 from mmbench.machines import machine_class
 
 SUFFIX = "-smoke"
