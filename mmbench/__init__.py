@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
@@ -9,8 +10,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     """Return a machine by the name of its class, imported when it is asked for."""
-    from mmbench import machines
-
+    machines = import_module("mmbench.machines")  # `from mmbench import` would ask here again
     if name in machines.__all__:
         return getattr(machines, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

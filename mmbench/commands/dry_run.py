@@ -28,7 +28,7 @@ def describe_experiments(names: Iterable[str], options: Options) -> str:
 
 def describe(experiment: Experiment, slots: int = 1) -> str:
     """Return one line a data set, kernel and machine, and the sums."""
-    from mmbench.running.memory import readable
+    from mmbench.running.progress import readable
 
     stored = stored_keys(experiment)
     groups: dict[tuple, list[Job]] = {}

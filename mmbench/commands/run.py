@@ -24,7 +24,7 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.plan import Plan
 
 if TYPE_CHECKING:
-    from mmbench.running.executor import LocalExecutor
+    from mmbench.running.local import LocalExecutor
 
 Say = Callable[[str], object]
 
@@ -156,7 +156,7 @@ def launch(names: Iterable[str], options: Options, say: Say) -> int:
     UserError
         If configurations, options or data are wrong; nothing has run then.
     """
-    from mmbench.running.executor import LocalExecutor
+    from mmbench.running.local import LocalExecutor
 
     executor = LocalExecutor(options.slots or default_slots(), WORKER_IMPORTS)
     executor.start()  # half of what a short run takes besides its work is imports

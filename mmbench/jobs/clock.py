@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
 class Clock:
     """Adds up the time of named stages.
+
+    Parameters
+    ----------
+    *stages : str
+    tell : callable, optional
+        Gets the name of each stage when it begins.
 
     Attributes
     ----------
@@ -25,13 +31,16 @@ class Clock:
     True
     """
 
-    def __init__(self, *stages: str):
+    def __init__(self, *stages: str, tell: Callable[[str], object] | None = None):
+        self._tell = tell
         self.cpu = dict.fromkeys(stages, 0.0)
         self.wall = dict.fromkeys(stages, 0.0)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Count the time inside the block, also when it ends by an exception."""
+        if self._tell:
+            self._tell(name)
         cpu, wall = time.process_time(), time.perf_counter()
         try:
             yield

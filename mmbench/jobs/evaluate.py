@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.errors import SEVERITY, Status
 from mmbench.machines.voting import expected_errors, n_ties, resolve_votes, votes
 
 if TYPE_CHECKING:
@@ -37,11 +38,19 @@ def evaluate(
     metrics : dict
     arrays : dict
         ``test_index``, ``predicted``, ``decisions`` (float32) and ``y_test``.
+
+    Raises
+    ------
+    ValueError
+        If a decision value is not a number.
     """
+    decisions = machine.pairwise_decision_function(data.X_test)
+    if np.isnan(decisions).any():
+        pair = machine.fits_[int(np.isnan(decisions).any(axis=0).argmax())].pair
+        raise ValueError(f"decision values of the pair {_name(pair)} are not numbers")
     # Votes are counted on the values as they are stored: a record agrees with itself.
     largest = np.finfo(np.float32).max
-    decisions = machine.pairwise_decision_function(data.X_test).clip(-largest, largest)
-    decisions = decisions.astype(np.float32)
+    decisions = decisions.clip(-largest, largest).astype(np.float32)
     metrics, predicted = count_errors(decisions, machine.classes_, data.y_test, ties, seed)
     arrays = {
         "test_index": data.test_index,
@@ -106,6 +115,30 @@ def certificates(fits: Sequence[Fit]) -> dict[str, Any]:
         "iterations": sum(fit.iterations for fit in fits),
     }
     return {"fits": summary, "per_pair": [{**asdict(fit), "gap": fit.gap} for fit in fits]}
+
+
+def doubts(fits: Sequence[Fit]) -> str:
+    """Return how many fits ended worse than optimal and the first of each kind; empty for none.
+
+    Examples
+    --------
+    >>> from mmbench.machines.problem import Fit
+    >>> doubts([Fit("unbounded", -9.0, -np.inf, 0.0, 3, 0.1, 5, pair=("a", "b"))])
+    'unbounded: 1 of 1 pairs, a/b (gap inf, violation 0)'
+    """
+    kinds: dict[Status, list[Fit]] = {}
+    for fit in fits:
+        if fit.status not in (Status.OPTIMAL, Status.ONE_CLASS):
+            kinds.setdefault(Status(fit.status), []).append(fit)
+    return "; ".join(
+        f"{status}: {len(found)} of {len(fits)} pairs, {'first ' if found[1:] else ''}"
+        f"{_name(found[0].pair)} (gap {found[0].gap:.2g}, violation {found[0].max_violation:.2g})"
+        for status, found in sorted(kinds.items(), key=lambda kind: -SEVERITY.index(kind[0]))
+    )
+
+
+def _name(pair: Sequence[Any]) -> str:
+    return "/".join(map(str, pair))
 
 
 def _storable(labels: NDArray) -> NDArray:

@@ -32,7 +32,8 @@ class Record:
     status : str
         The worst status of the binary problems, or why there is no result.
     reason, traceback : str
-        Where there is no result, why; `wrong_input` says whether the user can mend it.
+        Where there is no result, why; `wrong_input` says whether the user can mend it. Where there
+        is one, which of its fits are not optimal.
     metrics : mapping
         On the test rows; empty without a result.
     selection : mapping
@@ -49,6 +50,9 @@ class Record:
         Where the data differ from the full data set; what is suspicious in a user's file.
     environment : mapping
         Versions, computer and threads.
+    limits, reached : mapping
+        The limits of the job ("time" in seconds, "memory" in bytes), and where one of them stopped
+        it the "stage", the "seconds" and the "bytes".
     started, finished : str
         In UTC.
     arrays : str or None
@@ -72,6 +76,8 @@ class Record:
     deviations: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     environment: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, float | None] = field(default_factory=dict)
+    reached: Mapping[str, Any] = field(default_factory=dict)
     started: str = ""
     finished: str = ""
     arrays: str | None = None
@@ -112,7 +118,7 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
     status : Status
         The worst status of its binary problems, or why there is no result.
     reason : str
-        One line, where there is no result.
+        One line, where there is no result or a doubtful one.
     **content
         The other attributes of a `Record`.
     """

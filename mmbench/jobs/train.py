@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
 from mmbench.jobs.clock import Clock
@@ -63,7 +65,8 @@ def train(
         with clock.stage("selection"):
             search = _search(machine, job, data, choice, threads, seeds["selection"])
         choice = merged(choice, search["params"])
-    with clock.stage("training"):
+    with clock.stage("training"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the record says it of each pair
         _fit(machine, data, own_part(machine, job, choice))
     return machine, {**search, "params": choice}
 

@@ -208,15 +208,3 @@ def _own_groups(root: Path) -> Iterator[Path]:
             base = root / controllers
             relative = Path(path.lstrip("/"))
             yield from (base / group for group in (relative, *relative.parents))
-
-
-def readable(n_bytes: float) -> str:
-    """Return a number of bytes in words.
-
-    Examples
-    --------
-    >>> readable(3 * 2**30)
-    '3.0 GiB'
-    """
-    gib = n_bytes / 2**30
-    return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"

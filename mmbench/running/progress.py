@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TextIO
 
 from mmbench.jobs.job import Job
@@ -119,7 +119,7 @@ def outcome(record: Content) -> str:
     if not is_done(record):
         return f"{record['status']}: {record['reason']}"
     metrics, seconds = record["metrics"], sum(record["wall_seconds"].values())
-    status = "" if record["status"] == "optimal" else f" ({record['status']})"
+    status = "" if record["status"] == "optimal" else f" ({record['reason'] or record['status']})"
     return f"{metrics['accuracy_pct']:.2f} % correct{status}, {duration(seconds)}"
 
 
@@ -139,57 +139,74 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
+def readable(n_bytes: float) -> str:
+    """Return a number of bytes in words.
+
+    Examples
+    --------
+    >>> readable(3 * 2**30)
+    '3.0 GiB'
+    """
+    gib = n_bytes / 2**30
+    return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"
+
+
 class TimeLeft:
     """Estimates the time to the end from the jobs that have ended.
 
     Jobs of one experiment differ by orders of magnitude: a job is expected to take as long as those
-    of its data set and machine did; while there are none, as those of its machine; else as any.
+    of its data set, size, kernel and machine did; while there are none, as those of its data set
+    and machine; else as those of its machine, or as any.
 
     Parameters
     ----------
     jobs : iterable of Job
         Jobs to run.
-    slots : int
-        How many run at the same time.
     """
 
-    def __init__(self, jobs: Iterable[Job], slots: int):
-        self._slots = slots
-        self._open = Counter((job.dataset.name, job.column) for job in jobs)
+    def __init__(self, jobs: Iterable[Job]):
+        self._open = Counter(map(_kinds, jobs))
         self._count: Counter[tuple] = Counter()
         self._seconds: Counter[tuple] = Counter()
-        self._started: dict[str, tuple[tuple[str, str], float]] = {}
+        self._started: dict[str, tuple[Job, float]] = {}
 
     def learn(self, record: Mapping[str, Any]) -> None:
         """Take note of how long a job took."""
-        job, seconds = record["job"], sum(record["wall_seconds"].values())
-        for kind in _kinds(job["dataset"]["name"], job.get("variant") or job["machine"]):
+        seconds = sum(record["wall_seconds"].values())
+        for kind in _kinds(Job.from_dict(record["job"])):
             self._count[kind] += 1
             self._seconds[kind] += seconds
 
     def start(self, job: Job) -> None:
         """Take note that a job starts now."""
-        self._started[job.key] = (job.dataset.name, job.column), time.monotonic()
+        self._started[job.key] = job, time.monotonic()
 
     def end(self, job: Job) -> None:
         """Take note that a job ended, in whatever way."""
         self._started.pop(job.key, None)
-        self._open[job.dataset.name, job.column] -= 1
+        self._open[_kinds(job)] -= 1
 
-    def seconds(self) -> float | None:
-        """Return the estimate; None while no job has ended."""
+    def expected(self, job: Job) -> float | None:
+        """Return the seconds that jobs of the very kind took on average; None without any."""
+        kind = _kinds(job)[0]
+        return self._seconds[kind] / self._count[kind] if self._count[kind] else None
+
+    def seconds(self, slots: int) -> float | None:
+        """Return the estimate for so many jobs at a time; None while no job has ended."""
         if not self._count:
             return None
-        rest = sum(count * self._expected(*kind) for kind, count in self._open.items())
+        rest = sum(count * self._mean(kinds) for kinds, count in self._open.items())
         now = time.monotonic()
-        spent = sum(min(now - at, self._expected(*kind)) for kind, at in self._started.values())
-        return (rest - spent) / self._slots
+        spent = sum(min(now - at, self._mean(_kinds(job))) for job, at in self._started.values())
+        return (rest - spent) / max(1, slots)
 
-    def _expected(self, dataset: str, machine: str) -> float:
-        kind = next(kind for kind in _kinds(dataset, machine) if self._count[kind])
+    def _mean(self, kinds: Sequence[tuple]) -> float:
+        kind = next(kind for kind in kinds if self._count[kind])
         return self._seconds[kind] / self._count[kind]
 
 
-def _kinds(dataset: str, machine: str) -> tuple[tuple, ...]:
+def _kinds(job: Job) -> tuple[tuple, ...]:
     """Return what a job has in common with others, from much to nothing."""
-    return (dataset, machine), (machine,), ()
+    name, column = job.dataset.name, job.column
+    alike = name, job.split.max_train, job.kernel, job.degree, column
+    return alike, (name, column), (column,), ()

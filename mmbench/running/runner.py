@@ -7,17 +7,19 @@ that is killed in any other way loses the jobs that were running, and nothing el
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from mmbench.errors import Status
+from mmbench.errors import Status, UserError
 from mmbench.jobs.job import Job
+from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, is_done, new_record
 from mmbench.jobs.store import RecordStore
-from mmbench.running.executor import Executor, WorkerDied
-from mmbench.running.progress import Progress, TimeLeft, progress_for
+from mmbench.running.executor import Executor, LimitReached, WorkerDied
+from mmbench.running.progress import Progress, TimeLeft, duration, progress_for, readable
 from mmbench.running.schedule import Schedule, Start
 from mmbench.running.worker import Arrays, Context, execute
 
@@ -37,6 +39,9 @@ class Summary:
         Jobs that got their result now, and that had it before.
     failed : list of dict
         Records of jobs without a result.
+    doubtful : Counter of Status
+        How many of the jobs with a result have a fit that is worse than optimal, by the worst
+        status of the job; trivial solutions and single classes are optimal.
     left : int
         Jobs that an interruption kept from running.
     interrupted : bool
@@ -45,8 +50,19 @@ class Summary:
     done: int = 0
     reused: int = 0
     failed: list[Content] = field(default_factory=list)
+    doubtful: Counter[Status] = field(default_factory=Counter)
     left: int = 0
     interrupted: bool = False
+
+    def add(self, record: Content, reused: bool = False) -> None:
+        """Count the record of a job."""
+        if not is_done(record):
+            self.failed.append(record)
+            return
+        self.done, self.reused = self.done + (not reused), self.reused + reused
+        status = Status(record["status"])
+        if status not in (Status.OPTIMAL, Status.ONE_CLASS, Status.TRIVIAL):
+            self.doubtful[status] += 1
 
     @property
     def wrong_input(self) -> list[str]:
@@ -70,6 +86,7 @@ def run(
     *,
     data: Path,
     mirror: str | None = None,
+    limits: Limits = NO_LIMITS,
     source: RecordStore | None = None,
     progress: Callable[[int], Progress] = progress_for,
 ) -> Summary:
@@ -86,6 +103,8 @@ def run(
         Local store of data files.
     mirror : str, optional
         Folder or URL that holds data files.
+    limits : Limits, optional
+        Of each job. A job that they have stopped before is not run again.
     source : RecordStore, optional
         The records of another experiment, whose selected parameters some jobs use.
     progress : callable
@@ -101,7 +120,9 @@ def run(
         If another run uses the folder.
     """
     with store.locked():
-        return _Run(jobs, store, executor, Context(data, mirror), source, progress).go()
+        return _Run(
+            jobs, store, executor, Context(data, mirror, limits=limits), source, progress
+        ).go()
 
 
 class _Run:
@@ -123,15 +144,21 @@ class _Run:
             elsewhere = {key: source.find(key) for key in keys if key not in found}
             found |= {key: record for key, record in elsewhere.items() if record is not None}
         self.results = {key: record for key, record in found.items() if is_done(record)}
+        stopped = {k: r for k, r in found.items() if context.limits.reached_before(r)}
         unique = {job.key: job for job in jobs}
-        self.open = {key: job for key, job in unique.items() if key not in self.results}
-        self.summary = Summary(reused=len(unique) - len(self.open))
+        settled = {**self.results, **stopped}
+        self.open = {key: job for key, job in unique.items() if key not in settled}
+        self.summary = Summary()
+        for key in unique.keys() & settled.keys():
+            self.summary.add(settled[key], reused=True)
         self.store, self.executor, self.context = store, executor, context
-        self.schedule = Schedule(self.open.values(), self.results, executor.slots)
-        self.tasks: dict[Future, Start] = {}
-        self.time_left = TimeLeft(self.open.values(), executor.slots)
+        self.time_left = TimeLeft(self.open.values())
         for record in self.results.values():
             self.time_left.learn(record)
+        self.schedule = Schedule(
+            self.open.values(), settled, executor.slots, self.time_left.expected
+        )
+        self.tasks: dict[Future, Start] = {}
         self.progress = progress(len(self.open))
         for line in said:
             self.progress.say(line)
@@ -154,11 +181,12 @@ class _Run:
         """Start what can start, then wait for something to end."""
         for job, reason in self.schedule.hopeless():
             self._keep(job, new_record(job, Status.FAILED, reason), {})
+        self.schedule.slots = self.executor.slots
         for start in self.schedule.starts():
             self._start(start)
         for future in self.executor.wait(TICK) if self.tasks else ():
             self._end(self.tasks.pop(future), future)
-        self.progress.tick(self.time_left.seconds())
+        self.progress.tick(self._left())
 
     def _start(self, start: Start) -> None:
         parent = start.job.parent
@@ -169,11 +197,13 @@ class _Run:
             inherited=self.results[parent]["selection"]["params"] if parent else None,
         )
         self.time_left.start(start.job)
-        self.tasks[self.executor.submit(execute, start.job, context)] = start
+        task = self.executor.submit(execute, start.job, context, limits=context.limits)
+        self.tasks[task] = start
 
     def _end(self, start: Start, future: Future) -> None:
-        record, arrays = _outcome(start.job, future)
-        if record["status"] == Status.MEMORY_LIMIT and not start.alone:
+        record, arrays = _outcome(start.job, future, self.context.limits)
+        full = record["status"] == Status.MEMORY_LIMIT and not record["reached"]
+        if full and not start.alone:
             self.schedule.again_alone(start.job)
         else:
             self._keep(start.job, record, arrays)
@@ -184,22 +214,38 @@ class _Run:
         self.schedule.finish(record)
         self.time_left.end(job)
         del self.open[job.key]
+        self.summary.add(record)
         if is_done(record):
-            self.summary.done += 1
             self.results[job.key] = record
             self.time_left.learn(record)
-        else:
-            self.summary.failed.append(record)
-        self.progress.finished(job, record, self.time_left.seconds())
+        self.progress.finished(job, record, self._left())
+
+    def _left(self) -> float | None:
+        return self.time_left.seconds(self.executor.slots)
 
 
-def _outcome(job: Job, future: Future) -> tuple[Content, Arrays]:
+def _outcome(job: Job, future: Future, limits: Limits) -> tuple[Content, Arrays]:
     """Return what a task brought, or a record of its death."""
     error = future.exception()
     if error is None:
         return future.result()
+    if isinstance(error, LimitReached):
+        return _stopped(job, error, limits), {}
+    if isinstance(error, UserError):  # no worker can run anything
+        raise error
     reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
     return new_record(job, Status.FAILED, reason), {}
+
+
+def _stopped(job: Job, error: LimitReached, limits: Limits) -> Content:
+    """Return the record of a job that one of its limits has stopped."""
+    if error.status == Status.TIME_LIMIT:
+        limit = f"time limit of {duration(limits.time or 0)}"
+    else:
+        limit = f"memory limit of {readable(limits.memory or 0)}"
+    after = f"{duration(error.reached['seconds'])} in {error.reached['stage'] or 'preparation'}"
+    reason = f"{limit} reached after {after}"
+    return new_record(job, error.status, reason, limits=asdict(limits), reached=error.reached)
 
 
 def _farewell(summary: Summary, store: RecordStore) -> str:

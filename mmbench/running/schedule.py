@@ -1,13 +1,15 @@
 """Which jobs may start now, and with how much of the computer.
 
-A job is ready when the job whose parameters it uses has its record. Ready jobs share the free slots
-in threads: many ready jobs run side by side on one thread each, a lone one has all of them.
+A job is ready when the job whose parameters it uses has its record. Of ready jobs the longest goes
+first, together with what waits for it; where nothing is known of the time of such jobs, one of them
+goes before. Ready jobs share the free slots in threads: many ready jobs run side by side on one
+thread each, a lone one has all of them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mmbench.jobs.job import Job
@@ -39,13 +41,21 @@ class Schedule:
     jobs : iterable of Job
         Jobs to run.
     records : mapping of str to dict
-        Records of jobs that have their result, by key.
+        Records of jobs that are not run again, by key.
     slots : int
         Number of processes.
+    expected : callable
+        Gets a job and returns its expected seconds, None where nothing is known.
     """
 
-    def __init__(self, jobs: Iterable[Job], records: Mapping[str, Content], slots: int):
-        self.slots = slots
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        records: Mapping[str, Content],
+        slots: int,
+        expected: Callable[[Job], float | None] = lambda job: None,
+    ):
+        self.slots, self._expected = slots, expected
         self._ready: deque[Job] = deque()
         self._alone: deque[Job] = deque()
         self._blocked: dict[str, list[Job]] = defaultdict(list)
@@ -54,8 +64,10 @@ class Schedule:
         jobs = list(jobs)
         coming = {job.key for job in jobs}
         for job in jobs:
-            if job.parent is None or job.parent in records:
+            if job.parent is None:
                 self._ready.append(job)
+            elif job.parent in records:
+                self._follow([job], records[job.parent])
             elif job.parent in coming:
                 self._blocked[job.parent].append(job)
             else:
@@ -70,7 +82,9 @@ class Schedule:
         """Yield the jobs that start now; they count as running from here on."""
         while self._ready and (free := self.slots - sum(self._running.values())) > 0:
             threads = -(-free // len(self._ready))
-            yield self._start(self._ready.popleft(), threads)
+            longest = max(self._ready, key=self._seconds)  # the first of equal ones
+            self._ready.remove(longest)
+            yield self._start(longest, threads)
         if self._alone and not self._running:
             yield self._start(self._alone.popleft(), self.slots)
 
@@ -83,17 +97,29 @@ class Schedule:
         """Take in the record of a job: the jobs that use it are next, or never."""
         self._running.pop(record["key"], None)
         children = self._blocked.pop(record["key"], [])
-        if is_done(record):
-            # Before all others: their data set is in the memory of a worker now.
-            self._ready.extendleft(reversed(children))
-        else:
-            for job in children:
-                self._give_up(job, f"has no result: {record['reason']}")
+        # Before others as long: their data set is in the memory of a worker now.
+        ready, self._ready = self._ready, deque()
+        self._follow(children, record)
+        self._ready.extend(ready)
 
     def again_alone(self, job: Job) -> None:
         """Put a running job back, to be run when nothing else does."""
         del self._running[job.key]
         self._alone.append(job)
+
+    def _follow(self, children: Iterable[Job], record: Content) -> None:
+        """Make ready the jobs that use the parameters of a record, or give them up."""
+        for job in children:
+            if is_done(record):
+                self._ready.append(job)
+            else:
+                self._give_up(job, f"has no result: {record['reason']}")
+
+    def _seconds(self, job: Job) -> float:
+        """Return the expected seconds of a job and of the longest that waits for it."""
+        own = self._expected(job)
+        after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
+        return float("inf") if own is None else own + after
 
     def _start(self, job: Job, threads: int) -> Start:
         alone = not self._running and threads == self.slots

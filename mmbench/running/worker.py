@@ -8,15 +8,18 @@ solvers happen in a rehearsal on a tiny problem, once per process and machine; i
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import Status, UserError, worst
 from mmbench.jobs.clock import Clock
 from mmbench.jobs.job import Job
+from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, new_record, timestamp
 from mmbench.running.environment import environment
+from mmbench.running.process import tell
+from mmbench.running.progress import readable
 
 if TYPE_CHECKING:
     from mmbench.jobs.data import Prepared
@@ -43,6 +46,7 @@ class Context:
         The part of the free memory that is this job's; others run beside it.
     inherited : dict or list of dict, optional
         Selected parameters of the job that this one uses; a list has one a pair of classes.
+    limits : Limits
     """
 
     data: Path
@@ -50,6 +54,7 @@ class Context:
     threads: int = 1
     memory_share: float = 1.0
     inherited: Choice | None = None
+    limits: Limits = NO_LIMITS
 
 
 class MemoryLimit(Exception):
@@ -74,7 +79,7 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
 
     import mmbench.selection  # noqa: F401  libraries loaded later would escape the limit
 
-    started, clock = timestamp(), Clock(*STAGES)
+    started, clock = timestamp(), Clock(*STAGES, tell=tell)
     content: dict[str, Any]
     arrays: Arrays = {}
     try:
@@ -82,13 +87,14 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
             status, content, arrays = _run(job, context, clock)
     except Exception as error:
         status, content = _status_of(error), _failure(error)
-    times: dict[str, Any] = {
+    facts: dict[str, Any] = {
+        "limits": asdict(context.limits),
         "cpu_seconds": clock.cpu,
         "wall_seconds": clock.wall,
         "started": started,
         "finished": timestamp(),
     }
-    return new_record(job, status, **times, **content), arrays
+    return new_record(job, status, **{**facts, **content}), arrays
 
 
 def _status_of(error: Exception) -> Status:
@@ -110,7 +116,7 @@ def _failure(error: Exception) -> dict[str, Any]:
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
     # Here because the process that starts a run reads this file and needs none of them.
     from mmbench.jobs.data import prepare
-    from mmbench.jobs.evaluate import certificates, evaluate
+    from mmbench.jobs.evaluate import certificates, doubts, evaluate
     from mmbench.jobs.train import job_seeds, train
 
     seeds = job_seeds(job)
@@ -129,6 +135,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         "deviations": data.deviations,
         "warnings": data.warnings,
         "environment": environment(threads),
+        "reason": doubts(machine.fits_),
     }
     return worst(fit.status for fit in machine.fits_), content, arrays
 
@@ -141,9 +148,9 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     sizes = memory.Sizes(
         data.class_counts, len(data.y_test), data.X_train.shape[1], data.n_raw, n_rest
     )
-    budget = memory.budget_bytes(context.memory_share)
-    threads = memory.threads_that_fit(job, sizes, context.threads, budget)
-    if threads == 0:
-        need, free = memory.estimate_bytes(job, sizes), memory.readable(budget)
-        raise MemoryLimit(f"needs about {memory.readable(need)} of memory, {free} may be used")
-    return threads
+    free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
+    if not memory.threads_that_fit(job, sizes, 1, free):
+        need, free_text = memory.estimate_bytes(job, sizes), readable(free)
+        raise MemoryLimit(f"needs about {readable(need)} of memory, {free_text} may be used")
+    # An estimate is rather too large: one thread is tried, and the limit ends what exceeds it.
+    return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1

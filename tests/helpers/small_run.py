@@ -9,7 +9,7 @@ from pathlib import Path
 from mmbench.datasets import dataset_hash
 from mmbench.jobs.job import DatasetRef, Job, SelectRef, SplitRef
 from mmbench.jobs.store import RecordStore
-from mmbench.running.executor import LocalExecutor
+from mmbench.running.local import LocalExecutor
 from mmbench.running.runner import run
 
 NO_DATA = Path("no-such-store")  # data inside scikit-learn need none

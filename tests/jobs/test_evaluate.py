@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from mmbench.jobs.evaluate import count_errors
+from mmbench.errors import Status
+from mmbench.jobs.evaluate import count_errors, doubts, evaluate
+from mmbench.machines import SVM
+from mmbench.machines.problem import Fit
 
 CLASSES = np.array(["a", "b", "c"])
 #: Pairs ab, ac, bc. Row 0: each class has one vote. Row 1: c beats all. Row 2: a beats all.
@@ -44,3 +49,29 @@ def test_a_class_that_was_not_trained_is_an_error_under_every_rule():
     known, _ = metrics(["a", "c", "a"])
     for rule in ("lowest", "random", "expected"):
         assert found[f"errors_{rule}"] == known[f"errors_{rule}"] + 1
+
+
+def fit(status, pair, objective=1.0, bound=1.0):
+    return Fit(status, objective, bound, 2e-9, 10, 0.1, 5, pair=pair)
+
+
+def test_doubts_name_how_many_pairs_ended_worse_than_optimal_and_the_first():
+    fits = [
+        fit(Status.OPTIMAL, ("a", "b")),
+        fit(Status.INACCURATE, ("a", "c"), bound=0.9),
+        fit(Status.FAILED, ("b", "c"), bound=-np.inf),
+        fit(Status.INACCURATE, ("b", "d"), bound=0.5),
+    ]
+    assert doubts(fits) == (
+        "failed: 1 of 4 pairs, b/c (gap inf, violation 2e-09); "
+        "inaccurate: 2 of 4 pairs, first a/c (gap 0.1, violation 2e-09)"
+    )
+    assert doubts(fits[:1]) == ""
+
+
+def test_decision_values_that_are_not_numbers_are_an_error_not_an_accuracy(monkeypatch):
+    machine = SVM(kernel="linear").fit([[0.0], [1.0], [2.0]], CLASSES)
+    machine.coef_[1] = np.nan
+    data = SimpleNamespace(X_test=np.ones((2, 1)), y_test=CLASSES[:2], test_index=np.arange(2))
+    with pytest.raises(ValueError, match="of the pair a/c are not numbers"):
+        evaluate(machine, data, "lowest", 0)

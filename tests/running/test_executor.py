@@ -11,7 +11,8 @@ import time
 import psutil
 import pytest
 
-from mmbench.running.executor import LocalExecutor, SerialExecutor, WorkerDied
+from mmbench.running.executor import SerialExecutor, WorkerDied
+from mmbench.running.local import LocalExecutor
 
 
 def drain(executor, count, timeout=60):
@@ -89,7 +90,7 @@ def test_workers_ignore_the_interrupt_of_a_terminal(local):
 
 MASK = """
 import signal
-from mmbench.running.executor import LocalExecutor
+from mmbench.running.local import LocalExecutor
 
 if __name__ == "__main__":
     executor = LocalExecutor(1)
@@ -118,7 +119,7 @@ def test_a_serial_executor_keeps_the_promises_of_the_interface():
 
 ORPHAN = """
 import os, time
-from mmbench.running.executor import LocalExecutor
+from mmbench.running.local import LocalExecutor
 
 if __name__ == "__main__":
     executor = LocalExecutor(1)

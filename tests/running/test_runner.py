@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +18,10 @@ from mmbench.jobs import train
 from mmbench.jobs.job import SelectRef
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import RecordStore
+from mmbench.machines import SVM
 from mmbench.running import memory
-from mmbench.running.executor import LocalExecutor, SerialExecutor
+from mmbench.running.executor import SerialExecutor
+from mmbench.running.local import LocalExecutor
 from mmbench.running.progress import Lines
 from mmbench.running.runner import run
 
@@ -111,6 +113,28 @@ def test_a_failed_job_is_recorded_takes_its_children_along_and_is_retried(
     assert (summary.done, summary.reused, summary.exit_code) == (2, 2, 0)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_jobs_with_doubtful_fits_are_counted_named_and_counted_again(
+    jobs, store, monkeypatch, capsys
+):
+    real = SVM.train
+
+    def unbounded(self, problem, warm=None):
+        model = real(self, problem, warm)
+        status = "optimal" if self.solver == "auto" else "unbounded"
+        return replace(model, fit=replace(model.fit, status=status))
+
+    monkeypatch.setattr(SVM, "train", unbounded)
+    for _ in range(2):
+        summary = serial(jobs, store)
+        assert summary.doubtful == {"unbounded": 2}
+        assert summary.exit_code == 0
+    assert (
+        "% correct (unbounded: 3 of 3 pairs, first class_0/class_1 (gap" in capsys.readouterr().err
+    )
+    assert store.read(jobs[1].key)["reason"].startswith("unbounded: 3 of 3 pairs")
+
+
 def test_wrong_input_is_told_apart_and_loses_nothing(jobs, store):
     bad = replace(jobs[0], select=SelectRef(folds=60))
     summary = serial([*jobs, bad], store)
@@ -140,9 +164,10 @@ class KillsTheWorkersOnce(Lines):
     def finished(self, job, record, left):
         super().finished(job, record, left)
         if self._count == 1:
-            for process in multiprocessing.active_children():
+            for process in psutil.Process().children():
                 process.kill()
-                process.join()
+                while process.status() != psutil.STATUS_ZOMBIE:
+                    time.sleep(0.01)
 
 
 def test_a_killed_worker_costs_its_own_job_alone(store, other_store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from helpers.small_run import make_jobs
@@ -66,6 +67,29 @@ def test_a_child_without_a_parent_can_never_run(jobs):
     assert (child, "not among the jobs" in reason) == (jobs[1], True)
 
 
+def test_the_longest_job_goes_first_with_what_waits_for_it_and_one_of_an_unknown_kind_before():
+    first, child, second, _ = make_jobs(2)
+    third = replace(second, machine="mmrm")
+    known = {"svm": 2.0, "mmrm": 5.0}
+    order = lambda jobs, known: [  # noqa: E731
+        start.job
+        for start in Schedule(jobs, {}, len(jobs), lambda job: known.get(job.machine)).starts()
+    ]
+    assert order([second, third], known) == [third, second]
+    assert order([third, second], {"mmrm": 5.0}) == [second, third]
+    assert order([second, first], known) == [second, first]
+    assert order([second, first, child], known) == [first, second]
+
+
+def test_the_time_of_a_job_is_that_of_its_size():
+    job = make_jobs(1)[0]
+    sizes = [replace(job, split=replace(job.split, max_train=("nested", n))) for n in (50, 500)]
+    estimate = TimeLeft(sizes)
+    estimate.learn(done(sizes[0], seconds=1.0))
+    assert estimate.expected(sizes[0]) == 1.0
+    assert estimate.expected(sizes[1]) is None
+
+
 def test_a_job_that_needs_all_memory_runs_when_nothing_else_does(jobs):
     large, _, other, _ = jobs
     schedule = Schedule([large, other], {}, slots=2)
@@ -79,16 +103,16 @@ def test_a_job_that_needs_all_memory_runs_when_nothing_else_does(jobs):
 
 def test_time_left_is_that_of_similar_jobs(jobs):
     parents, children = jobs[::2], jobs[1::2]
-    estimate = TimeLeft(parents, slots=2)
-    assert estimate.seconds() is None
+    estimate = TimeLeft(parents)
+    assert estimate.seconds(2) is None
     estimate.learn(done(children[0], seconds=10.0))  # the same machine and data set
-    assert estimate.seconds() == pytest.approx(2 * 10.0 / 2)
+    assert estimate.seconds(2) == pytest.approx(2 * 10.0 / 2)
     estimate.end(parents[0])
-    assert estimate.seconds() == pytest.approx(10.0 / 2)
+    assert estimate.seconds(2) == pytest.approx(10.0 / 2)
     estimate.start(parents[1])
-    assert estimate.seconds() < 10.0 / 2
+    assert estimate.seconds(2) < 10.0 / 2
     estimate.end(parents[1])
-    assert estimate.seconds() == 0
+    assert estimate.seconds(2) == 0
 
 
 def test_without_a_terminal_each_job_is_a_line(jobs):

@@ -1,0 +1,272 @@
+"""Worker processes on this computer, with limits on their time, memory and output.
+
+Our own, because no pool that was tried keeps what this one promises. Loky 3.7 ends every task when
+one worker dies. Pebble 5.2 ends one only, but a busy worker outlives its killed parent, and Ctrl-C
+reaches a worker that is still importing. A LocalCluster of dask.distributed takes 4 s to start and
+27 ms a task (this: 0.4 s and 0.6 ms), and 7 s to give up a task that ends its worker.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from mmbench.errors import Status, UserError
+from mmbench.jobs.limits import NO_LIMITS, Limits
+from mmbench.running.executor import LimitReached, WorkerDied
+from mmbench.running.process import ERROR, NOTE, RESULT, STARTED, TimeIsUp
+
+#: One thread for each library: parallelism is over pairs of classes and over processes.
+PINNED = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+#: Seconds between two looks at tasks that have limits.
+LOOK = 0.05
+#: Seconds that a task has to end by itself once its time is up.
+GRACE = 5.0
+#: Bytes that are shown of what a worker prints during one task.
+OUTPUT_BYTES = 2**20
+
+
+class LocalExecutor:
+    """Worker processes on this computer, one a slot.
+
+    A process is started when its slot is first needed, serves task after task, and is replaced
+    when it dies; a death ends only the task that the process was running. Workers are killed by
+    `cancel` or at a limit, and end by themselves when this process dies in any way.
+
+    Parameters
+    ----------
+    slots : int
+        Number of processes.
+    modules : sequence of str
+        What a process imports when it starts.
+    """
+
+    def __init__(self, slots: int, modules: Sequence[str] = ()):
+        self.slots = slots
+        self._workers = [_Worker(tuple(modules)) for _ in range(slots)]
+
+    def start(self) -> None:
+        """Start the first process now, so that it imports while this one has other things to do."""
+        self._workers[0].spawn()
+
+    def submit(
+        self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
+    ) -> Future:
+        """Start a task in a free slot.
+
+        Raises
+        ------
+        RuntimeError
+            If every slot is busy.
+        UserError
+            If no process can be started.
+        """
+        for worker in self._workers:
+            if worker.future is None:
+                return worker.start(function, args, limits)
+        raise RuntimeError(f"all {self.slots} slots are busy")
+
+    def wait(self, timeout: float | None = None) -> list[Future]:
+        """Return the tasks that ended; none when `timeout` seconds pass first."""
+        busy = [worker for worker in self._workers if worker.future is not None]
+        end = time.monotonic() + timeout if timeout is not None else float("inf")
+        look = LOOK if any(worker.limits != NO_LIMITS for worker in busy) else float("inf")
+        while busy:
+            seconds = min(look, end - time.monotonic())
+            places = [place for worker in busy for place in worker.places]
+            ready = set(wait(places, None if seconds == float("inf") else max(0.0, seconds)))
+            ended = [future for worker in busy if (future := worker.look(ready)) is not None]
+            if ended or time.monotonic() >= end:
+                return ended
+        return []
+
+    def cancel(self) -> None:
+        """Kill the workers."""
+        for worker in self._workers:
+            worker.kill()
+            worker.future = None
+
+
+class _Worker:
+    """One process and the task that it runs."""
+
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        self.modules = modules
+        self.future: Future | None = None
+        self.limits = NO_LIMITS
+        self.process: subprocess.Popen | None = None
+
+    def start(self, function: Callable[..., Any], args: tuple, limits: Limits) -> Future:
+        self.task, self.limits, self.sent_again = (function, args, limits.time), limits, False
+        self._send()
+        self.future = Future()
+        self.future.set_running_or_notify_cancel()
+        return self.future
+
+    def _send(self) -> None:
+        if self.process is None:
+            self.spawn()
+        self.since, self.note, self.printed, self.begun = time.monotonic(), None, 0, False
+        with suppress(BrokenPipeError, ConnectionResetError):  # its end is seen when it is read
+            self.connection.send(self.task)
+
+    def spawn(self) -> None:
+        # A new interpreter rather than a fork: a forked child would inherit the locked mutexes
+        # and the thread pools of BLAS, OpenMP and Numba.
+        self.kill()
+        command = "import sys; from mmbench.running.process import serve; serve(*{!r})"
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        environment = dict.fromkeys(PINNED, "1") | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+        # Ctrl-C reaches the whole process group. The worker inherits the block, from its first
+        # instruction on: what becomes of it is for this process to decide.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            ours, theirs = socket.socketpair()
+            output, printed = os.pipe()
+            with theirs, os.fdopen(printed, "wb") as shown:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", command.format((theirs.fileno(), self.modules))],
+                    env={**os.environ, **environment},
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=shown,
+                    stderr=shown,
+                )
+        except OSError as error:
+            raise UserError(
+                f"no worker process can be started ({error.strerror}); ask for fewer by --jobs, or "
+                "raise the limits of open files and processes (ulimit -n, ulimit -u)"
+            ) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        self.connection, self.output = Connection(ours.detach()), output
+        self.places: list[Any] = [self.connection, self.output]
+        os.set_blocking(self.output, False)
+        self.tail, self.begun = b"", False
+
+    def look(self, ready: set) -> Future | None:
+        """Take what the process sent; return the future of its task where that has ended."""
+        if self.output in ready:
+            self._show()
+        if self.connection in ready:
+            return self._receive()
+        return self._check_limits() if self.limits != NO_LIMITS else None
+
+    def _receive(self) -> Future | None:
+        try:
+            kind, value = self.connection.recv()
+        except (EOFError, OSError):
+            return self._died()
+        if kind == STARTED:
+            self.begun, self.since = True, time.monotonic()
+        elif kind == NOTE:
+            self.note = value
+        if kind not in (RESULT, ERROR):
+            return None
+        if self.limits.time is not None and self._seconds() >= self.limits.time:
+            self.kill()  # threads of the interrupted task may still run in it
+        if isinstance(value, TimeIsUp):
+            return self._end(LimitReached(Status.TIME_LIMIT, self._reached()))
+        return self._end(value, kind)
+
+    def _end(self, value: Any, kind: str = ERROR) -> Future:
+        future, self.future = self.future, None
+        assert future is not None
+        if kind == RESULT:
+            future.set_result(value)
+        else:
+            future.set_exception(value)
+        return future
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self.since
+
+    def _reached(self) -> dict[str, Any]:
+        return {"stage": self.note, "seconds": self._seconds()}
+
+    def _check_limits(self) -> Future | None:
+        """End a process that is beyond a limit of its task and did not stop by itself."""
+        limits, reached = self.limits, self._reached()
+        if limits.memory is not None:
+            reached["bytes"] = self._resident_bytes()
+            if reached["bytes"] > limits.memory:
+                return self._stop(LimitReached(Status.MEMORY_LIMIT, reached))
+        if limits.time is not None and self.begun and reached["seconds"] > limits.time + GRACE:
+            return self._stop(LimitReached(Status.TIME_LIMIT, reached))
+        return None
+
+    def _resident_bytes(self) -> int:
+        import psutil
+
+        assert self.process is not None
+        try:
+            return psutil.Process(self.process.pid).memory_info().rss
+        except psutil.NoSuchProcess:  # the message of its end is on the way
+            return 0
+
+    def _stop(self, error: LimitReached) -> Future:
+        self.kill()
+        return self._end(error)
+
+    def _show(self) -> None:
+        """Pass on what the process printed, up to a limit a task."""
+        try:
+            text = os.read(self.output, 2**16)
+        except BlockingIOError:
+            return
+        if not text:  # it has closed its output
+            self.places = [self.connection]
+        self.tail = (self.tail + text)[-2000:]
+        left, self.printed = OUTPUT_BYTES - self.printed, self.printed + len(text)
+        sys.stderr.write(text[: max(0, left)].decode(errors="replace"))
+        if left >= 0 and self.printed > OUTPUT_BYTES:
+            sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest dropped\n")
+
+    def _died(self) -> Future | None:
+        """End the task of a process that is gone; send it again where it had not begun.
+
+        Raises
+        ------
+        UserError
+            If the process could not even import what it needs.
+        """
+        assert self.process is not None
+        code = self.process.wait(timeout=10)
+        self._show()
+        self.kill()
+        if not self.begun and code >= 0:
+            last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]
+            raise UserError(f"a worker process cannot start: {last or f'exit status {code}'}")
+        if not self.begun and not self.sent_again:  # killed while it had nothing to do
+            self.sent_again = True
+            self._send()
+            return None
+        if code >= 0:
+            return self._end(WorkerDied(f"the worker process ended with exit status {code}"))
+        hint = ", perhaps because memory ran out" if -code == signal.SIGKILL else ""
+        text = f"the worker process was ended by {signal.Signals(-code).name}{hint}"
+        return self._end(WorkerDied(text))
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.connection.close()
+            os.close(self.output)
+        self.process = None

@@ -1,0 +1,226 @@
+"""Jobs that hang, grow without end, crash or print without end cost one cell, and say why."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from helpers.small_run import NO_DATA
+
+from mmbench.errors import Status, UserError
+from mmbench.jobs.limits import Limits, parse_limits
+from mmbench.jobs.record import is_done, new_record
+from mmbench.running import local, runner
+from mmbench.running.executor import LimitReached, WorkerDied
+from mmbench.running.local import LocalExecutor
+from mmbench.running.process import tell
+from mmbench.running.worker import execute
+
+
+def in_python(*_):
+    tell("selection")
+    while True:
+        time.sleep(0.01)
+
+
+def in_native_code(*_):
+    tell("training")
+    ctypes.PyDLL(None).pause()  # holds the interpreter's lock, so no Python code runs
+
+
+def without_end(*_):
+    blocks = []
+    while True:
+        blocks.append(bytearray(2**24))
+        blocks[-1][::4096] = bytes(2**12)  # resident, not only promised
+
+
+def segfault(*_):
+    ctypes.string_at(0)
+
+
+def leave(*_):
+    os._exit(3)
+
+
+@pytest.fixture
+def executor(monkeypatch):
+    monkeypatch.setattr(local, "GRACE", 0.2)
+    executor = LocalExecutor(1)
+    yield executor
+    executor.cancel()
+
+
+def ended(executor, function, limits):
+    """Return the exception of a task, once the worker has shown that it serves another."""
+    future = executor.submit(function, limits=limits)
+    while not executor.wait(10):
+        continue
+    after = executor.submit(pow, 2, 3, limits=limits)
+    while not executor.wait(10):
+        continue
+    assert after.result() == 8
+    return future.exception()
+
+
+TIME, MEMORY = Limits(time=0.5), Limits(memory=3e8)
+
+
+@pytest.mark.parametrize(
+    "function, limits, status",
+    [
+        (in_python, TIME, Status.TIME_LIMIT),
+        (in_native_code, TIME, Status.TIME_LIMIT),
+        (without_end, MEMORY, Status.MEMORY_LIMIT),
+    ],
+)
+def test_a_task_beyond_its_limit_is_ended_and_the_next_one_runs(function, limits, status, executor):
+    error = ended(executor, function, limits)
+    assert isinstance(error, LimitReached)
+    assert error.status == status
+    assert 0 < error.reached["seconds"] < 30
+    if status == Status.MEMORY_LIMIT:
+        assert error.reached["bytes"] > limits.memory
+    else:
+        assert error.reached["stage"] == ("selection" if function is in_python else "training")
+
+
+@pytest.mark.parametrize(
+    "function, words", [(segfault, "ended by SIGSEGV"), (leave, "exit status 3")]
+)
+def test_a_task_that_ends_its_worker_ends_alone(function, words, executor):
+    error = ended(executor, function, Limits())
+    assert isinstance(error, WorkerDied)
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    "function, limits, words",
+    [
+        (in_native_code, TIME, "time limit of 0.5 s reached after"),
+        (without_end, MEMORY, "memory limit of 286 MiB reached after"),
+        (segfault, TIME, "ended by SIGSEGV"),
+    ],
+)
+def test_its_record_says_what_stopped_it_and_where(
+    function, limits, words, jobs, store, executor, monkeypatch
+):
+    monkeypatch.setattr(runner, "execute", function)
+    summary = runner.run(jobs[:1], store, executor, data=NO_DATA, limits=limits)
+    assert summary.exit_code == 1
+    record = store.read(jobs[0].key)
+    assert words in record["reason"]
+    assert not is_done(record)
+    if function is segfault:
+        assert record["reached"] == {}
+        return
+    assert record["limits"] == {"time": limits.time, "memory": limits.memory}
+    assert record["reached"]["seconds"] > 0
+
+
+def stopped(job, status=Status.TIME_LIMIT, **limits):
+    limits = {"time": None, "memory": None} | limits
+    reached = {"stage": "training", "seconds": 2.0}
+    return new_record(job, status, "time limit reached", limits=limits, reached=reached)
+
+
+def test_a_larger_limit_runs_the_job_again_an_equal_one_does_not(job):
+    record = stopped(job, time=60.0)
+    assert Limits(time=60).reached_before(record)
+    assert Limits(time=30, memory=1e9).reached_before(record)
+    assert not Limits(time=61).reached_before(record)
+    assert not Limits().reached_before(record)
+    grown = stopped(job, Status.MEMORY_LIMIT, time=60.0, memory=1e9)
+    assert Limits(memory=1e9).reached_before(grown)
+    assert not Limits(time=60).reached_before(grown)
+    assert not Limits(memory=2e9).reached_before(grown)
+
+
+def test_too_little_free_memory_is_no_limit_of_the_users(job):
+    record = new_record(job, Status.MEMORY_LIMIT, "needs about 9 GiB", limits={"memory": 1e9})
+    assert not Limits(memory=1e9).reached_before(record)
+
+
+def test_a_stopped_job_stays_a_failure_until_the_limit_grows(jobs, store, executor, monkeypatch):
+    store.write(stopped(jobs[0], time=60.0))
+    monkeypatch.setattr(runner, "execute", leave)  # it must not be called
+    summary = runner.run(jobs[:2], store, executor, data=NO_DATA, limits=Limits(time=60))
+    assert (summary.done, len(summary.failed), summary.exit_code) == (0, 2, 1)
+    assert "has no result: time limit reached" in store.read(jobs[1].key)["reason"]
+    monkeypatch.setattr(runner, "execute", execute)
+    summary = runner.run(jobs[:2], store, LocalExecutor(1), data=NO_DATA, limits=Limits(time=61))
+    assert (summary.done, summary.exit_code) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "text, seconds", [("1h", 3600), ("90 s", 90), ("1.5 min", 90), (5, 5), ("2 d", 172800)]
+)
+def test_times_are_read_as_people_write_them(text, seconds):
+    assert parse_limits(time=text).time == seconds
+
+
+@pytest.mark.parametrize("text, size", [("8 GB", 8e9), ("4GiB", 2**32), ("500 mb", 5e8)])
+def test_sizes_are_read_as_people_write_them(text, size):
+    assert parse_limits(memory=text).memory == size
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"time": "soon"}, {"time": 0}, {"time": "-1 h"}, {"memory": "8"}, {"memory": True}]
+)
+def test_other_limits_are_refused_with_an_example(wrong):
+    with pytest.raises(UserError, match="such as"):
+        parse_limits(**wrong)
+
+
+# -- what a worker prints, and workers that cannot start -------------------------------------------
+
+
+def print_much(n_bytes):
+    line = "x" * 1023
+    for _ in range(n_bytes // 1024):
+        print(line)
+
+
+def test_output_without_end_is_cut_and_said(executor, capsys, monkeypatch):
+    monkeypatch.setattr(local, "OUTPUT_BYTES", 10_000)
+    for n_bytes in (5_000_000, 2048):
+        executor.submit(print_much, n_bytes)
+        while not executor.wait(10):
+            continue
+    shown = capsys.readouterr().err
+    assert len(shown) < 25_000
+    assert shown.count("a worker printed more than 10000 bytes") == 1
+    assert shown.endswith("x\n")  # the task after it may print again
+
+
+def test_a_worker_that_cannot_import_is_the_users_to_mend(capsys):
+    executor = LocalExecutor(1, ("mmbench.no_such_module",))
+    executor.submit(pow, 2, 3)
+    with pytest.raises(UserError, match="cannot start: ModuleNotFoundError"):
+        executor.wait(10)
+    executor.cancel()
+
+
+FEW_FILES = """
+import resource, sys
+from mmbench.errors import UserError
+from mmbench.running.local import LocalExecutor
+resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+executor = LocalExecutor(40)
+try:
+    for _ in range(40):
+        executor.submit(pow, 2, 3)
+except UserError as error:
+    print(error)
+executor.cancel()
+"""
+
+
+def test_too_few_descriptors_are_one_line():
+    done = subprocess.run([sys.executable, "-c", FEW_FILES], capture_output=True, text=True)
+    assert "no worker process can be started (Too many open files)" in done.stdout
+    assert done.stderr == ""
