@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from mmbench.jobs import seal
 from mmbench.jobs.job import Job
+from mmbench.machines import alias_of
 
 #: Raised when a reader of older plans would misunderstand newer ones.
 PLAN_SCHEMA = 1
@@ -82,16 +83,27 @@ class Plan:
         """The keys of all jobs."""
         return frozenset(key for cell in self.cells for key in cell.jobs)
 
-    def covering(self, jobs: Iterable[Job]) -> Plan:
-        """Return the plan with a cell for each job, as many splits as its data set has anywhere."""
-        groups = group_by_cell(jobs)
+    def label(self, machine: str) -> str:
+        """Return how tables call a machine."""
+        return self.labels.get(machine) or alias_of(machine).label
+
+    def filled(self, jobs: Iterable[Job]) -> Plan:
+        """Return the plan with other jobs, and cells for those that it has none for.
+
+        Such a cell is to have as many splits as its data set has anywhere.
+        """
+        groups = group_by_cell(sorted(jobs, key=lambda job: (job.split.repeat, job.split.fold)))
         splits: dict[str, set[tuple[int, int]]] = {}
         for key, found in groups.items():
             at = {(job.split.repeat, job.split.fold) for job in found}
             splits.setdefault(key.dataset, set()).update(at)
         known = {cell.key for cell in self.cells}
         more = (PlannedCell(k, len(splits[k.dataset])) for k in groups if k not in known)
-        return replace(self, cells=(*self.cells, *more))
+        cells = []
+        for cell in (*self.cells, *more):
+            own = tuple(job.key for job in groups.get(cell.key, ()))
+            cells.append(replace(cell, jobs=own, n_splits=max(cell.n_splits, len(own))))
+        return replace(self, cells=tuple(cells))
 
     def dump(self) -> bytes:
         """Return the plan as sealed JSON."""

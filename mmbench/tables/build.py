@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from mmbench.tables.facts import gather_facts
-from mmbench.tables.frame import build_frame
 from mmbench.tables.layouts import check_sized, layout_module
-from mmbench.tables.model import Facts, Table
-from mmbench.tables.published import load_published, table_of_experiment
+from mmbench.tables.model import Table
+from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.records import Experiment
 from mmbench.tables.render import check_format, renderer
-
-if TYPE_CHECKING:
-    import pandas as pd
+from mmbench.tables.rows import build_rows
+from mmbench.tables.sheet import Sheet
 
 
 def check_names(fmt: str, layout: str | None) -> None:
@@ -49,26 +47,24 @@ def draw_tables(
         If the layout or format is unknown, or the layout cannot show several training sizes.
     """
     check_names(fmt, layout)
-    tables = [(e, *long_table(e, layout)) for e in experiments]
+    sheets = [sheet_of(experiment, layout) for experiment in experiments]
     if fmt == "csv":
         from mmbench.tables.render.csv import to_csv
 
-        return to_csv((frame, facts) for _, frame, facts in tables)
+        return to_csv(sheets)
     draw = renderer(fmt)
-    return "\n".join(
-        draw(_arrange(layout or e.plan.layout, frame, facts)) for e, frame, facts in tables
-    )
+    return "\n".join(draw(_arrange(layout, sheet)) for sheet in sheets)
 
 
-def long_table(experiment: Experiment, layout: str | None = None) -> tuple[pd.DataFrame, Facts]:
-    """Return the long table of one experiment, and the facts beside it."""
+def sheet_of(experiment: Experiment, layout: str | None = None) -> Sheet:
+    """Return what a layout draws on: the rows of an experiment and the facts beside them."""
     layout = layout or experiment.plan.layout
-    cells = experiment.cells
-    if any(cell.key.size is not None for cell in cells):
+    if any(cell.key.size is not None for cell in experiment.plan.cells):
         check_sized(layout)
-    name = published_table(experiment.name, layout)
-    published = _comparable(load_published(name), experiment) if name else None
-    return build_frame(experiment.name, cells, published), gather_facts(experiment, published)
+    table = published_table(experiment.name, layout)
+    published = _comparable(table, experiment.plan.published_as) if table else []
+    rows = build_rows(experiment.cells, published)
+    return Sheet(rows, gather_facts(experiment, published), experiment.plan)
 
 
 def published_table(experiment: str, layout: str) -> str | None:
@@ -76,18 +72,18 @@ def published_table(experiment: str, layout: str) -> str | None:
     return getattr(layout_module(layout), "PUBLISHED", None) or table_of_experiment(experiment)
 
 
-def _comparable(published: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+def _comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return a published table in our terms: accuracies for error rates, names of our data sets."""
-    rates = published["metric"] == "error_pct"
-    published["value"] = published["value"].where(~rates, 100 - published["value"])
-    published["metric"] = published["metric"].where(~rates, "accuracy_pct")
-    for ours, theirs in experiment.plan.published_as.items():
-        if theirs != ours:
-            published = published[published["dataset"] != ours]
-            published = published.assign(dataset=published["dataset"].replace(theirs, ours))
-    return published
+    ours = {theirs: ours for ours, theirs in published_as.items() if theirs}
+    rows = []
+    for row in map(dict, published_rows(table)):
+        if row["metric"] == "error_pct":
+            row |= {"metric": "accuracy_pct", "value": row["value"] and 100 - row["value"]}
+        if row["dataset"] in ours or row["dataset"] not in published_as:
+            rows.append(row | {"dataset": ours.get(row["dataset"], row["dataset"])})
+    return rows
 
 
-def _arrange(layout: str, frame: pd.DataFrame, facts: Facts) -> Table:
-    arranged = layout_module(layout).layout(frame, facts)
-    return replace(arranged, title=f"{facts.experiment}: {arranged.title}")
+def _arrange(layout: str | None, sheet: Sheet) -> Table:
+    arranged = layout_module(layout or sheet.plan.layout).layout(sheet)
+    return replace(arranged, title=f"{sheet.facts.experiment}: {arranged.title}")

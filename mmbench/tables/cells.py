@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mmbench.errors import Status, worst
-from mmbench.jobs.plan import Key
+from mmbench.jobs.plan import Key, PlannedCell
 from mmbench.jobs.record import Record
 
 #: Cells that have no status of the vocabulary, because nothing was run for them.
@@ -14,25 +14,24 @@ MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Cell:
     """The records of one cell.
 
     Attributes
     ----------
-    key : Key
-    n_splits : int
-        How many splits are planned.
-    published_only : bool
-        Whether the experiment shows this machine's published value without running it.
+    planned : PlannedCell
     records : list of Record
         One a split, failed jobs included.
     """
 
-    key: Key
-    n_splits: int
-    published_only: bool = False
-    records: list[Record] = field(default_factory=list)
+    planned: PlannedCell
+    records: list[Record]
+
+    @property
+    def key(self) -> Key:
+        """Where it stands."""
+        return self.planned.key
 
     @property
     def done(self) -> list[Record]:
@@ -60,33 +59,33 @@ class Cell:
     @property
     def status(self) -> str:
         """The worst that happened in this cell."""
-        if self.published_only:
+        if self.planned.published_only:
             return PUBLISHED_ONLY
         if self.failed:
             return worst(record.status for record in self.failed)
-        if len(self.records) < self.n_splits:
+        if len(self.records) < self.planned.n_splits:
             return MISSING
         return worst(self.fit_statuses)
 
     @property
     def note(self) -> str:
         """What is not as it should be, in words; empty when all is well."""
-        if self.published_only:
+        if self.planned.published_only:
             return ""
         return "; ".join(filter(None, [self._incomplete(), self._fits()]))
 
     def _incomplete(self) -> str:
-        if len(self.done) == self.n_splits:
+        if len(self.done) == self.planned.n_splits:
             return ""
         if not self.records:
             return "not run"
         causes = Counter(record.reason or record.status for record in self.failed)
         parts = [f"{count} failed ({reason})" for reason, count in causes.items()]
-        if absent := self.n_splits - len(self.records):
+        if absent := self.planned.n_splits - len(self.records):
             parts.append(f"{absent} not run")
-        if self.n_splits == 1:
+        if self.planned.n_splits == 1:
             return f"failed ({next(iter(causes))})"
-        return f"{len(self.done)} of {self.n_splits} splits done, {', '.join(parts)}"
+        return f"{len(self.done)} of {self.planned.n_splits} splits done, {', '.join(parts)}"
 
     def _fits(self) -> str:
         statuses = self.fit_statuses

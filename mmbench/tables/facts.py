@@ -1,20 +1,58 @@
-"""What stands beside the cells: sizes and deviations of the data, hardware, unreadable records."""
+"""What stands beside the cells: sizes and deviations of the data, single splits, hardware."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mmbench.jobs.plan import Key, key_of
+from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
-from mmbench.tables.model import Facts
 from mmbench.tables.records import Experiment
+from mmbench.tables.rows import Published
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from numpy.typing import NDArray
+
+#: A split, as (repeat, fold).
+Split = tuple[int, int]
 
 
-def gather_facts(experiment: Experiment, published: pd.DataFrame | None = None) -> Facts:
+@dataclass(frozen=True)
+class Facts:
+    """What a layout must know beside its rows.
+
+    Attributes
+    ----------
+    experiment : str
+    published : sequence of mapping
+        The rows of the published table compared with.
+    deviations : mapping of str to tuple of str
+        By data set: where the data differ from what the paper used, or look suspicious.
+    sizes : mapping of str to mapping
+        By data set: ``n_train``, ``n_test``, ``n_classes``, ``n_features`` as far as known.
+    by_split : mapping of Key to mapping
+        Accuracy in per cent of every finished split.
+    per_pair : mapping of Key to mapping
+        The certificates of the pairs of classes of every finished split.
+    hits : callable
+        Takes a Key and a split and returns which test rows that run has right, shape (n_test,), or
+        None where there is no such run.
+    remarks : tuple of str
+        On the whole run: hardware, damaged records, mixed settings.
+    """
+
+    experiment: str
+    published: Sequence[Published] = ()
+    deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    by_split: Mapping[Key, Mapping[Split, float]] = field(default_factory=dict)
+    per_pair: Mapping[Key, Mapping[Split, list]] = field(default_factory=dict)
+    hits: Callable[[Key, Split], NDArray | None] = lambda key, split: None
+    remarks: tuple[str, ...] = ()
+
+
+def gather_facts(experiment: Experiment, published: Sequence[Published] = ()) -> Facts:
     """Return the facts of an experiment."""
     by_dataset: dict[str, list[Record]] = {}
     for record in experiment.records:
@@ -27,11 +65,7 @@ def gather_facts(experiment: Experiment, published: pd.DataFrame | None = None) 
         by_split=_by_split(experiment, lambda record: record.metrics["accuracy_pct"]),
         per_pair=_by_split(experiment, lambda record: record.per_pair),
         hits=_hits(experiment),
-        remarks=(
-            *_leak(experiment),
-            *experiment.remarks,
-            *_environment(experiment),
-        ),
+        remarks=(*_leak(experiment), *experiment.remarks, *_environment(experiment)),
     )
 
 
@@ -46,35 +80,27 @@ def _sizes(name: str, records: list[Record]) -> dict[str, int]:
     from mmbench.datasets import card_names, load_card
 
     sizes: dict[str, int] = {}
-    for record in (r for r in records if r.done):
-        sizes |= {part: record.split[part] for part in ("n_train", "n_test")}
-        sizes["n_classes"] = len({str(label) for p in record.per_pair for label in p["pair"]})
+    for record in records:
+        if record.done:
+            sizes |= {part: record.split[part] for part in ("n_train", "n_test")}
+            sizes["n_classes"] = len({str(label) for p in record.per_pair for label in p["pair"]})
     if name in card_names():
         sizes["n_features"] = load_card(name).expect.shape[1]
     return sizes
 
 
-def _by_split(
-    experiment: Experiment, read: Callable[[Record], Any]
-) -> dict[Key, dict[tuple[int, int], Any]]:
+def _by_split(experiment: Experiment, read: Callable[[Record], Any]) -> dict[Key, dict[Split, Any]]:
     """Return something of every finished record, by its cell and split."""
-    found: dict[Key, dict[tuple[int, int], Any]] = {}
-    for record in (r for r in experiment.records if r.done):
-        found.setdefault(key_of(record.job), {})[record.at] = read(record)
-    return found
+    return {
+        cell.key: {record.at: read(record) for record in cell.done} for cell in experiment.cells
+    }
 
 
-def _leak(experiment: Experiment) -> tuple[str, ...]:
-    if not any(record.job.validates_on_test for record in experiment.records):
-        return ()
-    return ("LEAK: parameters were chosen by the accuracy on the test part; it is too high.",)
-
-
-def _hits(experiment: Experiment) -> Callable[[Key, tuple[int, int]], Any]:
+def _hits(experiment: Experiment) -> Callable[[Key, Split], Any]:
     """Return `Facts.hits`; the arrays of a run are read when it is asked for."""
     keys = _by_split(experiment, lambda record: record.key if record.arrays else None)
 
-    def hits(key: Key, split: tuple[int, int]) -> Any:
+    def hits(key: Key, split: Split) -> Any:
         record = keys.get(key, {}).get(split)
         if record is None:
             return None
@@ -84,6 +110,12 @@ def _hits(experiment: Experiment) -> Callable[[Key, tuple[int, int]], Any]:
     return hits
 
 
+def _leak(experiment: Experiment) -> tuple[str, ...]:
+    if not any(record.job.validates_on_test for record in experiment.records):
+        return ()
+    return ("LEAK: parameters were chosen by the accuracy on the test part; it is too high.",)
+
+
 def _environment(experiment: Experiment) -> tuple[str, ...]:
     """Return one line for each computer and version that made the records."""
     threads: dict[str, set[int]] = {}
@@ -91,10 +123,7 @@ def _environment(experiment: Experiment) -> tuple[str, ...]:
         computer = f"mmbench {found['mmbench']}, Python {found['python']}, {found['cpu']}"
         threads.setdefault(computer, set()).add(found["threads"]["pairs"])
     return tuple(
-        f"Run with {computer}; pairs of classes trained at a time: {_any_of(counts)}."
+        f"Run with {computer}; pairs of classes trained at a time: "
+        f"{' or '.join(map(str, sorted(counts)))}."
         for computer, counts in threads.items()
     )
-
-
-def _any_of(numbers: set[int]) -> str:
-    return " or ".join(map(str, sorted(numbers)))

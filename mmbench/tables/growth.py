@@ -1,26 +1,27 @@
-"""Training time against training size: seconds of SVM and RMM apart, and exponents in n."""
+"""Training time against training size: seconds of SVM and RMM apart, and exponents in n.
+
+The RMMs of figure 2 tell in their certificates what the Gram matrix, the SVM that gives theta and
+the RMM itself took.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 
 from mmbench.jobs.plan import Key
-from mmbench.tables.model import Facts
+from mmbench.tables.sheet import Sheet
 
 SVM = "svm"
-#: The RMMs of the figure, as (name of B, start); their certificates tell both trainings' times.
-TIMED = {
-    "rmm_b1": ("B₁", "warm"),
-    "rmm_b1_cold": ("B₁", "cold"),
-    "rmm_b2": ("B₂", "warm"),
-    "rmm_b2_cold": ("B₂", "cold"),
-    "rmm_b3": ("B₃", "warm"),
-    "rmm_b3_cold": ("B₃", "cold"),
-}
+#: How the label of an RMM ends that starts from zero, not from the SVM's solution.
+COLD = ", cold"
+
+#: Seconds by training size, and such curves by machine.
+Curve = Mapping[int, float]
+Curves = Mapping[str, Curve]
 
 
 @dataclass(frozen=True)
@@ -34,72 +35,48 @@ class Exponent:
         return f"{self.value:.2f}" + (f" ± {self.error:.2f}" if self.error is not None else "")
 
 
-def seconds(key: Key, facts: Facts) -> float | None:
-    """Return the mean CPU seconds of a machine's own training, without the Gram matrix.
+def sizes_of(sheet: Sheet, place: Key) -> list[int]:
+    """Return the training sizes of a data set and kernel, ascending."""
+    places = (other for other in sheet.places if other._replace(size=None) == place)
+    return sorted(other.size for other in places if other.size is not None)
+
+
+def curves(sheet: Sheet, place: Key) -> dict[str, dict[int, float]]:
+    """Return the CPU seconds of SVM and RMMs after the Gram matrix, as far as they were measured.
 
     The SVM's are the mean over its trainings inside the RMMs on the same rows: equal calls, each
-    of which is timed. The RMM's are without its SVM. None for a machine that does not tell.
+    of which is timed. The RMM's are without its SVM.
     """
-    if key.machine == SVM:
-        return _mean(key, TIMED, "svm_cpu_seconds", facts)
-    return _mean(key, [key.machine], "rmm_cpu_seconds", facts)
+    rmms = [machine for machine in sheet.machines if machine != SVM]
+    found = {SVM: _curve(sheet, place, "svm_cpu_seconds", rmms)}
+    found |= {rmm: _curve(sheet, place, "rmm_cpu_seconds", [rmm]) for rmm in rmms}
+    return {machine: curve for machine, curve in found.items() if curve}
 
 
-def _mean(key: Key, machines: Iterable[str], name: str, facts: Facts) -> float | None:
-    """Return the mean of a number over all splits of some machines."""
-    others = (key._replace(machine=machine) for machine in machines)
-    times = [time for other in others for time in _extras(other, name, facts)]
-    return fmean(times) if times else None
+def gram_curve(sheet: Sheet, place: Key) -> dict[int, float]:
+    """Return the CPU seconds of the Gram matrix, mean over the RMMs, each of which computes it."""
+    return _curve(sheet, place, "gram_cpu_seconds", sheet.machines)
 
 
-def _extras(key: Key, name: str, facts: Facts) -> list[float]:
-    """Return a number of every split, summed over its pairs of classes."""
-    found = []
-    for pairs in facts.per_pair.get(key, {}).values():
-        values = [pair["extra"].get(name) for pair in pairs]
-        if None not in values:
-            found.append(sum(values))
+def _curve(sheet: Sheet, place: Key, name: str, machines: Sequence[str]) -> dict[int, float]:
+    """Return the mean of a number over all splits of some machines, by training size."""
+    found = {}
+    for size in sizes_of(sheet, place):
+        keys = [place._replace(machine=machine, size=size) for machine in machines]
+        values = [v for key in keys for v in extras(sheet.facts.per_pair.get(key, {}), name)]
+        if values:
+            found[size] = fmean(values)
     return found
 
 
-def curves(place: Key, sizes: Iterable[int], facts: Facts) -> dict[str, dict[int, float]]:
-    """Return seconds by machine and training size, as far as they were measured.
-
-    Parameters
-    ----------
-    place : Key
-        Data set, kernel and degree.
-    sizes : iterable of int
-    facts : Facts
-    """
-    found: dict[str, dict[int, float]] = {}
-    for machine in (SVM, *TIMED):
-        for size in sizes:
-            time = seconds(place._replace(machine=machine, size=size), facts)
-            if time is not None:
-                found.setdefault(machine, {})[size] = time
-    return found
+def extras(splits: Mapping[tuple[int, int], Sequence[Mapping]], name: str) -> list[float]:
+    """Return a number of every split that has it, summed over its pairs of classes."""
+    found = ([pair["extra"].get(name) for pair in pairs] for pairs in splits.values())
+    return [sum(values) for values in found if None not in values]
 
 
-def gram_curve(place: Key, sizes: Iterable[int], facts: Facts) -> dict[int, float]:
-    """Return the CPU seconds of the Gram matrix by training size, mean over the RMMs."""
-    times = {
-        size: _mean(place._replace(size=size), TIMED, "gram_cpu_seconds", facts) for size in sizes
-    }
-    return {size: time for size, time in times.items() if time is not None}
-
-
-def whole(
-    times: Mapping[str, Mapping[int, float]], gram: Mapping[int, float]
-) -> dict[str, dict[int, float]]:
+def whole(times: Curves, gram: Curve) -> dict[str, dict[int, float]]:
     """Return the seconds of whole trainings: the Gram matrix, the SVM, and the RMM that follows.
-
-    Parameters
-    ----------
-    times : mapping
-        As from `curves`.
-    gram : mapping
-        As from `gram_curve`.
 
     Examples
     --------
@@ -117,7 +94,7 @@ def whole(
     }
 
 
-def exponent(curve: Mapping[int, float]) -> Exponent | None:
+def exponent(curve: Curve) -> Exponent | None:
     """Return the exponent of a curve; None for fewer than two sizes.
 
     Examples

@@ -8,10 +8,11 @@ One file a table, one row a number. `dataset` and `machine` are the names used h
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean
 
@@ -46,25 +47,33 @@ def load_published(table: str) -> pd.DataFrame:
     UserError
         If there is no such table.
     """
+    import pandas as pd
+
+    types = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64")
+    return pd.DataFrame(published_rows(table)).astype(types)
+
+
+@cache
+def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the rows of a published table; missing numbers are None.
+
+    Raises
+    ------
+    UserError
+        If there is no such table.
+    """
     if table not in published_tables():
         raise UserError(
             f"unknown published table {table!r}{did_you_mean(table, published_tables())}"
         )
-    return _read(table).copy()
-
-
-@cache
-def _read(table: str) -> pd.DataFrame:
-    import pandas as pd
-
     with _path(table).open(encoding="utf-8") as text:
-        frame = pd.read_csv(text, dtype=str, keep_default_na=False)
-    for name in NUMBERS:
-        frame[name] = pd.to_numeric(frame[name].replace("", None))
-    for name in COUNTS:
-        frame[name] = pd.to_numeric(frame[name].replace("", None)).astype("Int64")
-    frame["usable"] = frame["usable"] == "yes"
-    return frame
+        return tuple(map(_read, csv.DictReader(text)))
+
+
+def _read(row: Mapping[str, str]) -> dict[str, Any]:
+    numbers = {name: float(row[name]) if row[name] else None for name in NUMBERS}
+    counts = {name: int(row[name]) if row[name] else None for name in COUNTS}
+    return {**row, **numbers, **counts, "usable": row["usable"] == "yes"}
 
 
 def _path(table: str) -> Traversable:
@@ -74,10 +83,7 @@ def _path(table: str) -> Traversable:
 @cache
 def published_machines() -> tuple[str, ...]:
     """Return the names of all machines that a published table has."""
-    names = set()
-    for table in published_tables():
-        with _path(table).open(encoding="utf-8") as text:
-            names |= {row["machine"] for row in csv.DictReader(text)}
+    names = {row["machine"] for table in published_tables() for row in published_rows(table)}
     return tuple(sorted(names - {""}))
 
 

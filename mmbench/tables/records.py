@@ -47,13 +47,11 @@ class Experiment:
     @property
     def cells(self) -> list[Cell]:
         """The cells of the plan, also those without records, in its order."""
-        planned = (Cell(c.key, c.n_splits, c.published_only) for c in self.plan.cells)
-        cells = {cell.key: cell for cell in planned}
-        for record in self.records:
-            cells[key_of(record.job)].records.append(record)
-        for cell in cells.values():  # of mixed settings there may be more
-            cell.n_splits = max(cell.n_splits, len(cell.records))
-        return list(cells.values())
+        found = {record.key: record for record in self.records}
+        return [
+            Cell(cell, [found[key] for key in cell.jobs if key in found])
+            for cell in self.plan.cells
+        ]
 
 
 def read_experiments(
@@ -114,7 +112,8 @@ def _read(folder: Path, replan: Replan, mix: bool, damaged: list[str]) -> Experi
         remarks.append(f"{left_out} record(s) of other settings or earlier versions left out.")
     if unreadable:
         remarks.append(f"{len(unreadable)} damaged record(s) left out, such as {unreadable[0]}.")
-    plan = plan if plan.cells and not mix else plan.covering(record.job for record in current)
+    if mix or not plan.jobs:
+        plan = plan.filled(record.job for record in current)
     return Experiment(store, plan, current, tuple(remarks))
 
 

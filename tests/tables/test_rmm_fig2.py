@@ -6,7 +6,6 @@ import csv
 import io
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,10 +14,13 @@ from mmbench.commands.tables import figure, table
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError
+from mmbench.jobs.plan import Key, Plan
 from mmbench.jobs.store import RecordStore
 from mmbench.running.worker import Context, execute
-from mmbench.tables.cells import Key
-from mmbench.tables.growth import seconds
+from mmbench.tables.facts import Facts
+from mmbench.tables.growth import curves
+from mmbench.tables.rows import Row
+from mmbench.tables.sheet import Sheet
 
 NO_STORE = Path("no-such-store")  # data inside scikit-learn need none
 
@@ -61,11 +63,16 @@ def test_seconds_of_the_svm_are_those_inside_the_rmms():
     def fits(svm: float, rmm: float) -> dict:
         return {(0, 0): [{"extra": {"svm_cpu_seconds": svm, "rmm_cpu_seconds": rmm}}]}
 
-    place = Key("mnist", "poly", 2, "svm", 1000)
-    warm, cold = (place._replace(machine=name) for name in ("rmm_b1", "rmm_b1_cold"))
-    facts = SimpleNamespace(per_pair={place: {}, warm: fits(2.0, 5.0), cold: fits(4.0, 50.0)})
-    assert [seconds(key, facts) for key in (place, warm, cold)] == [3.0, 5.0, 50.0]
-    assert seconds(place._replace(machine="rmm_b2"), facts) is None
+    names = ("svm", "rmm_b1", "rmm_b1_cold", "rmm_b2")
+    svm, warm, cold, lost = (Key("mnist", "poly", 2, name, 1000) for name in names)
+    per_pair = {svm: {}, warm: fits(2.0, 5.0), cold: fits(4.0, 50.0)}
+    rows = [Row(key, "errors_count", "optimal") for key in (svm, warm, cold, lost)]
+    sheet = Sheet(rows, Facts("rmm_fig2", per_pair=per_pair), Plan("rmm_fig2"))
+    assert curves(sheet, svm._replace(machine="", size=None)) == {
+        "svm": {1000: 3.0},
+        "rmm_b1": {1000: 5.0},
+        "rmm_b1_cold": {1000: 50.0},
+    }
 
 
 def test_every_machine_has_the_same_nested_rows(finished):
@@ -138,7 +145,7 @@ def test_the_figure_tells_exponents_and_ratios(finished, tmp_path):
     text = figure("rmm_fig2", store.folder, tmp_path / "fig2.png")
     assert (tmp_path / "fig2.png").stat().st_size > 10_000
     starts = [line.partition(" exponent")[0].strip() for line in text.splitlines()]
-    machines = ["SVM", "RMM, B₁, warm", "RMM, B₁, cold", "RMM, B₃, warm"]
+    machines = ["SVM", "RMM B₁", "RMM B₁, cold", "RMM B₃"]
     assert starts == [*machines, "whole trainings:", *machines]
     assert text.count("of 200 rows") == 8
     assert text.count("times the SVM") == 6

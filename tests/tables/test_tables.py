@@ -107,6 +107,13 @@ def test_deviations_are_cited_at_the_data_set(table1) -> None:
     assert f"{mark[1]} pima: zeros are kept" in text
 
 
+def test_a_column_is_headed_by_its_label(results) -> None:
+    experiment = results.experiment("own", labels={"m4_wide": "M4, wide"})
+    experiment.add(experiment.job("pima", "m4", variant="m4_wide"))
+    head = next(line for line in table(experiment.folder).splitlines() if "data set" in line)
+    assert cells_of(head)[2:] == ["M4, wide"]
+
+
 def test_every_citation_has_its_footnote_and_every_footnote_a_citation(table1) -> None:
     text = table(table1.folder)
     cited = set(re.findall(r"\[(\d)\]", "\n".join(lines_of(text, ""))))

@@ -5,16 +5,16 @@ Machines that a bar joins do not differ significantly by Nemenyi's test at 0.05.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
-from mmbench.tables.frame import build_frame
-from mmbench.tables.layouts.comparison import ranks_of
-from mmbench.tables.layouts.parts import Cells, machine_label
+from mmbench.tables.blocks.tests import ranks_of
+from mmbench.tables.build import sheet_of
 from mmbench.tables.ranks import LEVEL, Ranks
 from mmbench.tables.records import Experiment
+from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,15 +34,16 @@ def draw(experiment: Experiment, output: Path) -> str:
     UserError
         If too few machines or data sets have results.
     """
+    sheet = sheet_of(experiment)
     try:
-        ranks = ranks_of(Cells(build_frame(experiment.name, experiment.cells, None)))
+        ranks = ranks_of(sheet)
     except ValueError as error:
         raise UserError(f"{experiment.name}: {error}") from None
-    _plot(ranks, experiment.name, output)
-    return _describe(ranks)
+    _plot(ranks, sheet, output)
+    return _describe(ranks, sheet.label)
 
 
-def _plot(ranks: Ranks, title: str, output: Path) -> None:
+def _plot(ranks: Ranks, sheet: Sheet, output: Path) -> None:
     from matplotlib.figure import Figure
 
     order = sorted(ranks.means, key=lambda machine: ranks.means[machine])
@@ -55,14 +56,14 @@ def _plot(ranks: Ranks, title: str, output: Path) -> None:
     low, high = 1, len(order)
     axes.set(xlim=(low - 1.1, high + 1.1), ylim=(depth, -1.6))
     axes.axis("off")
-    axes.set_title(f"{title}: mean ranks over {ranks.n} data sets", fontsize=10)
+    axes.set_title(f"{sheet.facts.experiment}: mean ranks over {ranks.n} data sets", fontsize=10)
     _draw_scale(axes, low, high)
     _draw_critical_difference(axes, low, ranks.critical_difference)
     for k, group in enumerate(bars):
         ends = [ranks.means[group[0]] - 0.04, ranks.means[group[-1]] + 0.04]
         axes.plot(ends, [FIRST_BAR + BAR_STEP * k] * 2, color="black", lw=3)
-    _draw_labels(axes, ranks, left, low - 0.15, "right", top_of_labels)
-    _draw_labels(axes, ranks, right, high + 0.15, "left", top_of_labels)
+    _draw_labels(axes, ranks.means, left, sheet.label, low - 0.15, top_of_labels)
+    _draw_labels(axes, ranks.means, right, sheet.label, high + 0.15, top_of_labels)
     canvas.savefig(output, dpi=160)
 
 
@@ -80,22 +81,28 @@ def _draw_critical_difference(axes: Axes, low: int, width: float) -> None:
 
 
 def _draw_labels(
-    axes: Axes, ranks: Ranks, machines: Sequence[str], edge: float, side: str, top: float
+    axes: Axes,
+    ranks: Mapping[str, float],
+    machines: Sequence[str],
+    label: Callable[[str], str],
+    edge: float,
+    top: float,
 ) -> None:
     """Lead a line from each rank down and out to the machine's name; the outermost is on top."""
     for k, machine in enumerate(machines):
-        rank, height = ranks.means[machine], top + k
+        rank, height = ranks[machine], top + k
+        side = "right" if edge < rank else "left"
         axes.plot([rank, rank, edge], [0, height, height], color="black", lw=0.8)
-        text = f" {machine_label(machine)} ({rank:.2f}) "
+        text = f" {label(machine)} ({rank:.2f}) "
         axes.text(edge, height, text, ha=side, va="center", fontsize=9)
 
 
-def _describe(ranks: Ranks) -> str:
+def _describe(ranks: Ranks, label: Callable[[str], str]) -> str:
     order = sorted(ranks.means, key=lambda machine: ranks.means[machine])
     lines = [
         f"Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, p = {ranks.p:.2g}",
         f"Nemenyi: critical difference {ranks.critical_difference:.2f} at {LEVEL:g}",
-        "Mean ranks: " + ", ".join(f"{machine_label(m)} {ranks.means[m]:.2f}" for m in order),
+        "Mean ranks: " + ", ".join(f"{label(m)} {ranks.means[m]:.2f}" for m in order),
     ]
-    groups = [", ".join(map(machine_label, group)) for group in ranks.cliques()]
+    groups = [", ".join(map(label, group)) for group in ranks.cliques()]
     return "\n".join([*lines, *(f"Not significantly different: {group}" for group in groups)])

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.tables.cells import Cell
-from mmbench.tables.layouts.parts import kernel_text, machine_label
 from mmbench.tables.records import Experiment
+from mmbench.tables.text import kernel_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def draw(experiment: Experiment, output: Path) -> str:
     for cell in experiment.cells:
         if curves := _curves(experiment, cell):
             panel = panels.setdefault(cell.key[:3], {})
-            panel[cell.key.machine] = curves
+            panel[experiment.plan.label(cell.key.machine)] = curves
     if not panels:
         raise UserError(f"{experiment.name}: no finished record of a data set with two classes")
     _plot(panels, output)
@@ -108,7 +108,7 @@ def _plot_panel(axes: Axes, panel: Panel, machines: Curves) -> None:
     for machine, curves in machines.items():
         mean = np.mean([curve for curve, _ in curves], axis=0)
         area = np.mean([area for _, area in curves])
-        label = f"{machine_label(machine)} ({area:.3f}{_part(curves, machines)})"
+        label = f"{machine} ({area:.3f}{_part(curves, machines)})"
         axes.plot(GRID, mean, lw=1.2, label=label)
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
@@ -123,7 +123,7 @@ def _describe(panel: Panel, machines: Curves) -> str:
         areas = np.array([area for _, area in curves])
         spread = f" ± {areas.std(ddof=1) / np.sqrt(len(areas)):.4f}" if len(areas) > 1 else ""
         told = f"{areas.mean():.4f}{spread}{_part(curves, machines)}"
-        parts.append(f"{machine_label(machine)} {told}")
+        parts.append(f"{machine} {told}")
     return f"{panel[0]}, area under the ROC curve: " + ", ".join(parts)
 
 

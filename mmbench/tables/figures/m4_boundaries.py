@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
+from mmbench.jobs.plan import Plan
 from mmbench.jobs.record import Record
-from mmbench.tables.layouts.parts import machine_label
 from mmbench.tables.records import Experiment
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def draw_sets(experiment: Experiment, output: Path, sets: Mapping[str, str]) -> 
     for axes, (name, records) in zip(canvas.subplots(1, len(sets)), panels.items(), strict=True):
         data = _data(next(iter(records.values())))
         decisions = {m: _decision(experiment, record, data) for m, record in records.items()}
-        _panel(axes, name, sets[name], data, decisions)
-        lines.append(f"{sets[name]}: {_accuracies(records)}")
+        _panel(axes, name, sets[name], data, decisions, experiment.plan)
+        lines.append(f"{sets[name]}: {_accuracies(records, experiment.plan)}")
     handles, labels = canvas.axes[0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=8, frameon=False, fontsize=9)
     canvas.savefig(output, dpi=160)
@@ -120,7 +120,12 @@ def _trained(record: Record, data: Prepared) -> PairwiseClassifier:
 
 
 def _panel(
-    axes: Axes, name: str, title: str, data: Prepared, decisions: Mapping[str, Decision]
+    axes: Axes,
+    name: str,
+    title: str,
+    data: Prepared,
+    decisions: Mapping[str, Decision],
+    plan: Plan,
 ) -> None:
     from mmbench.datasets.generators.toy import bayes
 
@@ -136,7 +141,7 @@ def _panel(
         axes.contour(
             across, up, values, [0.0], colors=colour, linestyles=[dashes], linewidths=width
         )
-        label = "Bayes" if machine == "bayes" else machine_label(machine)
+        label = "Bayes" if machine == "bayes" else plan.label(machine)
         axes.plot([], [], color=colour, ls=dashes, lw=width, label=label)
     axes.set(title=title, aspect="equal", xlim=(left, right), ylim=(low, high))
 
@@ -171,7 +176,7 @@ def _points(axes: Axes, data: Prepared) -> None:
         )
 
 
-def _accuracies(records: Mapping[str, Record]) -> str:
+def _accuracies(records: Mapping[str, Record], plan: Plan) -> str:
     first = next(iter(records.values())).job.split.repeat
-    parts = [f"{machine_label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items()]
+    parts = [f"{plan.label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items()]
     return f"draw {first + 1}, {', '.join(parts)}"

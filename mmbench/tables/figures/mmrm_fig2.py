@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.tables.cells import Cell
-from mmbench.tables.published import load_published
+from mmbench.tables.published import published_rows
 from mmbench.tables.records import Experiment
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 def _choose_cell(experiment: Experiment) -> Cell:
     """Return the cell to draw: that of the paper's data set and kernel, or the only one."""
     candidates = [cell for cell in experiment.cells if cell.key.machine == MACHINE and cell.done]
-    paper = load_published(PUBLISHED).iloc[0]
+    paper = published_rows(PUBLISHED)[0]
     for cell in candidates:
         if len(candidates) == 1 or cell.key[:2] == (paper["dataset"], paper["kernel"]):
             return cell
@@ -124,7 +124,7 @@ def fit_line(points: list[Point]) -> Line | None:
 
 def published_line() -> tuple[float, float]:
     """Return slope and intercept that the paper prints."""
-    values = load_published(PUBLISHED).set_index("metric")["value"]
+    values = {row["metric"]: row["value"] for row in published_rows(PUBLISHED)}
     return float(values["regression_slope"]), float(values["regression_intercept"])
 
 

@@ -13,19 +13,28 @@ from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
 from mmbench.jobs.plan import Key
-from mmbench.tables.facts import gather_facts
-from mmbench.tables.growth import SVM, TIMED, curves, exponent, gram_curve, whole
+from mmbench.tables.build import sheet_of
+from mmbench.tables.growth import (
+    COLD,
+    SVM,
+    Curve,
+    Curves,
+    curves,
+    exponent,
+    gram_curve,
+    sizes_of,
+    whole,
+)
 from mmbench.tables.records import Experiment
+from mmbench.tables.text import kernel_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: A machine that the figure cannot do without.
 MACHINE = "rmm_b1"
-COLOURS = {SVM: "#333333", "B₁": "#1f5fa8", "B₂": "#2e8b57", "B₃": "#c0392b"}
-STYLES = {"warm": "-", "cold": "--"}
-
-Curves = Mapping[str, Mapping[int, float]]
+#: Of the SVM and the bounds of the RMMs; an RMM from zero is dashed.
+COLOURS = ("#333333", "#1f5fa8", "#2e8b57", "#c0392b")
 
 
 def draw(experiment: Experiment, output: Path) -> str:
@@ -36,73 +45,71 @@ def draw(experiment: Experiment, output: Path) -> str:
     UserError
         If records are of several data sets or kernels, or of one training size.
     """
-    keys = [cell.key for cell in experiment.cells if cell.done]
-    places = {key._replace(machine="", size=None) for key in keys}
-    if len(places) > 1:
+    sheet = sheet_of(experiment, "rmm_fig2")
+    bases = {key._replace(machine="", size=None) for key in sheet.keys}
+    if len(bases) > 1:
         raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
-    sizes = sorted({key.size for key in keys if key.size is not None})
-    if len(sizes) < 2:
+    place = bases.pop()
+    if len(sizes_of(sheet, place)) < 2:
         raise UserError(f"{experiment.name}: the figure needs several training sizes in max_train")
-    place = places.pop()
-    facts = gather_facts(experiment)
-    found, gram = curves(place, sizes, facts), gram_curve(place, sizes, facts)
+    found, gram = curves(sheet, place), gram_curve(sheet, place)
+    labels = {machine: sheet.label(machine) for machine in found}
     classes = experiment.records[0].job.dataset.classes
-    _plot(found, gram, place, classes, output)
-    return f"{_describe(found)}\nwhole trainings:\n{_describe(whole(found, gram))}"
+    _plot(found, gram, labels, _title(place, classes), output)
+    return f"{_describe(found, labels)}\nwhole trainings:\n{_describe(whole(found, gram), labels)}"
 
 
-def _plot(
-    found: Curves, gram: Mapping[int, float], place: Key, classes: Sequence[str], output: Path
-) -> None:
+def _title(place: Key, classes: Sequence[str]) -> str:
+    data = " ".join([place.dataset, " and ".join(classes)]).strip()
+    return f"SVM and RMM on {data}, {kernel_caption(place.kernel, place.degree)}"
+
+
+def _plot(found: Curves, gram: Curve, labels: Mapping[str, str], title: str, output: Path) -> None:
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullFormatter
 
     canvas = Figure(figsize=(9.6, 5.2), layout="constrained")
     panels = canvas.subplots(1, 2, sharey=True)
     parts = (found, "after the Gram matrix"), (whole(found, gram), "whole training")
-    for axes, (shown, title) in zip(panels, parts, strict=True):
-        _curves(axes, shown)
+    for axes, (shown, name) in zip(panels, parts, strict=True):
+        _curves(axes, shown, labels)
         if gram and axes is panels[0]:
             label = f"Gram matrix: {_power(gram)}"
             axes.loglog(list(gram), list(gram.values()), ":", color="#888888", label=label)
         sizes = sorted({size for curve in shown.values() for size in curve})
         axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set(xlabel="training rows n", title=title)
+        axes.set(xlabel="training rows n", title=name)
         axes.grid(alpha=0.25, lw=0.6, which="both")
         axes.legend(frameon=False, fontsize=8)
     panels[0].set_ylabel("CPU seconds")
-    kernel = place.kernel if place.degree is None else f"{place.kernel}, degree {place.degree}"
-    data = " ".join([place.dataset, " and ".join(classes)]).strip()
-    canvas.suptitle(f"SVM and RMM on {data}, {kernel}")
+    canvas.suptitle(title)
     canvas.savefig(output, dpi=160)
 
 
-def _curves(axes: Axes, found: Curves) -> None:
+def _curves(axes: Axes, found: Curves, labels: Mapping[str, str]) -> None:
+    names = list(dict.fromkeys(labels[machine].removesuffix(COLD) for machine in found))
     for machine, curve in found.items():
-        bound, start = TIMED.get(machine, (SVM, "warm"))
+        name = labels[machine].removesuffix(COLD)
+        cold, colour = labels[machine] != name, COLOURS[names.index(name) % len(COLOURS)]
         axes.loglog(
             list(curve),
             list(curve.values()),
-            STYLES[start],
-            color=COLOURS[bound],
+            "--" if cold else "-",
+            color=colour,
             marker="o",
             ms=4,
-            mfc=COLOURS[bound] if start == "warm" else "none",
-            label=f"{_label(machine)}: {_power(curve)}",
+            mfc="none" if cold else colour,
+            label=f"{labels[machine]}: {_power(curve)}",
         )
 
 
-def _label(machine: str) -> str:
-    return "SVM" if machine == SVM else "RMM, {}, {}".format(*TIMED[machine])
-
-
-def _power(curve: Mapping[int, float]) -> str:
+def _power(curve: Curve) -> str:
     found = exponent(curve)
     return f"$n^{{{found.value:.2f}}}$" if found else "no exponent"
 
 
-def _describe(found: Curves) -> str:
+def _describe(found: Curves, labels: Mapping[str, str]) -> str:
     """Return a line a machine: exponent, and seconds and ratio to the SVM at the largest size."""
     lines = []
     for machine, curve in found.items():
@@ -110,5 +117,5 @@ def _describe(found: Curves) -> str:
         svm = found[SVM].get(size)
         ratio = f", {last / svm:.2f} times the SVM" if svm and machine != SVM else ""
         text = str(exponent(curve) or "none")
-        lines.append(f"{_label(machine):15} exponent {text}; {last:.3g} s of {size} rows{ratio}")
+        lines.append(f"{labels[machine]:15} exponent {text}; {last:.3g} s of {size} rows{ratio}")
     return "\n".join(lines)

@@ -1,8 +1,8 @@
 """How each paper arranges a table, one file a layout.
 
-A layout registers itself by one line in `LAYOUTS`. Its module holds `layout`, a function of the
-long table and the facts beside it, and optionally `PUBLISHED`, the published table it shows, and
-`SIZED`, set where it has a place for several training sizes.
+A layout registers itself by one line in `LAYOUTS`. Its module holds `layout`, a function that makes
+a table of a `Sheet`, mostly of shared blocks (`mmbench.tables.blocks`), and optionally `PUBLISHED`,
+the published table it shows, and `SIZED`, set where it has a place for several training sizes.
 """
 
 from __future__ import annotations

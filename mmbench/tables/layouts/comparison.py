@@ -7,19 +7,22 @@ by a paired t-test over splits, all p-values corrected together by Holm's method
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mmbench.jobs.plan import Key
+from mmbench.tables.blocks.tests import (
+    BETTER,
+    WORSE,
+    direction,
+    ranks_of,
+    signed,
+    split_gaps,
+    with_results,
+)
 from mmbench.tables.counting import Counts
-from mmbench.tables.layouts.mamc_table2 import measured_lines
-from mmbench.tables.layouts.parts import Cells, machine_label, place_name
-from mmbench.tables.model import NOTHING, Column, Facts, Grid, Table
-from mmbench.tables.ranks import LEVEL, Ranks, holm, paired_p, rank_machines
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-BETTER, WORSE = "+", "−"
+from mmbench.tables.model import NOTHING, Column, Grid, Table
+from mmbench.tables.ranks import LEVEL, Ranks, holm, paired_p
+from mmbench.tables.sheet import Sheet
 
 
 class Difference(NamedTuple):
@@ -34,47 +37,23 @@ class Difference(NamedTuple):
         return self.p < LEVEL
 
 
-def layout(frame: pd.DataFrame, facts: Facts) -> Table:
+def layout(sheet: Sheet) -> Table:
     """Arrange ranks and paired differences."""
-    cells = Cells(frame)
-    machines = with_results(cells)
-    reference = machine_label(machines[0]) if machines else NOTHING
+    sheet.machines = with_results(sheet)
+    reference = sheet.label(sheet.machines[0]) if sheet.machines else NOTHING
     try:
-        ranks = ranks_of(cells)
-        head, grids = _friedman(ranks), [_ranks(ranks)]
+        ranks = ranks_of(sheet)
+        head, grids = _friedman(ranks), [_ranks(sheet, ranks)]
     except ValueError as error:
         head, grids = [f"No ranks: {error}."], []
-    return Table(
-        title="Comparison of the machines over data sets and splits",
-        grids=[*grids, _differences(cells, machines, facts)],
-        notes=[
-            *head,
-            f"{BETTER} better, {WORSE} worse than {reference} at {LEVEL:g}, by a paired t-test "
-            "over splits, p-values corrected by Holm's method over the whole table.",
-            "Splits of a data set share rows: the tests speak of the machines on these data.",
-            *facts.remarks,
-        ],
+    return sheet.table(
+        "Comparison of the machines over data sets and splits",
+        [*grids, _differences(sheet, reference)],
+        head,
+        f"{BETTER} better, {WORSE} worse than {reference} at {LEVEL:g}, by a paired t-test over "
+        "splits, p-values corrected by Holm's method over the whole table.",
+        "Splits of a data set share rows: the tests speak of the machines on these data.",
     )
-
-
-def with_results(cells: Cells) -> list[str]:
-    """Return the machines that have a result somewhere."""
-    found = {machine for line in measured_lines(cells, cells.machines) for machine in line}
-    return [machine for machine in cells.machines if machine in found]
-
-
-def ranks_of(cells: Cells) -> Ranks:
-    """Return the ranks of the machines with results, over the data sets that all of them have.
-
-    Raises
-    ------
-    ValueError
-        If there are too few machines or data sets.
-    """
-    machines = with_results(cells)
-    lines = measured_lines(cells, machines)
-    whole = [line for line in lines if len(line) == len(machines)]
-    return rank_machines([{m: line[m].mean for m in machines} for line in whole])
 
 
 def _friedman(ranks: Ranks) -> list[str]:
@@ -86,47 +65,34 @@ def _friedman(ranks: Ranks) -> list[str]:
     ]
 
 
-def _ranks(ranks: Ranks) -> Grid:
-    order = sorted(ranks.means, key=lambda machine: ranks.means[machine])
+def _ranks(sheet: Sheet, ranks: Ranks) -> Grid:
     groups = ranks.cliques()
     rows = [
         [
-            machine_label(machine),
+            sheet.label(machine),
             f"{ranks.means[machine]:.2f}",
             " ".join("ABCDEFGHIJ"[k] for k, group in enumerate(groups) if machine in group),
         ]
-        for machine in order
+        for machine in sorted(ranks.means, key=lambda machine: ranks.means[machine])
     ]
     columns = (Column("machine", align="left"), Column("mean rank"), Column("group", align="left"))
     return Grid(columns, rows, "Mean ranks; machines of one group do not differ significantly")
 
 
-def _differences(cells: Cells, machines: list[str], facts: Facts) -> Grid:
-    reference, others = (machines or [""])[0], machines[1:]
-    places = cells.places
-    table = {(p, m): _difference(facts, p, reference, m) for p in places for m in others}
+def _differences(sheet: Sheet, reference: str) -> Grid:
+    others, places = sheet.machines[1:], sheet.places
+    table = {(p, m): _difference(sheet, p, m) for p in places for m in others}
     corrected = holm([difference.p for difference in table.values()])
     for cell, p in zip(table, corrected, strict=True):
         table[cell] = table[cell]._replace(p=float(p))
-    rows = []
-    for place in places:
-        name = place_name(cells, place, facts)
-        rows.append([name, *(_text(table[place, machine]) for machine in others)])
+    rows = [[sheet.name(place), *(_text(table[place, m]) for m in others)] for place in places]
     rows.append(["better/same/worse", *(str(_count(table, machine)) for machine in others)])
-    columns = (Column("data", align="left"), *(Column(machine_label(m)) for m in others))
-    caption = f"Accuracy less that of {machine_label(reference) or NOTHING} (corrected p)"
-    return Grid(columns, rows, caption)
+    caption = f"Accuracy less that of {reference} (corrected p)"
+    return Grid(sheet.columns("data", machines=others), rows, caption)
 
 
-def split_gaps(facts: Facts, place: Key, machine: str, reference: str) -> list[float]:
-    """Return the accuracy of a machine less another's on every split that both have done."""
-    ours = facts.by_split.get(place._replace(machine=machine), {})
-    theirs = facts.by_split.get(place._replace(machine=reference), {})
-    return [ours[split] - theirs[split] for split in sorted(ours.keys() & theirs.keys())]
-
-
-def _difference(facts: Facts, place: Key, reference: str, machine: str) -> Difference:
-    gaps = split_gaps(facts, place, machine, reference)
+def _difference(sheet: Sheet, place: Key, machine: str) -> Difference:
+    gaps = split_gaps(sheet, place, machine, sheet.machines[0])
     if not gaps:
         return Difference(float("nan"), float("nan"))
     return Difference(sum(gaps) / len(gaps), paired_p(gaps))
@@ -135,9 +101,9 @@ def _difference(facts: Facts, place: Key, reference: str, machine: str) -> Diffe
 def _text(difference: Difference) -> str:
     if difference.mean != difference.mean:
         return NOTHING
-    mark = (BETTER if difference.mean > 0 else WORSE) if difference.significant else ""
+    mark = direction(difference.mean) if difference.significant else ""
     p = f" ({difference.p:.2g})" if difference.p == difference.p else ""
-    return f"{difference.mean:+.2f}{p} {mark}".rstrip().replace("-", WORSE)
+    return f"{signed(difference.mean)}{p} {mark}".rstrip()
 
 
 def _count(table: dict[tuple[Key, str], Difference], machine: str) -> Counts:

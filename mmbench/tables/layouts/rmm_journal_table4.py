@@ -5,35 +5,35 @@ Each data set has a line measured here and, below it, the line of the paper.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from mmbench.tables.layouts.paired import paired_grid
-from mmbench.tables.layouts.parts import Cells, Footnotes, certificates, legend
-from mmbench.tables.model import Facts, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from mmbench.tables.blocks.accuracy import METRIC, paired
+from mmbench.tables.model import Table
+from mmbench.tables.rows import Row
+from mmbench.tables.sheet import Sheet
+from mmbench.tables.text import measured_with_sd, published_with_sd
 
 PUBLISHED = "rmm_2010_table4"
 MACHINES = ("svm", "klda", "sigma_svm", "rmm_c_equals_d", "rmm")
-METRIC = "accuracy_pct"
 
 
-def layout(frame: pd.DataFrame, facts: Facts) -> Table:
+def layout(sheet: Sheet) -> Table:
     """Arrange error rates as the paper does."""
-    cells, notes = Cells(frame), Footnotes()
-    machines = cells.in_order(MACHINES)
-    return Table(
-        title="Errors (%) on the two-class sets, measured and published (RMM journal, table 4)",
-        grids=[paired_grid(cells, machines, METRIC, _error, facts, notes)],
-        notes=[
-            *legend(cells, METRIC, "After ±: standard deviation over {} splits."),
-            *certificates(cells),
-            *facts.remarks,
-        ],
-        footnotes=notes.texts,
+    sheet.arrange(MACHINES)
+    return sheet.table(
+        "Errors (%) on the two-class sets, measured and published (RMM journal, table 4)",
+        [paired(sheet, sheet.places, _measured, _published)],
+        sheet.legend(METRIC, "After ±: standard deviation over {} splits."),
     )
 
 
-def _error(accuracy: float, sd: float | None) -> str:
-    return f"{100 - accuracy:.1f}" + ("" if sd is None else f" ± {sd:.1f}")
+def _measured(row: Row | None) -> str:
+    if row is not None and row.measured is not None:
+        row = replace(row, measured=100 - row.measured)
+    return measured_with_sd(row, 1)
+
+
+def _published(row: Row | None) -> str:
+    if row is not None and row.published is not None:
+        row = replace(row, published=100 - row.published)
+    return published_with_sd(row, 1)

@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any
 
-from mmbench.tables.model import Facts
+from mmbench.tables.rows import Row
+from mmbench.tables.sheet import Sheet
 
-if TYPE_CHECKING:
-    import pandas as pd
+#: Columns, in order; the training size stands after the degree where there are several.
+COLUMNS = (
+    "experiment",
+    "dataset",
+    "kernel",
+    "degree",
+    "machine",
+    "metric",
+    "measured",
+    "sd",
+    "se",
+    "n",
+    "published",
+    "published_spread",
+    "in_band",
+    "status",
+    "note",
+)
+SIZE = "size"
 
-#: Enough for any comparison, and short enough that a difference can be read.
-SIGNIFICANT_DIGITS = 10
 
-
-def to_csv(tables: Iterable[tuple[pd.DataFrame, Facts]]) -> str:
+def to_csv(sheets: Iterable[Sheet]) -> str:
     """Return the long tables of some experiments as one CSV.
 
     Deviations of the data, which drawn tables cite at the data set's name, are added to the notes.
     """
-    import pandas as pd
+    sheets = list(sheets)
+    columns = list(COLUMNS)
+    if any(key.size is not None for sheet in sheets for key in sheet.keys):
+        columns.insert(columns.index("degree") + 1, SIZE)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for sheet in sheets:
+        writer.writerows(_fields(sheet, row) for row in sheet.rows)
+    return text.getvalue()
 
-    frame = pd.concat([_with_deviations(*table) for table in tables], ignore_index=True)
-    return frame.to_csv(index=False, float_format=f"%.{SIGNIFICANT_DIGITS}g", lineterminator="\n")
+
+def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
+    notes = [row.note, row.objection, *sheet.facts.deviations.get(row.key.dataset, ())]
+    fields = {**vars(row), **row.key._asdict(), "note": "; ".join(filter(None, notes))}
+    return {"experiment": sheet.facts.experiment} | {n: _text(v) for n, v in fields.items()}
 
 
-def _with_deviations(frame: pd.DataFrame, facts: Facts) -> pd.DataFrame:
-    notes = [
-        "; ".join(filter(None, [note, *facts.deviations.get(dataset, ())]))
-        for dataset, note in zip(frame["dataset"], frame["note"], strict=True)
-    ]
-    return frame.assign(note=notes)
+def _text(value: Any) -> Any:
+    """Ten digits are enough for any comparison, and few enough to be read."""
+    return f"{value:.10g}" if isinstance(value, float) else value

@@ -11,22 +11,17 @@ import pytest
 from mmbench.commands.tables import table
 from mmbench.errors import Status
 from mmbench.jobs.store import PLAN
-from mmbench.tables.build import long_table
-from mmbench.tables.frame import COLUMNS
+from mmbench.tables.build import sheet_of
 from mmbench.tables.records import read_experiments
+from mmbench.tables.render.csv import COLUMNS
+from mmbench.tables.rows import Row
 
 
-def frame_of(experiment, **options) -> pd.DataFrame:
+def cell(experiment, machine: str, metric: str, **options) -> Row:
     (read,) = read_experiments(experiment.folder, **options)
-    return long_table(read)[0]
-
-
-def cell(frame: pd.DataFrame, machine: str, metric: str, dataset: str | None = None) -> pd.Series:
-    rows = frame[(frame["machine"] == machine) & (frame["metric"] == metric)]
-    if dataset:
-        rows = rows[rows["dataset"] == dataset]
-    assert len(rows) == 1
-    return rows.iloc[0]
+    rows = [r for r in sheet_of(read).rows if (r.key.machine, r.metric) == (machine, metric)]
+    (row,) = rows
+    return row
 
 
 def holdouts(experiment, machine: str, errors: list[int], dataset: str = "pima", **job):
@@ -40,33 +35,33 @@ def holdouts(experiment, machine: str, errors: list[int], dataset: str = "pima",
 
 
 def test_a_single_run_has_the_binomial_standard_error(usps) -> None:
-    row = cell(frame_of(usps), "svm", "errors_count")
-    assert row["se"] == pytest.approx(math.sqrt(91 * (1 - 91 / 2007)))
-    assert math.isnan(row["sd"])
-    accuracy = cell(frame_of(usps), "svm", "accuracy_pct")
-    assert accuracy["se"] == pytest.approx(100 * row["se"] / 2007)
+    row = cell(usps, "svm", "errors_count")
+    assert row.se == pytest.approx(math.sqrt(91 * (1 - 91 / 2007)))
+    assert row.sd is None
+    accuracy = cell(usps, "svm", "accuracy_pct")
+    assert accuracy.se == pytest.approx(100 * row.se / 2007)
 
 
 def test_a_published_count_within_two_counting_errors_is_in_band(usps) -> None:
-    row = cell(frame_of(usps), "svm", "errors_count")
-    assert (row["published"], row["in_band"]) == (98, True)
+    row = cell(usps, "svm", "errors_count")
+    assert (row.published, row.in_band) == (98, True)
 
 
 def test_a_published_count_outside_is_not_in_band(results) -> None:
     experiment = results.experiment("usps_rbf", datasets=["usps"], layout="mmrm_table2")
     sizes = {"origin": "official", "n_train": 7291, "n_test": 2007}
     experiment.add(experiment.job("usps", "mmrm"), 60, 2007, split=sizes)
-    assert not cell(frame_of(experiment), "mmrm", "errors_count")["in_band"]
+    assert not cell(experiment, "mmrm", "errors_count").in_band
 
 
 def test_another_number_of_training_rows_is_not_compared(results) -> None:
     experiment = results.experiment("isolet_part", datasets=["isolet"], layout="mmrm_table2")
     sizes = {"origin": "official", "n_train": 1560, "n_test": 1559}
     experiment.add(experiment.job("isolet", "svm"), 52, 1559, split=sizes)
-    row = cell(frame_of(experiment), "svm", "errors_count")
-    assert row["published"] == 52
-    assert pd.isna(row["in_band"])
-    assert "trained on 1560 rows, the paper on 6238" in row["note"]
+    row = cell(experiment, "svm", "errors_count")
+    assert row.published == 52
+    assert row.in_band is None
+    assert "trained on 1560 rows, the paper on 6238" in row.note
 
 
 # -- several splits ----------------------------------------------------------------------------
@@ -75,11 +70,11 @@ def test_another_number_of_training_rows_is_not_compared(results) -> None:
 def test_several_splits_have_mean_deviation_and_standard_error(results) -> None:
     experiment = results.experiment("own")
     holdouts(experiment, "svm", [10, 12, 17])
-    row = cell(frame_of(experiment), "svm", "errors_count")
-    assert row["measured"] == 13
-    assert row["sd"] == pytest.approx(math.sqrt(13))
-    assert row["se"] == pytest.approx(math.sqrt(13 / 3))
-    assert row["n"] == 3
+    row = cell(experiment, "svm", "errors_count")
+    assert row.measured == 13
+    assert row.sd == pytest.approx(math.sqrt(13))
+    assert row.se == pytest.approx(math.sqrt(13 / 3))
+    assert row.n == 3
 
 
 @pytest.mark.parametrize(("one", "inside"), [(15, True), (14, False)])
@@ -88,9 +83,9 @@ def test_the_band_of_partitions_counts_the_papers_partitions_too(results, one, i
     # over 50 partitions the band is 2 sqrt(1 + 8/50) = 2.15 of them wide.
     experiment = results.experiment("mmrm_table1", layout="mmrm_table1")
     holdouts(experiment, "svm", [12, 12, 12, one, 15, 18, 18, 18], kernel="linear")
-    row = cell(frame_of(experiment), "svm", "accuracy_pct")
-    assert abs(row["published"] - row["measured"]) > 2 * row["se"]
-    assert row["in_band"] == inside
+    row = cell(experiment, "svm", "accuracy_pct")
+    assert abs(row.published - row.measured) > 2 * row.se
+    assert row.in_band == inside
 
 
 # -- nothing silent ----------------------------------------------------------------------------
@@ -100,10 +95,10 @@ def test_a_failed_cell_shows_its_status_and_reason_and_no_number(results) -> Non
     experiment = results.experiment("own")
     experiment.add(experiment.job("pima", "svm"))
     experiment.fail(experiment.job("pima", "mmrm"), Status.MEMORY_LIMIT, "needs 9 GB")
-    row = cell(frame_of(experiment), "mmrm", "accuracy_pct")
-    assert math.isnan(row["measured"])
-    assert row["status"] == "memory_limit"
-    assert "needs 9 GB" in row["note"]
+    row = cell(experiment, "mmrm", "accuracy_pct")
+    assert row.measured is None
+    assert row.status == "memory_limit"
+    assert "needs 9 GB" in row.note
 
 
 def test_a_partly_failed_cell_is_marked_and_not_compared(results) -> None:
@@ -111,40 +106,40 @@ def test_a_partly_failed_cell_is_marked_and_not_compared(results) -> None:
     holdouts(experiment, "svm", [17, 18], kernel="linear")
     job = experiment.job("pima", "svm", repeat=2, rule="holdout", kernel="linear")
     experiment.fail(job, Status.TIME_LIMIT, "too slow")
-    row = cell(frame_of(experiment), "svm", "accuracy_pct")
-    assert (row["n"], row["status"]) == (2, "time_limit")
-    assert pd.isna(row["in_band"])
-    assert row["note"] == "2 of 3 splits done, 1 failed (too slow)"
+    row = cell(experiment, "svm", "accuracy_pct")
+    assert (row.n, row.status) == (2, "time_limit")
+    assert row.in_band is None
+    assert row.note == "2 of 3 splits done, 1 failed (too slow)"
 
 
 def test_splits_that_another_machine_has_are_missed(results) -> None:
     experiment = results.experiment("own")
     holdouts(experiment, "svm", [10, 11, 12])
     holdouts(experiment, "rmm", [10, 11])
-    row = cell(frame_of(experiment), "rmm", "accuracy_pct")
-    assert row["status"] == "missing"
-    assert row["note"] == "2 of 3 splits done, 1 not run"
+    row = cell(experiment, "rmm", "accuracy_pct")
+    assert row.status == "missing"
+    assert row.note == "2 of 3 splits done, 1 not run"
 
 
 def test_splits_that_are_planned_are_missed(results) -> None:
     experiment = results.experiment("own", splits=10)
     experiment.add(experiment.job("pima", "svm"))
-    assert cell(frame_of(experiment), "svm", "accuracy_pct")["note"].startswith("1 of 10 splits")
+    assert cell(experiment, "svm", "accuracy_pct").note.startswith("1 of 10 splits")
 
 
 def test_a_machine_without_any_record_has_a_missing_cell(results) -> None:
     experiment = results.experiment("own", datasets=["pima"], machines=["svm", "rmm"])
     experiment.add(experiment.job("pima", "svm"))
-    row = cell(frame_of(experiment), "rmm", "accuracy_pct")
-    assert (row["status"], row["note"]) == ("missing", "not run")
+    row = cell(experiment, "rmm", "accuracy_pct")
+    assert (row.status, row.note) == ("missing", "not run")
 
 
 def test_fits_that_are_not_optimal_are_counted_in_the_note(results) -> None:
     experiment = results.experiment("own")
     fits = {"statuses": {"optimal": 43, "trivial": 2}, "worst_violation": 1e-7, "worst_gap": 1e-9}
     experiment.add(experiment.job("pima", "mmrm"), fits=fits)
-    row = cell(frame_of(experiment), "mmrm", "accuracy_pct")
-    assert (row["status"], row["note"]) == ("trivial", "of 45 fits 2 trivial")
+    row = cell(experiment, "mmrm", "accuracy_pct")
+    assert (row.status, row.note) == ("trivial", "of 45 fits 2 trivial")
 
 
 def test_certificates_are_the_worst_of_all_splits(results) -> None:
@@ -152,7 +147,7 @@ def test_certificates_are_the_worst_of_all_splits(results) -> None:
     for repeat, gap in enumerate((1e-9, 3e-7)):
         fits = {"statuses": {"optimal": 1}, "worst_violation": 1e-8, "worst_gap": gap}
         experiment.add(experiment.job("pima", "svm", repeat=repeat), fits=fits)
-    assert cell(frame_of(experiment), "svm", "worst_gap")["measured"] == 3e-7
+    assert cell(experiment, "svm", "worst_gap").measured == 3e-7
 
 
 # -- published values --------------------------------------------------------------------------
@@ -168,19 +163,19 @@ def test_a_published_only_machine_has_its_published_value_alone(results) -> None
         layout="mmrm_table1",
     )
     holdouts(experiment, "svm", [17, 18], kernel="linear")
-    row = cell(frame_of(experiment), "m4", "accuracy_pct")
-    assert (row["published"], row["published_spread"]) == (77.7, 0.4)
-    assert math.isnan(row["measured"])
-    assert row["status"] == "published_only"
+    row = cell(experiment, "m4", "accuracy_pct")
+    assert (row.published, row.published_spread) == (77.7, 0.4)
+    assert row.measured is None
+    assert row.status == "published_only"
 
 
 def test_a_doubtful_published_value_is_shown_but_not_compared(results) -> None:
     experiment = results.experiment("mmrm_table1", datasets=["sonar"], layout="mmrm_table1")
     holdouts(experiment, "m4", [3, 4], dataset="sonar")
-    row = cell(frame_of(experiment), "m4", "accuracy_pct")
-    assert row["published"] == 87.3
-    assert pd.isna(row["in_band"])
-    assert "no target" in row["note"]
+    row = cell(experiment, "m4", "accuracy_pct")
+    assert row.published == 87.3
+    assert row.in_band is None
+    assert "no target" in row.objection
 
 
 # -- other settings ------------------------------------------------------------------------------
@@ -209,8 +204,8 @@ def test_a_mixed_table_says_so(results) -> None:
     experiment.add(experiment.job("pima", "svm"), 10)
     experiment.add_unplanned(with_seed(experiment.job("pima", "svm"), 1), 12)
     assert "different settings are mixed" in table(experiment.folder, mix=True)
-    row = cell(frame_of(experiment, mix=True), "svm", "errors_count")
-    assert (row["measured"], row["n"], row["note"]) == (11, 2, "")
+    row = cell(experiment, "svm", "errors_count", mix=True)
+    assert (row.measured, row.n, row.note) == (11, 2, "")
 
 
 def with_seed(job, seed: int):

@@ -1,0 +1,1 @@
+"""What tables are made of: accuracies, counts, seconds and tests, shared by all layouts."""

@@ -1,0 +1,172 @@
+"""Cells to the rows of the long tidy table: one for each cell and metric."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mmbench.jobs.plan import Key
+from mmbench.jobs.record import Record
+from mmbench.tables.cells import Cell
+from mmbench.tables.statistics import counting_sd, in_band, seeds_se, total_se
+
+#: How a remark begins that speaks of the published value alone.
+NO_TARGET = "the published value is no target"
+
+#: Metrics that are averaged over splits: how to read one from a record.
+METRICS: dict[str, Callable[[Record], float | None]] = {
+    "accuracy_pct": lambda r: r.metrics["accuracy_pct"],
+    "errors_count": lambda r: r.metrics["errors_count"],
+    "errors_expected": lambda r: r.metrics.get("errors_expected"),
+    "n_ties": lambda r: r.metrics.get("n_ties"),
+    "seconds_selection": lambda r: r.cpu_seconds["selection"],
+    "seconds_training": lambda r: r.cpu_seconds["training"],
+    "seconds_test": lambda r: r.cpu_seconds["test"],
+    "n_support": lambda r: r.fits.get("n_support_mean"),
+}
+
+#: Certificates: a cell shows the worst of its splits.
+WORST: dict[str, Callable[[Record], float | None]] = {
+    "worst_violation": lambda r: r.fits.get("worst_violation"),
+    "worst_gap": lambda r: r.fits.get("worst_gap"),
+}
+
+#: Metrics that count errors among the test rows: a single run has a binomial standard error.
+COUNTED = {"accuracy_pct", "errors_count", "errors_expected"}
+
+#: A row of a published table.
+Published = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric of one cell.
+
+    Attributes
+    ----------
+    key : Key
+    metric : str
+    status, note : str
+        Of the cell; the worst that happened, and what is not as it should be.
+    objection : str
+        Why the published value is no target.
+    measured, sd, se : float or None
+        Mean over splits, standard deviation and standard error; None without results.
+    n : int or None
+        Number of splits.
+    published, published_spread : float or None
+        What the paper prints.
+    in_band : bool or None
+        Whether the published value counts as met; None where they are not compared.
+    """
+
+    key: Key
+    metric: str
+    status: str
+    note: str = ""
+    objection: str = ""
+    measured: float | None = None
+    sd: float | None = None
+    se: float | None = None
+    n: int | None = None
+    published: float | None = None
+    published_spread: float | None = None
+    in_band: bool | None = None
+
+
+def build_rows(cells: Iterable[Cell], published: Iterable[Published]) -> list[Row]:
+    """Return the long table of an experiment.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        In the order in which they are to be shown.
+    published : iterable of mapping
+        The rows of a published table.
+
+    Returns
+    -------
+    list of Row
+        A cell without results has nothing measured; nothing is imputed.
+    """
+    known = {
+        (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
+        for p in published
+    }
+    return [row for cell in cells for row in _rows(cell, known)]
+
+
+def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[Row]:
+    """Return a cell's rows: every metric of a cell that ran, else what is published."""
+    metrics = [*METRICS, *WORST] if cell.done else ["accuracy_pct", "errors_count"]
+    found = {metric: known.get((cell.key, metric)) for metric in metrics}
+    if cell.planned.published_only:
+        metrics = [metric for metric in metrics if found[metric]]
+    return [_row(cell, metric, found[metric]) for metric in metrics]
+
+
+def _row(cell: Cell, metric: str, published: Published | None) -> Row:
+    row = Row(cell.key, metric, cell.status, cell.note, **_measured(cell, metric))
+    if published is None:
+        return row
+    row = replace(row, published=published["value"], published_spread=published["std"])
+    if not published["usable"]:
+        return replace(row, objection=f"{NO_TARGET}: {published['reason']}")
+    if other_sizes := _other_sizes(cell, published):
+        return replace(row, note="; ".join(filter(None, [row.note, other_sizes])))
+    if row.measured is None or row.published is None or cell.failed:
+        return row
+    return replace(row, in_band=_verdict(cell, row, published["n_splits"]))
+
+
+def _measured(cell: Cell, metric: str) -> dict[str, Any]:
+    """Return value, spread, standard error and count of a metric over the splits that are done."""
+    read = METRICS.get(metric) or WORST[metric]
+    values = [float(v) for v in map(read, cell.done) if v is not None]
+    if not values:
+        return {}
+    if metric in WORST:
+        return {"measured": max(values), "n": len(values)}
+    out: dict[str, Any] = {"measured": statistics.fmean(values), "n": len(values)}
+    if len(values) > 1:
+        out["sd"] = statistics.stdev(values)
+        out["se"] = out["sd"] / math.sqrt(len(values))
+    elif metric in COUNTED:
+        out["se"] = _counting_deviation(cell.done[0], metric)
+    return out
+
+
+def _counting_deviation(record: Record, metric: str) -> float:
+    """Return the binomial deviation of a single run, in the metric's own unit."""
+    n = record.metrics["n_test"]
+    if metric != "accuracy_pct":
+        return counting_sd(record.metrics[metric], n)
+    return 100 / n * counting_sd(record.metrics["errors_count"], n)
+
+
+def _other_sizes(cell: Cell, published: Published) -> str:
+    """Return in which sizes our splits differ from the paper's; empty if in none."""
+    for part, verb in (("n_train", "trained"), ("n_test", "tested")):
+        sizes = {record.split[part] for record in cell.done}
+        # Some papers count the rows of one pair of classes.
+        pairs = {record.split.get(f"{part}_pair") for record in cell.done}
+        if published[part] not in (None, *pairs) and sizes - {published[part]}:
+            ours = " or ".join(str(size) for size in sorted(sizes))
+            return f"{verb} on {ours} rows, the paper on {published[part]}: not comparable"
+    return ""
+
+
+def _verdict(cell: Cell, row: Row, n_published: int | None) -> bool | None:
+    """Return whether the published value lies in our band; None where no error is known."""
+    spread = row.se if row.sd is None else row.sd
+    if spread is None or row.measured is None or row.published is None or row.n is None:
+        return None
+    if cell.same_test_rows and row.n > 1:
+        counting = _counting_deviation(cell.done[0], row.metric) if row.metric in COUNTED else 0.0
+        se = seeds_se(spread, row.n, n_published, counting)
+    else:
+        se = total_se(spread, row.n, n_published, cell.same_test_rows)
+    return in_band(row.measured, row.published, se)
