@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from mmbench import __version__
+from mmbench.cli.config import app as config_app
 from mmbench.cli.data import app as data_app
 from mmbench.cli.listing import app as list_app
 from mmbench.cli.run import run
@@ -81,4 +82,5 @@ app.command()(run)
 app.command()(table)
 app.command()(figure)
 app.add_typer(data_app, name="data")
+app.add_typer(config_app, name="config")
 app.add_typer(list_app, name="list")

@@ -43,7 +43,7 @@ def figures() -> None:
 
 @app.command()
 def configs() -> None:
-    """List the experiments in configs/."""
+    """List the experiments: those in configs/ here, and those that come with mmbench."""
     from mmbench.commands.listing import config_rows
 
     echo_columns(config_rows())

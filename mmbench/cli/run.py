@@ -15,7 +15,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="CONFIG",
-            help="YAML files, or names of files in configs/.",
+            help="YAML files, or names from 'mmbench list configs'.",
             show_default=False,
         ),
     ],

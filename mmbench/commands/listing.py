@@ -9,7 +9,7 @@ import ast
 from pathlib import Path
 
 import mmbench
-from mmbench.config.files import CONFIG_FOLDER, config_names
+from mmbench.config.files import config_files, find_config, read_text
 
 Rows = list[tuple[str, str]]
 
@@ -46,9 +46,20 @@ def figure_rows() -> Rows:
     return [(name, _first_line(path)) for name, path in FIGURES.items()]
 
 
-def config_rows(folder: Path = CONFIG_FOLDER) -> Rows:
-    """Return the configurations in a folder, with the comment in their first line."""
-    return [(name, _first_comment(folder / f"{name}.yaml")) for name in config_names(folder)]
+def config_rows() -> Rows:
+    """Return the experiments that have a name here, with the comment in their first line."""
+    return [(name, _first_comment(path)) for name, path in config_files().items()]
+
+
+def config_text(name: str) -> str:
+    """Return the file of an experiment.
+
+    Raises
+    ------
+    UserError
+        If there is none, or it is no text.
+    """
+    return read_text(find_config(name))
 
 
 def _first_line(path: str) -> str:

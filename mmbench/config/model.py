@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from mmbench.config.files import config_files
 from mmbench.config.values import (
     MAX_SPLITS,
     Classes,
@@ -233,10 +234,15 @@ class Config(Strict):
     @field_validator("parameters_from", mode="after")
     @classmethod
     def _file_of_experiment(cls, name: str | None, info: ValidationInfo) -> str | None:
-        """Find the file of another experiment: beside this one, unless it is a path."""
-        if name is None:
-            return None
-        return resolve(name if name.endswith(".yaml") else f"{name}.yaml", info)
+        """Find the file of another experiment: a path, or a name beside this one or known here."""
+        if name is None or name.endswith(".yaml"):
+            return name and resolve(name, info)
+        try:
+            return resolve(f"{name}.yaml", info)
+        except ValueError:
+            if name not in config_files():
+                raise
+            return str(config_files()[name].resolve())
 
     @property
     def source(self) -> Config | None:

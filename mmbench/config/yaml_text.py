@@ -13,10 +13,8 @@ from typing import Any
 
 import yaml
 
+from mmbench.config.files import read_text
 from mmbench.errors import UserError
-
-#: A larger file is no experiment; /dev/zero never ends.
-MAX_BYTES = 4 * 2**20
 
 #: The core schema of YAML 1.2: tag, form, and the first characters that make the form possible.
 RESOLVERS = (
@@ -69,7 +67,7 @@ def read_yaml(path: Path) -> Any:
     UserError
         If the file cannot be read or is not valid YAML; the message names file and line.
     """
-    text = _read_text(path)
+    text = read_text(path)
     try:
         return yaml.load(text, _StrictLoader)
     except yaml.MarkedYAMLError as error:
@@ -82,18 +80,3 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}: nested too deeply") from None
     except (ValueError, LookupError, AttributeError) as error:  # !!int x, !!bool x, !!timestamp x
         raise UserError(f"{path}: holds a value that cannot be read ({error})") from None
-
-
-def _read_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise UserError(f"{path}: is larger than {MAX_BYTES // 2**20} MiB; not an experiment")
-        return content.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None

@@ -11,13 +11,15 @@ from typer.testing import CliRunner
 
 from mmbench import __version__
 from mmbench.cli import app
+from mmbench.config.read import load_config
 from mmbench.datasets import card_names
 from mmbench.errors import UserError
 from mmbench.machines import ALIASES, MACHINES
+from mmbench.resources import CONFIGS
 from mmbench.tables import layout_names, list_figures
 
 HEAVY = ("sklearn", "scipy", "numpy", "pandas", "matplotlib", "numba", "highspy", "openml", "yaml")
-COMMANDS = ("run", "table", "figure", "data", "list")
+COMMANDS = ("run", "table", "figure", "config", "data", "list")
 
 
 def run(*arguments: str, **options):
@@ -76,11 +78,32 @@ def test_listings_name_what_there_is():
 
 def test_configs_are_listed_with_their_first_comment(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run("list", "configs").stdout == ""
+    ours = run("list", "configs").stdout.splitlines()
+    assert len(ours) == len(list(CONFIGS.glob("*.yaml"))) > 20
     (tmp_path / "configs").mkdir()
-    (tmp_path / "configs" / "mine.yaml").write_text("# My data.\nname: mine\n")
-    (tmp_path / "configs" / "bare.yaml").write_text("name: bare\n")
-    assert run("list", "configs").stdout.splitlines() == ["bare", "mine  My data."]
+    (tmp_path / "configs" / "a_mine.yaml").write_text("# My data.\nname: mine\n")
+    (tmp_path / "configs" / "quickstart.yaml").write_text("name: bare\n")
+    here = run("list", "configs").stdout.splitlines()
+    assert here[0].split() == ["a_mine", "My", "data."]
+    assert "quickstart" in here
+    assert len(here) == len(ours) + 1
+
+
+@pytest.mark.parametrize("name", ["usps_rbf", "configs/usps_rbf.yaml", "usps_rbf.yaml"])
+def test_experiments_are_found_and_shown_anywhere(name: str, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = run("config", "show", name).stdout
+    assert text == (CONFIGS / "usps_rbf.yaml").read_text()
+    (tmp_path / "usps_rbf.yaml").write_text("mine")
+    assert run("config", "show", "usps_rbf.yaml").stdout == "mine"
+    assert "did you mean 'usps_rbf'?" in run("config", "show", "uspsrbf").stderr
+
+
+def test_a_copy_finds_the_source_of_its_parameters(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(run("config", "show", "rmm_table1_mnist").stdout)
+    source = load_config(tmp_path / "mine.yaml").source
+    assert source.name == "rmm_table1_mnist23"
 
 
 def test_data_commands(tmp_path: Path):

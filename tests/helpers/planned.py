@@ -5,18 +5,18 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from mmbench.config import files, read
+from mmbench.config import read
 from mmbench.config.model import Config
 from mmbench.config.plan import plan
 from mmbench.jobs.job import Job
+from mmbench.resources import CONFIGS
 
-CONFIGS = Path(__file__).parents[2] / "configs"
 NO_STORE = Path("no-such-store")
 
 
 def config_names() -> list[str]:
     """Return the names of the committed experiments."""
-    return files.config_names(CONFIGS)
+    return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 
 
 @cache

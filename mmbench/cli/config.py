@@ -1,0 +1,24 @@
+"""``mmbench config``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Look at experiments.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, or a name.")],
+) -> None:
+    """Print the file of an experiment: a start for one's own."""
+    from mmbench.commands.listing import config_text
+
+    typer.echo(config_text(name), nl=False)

@@ -1,0 +1,61 @@
+"""What an installed mmbench holds: experiments and reference tables, found from any folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import setuptools
+
+ROOT = Path(__file__).parents[1]
+PARTS = ("mmbench", "configs", "results/reference")
+FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """A folder with the content of a wheel that is built from a copy of the checkout."""
+    if int(setuptools.__version__.partition(".")[0]) < 77:
+        pytest.skip("building a wheel needs setuptools 77 or newer")
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    for part in PARTS:
+        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in FILES:
+        shutil.copy(ROOT / name, source / name)
+    code = f"from setuptools import build_meta; build_meta.build_wheel({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=source, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(folder / "site")
+    return folder / "site"
+
+
+def mmbench(installed: Path, folder: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "mmbench", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_experiments_run_by_name_where_there_is_no_checkout(installed: Path, tmp_path: Path):
+    lines = mmbench(installed, tmp_path, "list", "configs").splitlines()
+    configs = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
+    assert [line.split()[0] for line in lines] == configs
+    plan = mmbench(installed, tmp_path, "run", "configs/quickstart.yaml", "--dry-run")
+    assert plan.startswith("quickstart: 45 ")
+    text = (ROOT / "configs" / "quickstart.yaml").read_text()
+    assert mmbench(installed, tmp_path, "config", "show", "quickstart") == text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reference_tables_come_with_it(installed: Path):
+    inside, beside = installed / "mmbench" / "reference", ROOT / "results" / "reference"
+    ours, theirs = ({p.relative_to(f) for p in f.rglob("*.*")} for f in (inside, beside))
+    assert ours == theirs
