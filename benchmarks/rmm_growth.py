@@ -41,7 +41,7 @@ from threadpoolctl import threadpool_limits
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM, SVM
 from mmbench.machines.problem import BinaryProblem
-from mmbench.machines.rmm.rmm import Point, train_rmm
+from mmbench.machines.rmm.rmm import train_rmm
 from mmbench.machines.svm import train_svm
 
 C, TOL = 1000.0, 1e-3
@@ -70,10 +70,10 @@ def measure(problem):
     seconds, support = {}, {}
     seconds["SVM"], svm = timed(train_svm, problem, C, "auto", TOL)
     support["SVM"] = svm.fit.n_support
-    theta = float(np.abs(svm.state + svm.intercept).max())
+    theta = float(np.abs(svm.state.f).max())
     for divisor in DIVISORS:
         B = 1 + (theta - 1) / divisor
-        for word, start in (("warm", [Point(svm.coef, svm.state)]), ("cold", None)):
+        for word, start in (("warm", [svm.state]), ("cold", [])):
             name = f"RMM /{divisor} {word}"
             seconds[name], rmm = timed(train_rmm, problem, C, B, "auto", TOL, start)
             support[name] = rmm.fit.n_support

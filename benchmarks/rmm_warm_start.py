@@ -47,8 +47,8 @@ def compare(problem, C, fraction):
     svm_seconds, svm = timed(train_svm, problem, C, "auto", machine.tol)
     whole, model = timed(machine.train, problem)
     B = model.fit.extra["B"]
-    alone, _ = timed(train_rmm, problem, C, B, "auto", machine.tol, svm.coef)
-    cold, _ = timed(train_rmm, problem, C, B, "auto", machine.tol, None)
+    alone, _ = timed(train_rmm, problem, C, B, "auto", machine.tol, [svm.state])
+    cold, _ = timed(train_rmm, problem, C, B, "auto", machine.tol)
     return (svm_seconds, whole, alone, cold), model.fit
 
 

@@ -73,15 +73,16 @@ class Alias:
 
 
 _OPTIMIZED = {"bias": "optimized"}
-_WARM, _COLD = (f"mmbench.machines.rmm.timed:{name}" for name in ("TimedRMM", "ColdRMM"))
+# Figure 2 of the RMM paper, from the SVM's solution or from zero.
+_WARM, _COLD = {"timing": "warm"}, {"timing": "cold"}
 
 ALIASES = {
-    "rmm_b1": Alias(_WARM, {"B_fraction": 1 / 2}, "RMM B₁"),
-    "rmm_b1_cold": Alias(_COLD, {"B_fraction": 1 / 2}, "RMM B₁, cold"),
-    "rmm_b2": Alias(_WARM, {"B_fraction": 1 / 4}, "RMM B₂"),
-    "rmm_b2_cold": Alias(_COLD, {"B_fraction": 1 / 4}, "RMM B₂, cold"),
-    "rmm_b3": Alias(_WARM, {"B_fraction": 1 / 10}, "RMM B₃"),
-    "rmm_b3_cold": Alias(_COLD, {"B_fraction": 1 / 10}, "RMM B₃, cold"),
+    "rmm_b1": Alias("rmm", {"B_fraction": 1 / 2, **_WARM}, "RMM B₁", version=1),
+    "rmm_b1_cold": Alias("rmm", {"B_fraction": 1 / 2, **_COLD}, "RMM B₁, cold", version=1),
+    "rmm_b2": Alias("rmm", {"B_fraction": 1 / 4, **_WARM}, "RMM B₂", version=1),
+    "rmm_b2_cold": Alias("rmm", {"B_fraction": 1 / 4, **_COLD}, "RMM B₂, cold", version=1),
+    "rmm_b3": Alias("rmm", {"B_fraction": 1 / 10, **_WARM}, "RMM B₃", version=1),
+    "rmm_b3_cold": Alias("rmm", {"B_fraction": 1 / 10, **_COLD}, "RMM B₃, cold", version=1),
     "rmm_c_equals_d": Alias("rmm", {"form": "relaxed"}, "RMM (C=D)"),
     "mamc_b": Alias("mamc", _OPTIMIZED, "MAMC_b"),
     # gamma with the slope Cm = 1, then Cm on that line; MAMC_bsg searches the whole grid

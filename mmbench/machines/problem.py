@@ -6,7 +6,6 @@ it is.
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,9 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-
-#: Objectives below this count as zero: gaps are relative to no smaller magnitude.
-SMALLEST_SCALE = 1e-12
+from mmbench.solvers.result import relative_gap
 
 
 @dataclass(frozen=True)
@@ -62,8 +59,7 @@ class Fit:
     @property
     def gap(self) -> float:
         """Distance of `objective` to `bound`, relative to the larger of their magnitudes."""
-        scale = max(abs(self.objective), abs(self.bound), SMALLEST_SCALE)
-        return (self.objective - self.bound) / scale if math.isfinite(scale) else math.inf
+        return relative_gap(self.objective, self.bound)
 
 
 def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:

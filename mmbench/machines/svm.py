@@ -18,26 +18,21 @@ C.-C. Chang, C.-J. Lin: LIBSVM, a library for support vector machines. ACM TIST 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier, kernel_scaling
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
 
 #: Largest relative gap of a solution, in units of `tol`: what each row and slack misses adds to it.
 GAP_TOLERANCE_FACTOR = 100
-#: Parts of `tol` that are asked of each row where the gap is larger.
-TIGHTER_TOLERANCES = tuple(8.0**-k for k in range(1, 8))
 
 #: Share of the rows of a stored matrix from which a fold is trained in place.
 IN_PLACE_SHARE = 0.7
@@ -96,8 +91,8 @@ class SVM(PairwiseClassifier):
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        start, product = (None, None) if warm is None else (warm.coef, warm.state)
-        return train_svm(problem, self.C, self.solver, self.tol, start, product)
+        start = None if warm is None else warm.state
+        return train_svm(problem, self.C, self.solver, self.tol, start)
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
@@ -120,7 +115,12 @@ class SVM(PairwiseClassifier):
         y[part.rows] = part.y
         models = self.train_path(BinaryProblem(gram, y, part.kernel, gram), points)
         return [
-            replace(model, coef=model.coef[part.rows], state=None, scores=model.state)  # type: ignore[index]
+            BinaryModel(
+                intercept=model.intercept,
+                fit=model.fit,
+                coef=model.coef[part.rows],  # type: ignore[index]
+                scores=model.state.scale * model.state.decision,
+            )
             for model in models
         ]
 
@@ -137,8 +137,7 @@ def train_svm(
     C: float,
     solver: str = "auto",
     tol: float = 1e-5,
-    start: NDArray | None = None,
-    product: NDArray | None = None,
+    start: PiecewiseSolution | NDArray | None = None,
 ) -> BinaryModel:
     """Train one binary SVM.
 
@@ -148,88 +147,46 @@ def train_svm(
     C : float
     solver : {"auto", "smo", "reference"}, default="auto"
     tol : float, default=1e-5
-    start : ndarray of shape (n_samples,), optional
-        u of a neighbouring problem on the same rows. The solution at a smaller C that none of its
-        u reaches is the solution at this C too, and ends at once.
-    product : ndarray of shape (n_samples,), optional
-        ``K start``, where it is known.
+    start : PiecewiseSolution or ndarray of shape (n_samples,), optional
+        The solution of a neighbouring problem on the same rows, or its u. The solution at a smaller
+        C that none of its u reaches is the solution at this C too, and ends at once.
 
     Returns
     -------
     BinaryModel
-        `coef` is u, `state` is ``Ku``.
+        Its `state` is the solution of (2).
     """
-    gram, y = problem.gram, problem.y
+    y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
+    dual = svm_dual(problem.gram, y, C)
     started = time.perf_counter()
-    dual = svm_dual(gram, y, C)
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
 
-        model = _certified(dual, solve_libsvm(dual, y, C, tol), y, C)
+        found = solve_to_gap(
+            dual, tol, gap_tolerance, solve=lambda dual, _, tol: solve_libsvm(dual, y, C, tol)
+        )
     else:
-        certify = partial(_certified, dual, y=y, C=C)
-        model = solve_to_gap(dual, certify, tol, start, product)
-    return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
+        found = solve_to_gap(dual, tol, gap_tolerance, start)
+    return certified(found, time.perf_counter() - started)
 
 
-def solve_to_gap(
-    dual: PiecewiseQP,
-    certify: Callable[[PiecewiseSolution], BinaryModel],
-    tol: float,
-    start: NDArray | None = None,
-    product: NDArray | None = None,
-) -> BinaryModel:
-    """Solve by pairwise steps until both the rows and the relative gap are accurate enough.
-
-    Parameters
-    ----------
-    dual : PiecewiseQP
-    certify : callable
-        Returns the model of a solution, with its objective and bound.
-    tol : float
-        For a row; the gap may be `GAP_TOLERANCE_FACTOR` times that.
-    start : ndarray of shape (n_samples,), optional
-    product : ndarray of shape (n_samples,), optional
-        ``K start``, where it is known.
-    """
-    from mmbench.solvers.svm_dual.smo import solve_smo
-
-    found = solve_smo(dual, start, tol, product=product)
-    model = certify(found)
-    for part in TIGHTER_TOLERANCES:
-        if model.fit.gap <= GAP_TOLERANCE_FACTOR * tol or found.status is not Status.OPTIMAL:
-            break
-        finer = solve_smo(dual, found.u, part * tol, product=found.decision)
-        if finer.status is not Status.OPTIMAL:  # rounding ends it; `tol` itself has been reached
-            break
-        found = replace(finer, iterations=found.iterations + finer.iterations)
-        model = certify(found)
-    return model
-
-
-def _certified(dual: PiecewiseQP, found: PiecewiseSolution, y: NDArray, C: float) -> BinaryModel:
-    """Return the model of a solution of (2) with its certificate."""
-    objective = hinge_objective(found.u, found.decision, found.bias, y, C)
-    bound = -dual.value(found)
+def certified(found: PiecewiseSolution, seconds: float) -> BinaryModel:
+    """Return the model of a solution of the dual, which is its state, with the certificate."""
     fit = Fit(
         status=found.status,
-        objective=objective,
-        bound=bound,
-        max_violation=dual.violation(found.u),
+        objective=-found.bound,
+        bound=-found.value,
+        max_violation=found.violation,
         iterations=found.iterations,
-        seconds=0.0,
+        seconds=seconds,
         n_support=int(np.count_nonzero(found.u)),
     )
-    return BinaryModel(intercept=found.bias, fit=fit, coef=found.u, state=found.decision)
+    return BinaryModel(
+        intercept=found.scale * found.bias, fit=fit, coef=found.scale * found.u, state=found
+    )
 
 
 def svm_dual(gram: NDArray, y: NDArray, C: float | NDArray) -> PiecewiseQP:
     """Return (2), its sign changed: u_i costs ``-y_i u_i`` and lies between 0 and ``y_i C``."""
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     return PiecewiseQP(gram, ends, -y[:, None])
-
-
-def hinge_objective(u: NDArray, decision: NDArray, bias: float, y: NDArray, C: float) -> float:
-    """Return (1) for ``w = sum_i u_i phi(x_i)``; the slacks are the smallest possible."""
-    slack = np.maximum(0, np.abs(y) - y * (decision + bias))  # none for y = 0
-    return float(0.5 * (u @ decision) + C * slack.sum())

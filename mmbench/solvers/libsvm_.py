@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from mmbench.errors import Status
-from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution
 
 #: Megabytes for libsvm's own kernel cache.
 CACHE_MB = 500
@@ -31,8 +31,8 @@ def solve_libsvm(
     Returns
     -------
     PiecewiseSolution
-        libsvm tells neither its iterations (0 here) nor whether it gave up. u is made feasible and
-        ``Ku`` recomputed, so that the gap of the fit tells.
+        libsvm tells neither its iterations (0 here) nor whether it gave up: its certificate, with u
+        made feasible and ``Ku`` recomputed, does.
     """
     from libsvm.svm import svm_parameter, svm_problem
     from libsvm.svmutil import svm_train
@@ -45,7 +45,7 @@ def solve_libsvm(
     u = np.zeros(len(y))
     u[np.array(model.get_sv_indices()) - 1] = sign * np.array(model.get_sv_coef())[:, 0]
     u = problem.feasible(u)
-    return PiecewiseSolution(u, problem.gram @ u, -sign * model.rho[0], 0, Status.OPTIMAL)
+    return problem.solution(u, problem.gram @ u, -sign * model.rho[0], 0, Status.OPTIMAL)
 
 
 def _numbered_rows(gram: NDArray) -> csr_matrix:

@@ -79,9 +79,7 @@ def solve_inside(
     if found is not None:
         return found
     # Equal rows, or many on one hyperplane, share their multipliers in more than one way.
-    ends = np.sort(np.column_stack([0.0 * y, C * y]), axis=1)
-    bounds = PiecewiseQP(rows, ends, -y[:, None])
-    u = bounds.feasible(_snapped(inner.u, y, C, NEAR))
+    u = _dual(rows, y, C).feasible(_snapped(inner.u, y, C, NEAR))
     return _tested(rows, y, C, u, tol, inner.iterations)
 
 
@@ -123,4 +121,10 @@ def _tested(
     free = below & above
     ends = miss[grows].max() + miss[shrinks].min()
     bias = float(miss[free].mean() if free.any() else 0.5 * ends)
-    return PiecewiseSolution(u, decision, bias, iterations, Status.OPTIMAL)
+    return _dual(rows, y, C, offset).solution(u, decision, bias, iterations, Status.OPTIMAL)
+
+
+def _dual(rows: NDArray, y: NDArray, C: float, offset: NDArray | float = 0.0) -> PiecewiseQP:
+    """Return the costs and bounds of the dual; the rows stand in for the Gram matrix."""
+    ends = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1)
+    return PiecewiseQP(rows, ends, (offset - y)[:, None])

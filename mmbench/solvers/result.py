@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from mmbench.errors import Status
+
+#: Objectives below this count as zero: gaps are relative to no smaller magnitude.
+SMALLEST_SCALE = 1e-12
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """Return the distance of a value to a bound, relative to the larger of their magnitudes.
+
+    Examples
+    --------
+    >>> round(relative_gap(1e-3, 0.9e-3), 12), relative_gap(1.0, -math.inf)
+    (0.1, inf)
+    """
+    scale = max(abs(value), abs(bound), SMALLEST_SCALE)
+    return (value - bound) / scale if math.isfinite(scale) else math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +48,8 @@ class Result:
 
     @property
     def gap(self) -> float:
-        """Distance of `value` to `bound`, relative to the larger of their magnitudes."""
-        scale = max(abs(self.value), abs(self.bound), np.finfo(float).tiny)
-        return float((self.value - self.bound) / scale) if np.isfinite(scale) else np.inf
+        """The relative duality gap; see `relative_gap`."""
+        return relative_gap(self.value, self.bound)
 
     def closed(self, tol: float) -> bool:
         """Whether value and bound of a minimum agree up to a relative tolerance."""

@@ -32,7 +32,7 @@ def test_interior_point_and_pairwise_steps_agree(rows, C):
     problem = dual(X, y, C)
     slow, fast = solve_smo(problem, tol=1e-8), solve_inside(X, y, C, tol=1e-4)
     assert fast is not None
-    assert problem.value(fast) == pytest.approx(problem.value(slow), rel=1e-6)
+    assert fast.value == pytest.approx(slow.value, rel=1e-6)
     assert problem.violation(fast.u) <= 1e-12 * C * len(y)
     np.testing.assert_allclose(X.T @ fast.u, X.T @ slow.u, atol=1e-3)
 
@@ -44,7 +44,7 @@ def test_a_neighbour_settles_to_rounding_or_says_that_it_does_not(rows):
     found = solve_near(X, y, 1.05, 1.05 * first.u, tol=1e-9)
     if found is not None:
         slow = solve_smo(problem, tol=1e-9)
-        assert problem.value(found) == pytest.approx(problem.value(slow), rel=1e-9)
+        assert found.value == pytest.approx(slow.value, rel=1e-9)
     assert solve_near(X, y, 1.0, np.zeros(len(y))) is None
 
 
@@ -58,6 +58,6 @@ def test_a_neighbour_settles_beside_given_decisions(rows):
     if found is None:  # equal rows may share their multipliers in a way that leaves all free
         assert len(np.unique(X, axis=0)) < len(X)
         return
-    assert problem.value(found) == pytest.approx(problem.value(slow), rel=1e-9)
+    assert found.value == pytest.approx(slow.value, rel=1e-9)
     np.testing.assert_allclose(found.decision, X @ (X.T @ found.u), atol=1e-12)
     assert found.bias == pytest.approx(slow.bias, abs=1e-6)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines.rmm.rmm import rmm_dual
+from mmbench.machines.rmm.dual import rmm_dual
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.clarabel_ import solve_qp
 from mmbench.solvers.svm_dual import smo
@@ -70,7 +70,7 @@ def test_reaches_the_optimum_of_an_interior_point(problem):
     assert found.status is Status.OPTIMAL
     assert problem.violation(found.u) < 1e-12
     best = optimum(problem)
-    assert abs(problem.value(found) - best) <= 1e-6 * max(1, abs(best))
+    assert abs(found.value - best) <= 1e-6 * max(1, abs(best))
 
 
 @given(problems)
@@ -95,7 +95,7 @@ def test_slopes_on_both_sides_hold_minus_f(problem):
 def test_any_start_gives_the_same_optimum(problem, seed):
     start = 3 * np.random.RandomState(seed).normal(size=len(problem.gram))
     cold, warm = solve_smo(problem, tol=1e-9), solve_smo(problem, start, tol=1e-9)
-    assert problem.value(warm) == pytest.approx(problem.value(cold), rel=1e-6, abs=1e-6)
+    assert warm.value == pytest.approx(cold.value, rel=1e-6, abs=1e-6)
 
 
 @given(problems, st.integers(0, 1000))
@@ -147,7 +147,7 @@ def test_newton_steps_settle_what_pairs_do_not(monkeypatch):
     without = solve_smo(problem, max_iter=500_000)
     assert with_newton.status is Status.OPTIMAL
     assert without.status is Status.ITERATION_LIMIT
-    assert problem.value(with_newton) < problem.value(without)
+    assert with_newton.value < without.value
 
 
 def large_problem(B=2.0):
@@ -178,16 +178,16 @@ def test_parts_lead_to_the_optimum_of_all_rows(monkeypatch, tol):
         fall = np.where((knots[:, :-1] < u) & (u <= knots[:, 1:]), -problem.slopes, np.inf).min(1)
         assert (rise - f).max() - (fall - f).min() <= tol * (1 + 1e-6)
     relative = 1e-6 if tol < 1e-6 else 1e-3
-    assert problem.value(with_parts) == pytest.approx(problem.value(without), rel=relative)
+    assert with_parts.value == pytest.approx(without.value, rel=relative)
 
 
 def test_a_known_product_with_the_start_changes_nothing():
     problem, other = large_problem(), large_problem(B=3.0)
     start = solve_smo(other, tol=1e-3)
     one = solve_smo(problem, start.u, 1e-6)
-    two = solve_smo(problem, start.u, 1e-6, product=start.decision)
-    assert problem.value(two) == pytest.approx(problem.value(one), rel=1e-8)
-    same = solve_smo(other, start.u, 1e-3, product=start.decision)
+    two = solve_smo(problem, start, 1e-6)
+    assert two.value == pytest.approx(one.value, rel=1e-8)
+    same = solve_smo(other, start, 1e-3)
     assert same.iterations == 0
     np.testing.assert_array_equal(same.decision, start.decision)
 
@@ -225,6 +225,15 @@ def test_equal_rows_everywhere_still_end():
     assert found.bias == pytest.approx(1.0)  # the majority's hinge
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rows_that_all_rest_at_one_end_have_a_finite_multiplier(sign):
+    knots = np.sort(np.array([[0.0, sign], [0.0, sign]]), axis=1)
+    found = solve_smo(PiecewiseQP(np.eye(2), knots, np.array([[-1.0], [2.0]])))
+    assert found.status is Status.OPTIMAL
+    assert np.isfinite(found.bias)
+    assert found.gap == 0
+
+
 def test_a_matrix_with_infinite_values_is_refused():
     with pytest.raises(ValueError, match="not finite"):
         solve_smo(svm_dual(np.full((2, 2), np.inf), np.array([1.0, -1.0]), 1.0))
@@ -236,3 +245,52 @@ def test_pima_with_a_linear_kernel_is_solved(real_data, C):
     data = real_data("pima")
     problem = svm_dual(data.X @ data.X.T, np.where(data.y == 1, 1.0, -1.0), C)
     assert solve_smo(problem, tol=1e-3).status is Status.OPTIMAL
+
+
+# -- the certificate and the gap ---------------------------------------------------------------
+
+
+@given(problems, st.integers(0, 1000))
+@settings(max_examples=50, deadline=None)
+def test_losses_are_the_conjugates_of_the_costs(problem, seed):
+    """The largest of ``-f u - phi(u)`` over all knots, row by row."""
+    f = 2 * np.random.RandomState(seed).normal(size=len(problem.gram))
+    units = np.eye(len(f))
+    gains = [
+        [-f[i] * u[i] - problem.cost(unit * u) for i, unit in enumerate(units)]
+        for u in problem.knots.T
+    ]
+    assert problem.loss(f) == pytest.approx(np.max(gains, axis=0).sum())
+
+
+@given(problems, st.integers(0, 1000), st.floats(0.0, 3.0))
+@settings(max_examples=100, deadline=None)
+def test_no_multiple_of_the_decisions_costs_less_than_the_best(problem, seed, other):
+    random = np.random.RandomState(seed)
+    f, norm = 2 * random.normal(size=len(problem.gram)), random.exponential()
+
+    def value(s):
+        return 0.5 * s**2 * norm + problem.loss(s * f)
+
+    best = problem.best_scale(f, norm)
+    assert value(best) <= value(other) + 1e-9
+    assert value(best) <= value(best * (1 + 1e-6)) + 1e-9
+
+
+def test_a_bound_on_the_decisions_bounds_the_multiple():
+    dual = rmm_dual(np.eye(2), np.array([1.0, -1.0]), 5.0, 1.5)
+    f = np.array([4.0, -1.0])
+    assert dual.loss(f) == np.inf
+    assert dual.largest_scale(f) == 1.5 / 4
+    assert dual.best_scale(f, 1e-9) == 1.5 / 4
+
+
+@given(problems)
+@settings(max_examples=50, deadline=None)
+def test_value_and_bound_enclose_the_optimum_at_any_point(problem):
+    """Also far from the optimum, where a few steps end."""
+    found = solve_smo(problem, tol=1e-9, max_iter=2)
+    best = optimum(problem)
+    slack = 1e-6 * max(1, abs(best))
+    assert found.bound - slack <= best <= found.value + slack
+    assert problem.rescaled(found).bound >= found.bound - slack

@@ -10,7 +10,7 @@ Its dual, with ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and K the Gram matri
 
 and ``f(z) = sum_i u_i k(x_i, z) + b``. B is chosen between 1 and ``theta = max_i |f(x_i)|`` of the
 SVM at the same C; from theta on the RMM is the SVM. The journal paper's two other forms, in which
-the bound has a price D, are in `mmbench.machines.rmm.penalty`.
+the bound is a variable with the penalty D, are in `mmbench.machines.rmm.penalty`.
 
 References
 ----------
@@ -22,65 +22,26 @@ P. K. Shivaswamy, T. Jebara: Maximum relative margin and data-dependent regulari
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
-from mmbench.machines.base import PairwiseClassifier, common_parameters
-from mmbench.machines.parameter import Param, choice, positive
+from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.rmm.dual import rmm_dual, solve_paper_dual
+from mmbench.machines.rmm.penalty import train_penalty
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.svm import SVM, hinge_objective, solve_to_gap, train_svm
-from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
+from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, SVM, certified, train_svm
+from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
+
+Computed = TypeVar("Computed")
 
 
 class RMM(PairwiseClassifier):
     """Relative margin machine, one-vs-one.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Price of one unit of slack.
-    B : float, optional
-        Bound of ``|f|`` on the training rows; at least 1 to be of use.
-    B_fraction : float, default=0.5
-        Where `B` is not given, ``B = 1 + B_fraction * (theta - 1)``, theta being the SVM's
-        ``max |f|`` on the same rows at the same C. 1 is the SVM.
-    form : {"bound", "penalty", "relaxed"}, default="bound"
-        "bound" is (7). In the journal's (13), "penalty", the bound is a variable t >= 1 at the
-        price D: the same machines, by D instead of B. In its (14), "relaxed", rows may exceed t.
-    D : float, optional
-        Price of t; C where it is not given. Not for "bound".
-    nu : float, default=10.0
-        For "relaxed": at most a share ``1/nu`` of the training rows exceeds t, at the price
-        ``D nu / n`` a unit. Of no use below 1.
-    kernel : {"rbf", "linear", "poly"}, default="rbf"
-        ``exp(-gamma ||u - v||^2)``, ``u'v`` or ``(1 + u'v)**degree``.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    kernel_scaling : {"none", "trace"}, default="none"
-        "trace" divides ``poly`` by the mean of k(x, x) over the training rows.
-    solver : {"auto", "smo", "reference"}, default="auto"
-        "auto" is "smo", pairwise steps from the SVM's solution on the stored Gram matrix;
-        "reference" is libsvm for the SVM and an interior point (Clarabel) on (8).
-    tol : float, default=1e-5
-        Largest violation of the optimality conditions, in units of f. Where that leaves a relative
-        gap of more than a hundred times this, down to a 512th of it is asked of the rows.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -118,16 +79,6 @@ class RMM(PairwiseClassifier):
     ('optimal', True)
     """
 
-    parameters: ClassVar[dict[str, Param]] = common_parameters() | {
-        "kernel_scaling": choice("none", "trace"),
-        "C": positive(),
-        "B": Param(low=0, optional=True),
-        "B_fraction": Param(low=0, open_low=True, high=1),
-        "form": choice("bound", "penalty", "relaxed"),
-        "D": positive(optional=True),
-        "nu": positive(),
-        "solver": choice("auto", "smo", "reference"),
-    }
     search_space: ClassVar[SearchSpace] = SVM.search_space.extended(
         {
             "B": ("B_fraction", (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02)),
@@ -145,88 +96,100 @@ class RMM(PairwiseClassifier):
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
-    def __init__(
-        self,
-        C=1.0,
-        B=None,
-        B_fraction=0.5,
-        form="bound",
-        D=None,
-        nu=10.0,
-        kernel="rbf",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        kernel_scaling="none",
-        solver="auto",
-        tol=1e-5,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.C = C
-        self.B = B
-        self.B_fraction = B_fraction
-        self.form = form
-        self.D = D
-        self.nu = nu
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.kernel_scaling = kernel_scaling
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    B: float | None = parameter(
+        None,
+        Param(low=0, optional=True),
+        "Bound of ``|f|`` on the training rows; at least 1 to be of use.",
+    )
+    B_fraction: float = parameter(
+        0.5,
+        Param(low=0, open_low=True, high=1),
+        "Where `B` is not given, ``B = 1 + B_fraction * (theta - 1)``, theta being the SVM's "
+        "``max |f|`` on the same rows at the same C. 1 is the SVM.",
+    )
+    form: str = parameter(
+        "bound",
+        choice("bound", "penalty", "relaxed"),
+        '"bound" is (7). In the journal\'s (13), "penalty", the bound is a variable t >= 1 with '
+        'the penalty D: the same machines, by D instead of B. In its (14), "relaxed", rows may '
+        "exceed t.",
+    )
+    D: float | None = parameter(
+        None, positive(optional=True), 'Penalty on t; C where it is not given. Not for "bound".'
+    )
+    nu: float = parameter(
+        10.0,
+        positive(),
+        'For "relaxed": at most a share ``1/nu`` of the training rows exceeds t, with the penalty '
+        "``D nu / n`` on each excess. Of no use below 1.",
+    )
+    kernel_scaling: str = kernel_scaling()
+    solver: str = parameter(
+        "auto",
+        choice("auto", "smo", "reference"),
+        '"auto" is "smo", pairwise steps from the SVM\'s solution on the stored Gram matrix; '
+        '"reference" is libsvm for the SVM and an interior point (Clarabel) on (8).',
+    )
+    tol: float = SVM.parameters["tol"]
+    timing: str = parameter(
+        "none",
+        choice("none", "warm", "cold"),
+        "Whether `extra` in `fits_` tells the CPU seconds of the Gram matrix, of the SVM and of "
+        'the RMM after it, for figure 2 of the paper: from the SVM\'s solution, "warm", or from '
+        'zero, "cold". A grid search then shares nothing between its points.',
+        after="n_jobs",
+    )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        if self.timing != "none":
+            return self._train_timed(problem)
         before, key = None if warm is None else warm.state, (self.C, self.solver, self.tol)
         if before is not None and before.key == key:
-            svm, points, spent = before.svm, [before.last], (0, 0.0)
+            svm, points, spent = before.svm, [before.last], replace(before.svm.fit, **NO_WORK)
         else:
-            start = None if before is None else before.svm
-            start, product = (None, None) if start is None else (start.coef, start.state)
-            svm = train_svm(problem, self.C, self.solver, self.tol, start, product)
-            assert svm.coef is not None
-            points, spent = [Point(svm.coef, svm.state)], (svm.fit.iterations, svm.fit.seconds)
+            start = None if before is None else before.svm.state
+            svm = train_svm(problem, self.C, self.solver, self.tol, start)
+            points, spent = [svm.state], svm.fit
         bound = (self.form, self.B, self.B_fraction, self.nu, self.D)
         solved = {} if before is None else before.solved
         if bound in solved:
             points.append(solved[bound])
-        theta = float(np.abs(svm.state + svm.intercept).max())
-        model, last = self._train_from(problem, svm, points, theta)
-        return replace(
-            model,
-            fit=replace(
-                model.fit,
-                iterations=model.fit.iterations + spent[0],
-                seconds=model.fit.seconds + spent[1],
-                extra={"theta": theta, **model.fit.extra},
-            ),
-            state=RMMState(key, svm, last, {**solved, bound: last}),
-        )
+        model = _with_the_work_of(spent, self._train_from(problem, svm, points))
+        last = model.state
+        return replace(model, state=RMMState(key, svm, last, {**solved, bound: last}))
+
+    def _train_timed(self, problem: BinaryProblem) -> BinaryModel:
+        """Train from the SVM's solution or from zero, and tell the CPU seconds of each part."""
+        _, gram_seconds = _timed(lambda: problem.gram)
+        svm, svm_seconds = _timed(lambda: train_svm(problem, self.C, self.solver, self.tol))
+        points = [svm.state] if self.timing == "warm" else []
+        model, rmm_seconds = _timed(lambda: self._train_from(problem, svm, points))
+        seconds = {
+            "gram_cpu_seconds": gram_seconds,
+            "svm_cpu_seconds": svm_seconds,
+            "rmm_cpu_seconds": rmm_seconds,
+        }
+        model = _with_the_work_of(svm.fit, model)
+        return replace(model, fit=replace(model.fit, extra={**model.fit.extra, **seconds}))
 
     def _train_from(
-        self, problem: BinaryProblem, svm: BinaryModel, points: list[Point], theta: float
-    ) -> tuple[BinaryModel, Point]:
-        """Return the machine, from the SVM at the same C and neighbouring points, and its own."""
+        self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
+    ) -> BinaryModel:
+        """Return the machine, from the SVM at the same C and neighbouring solutions of the dual."""
+        theta = float(np.abs(svm.state.f).max())
         if self.form != "bound":
-            from mmbench.machines.rmm.penalty import train_priced
-
             D, nu = self.C if self.D is None else self.D, self.nu
-            relaxed, start = nu if self.form == "relaxed" else None, points[0].u
-            model = train_priced(problem, self.C, D, relaxed, self.solver, self.tol, svm, start)
-            return model, Point(model.state)
-        B = 1 + self.B_fraction * (theta - 1) if self.B is None else self.B
-        extra = {"B": float(B)}
+            relaxed = nu if self.form == "relaxed" else None
+            start = points[0].u if points else None
+            model = train_penalty(problem, self.C, D, relaxed, self.solver, self.tol, svm, start)
+            return replace(model, fit=replace(model.fit, extra={"theta": theta, **model.fit.extra}))
+        B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if theta <= B:
-            assert svm.coef is not None  # an SVM trained here has it, with a linear kernel too
-            fit = replace(svm.fit, iterations=0, seconds=0.0, extra=extra)
-            return replace(svm, fit=fit), Point(svm.coef, svm.state)
-        model = train_rmm(problem, self.C, B, self.solver, self.tol, points)
-        return replace(model, fit=replace(model.fit, extra=extra)), model.state
+            model = replace(svm, fit=replace(svm.fit, **NO_WORK))
+        else:
+            model = train_rmm(problem, self.C, B, self.solver, self.tol, points)
+        return replace(model, fit=replace(model.fit, extra={"theta": theta, "B": B}))
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         """Order a path by C, then from the SVM away: each C trains its SVM once, and starts there.
@@ -237,12 +200,8 @@ class RMM(PairwiseClassifier):
         return (point.get("C", 0), *bound, point.get("nu", 0), point.get("D") or 0)
 
 
-@dataclass(frozen=True)
-class Point:
-    """A point of (8): u, and ``Ku`` where it is known."""
-
-    u: NDArray
-    product: NDArray | None = None
+#: What a certificate says of a training that was done before.
+NO_WORK: Mapping[str, Any] = {"iterations": 0, "seconds": 0.0}
 
 
 @dataclass(frozen=True)
@@ -255,18 +214,31 @@ class RMMState:
         What the SVM was trained with: C, solver and tol.
     svm : BinaryModel
         The SVM at this C.
-    last : Point
-        The RMM trained last.
+    last : PiecewiseSolution
+        That of the RMM trained last.
     solved : mapping
-        The last RMM of each bound, by its parameters. Where the classes are separable no alpha
+        The last solution of each bound, by its parameters. Where the classes are separable no alpha
         reaches C from some C on. The SVM, theta and the RMMs are then those of the C before, and a
         training from there ends at once.
     """
 
     key: tuple
     svm: BinaryModel
-    last: Point
-    solved: Mapping[tuple, Point]
+    last: PiecewiseSolution
+    solved: Mapping[tuple, PiecewiseSolution]
+
+
+def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:
+    """Return the model with the SVM's iterations and seconds added to its own."""
+    iterations, seconds = model.fit.iterations + svm.iterations, model.fit.seconds + svm.seconds
+    return replace(model, fit=replace(model.fit, iterations=iterations, seconds=seconds))
+
+
+def _timed(compute: Callable[[], Computed]) -> tuple[Computed, float]:
+    """Return what a computation yields, and the CPU seconds of this thread that it took."""
+    started = time.thread_time()
+    result = compute()
+    return result, time.thread_time() - started
 
 
 def train_rmm(
@@ -275,7 +247,7 @@ def train_rmm(
     B: float,
     solver: str = "auto",
     tol: float = 1e-5,
-    start: NDArray | Sequence[Point] | None = None,
+    points: Sequence[PiecewiseSolution] = (),
 ) -> BinaryModel:
     """Train one binary RMM.
 
@@ -286,97 +258,29 @@ def train_rmm(
     B : float
     solver : {"auto", "smo", "reference"}, default="auto"
     tol : float, default=1e-5
-    start : ndarray of shape (n_samples,) or sequence of Point, optional
-        u of neighbouring problems on the same rows: the SVM's, the RMM's at a larger B or another
-        C. Of several points, all with their products, the best in (8) is taken.
+    points : sequence of PiecewiseSolution, optional
+        Solutions of neighbouring problems on the same rows: the SVM's, the RMM's at a larger B or
+        another C. The training starts from the best of them in (8).
 
     Returns
     -------
     BinaryModel
-        `coef` is u times the factor that makes (7) hold; `state` is the `Point` of u itself.
+        `coef` is u times the factor that makes (7) hold; `state` is the solution of (8) itself.
     """
-    gram, y = problem.gram, problem.y
+    dual = rmm_dual(problem.gram, problem.y, C, B)
     started = time.perf_counter()
-    dual = rmm_dual(gram, y, C, B)
     if solver == "reference":
-        found = solve_paper_dual(dual, y, C, B, tol)
-        model = _pulled_back(dual, found, y, C, B, tol)
+        found = solve_paper_dual(dual, problem.y, C, B, tol)
     else:
-        certify = partial(_pulled_back, dual, y=y, C=C, B=B, tol=tol)
-        model = solve_to_gap(dual, certify, tol, *_best_start(dual, start))
-    return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
+        found = solve_to_gap(dual, tol, GAP_TOLERANCE_FACTOR * tol, _best(dual, points))
+    model = certified(found, time.perf_counter() - started)
+    violation = max(model.fit.max_violation, float(np.abs(found.f).max()) - B)
+    return replace(model, fit=replace(model.fit, max_violation=violation))
 
 
-def _best_start(
-    dual: PiecewiseQP, start: NDArray | Sequence[Point] | None
-) -> tuple[NDArray | None, NDArray | None]:
-    """Return u and ``Ku`` of the best point to start from."""
-    if start is None or isinstance(start, np.ndarray):
-        return start, None
-    points = list(start)
-    if len(points) > 1:
-        values = [0.5 * (point.u @ point.product) + dual.cost(point.u) for point in points]
-        points = [points[int(np.argmin(values))]]
-    return points[0].u, points[0].product
-
-
-def _pulled_back(
-    dual: PiecewiseQP, found: PiecewiseSolution, y: NDArray, C: float, B: float, tol: float
-) -> BinaryModel:
-    """Return the model of a solution of (8), scaled so that (7) holds, with its certificate."""
-    shrink = B / max(B, np.abs(found.decision + found.bias).max()) if B > 0 else 0.0
-    u, decision, bias = shrink * found.u, shrink * found.decision, shrink * found.bias
-    objective = hinge_objective(u, decision, bias, y, C)
-    # at u = 0 the best alpha is 0 for B >= 1; for a smaller B it pays to have alpha = lambda = C
-    bound = -dual.value(found) + len(y) * C * max(0.0, 1 - B)
-    fit = Fit(
-        status=found.status,
-        objective=objective,
-        bound=bound,
-        max_violation=max(dual.violation(found.u), np.abs(decision + bias).max() - B),
-        iterations=found.iterations,
-        seconds=0.0,
-        n_support=int(np.count_nonzero(u)),
-    )
-    return BinaryModel(intercept=bias, fit=fit, coef=u, state=Point(found.u, found.decision))
-
-
-def rmm_dual(gram: NDArray, y: NDArray, C: float, B: float, cap: float = np.inf) -> PiecewiseQP:
-    """Return (8), its sign changed, with alpha, lambda and lambda* at their best for a given u.
-
-    Between 0 and ``y_i C`` it is alpha that moves and u_i costs ``-y_i u_i``; below, lambda moves
-    at a price of B; above, lambda*. For B < 1 the middle price is B too: see `train_rmm`. `cap` is
-    an upper bound of each lambda and lambda*, which (14) has.
-    """
-    ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
-    price = np.full(len(y), B)
-    return PiecewiseQP(
-        gram,
-        knots=np.column_stack([ends[:, 0] - cap, ends, ends[:, 1] + cap]),
-        slopes=np.column_stack([-price, -min(1, B) * y, price]),
-    )
-
-
-def solve_paper_dual(
-    dual: PiecewiseQP, y: NDArray, C: float, B: float, tol: float
-) -> PiecewiseSolution:
-    """Solve (8) as it stands by an interior point, in the variables (u, alpha, lambda, lambda*)."""
-    from mmbench.solvers.clarabel_ import solve_qp
-
-    n = len(y)
-    none, endless, ones = np.zeros(n), np.full(n, np.inf), np.ones(n)
-    eye, empty = sparse.eye_array(n), sparse.coo_array((3 * n, 3 * n))
-    definition = sparse.hstack([eye, -sparse.diags_array(y), eye, -eye])
-    total = sparse.coo_array(np.concatenate([ones, none, none, none])[None, :])
-    found = solve_qp(
-        P=sparse.csc_array(sparse.block_diag([dual.gram, empty])),
-        q=np.concatenate([none, -ones, B * ones, B * ones]),
-        A=sparse.csc_array(sparse.vstack([total, definition])),
-        b=np.zeros(n + 1),
-        lower=np.concatenate([-endless, none, none, none]),
-        upper=np.concatenate([endless, C * ones, endless, endless]),
-        tol=min(tol, 1e-8),
-    )
-    u = dual.feasible(found.x[:n])
-    bias = float(found.multipliers[0])
-    return PiecewiseSolution(u, dual.gram @ u, bias, found.iterations, found.status)
+def _best(dual: PiecewiseQP, points: Sequence[PiecewiseSolution]) -> PiecewiseSolution | None:
+    """Return the point with the smallest objective."""
+    if len(points) < 2:
+        return points[0] if points else None
+    values = [0.5 * (point.u @ point.decision) + dual.cost(point.u) for point in points]
+    return points[int(np.argmin(values))]

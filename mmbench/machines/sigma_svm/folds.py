@@ -130,7 +130,7 @@ def _expanded(svm: BinaryModel, D: float, origin: NDArray, shared: float) -> Bin
     ``(u - D/n (f - mean f)) / (1-D)`` of w, with f the decisions at the rows of Z.
     """
     assert svm.coef is not None
-    decisions = svm.state + svm.intercept
+    decisions = svm.state.f
     mean = float(decisions.mean())
     coef = (svm.coef - D / len(origin) * (decisions - mean)) / (1 - D)
     return BinaryModel(

@@ -268,7 +268,7 @@ def along_costs(
     modified, start = BinaryProblem(problem.X, problem.y, problem.kernel, gram), None
     for k in sorted(points, key=points.__getitem__):
         svm = train_svm(modified, points[k], solver, tol, start)
-        start = svm.coef
+        start = svm.state
         yield k, svm
 
 

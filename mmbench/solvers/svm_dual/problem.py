@@ -1,9 +1,14 @@
-"""The dual of the SVM and of the RMM as one problem class, in one variable a training row.
+"""The problem class: a kernel machine with a convex, piecewise linear loss for each training row.
 
-    min over u   1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
+    min over w, b   1/2 ||w||^2 + sum_i loss_i(f(x_i)),     f(x) = w'phi(x) + b
 
-with convex, piecewise linear ``phi_i``. The decision function is ``f(x_i) = (Ku)_i + b``, where b
-is the multiplier of the constraint, and at the optimum ``-f(x_i)`` is a slope of ``phi_i`` at u_i.
+Its dual has one variable a row,
+
+    min over u      1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
+
+with ``w = sum_i u_i phi(x_i)``, K the Gram matrix and convex, piecewise linear costs phi_i whose
+conjugates are the losses: ``loss_i(f) = max over u of -f u - phi_i(u)``. The multiplier of the
+constraint is b, and at the optimum ``-f(x_i)`` is a slope of phi_i at u_i.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.solvers.result import Result
 
 
 @dataclass(frozen=True)
@@ -29,11 +35,23 @@ class PiecewiseQP:
         be infinite.
     slopes : ndarray of shape (n, m)
         Slope of each piece, ascending.
+    constant : float, default=0.0
+        What is added to the objective.
+
+    Examples
+    --------
+    The SVM with C = 10, whose loss is ``C max(0, 1 - y f)``:
+
+    >>> y = np.array([1.0, -1.0])
+    >>> svm = PiecewiseQP(np.eye(2), np.array([[0.0, 10.0], [-10.0, 0.0]]), -y[:, None])
+    >>> svm.loss(np.array([0.5, -2.0]))
+    5.0
     """
 
     gram: NDArray
     knots: NDArray
     slopes: NDArray
+    constant: float = 0.0
 
     def cost(self, u: NDArray) -> float:
         """Return ``sum_i phi_i(u_i)``, with ``phi_i(0) = 0``."""
@@ -41,9 +59,97 @@ class PiecewiseQP:
         lengths = np.clip(u[:, None], low, high) - np.clip(0.0, low, high)
         return float(np.sum(self.slopes * lengths))
 
-    def value(self, solution: PiecewiseSolution) -> float:
-        """Return the objective at a solution."""
-        return 0.5 * float(solution.u @ solution.decision) + self.cost(solution.u)
+    def loss(self, f: NDArray) -> float:
+        """Return ``sum_i loss_i(f_i)``, infinite where u_i has no bound and f_i is too large."""
+        lengths, sides = self._pieces()
+        gains = -sides * (f[:, None] + self.slopes)
+        return float((lengths[gains > 0] * gains[gains > 0]).sum())
+
+    def largest_scale(self, f: NDArray) -> float:
+        """Return the largest s for which all losses of ``s f`` are finite."""
+        lengths, sides = self._pieces()
+        rates, offsets = -sides * f[:, None], sides * self.slopes
+        rising = np.isinf(lengths) & (rates > 0)
+        return max(0.0, float(np.min(offsets[rising] / rates[rising], initial=np.inf)))
+
+    def best_scale(self, f: NDArray, norm: float) -> float:
+        """Return the s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``, with norm ``||w||^2``.
+
+        Each piece adds a hinge, ``length * max(0, rate s - offset)``, with a kink at offset / rate.
+        """
+        lengths, sides = self._pieces()
+        rates, offsets = -sides * f[:, None], sides * self.slopes
+        kinked = np.isfinite(lengths) & (rates != 0)
+        weights, rates, offsets = lengths[kinked], rates[kinked], offsets[kinked]
+        kinks = offsets / rates
+        order = np.argsort(kinks)[np.count_nonzero(kinks <= 0) :]
+        active = (offsets < 0) | ((offsets == 0) & (rates > 0))  # from s = 0 on
+        slopes = np.sum(weights * rates, where=active)
+        slopes += np.append(0.0, np.cumsum((weights * np.abs(rates))[order]))
+        slopes[-1] = max(slopes[-1], 0.0)  # but for rounding: losses are not negative
+        kinks = np.append(0.0, kinks[order])
+        # the first piece at whose end the sum rises
+        piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
+        s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
+        return float(min(s, self.largest_scale(f)))
+
+    def _pieces(self) -> tuple[NDArray, NDArray]:
+        """Return the length of each piece, and 1 where it lies above zero, -1 below."""
+        low, high = self.knots[:, :-1], self.knots[:, 1:]
+        return high - low, np.where(low >= 0, 1.0, -1.0)
+
+    def solution(
+        self,
+        u: NDArray,
+        decision: NDArray,
+        bias: float,
+        iterations: int,
+        status: Status,
+        scale: float | None = None,
+    ) -> PiecewiseSolution:
+        """Return a point with its certificate.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n,)
+        decision : ndarray of shape (n,)
+            ``Ku``.
+        bias : float
+        iterations : int
+        status : Status
+        scale : float, optional
+            Factor of w and b; by default the largest up to 1 for which all losses are finite.
+        """
+        f, norm = decision + bias, float(u @ decision)
+        scale = min(1.0, self.largest_scale(f)) if scale is None else scale
+        return PiecewiseSolution(
+            u=u,
+            decision=decision,
+            bias=bias,
+            scale=scale,
+            value=self.constant + 0.5 * norm + self.cost(u),
+            bound=self.constant - 0.5 * scale**2 * norm - self.loss(scale * f),
+            violation=self.violation(u),
+            iterations=iterations,
+            status=status,
+        )
+
+    def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
+        """Return a solution with the multiple of w and b that has the smallest objective.
+
+        Where a margin is missed by a rounding error and the loss is steep, a multiple of w that is
+        larger by as little has no loss.
+        """
+        f = solution.decision + solution.bias
+        scale = self.best_scale(f, float(solution.u @ solution.decision))
+        return self.solution(
+            solution.u,
+            solution.decision,
+            solution.bias,
+            solution.iterations,
+            solution.status,
+            scale,
+        )
 
     def violation(self, u: NDArray) -> float:
         """Return the largest violation of a constraint."""
@@ -73,9 +179,12 @@ class PiecewiseQP:
         return u
 
 
-@dataclass(frozen=True)
-class PiecewiseSolution:
-    """What a solver of a `PiecewiseQP` returns.
+@dataclass(frozen=True, kw_only=True)
+class PiecewiseSolution(Result):
+    """A point of a `PiecewiseQP` and of the machine whose dual it is; see `PiecewiseQP.solution`.
+
+    `value` is the objective at u. `bound` is minus the machine's objective at ``scale * w`` and
+    ``scale * bias``, so that the optimum lies between them.
 
     Attributes
     ----------
@@ -85,12 +194,16 @@ class PiecewiseSolution:
         ``Ku``, recomputed from `u`.
     bias : float
         The multiplier b.
-    iterations : int
-    status : Status
+    scale : float
+        Factor by which the machine's w and b differ from those of u.
     """
 
     u: NDArray
     decision: NDArray
     bias: float
-    iterations: int
-    status: Status
+    scale: float
+
+    @property
+    def f(self) -> NDArray:
+        """The machine's decisions at the rows, ``scale * (Ku + b)``."""
+        return self.scale * (self.decision + self.bias)

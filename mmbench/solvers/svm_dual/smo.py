@@ -18,7 +18,7 @@ T. Joachims: Making large-scale SVM learning practical. Advances in Kernel Metho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -55,24 +55,21 @@ PATIENCE = 3
 
 def solve_smo(
     problem: PiecewiseQP,
-    start: NDArray | None = None,
+    start: PiecewiseSolution | NDArray | None = None,
     tol: float = 1e-5,
     max_iter: int | None = None,
-    product: NDArray | None = None,
 ) -> PiecewiseSolution:
     """Solve by pairwise steps until no pair violates the optimality conditions by `tol`.
 
     Parameters
     ----------
     problem : PiecewiseQP
-    start : ndarray of shape (n,), optional
-        A neighbouring solution; it need not be feasible.
+    start : PiecewiseSolution or ndarray of shape (n,), optional
+        A neighbouring solution, or its u; it need not be feasible.
     tol : float, default=1e-5
-        Largest difference of ``f(x_i)`` that two rows may disagree on b by (libsvm's `eps`).
+        Tolerance of the KKT conditions, in units of f (libsvm's `eps`).
     max_iter : int, optional
         Steps; by default libsvm's ``max(10**7, 100 n)``.
-    product : ndarray of shape (n,), optional
-        ``K start``, where it is known.
 
     Returns
     -------
@@ -92,12 +89,10 @@ def solve_smo(
         raise ValueError("the kernel matrix has values that are not finite; scale the data")
     knots = np.ascontiguousarray(problem.knots, dtype=float)
     slopes = np.ascontiguousarray(problem.slopes, dtype=float)
-    problem = PiecewiseQP(gram, knots, slopes)
-    u = np.zeros(len(gram)) if start is None else problem.feasible(start)
-    if product is None or not np.array_equal(u, start):  # type: ignore[arg-type]
-        product = combine(gram, u)
+    problem = replace(problem, gram=gram, knots=knots, slopes=slopes)
+    u, decision = _started(problem, start)
     allowed = max(10**7, 100 * len(u)) if max_iter is None else max_iter
-    state = _State(problem, diagonal, u, product.copy(), tol, allowed)
+    state = _State(problem, diagonal, u, decision, tol, allowed)
     state.judge()
     while state.violation > tol and state.left > 0:
         rows = state.part()
@@ -106,7 +101,20 @@ def solve_smo(
         elif not state.settle_all():
             break
     status = _status(state.violation <= tol, state.left <= 0)
-    return PiecewiseSolution(state.u, state.decision, state.bias, allowed - state.left, status)
+    return problem.solution(state.u, state.decision, state.bias, allowed - state.left, status)
+
+
+def _started(
+    problem: PiecewiseQP, start: PiecewiseSolution | NDArray | None
+) -> tuple[NDArray, NDArray]:
+    """Return a feasible u next to a start, and ``Ku``, which a solution need not compute again."""
+    if start is None:
+        return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
+    given = start.u if isinstance(start, PiecewiseSolution) else start
+    u = problem.feasible(given)
+    if isinstance(start, PiecewiseSolution) and np.array_equal(u, given):
+        return u, start.decision.copy()
+    return u, combine(problem.gram, u)
 
 
 @cache
@@ -281,5 +289,7 @@ def _optimality(u, decision, knots, slopes):
         if rise == fall:
             total += rise - decision[k]
             inside += 1
+    # no row may grow, or none may shrink: every b on one side is a multiplier
+    top, low = (top if top > -np.inf else low), (low if low < np.inf else top)
     bias = total / inside if inside else 0.5 * (top + low)
     return bias, max(top - low, 0.0)

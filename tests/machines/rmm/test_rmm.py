@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import RMM, SVM
+from mmbench.machines import RMM, SVM, alias_of, make_machine
 from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.rmm import rmm
-from mmbench.machines.rmm.rmm import rmm_dual, train_rmm
+from mmbench.machines.rmm.dual import rmm_dual
+from mmbench.machines.rmm.rmm import train_rmm
 from mmbench.machines.svm import train_svm
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
@@ -243,11 +244,32 @@ def test_points_of_a_path_that_differ_in_tol_do_not_share_the_svm(tiny):
 def test_the_better_of_two_points_is_started_from(tiny):
     solved = train_rmm(tiny, 10.0, 1.5, tol=1e-6)
     svm = train_svm(tiny, 10.0, tol=1e-6)
-    points = [rmm.Point(svm.coef, svm.state), solved.state]
+    points = [svm.state, solved.state]
     for order in (points, points[::-1]):
-        again = train_rmm(tiny, 10.0, 1.5, tol=1e-6, start=order)
+        again = train_rmm(tiny, 10.0, 1.5, tol=1e-6, points=order)
         assert again.fit.iterations == 0
         assert again.fit.objective == solved.fit.objective
+
+
+@pytest.mark.parametrize("form", ["bound", "relaxed"])
+def test_a_clock_changes_no_answer(tiny, form):
+    """Whatever the training starts from, and whatever was trained before."""
+    plain = RMM(C=10.0, form=form, tol=1e-8).train(tiny)
+    for timing in ("warm", "cold"):
+        machine = RMM(C=10.0, form=form, timing=timing, tol=1e-8)
+        alone, *_, again = machine.train_path(tiny, [{}, {"C": 20.0}, {}])
+        for model in (alone, again):
+            assert model.fit.objective == pytest.approx(plain.fit.objective, rel=1e-6)
+            assert model.fit.extra["B"] == pytest.approx(plain.fit.extra["B"], rel=1e-6)
+            assert model.fit.iterations == alone.fit.iterations
+            for part in ("gram", "svm", "rmm"):
+                assert model.fit.extra[f"{part}_cpu_seconds"] >= 0
+
+
+def test_names_of_the_figure_are_the_rmm_with_a_clock():
+    machine = make_machine("rmm_b3_cold", C=10.0)
+    assert (machine.B_fraction, machine.timing, machine.C) == (0.1, "cold", 10.0)
+    assert alias_of("rmm_b3_cold").version + RMM.version == 2  # 1 did not time the Gram matrix
 
 
 def test_auto_grid_is_a_grid_of_fractions():
@@ -288,7 +310,7 @@ def test_fraction_one_predicts_as_the_svm(real_data):
     np.testing.assert_array_equal(same.predict(Z), svm.predict(Z))
 
 
-def test_dual_prices(tiny):
+def test_costs_of_the_dual(tiny):
     """Cost of u beyond y C is B a unit, and below zero B a unit the other way."""
     dual = rmm_dual(tiny.gram, tiny.y, 2.0, 1.5)
     positive = int(np.argmax(tiny.y > 0))
