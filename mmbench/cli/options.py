@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from mmbench.commands.columns import aligned
+
 Mirror = Annotated[
     str | None,
     typer.Option(
@@ -30,8 +32,5 @@ DEFAULT_RESULTS = Path("results")
 
 def echo_columns(rows: Sequence[Sequence[object]]) -> None:
     """Print rows with aligned columns."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(padded).rstrip())
+    for line in aligned(rows):
+        typer.echo(line)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import ceil, prod
 
+from mmbench.commands.columns import aligned
 from mmbench.commands.run import Experiment, Options, default_slots, plan_experiments
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
@@ -42,7 +43,7 @@ def describe(experiment: Experiment, slots: int = 1) -> str:
     ]
     known = [size for size in sizes if size is not None]
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
-    lines += aligned([HEADER, *rows])
+    lines += [f"  {line}" for line in aligned([HEADER, *rows], n_words=3)]
     if experiment.config.published_only:
         lines.append("only published values: " + ", ".join(experiment.config.published_only))
     if known:
@@ -130,16 +131,3 @@ def class_counts(job: Job) -> list[int] | None:
     if job.dataset.classes:
         return [named.get(label, rest) for label in job.dataset.classes]
     return [*named.values(), *[rest] * missing]
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of a table as lines: words to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  "
-        + "  ".join(
-            cell.ljust(width) if k < 3 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

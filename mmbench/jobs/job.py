@@ -164,19 +164,6 @@ class Job:
         return _digest(one._content())
 
     @property
-    def task_digest(self) -> str:
-        """Hash of all but the version of the code: what the job asks for, whoever answers it."""
-        return _digest(replace(self, parent=None, machine_version=0)._content())
-
-    @property
-    def settings_digest(self) -> str:
-        """Hash of what all jobs of one experiment share: protocol, seed, selection, tie rule."""
-        split = replace(self.split, repeat=0, fold=0)
-        if split.size is not None:
-            split = replace(split, max_train=(NESTED, 0))
-        return _digest([JOB_SCHEMA, split, self.select, self.ties])
-
-    @property
     def degree(self) -> int | None:
         """Degree of a polynomial kernel."""
         return dict(self.params).get("degree") if self.kernel == "poly" else None

@@ -106,12 +106,11 @@ def test_records_from_before_classes_still_answer_for_their_jobs():
     assert JOB.key == "59603036ba4305965b47"
 
 
-def test_training_sizes_share_settings_but_no_key():
+def test_training_sizes_share_no_key():
     one, other = (
         replace(JOB, split=replace(JOB.split, max_train=("nested", n))) for n in (100, 200)
     )
     assert one.key != other.key
-    assert one.settings_digest == other.settings_digest != JOB.settings_digest
     assert (one.split.size, JOB.split.size) == (100, None)
 
 
@@ -119,12 +118,6 @@ def test_cell_digest_is_shared_by_splits_only():
     other_split = replace(JOB, split=replace(JOB.split, repeat=4), parent="of that split")
     other_grid = replace(JOB, grid=JOB.grid[:1])
     assert other_split.cell_digest == JOB.cell_digest != other_grid.cell_digest
-
-
-def test_settings_digest_is_shared_by_all_machines_of_an_experiment():
-    other_machine = replace(JOB, machine="svm", params=(), grid=(), use=None, parent=None)
-    assert other_machine.settings_digest == JOB.settings_digest
-    assert replace(JOB, ties="random").settings_digest != JOB.settings_digest
 
 
 def test_incomplete_or_unknown_fields_are_refused():

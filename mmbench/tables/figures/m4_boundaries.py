@@ -9,6 +9,7 @@ beside the machines.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from mmbench.jobs.data import Prepared
-    from mmbench.machines.base import PairwiseClassifier
 
 #: Colour, dashes and width of a boundary.
 STYLES: dict[str, tuple[str, Any, float]] = {
@@ -100,23 +100,17 @@ def _data(record: Record) -> Prepared:
 
 def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decision:
     """Return the decision function of a record's machine, trained again."""
-    machine = _trained(record, data)
+    from mmbench.jobs.clock import Clock
+    from mmbench.jobs.train import train
+
+    chosen, clock = record.selection["params"], Clock("warm_up", "training")
+    machine, _ = train(replace(record.job, grid=()), data, chosen, 1, record.seeds, clock)
     stored = experiment.store.arrays(record.key)["decisions"][:, 0]
     again = machine.pairwise_decision_function(data.X_test)[:, 0]
     if not np.allclose(again, stored, rtol=TOLERANCE, atol=TOLERANCE * np.abs(stored).max()):
         name = record.job.machine
         raise UserError(f"{experiment.name}: {name} no longer decides as its record; run it again")
     return lambda points: machine.pairwise_decision_function(points)[:, 0]
-
-
-def _trained(record: Record, data: Prepared) -> PairwiseClassifier:
-    from mmbench.jobs.train import make_machine, own_part
-
-    job = record.job
-    machine = make_machine(job, 1, record.seeds["machine"])
-    choice = own_part(machine, job, record.selection["params"])
-    only = choice[0] if isinstance(choice, list) else choice  # there is one pair of classes
-    return machine.set_params(**only).fit(data.X_train, data.y_train)
 
 
 def _panel(
