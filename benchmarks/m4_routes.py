@@ -29,7 +29,6 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.datasets import load_dataset, make_preprocess
 from mmbench.kernels import Kernel
-from mmbench.machines.minimax.cone import solve_spread
 from mmbench.machines.minimax.coordinates import KernelCoordinates, LinearCoordinates
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.machines.minimax.line_search import interpolate
@@ -37,6 +36,7 @@ from mmbench.machines.minimax.m4_margin import solve_soft
 from mmbench.machines.minimax.m4_mean import LEAST, least_penalty
 from mmbench.machines.minimax.m4_problem import MarginProblem
 from mmbench.machines.minimax.m4_programs import fixed_program
+from mmbench.machines.minimax.spread_program import solve_spread
 from mmbench.machines.problem import BinaryProblem
 
 RIDGE = {"linear": 1e-6, "rbf": 1e-3}

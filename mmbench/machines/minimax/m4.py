@@ -126,12 +126,11 @@ class M4(SpreadMachine):
     )
     solver: str = parameter(
         "auto",
-        choice("auto", "reweighted", "interior", "gram", "reference", "clarabel", "ecos"),
-        '"auto" takes a few reweighted SVMs for many coordinates a row, with a kernel and more '
-        'than 1000 rows over the whole Gram matrix ("gram"), and a dense interior point for few '
-        "coordinates and for all but the soft margin without reduction. Clarabel and ECOS solve "
-        'the same cone programs. "reference" fixes rho, solves one cone program and searches rho '
-        "as the paper does, by quadratic interpolation (soft) or bisection (hard).",
+        choice("auto", "reweighted", "gram", "reference", "clarabel", "ecos"),
+        '"auto" takes a few reweighted SVMs for the soft margin without reduction, with a kernel '
+        'and more than 1000 rows over the whole Gram matrix ("gram"), and cone programs by '
+        'Clarabel for the rest. "reference" fixes rho, solves one cone program and searches rho as '
+        "the paper does, by quadratic interpolation (soft) or bisection (hard).",
     )
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:

@@ -2,31 +2,28 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 
-The default for many coordinates is the reweighted SVM, for few the dense interior point; Clarabel
-and ECOS solve the same program. The reference follows the paper: rho is fixed, one cone program
-solved, and rho searched for, by quadratic interpolation (soft) or bisection (hard).
+The default is the reweighted SVM, and one cone program by Clarabel where that does not serve: for a
+hard margin, with a reduction, for many rows of few coordinates. Their times are compared by
+benchmarks/m4_routes.py. The reference follows the paper: rho is fixed, one cone program solved, and
+rho searched for, by quadratic interpolation (soft) or bisection (hard).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from numpy.typing import NDArray
-
-from mmbench.machines.minimax.cone import solve_spread
 from mmbench.machines.minimax.direction import minimax_direction
-from mmbench.machines.minimax.interior import solve_interior
 from mmbench.machines.minimax.line_search import bisect, interpolate
 from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution
 from mmbench.machines.minimax.m4_programs import budget_program, margin_program, step_program
 from mmbench.machines.minimax.reweighted import solve_reweighted
-from mmbench.machines.minimax.spread_program import SpreadProgram, SpreadSolution
+from mmbench.machines.minimax.spread_program import SpreadProgram, SpreadSolution, solve_spread
 
-#: From this many coordinates a row on, reweighting beats the interior point.
-DENSE = 0.25
+#: Up to this many rows, or from this many coordinates a row on, reweighting beats Clarabel.
+REWEIGHTED_ROWS, REWEIGHTED_WIDTH = 2000, 0.25
 
-#: A hard margin problem whose margin is below this share of the distance of the means has none.
-NO_MARGIN = 1e-9
+#: Classes are not separable if their margin is below this share of the distance of the means.
+LEAST_MARGIN = 1e-9
 
 
 def solve_soft(
@@ -41,7 +38,7 @@ def solve_soft(
     ----------
     problem : MarginProblem
         With points of both classes.
-    solver : {"auto", "reweighted", "interior", "reference", "clarabel", "ecos"}, default="auto"
+    solver : {"auto", "reweighted", "reference", "clarabel", "ecos"}, default="auto"
     tol : float, default=1e-6
         Relative gap.
     start : MarginSolution, optional
@@ -49,8 +46,9 @@ def solve_soft(
     """
     if solver == "reference":
         return _search_budget(problem, tol)
-    wide = len(problem.delta) > DENSE * len(problem.y)
-    if not problem.removed and (solver == "reweighted" or (solver == "auto" and wide)):
+    n, k = problem.rows.shape
+    served = n <= REWEIGHTED_ROWS or k > REWEIGHTED_WIDTH * n
+    if not problem.removed and (solver == "reweighted" or (solver == "auto" and served)):
         found = solve_reweighted(problem, tol, start)
         if found.closed(tol) or solver == "reweighted":
             return found
@@ -65,42 +63,27 @@ def solve_hard(
     Parameters
     ----------
     problem : MarginProblem
-        With an infinite price.
-    solver : {"auto", "interior", "reference", "clarabel", "ecos"}, default="auto"
+        With an infinite C.
+    solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
     tol : float, default=1e-6
     """
     apart = step_program(problem, 0.0)
     widest = solve_program(apart, solver, 1e-3 * tol).x
     margin = -apart.value(widest)
-    if margin <= NO_MARGIN:
+    if margin <= LEAST_MARGIN:
         return None
     if solver == "reference":
         return _bisect_rho(problem, tol)
-    # The length of w is free: at this one the spreads are of order 1, and there is a start.
+    # The length of w is free: at this one the spreads are of order 1.
     scale = 1.0 / float(problem.spreads(widest[: len(problem.delta)]).sum())
     program = margin_program(problem)
     program = replace(program, sides=0.5 * scale * margin * program.sides)
-    return _from_program(problem, solve_program(program, solver, tol, scale * widest[:-1]))
+    return _from_program(problem, solve_program(program, solver, tol))
 
 
-def solve_program(
-    program: SpreadProgram, solver: str, tol: float, start: NDArray | None = None
-) -> SpreadSolution:
-    """Solve a spread program to well below a relative gap of `tol`.
-
-    Parameters
-    ----------
-    program : SpreadProgram
-    solver : str
-        "clarabel", "ecos" or "reference" (Clarabel); anything else is the dense interior point.
-    tol : float
-    start : ndarray of shape (n_columns,), optional
-        For the interior point.
-    """
-    tol = min(1e-9, 1e-3 * tol)
-    if solver in ("clarabel", "ecos", "reference"):
-        return solve_spread(program, "clarabel" if solver == "reference" else solver, tol)
-    return solve_interior(program, tol, start=start)
+def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolution:
+    """Solve a spread program to well below a relative gap of `tol`; all but ECOS is Clarabel."""
+    return solve_spread(program, "ecos" if solver == "ecos" else "clarabel", min(1e-9, 1e-3 * tol))
 
 
 def _from_program(problem: MarginProblem, found: SpreadSolution) -> MarginSolution:
@@ -123,9 +106,8 @@ def _search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
         program = budget_program(problem, 2.0 / budget)
         found = solve_program(program, "reference", tol)
         iterations = best.iterations + found.iterations
-        # Its multipliers are those of slack at unit price.
-        prices = problem.C * found.multipliers
-        best = best.better(problem.solution(found.x[: len(problem.delta)], prices, iterations))
+        a = problem.C * found.multipliers  # they are those of slack at unit penalty
+        best = best.better(problem.solution(found.x[: len(problem.delta)], a, iterations))
         return -(budget + problem.C * program.value(found.x))
 
     kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.hinge import balanced
-from mmbench.machines.minimax.cone import solve_spread
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.machines.minimax.line_search import interpolate, maximise
 from mmbench.machines.minimax.m4_margin import solve_program
 from mmbench.machines.minimax.m4_problem import MarginProblem
 from mmbench.machines.minimax.m4_programs import fixed_program
-from mmbench.machines.minimax.spread_program import SpreadSolution
+from mmbench.machines.minimax.spread_program import SpreadSolution, solve_spread
 from mmbench.solvers.result import Result
 
 #: The grid of rho: this many points up to this multiple of kappa.
@@ -61,7 +60,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     ----------
     problem : MarginProblem
         With points of both classes, different means and C above `least_penalty`.
-    solver : {"auto", "interior", "reference", "clarabel", "ecos"}, default="auto"
+    solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
         "reference" interpolates from (0, kappa/2, kappa) on and gives each point a cone, as the
         paper; the others look at a grid first.
     tol : float, default=1e-6
@@ -150,9 +149,9 @@ def slack_bound(problem: MarginProblem, rho: float, found: SpreadSolution) -> fl
     share = float(np.clip(found.multipliers[n:].sum(), 0.0, problem.removed))
     pull = problem.rows.T @ (a * problem.y)
     room = rho * (0.5 * float(a.sum()) + share)
-    step = 1e-12 * max(1.0, abs(found.price_of_equation))
-    while step < max(1.0, abs(found.price_of_equation)):
-        gamma = found.price_of_equation - step
+    step = 1e-12 * max(1.0, abs(found.equation_multiplier))
+    while step < max(1.0, abs(found.equation_multiplier)):
+        gamma = found.equation_multiplier - step
         target = pull + (share + gamma) * problem.delta
         if minimax_direction(target, problem.var_x, problem.var_y).bound * room >= 1.0:
             return max(0.0, gamma)

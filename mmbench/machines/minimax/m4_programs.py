@@ -20,22 +20,22 @@ from mmbench.machines.minimax.spread_program import SpreadProgram
 
 def margin_program(problem: MarginProblem) -> SpreadProgram:
     """Return "margin"."""
-    rows, sides, price = _unit_rows(problem, problem.C)
-    return _program(problem, _columns(problem, sx=1.0, sy=1.0), rows, sides, price)
+    rows, sides, penalties = _unit_rows(problem, problem.C)
+    return _program(problem, _columns(problem, sx=1.0, sy=1.0), rows, sides, penalties)
 
 
 def budget_program(problem: MarginProblem, rho: float) -> SpreadProgram:
     """Return "budget"."""
-    rows, sides, price = _unit_rows(problem, 1.0)
+    rows, sides, penalties = _unit_rows(problem, 1.0)
     equation = _columns(problem, sx=0.5 * rho, sy=0.5 * rho)
-    return _program(problem, _columns(problem), rows, sides, price, equation)
+    return _program(problem, _columns(problem), rows, sides, penalties, equation)
 
 
 def fixed_program(problem: MarginProblem, rho: float) -> SpreadProgram:
     """Return "fixed rho"."""
-    rows, price = _rho_rows(problem, rho)
+    rows, penalties = _rho_rows(problem, rho)
     equation = _columns(problem, problem.delta)
-    return _program(problem, _columns(problem), rows, np.zeros(len(rows)), price, equation)
+    return _program(problem, _columns(problem), rows, np.zeros(len(rows)), penalties, equation)
 
 
 def step_program(problem: MarginProblem, rho: float) -> SpreadProgram:
@@ -44,28 +44,28 @@ def step_program(problem: MarginProblem, rho: float) -> SpreadProgram:
     rows = np.column_stack([rows, np.ones(len(rows))])
     cost = np.append(_columns(problem), 1.0)
     equation = np.append(_columns(problem, problem.delta), 0.0)
-    price = np.full(len(rows), np.inf)
-    return _program(problem, cost, rows, np.zeros(len(rows)), price, equation)
+    penalties = np.full(len(rows), np.inf)
+    return _program(problem, cost, rows, np.zeros(len(rows)), penalties, equation)
 
 
 def _unit_rows(problem: MarginProblem, unit: float) -> tuple[NDArray, NDArray, NDArray]:
     n = len(problem.y)
     rows = _own_rows(problem, np.zeros((n, 2)))
-    sides, price = np.ones(n), np.full(n, unit)
+    sides, penalties = np.ones(n), np.full(n, unit)
     if problem.removed:
         rows = np.vstack([rows, _columns(problem, problem.delta)])
-        sides, price = np.append(sides, 2.0), np.append(price, unit * problem.removed)
-    return rows, sides, price
+        sides, penalties = np.append(sides, 2.0), np.append(penalties, unit * problem.removed)
+    return rows, sides, penalties
 
 
 def _rho_rows(problem: MarginProblem, rho: float) -> tuple[NDArray, NDArray]:
     positive = problem.y > 0
     rows = _own_rows(problem, -rho * np.column_stack([positive, ~positive]))
-    price = np.ones(len(problem.y))
+    penalties = np.ones(len(problem.y))
     if problem.removed:
         rows = np.vstack([rows, _columns(problem, problem.delta, sx=-rho, sy=-rho)])
-        price = np.append(price, float(problem.removed))
-    return rows, price
+        penalties = np.append(penalties, float(problem.removed))
+    return rows, penalties
 
 
 def _own_rows(problem: MarginProblem, spreads: NDArray) -> NDArray:
@@ -85,9 +85,9 @@ def _program(
     cost: NDArray,
     rows: NDArray,
     sides: NDArray,
-    price: NDArray,
+    penalties: NDArray,
     equation: NDArray | None = None,
 ) -> SpreadProgram:
     k = len(problem.delta)
     roots = (np.sqrt(problem.var_x), np.sqrt(problem.var_y))
-    return SpreadProgram(cost, rows, sides, price, roots, (k + 1, k + 2), equation)
+    return SpreadProgram(cost, rows, sides, penalties, roots, (k + 1, k + 2), equation)

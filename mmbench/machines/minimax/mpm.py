@@ -118,20 +118,19 @@ def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "au
     """
     if solver == "auto":
         return minimax_direction(target, var_x, var_y)
-    from mmbench.machines.minimax.cone import solve_spread
-    from mmbench.machines.minimax.spread_program import SpreadProgram
+    from mmbench.machines.minimax.spread_program import SpreadProgram, solve_spread
 
     k = len(target)
     program = SpreadProgram(
         cost=np.append(np.zeros(k), [1.0, 1.0]),
         rows=np.zeros((0, k + 2)),
         sides=np.zeros(0),
-        price=np.zeros(0),
+        penalties=np.zeros(0),
         roots=(np.sqrt(var_x), np.sqrt(var_y)),
         scales=(k, k + 1),
         equation=np.append(target, [0.0, 0.0]),
     )
-    found = solve_spread(program, "clarabel" if solver == "reference" else solver)
+    found = solve_spread(program, solver)
     w = found.x[:k]
     spreads = [float(np.sqrt(variance @ (w * w))) for variance in (var_x, var_y)]
-    return Direction.along(w, target, spreads, found.price_of_equation, found.iterations)
+    return Direction.along(w, target, spreads, found.equation_multiplier, found.iterations)

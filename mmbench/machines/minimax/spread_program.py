@@ -1,25 +1,29 @@
 """Linear rows, a slack a row, and few spreads: the cone programs of the M4 and the MPM.
 
-    min over x, xi   c'x + sum_i price_i xi_i
-    subject to       R x + xi >= h,  xi >= 0          (xi_i = 0 where the price is infinite)
+    min over x, xi   c'x + sum_i p_i xi_i
+    subject to       R x + xi >= h,  xi >= 0          (xi_i = 0 where the penalty is infinite)
                      ||D_j x[:k]|| <= x[s_j]          for a few diagonal D_j
                      q'x = 1                          (where there is a q)
 
-The two spreads of the M4 stand in all its rows, so that two cones take the place of one a row. With
+The paper's (2), (3), (21) and (22) give every training point a cone of its own. Two cones suffice,
+because only two spreads occur; ``cone_a_row=True`` keeps the printed form. With
 multipliers a of the rows and (z_j, zeta_j) of the cones the dual is
 
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
-    0 <= a <= price,  ||z_j|| <= zeta_j
+    0 <= a <= p,  ||z_j|| <= zeta_j
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from mmbench.errors import Status
+from mmbench.solvers.cone_program import ConeProgram, solve_socp
+from mmbench.solvers.result import Result
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,8 @@ class SpreadProgram:
         R.
     sides : ndarray of shape (n_rows,)
         h.
-    price : ndarray of shape (n_rows,)
-        Infinite where a row admits no slack.
+    penalties : ndarray of shape (n_rows,)
+        p; infinite where a row admits no slack.
     roots : tuple of ndarray of shape (k,)
         Diagonals of the D_j.
     scales : tuple of int
@@ -47,24 +51,24 @@ class SpreadProgram:
     cost: NDArray
     rows: NDArray
     sides: NDArray
-    price: NDArray
+    penalties: NDArray
     roots: tuple[NDArray, ...]
     scales: tuple[int, ...]
     equation: NDArray | None = None
 
     @property
-    def priced(self) -> NDArray:
+    def soft(self) -> NDArray:
         """Which rows admit slack."""
-        return np.isfinite(self.price)
+        return np.isfinite(self.penalties)
 
     def value(self, x: NDArray) -> float:
         """Return the objective at `x`, with the smallest slacks."""
-        slack = np.maximum(0.0, self.sides - self.rows @ x)[self.priced]
-        return float(self.cost @ x + self.price[self.priced] @ slack)
+        slack = np.maximum(0.0, self.sides - self.rows @ x)[self.soft]
+        return float(self.cost @ x + self.penalties[self.soft] @ slack)
 
     def violation(self, x: NDArray) -> float:
-        """Return the largest violation of a constraint that slack does not pay for."""
-        worst = float((self.sides - self.rows @ x)[~self.priced].max(initial=0.0))
+        """Return the largest violation of a constraint that no slack makes up for."""
+        worst = float((self.sides - self.rows @ x)[~self.soft].max(initial=0.0))
         for root, scale in zip(self.roots, self.scales, strict=True):
             worst = max(worst, float(np.linalg.norm(root * x[: len(root)]) - x[scale]))
         if self.equation is not None:
@@ -73,22 +77,170 @@ class SpreadProgram:
 
 
 @dataclass(frozen=True)
-class SpreadSolution:
-    """What a solver of a `SpreadProgram` returns.
+class SpreadSolution(Result):
+    """The solution of a `SpreadProgram`; its bound is the solver's dual value.
 
     Attributes
     ----------
     x : ndarray of shape (n_columns,)
     multipliers : ndarray of shape (n_rows,)
         a.
-    price_of_equation : float
+    equation_multiplier : float
         lambda; 0 where there is no equation.
-    iterations : int
-    status : Status
     """
 
     x: NDArray
     multipliers: NDArray
-    price_of_equation: float
-    iterations: int
-    status: Status
+    equation_multiplier: float
+
+
+def solve_spread(
+    program: SpreadProgram,
+    solver: str = "clarabel",
+    tol: float = 1e-9,
+    cone_a_row: bool = False,
+    time_limit: float = np.inf,
+) -> SpreadSolution:
+    """Solve a spread program with a general cone solver.
+
+    Parameters
+    ----------
+    program : SpreadProgram
+    solver : {"auto", "reference", "clarabel", "ecos"}, default="clarabel"
+        The first two are Clarabel.
+    tol : float, default=1e-9
+    cone_a_row : bool, default=False
+        Whether a row that takes away a multiple of one spread has a cone of its own.
+    time_limit : float, default=inf
+        Seconds.
+
+    Returns
+    -------
+    SpreadSolution
+    """
+    layout = _Layout(program, cone_a_row)
+    found = solve_socp(
+        layout.cone_program(),
+        "clarabel" if solver in ("auto", "reference") else solver,
+        tol,
+        time_limit=time_limit,
+    )
+    x = layout.point(found.x)
+    return SpreadSolution(
+        x,
+        layout.multipliers(found.z),
+        -float(found.y[0]) if len(found.y) else 0.0,
+        value=program.value(x),
+        bound=found.bound,
+        violation=program.violation(x),
+        iterations=found.iterations,
+        status=found.status,
+    )
+
+
+@dataclass(frozen=True)
+class _Cone:
+    """``head x >= side + ||root * w||``, with head a row vector over (x, xi)."""
+
+    head: sparse.sparray
+    side: float
+    root: NDArray
+
+
+class _Layout:
+    """Where rows, slacks and cones of a spread program are in its cone program.
+
+    The variables are x and the slacks of the soft rows. A spread that no row and no
+    cost refers to, because all its rows have cones of their own, is left out.
+    """
+
+    def __init__(self, program: SpreadProgram, cone_a_row: bool):
+        self.program = program
+        m, n = program.rows.shape
+        self.soft = np.flatnonzero(program.soft)
+        self.width = n + len(self.soft)
+        slack = sparse.csr_array(
+            (np.ones(len(self.soft)), (self.soft, np.arange(len(self.soft)))),
+            shape=(m, len(self.soft)),
+        )
+        self.left = sparse.csr_array(sparse.hstack([sparse.csr_array(program.rows), slack]))
+        self.owners = self._owners() if cone_a_row else {}
+        self.shared = np.array([i for i in range(m) if i not in self.owners], dtype=int)
+        self.columns = np.arange(self.width)
+
+    def cone_program(self) -> ConeProgram:
+        """Return the cone program; sets `columns`, the variables that occur in it."""
+        program, n_slack = self.program, len(self.soft)
+        n = len(program.cost)
+        cones = [self._own_cone(i) for i in self.owners] + self._shared_cones()
+        slack = sparse.hstack([sparse.csr_array((n_slack, n)), sparse.eye_array(n_slack)])
+        blocks: list[Any] = [self.left[self.shared], slack, *(self._block(cone) for cone in cones)]
+        sides = [program.sides[self.shared], np.zeros(n_slack)]
+        sides += [np.append(cone.side, np.zeros(len(cone.root))) for cone in cones]
+        G = sparse.csc_array(-sparse.vstack(blocks))
+        equation = np.zeros((0 if program.equation is None else 1, self.width))
+        if program.equation is not None:
+            equation[0, :n] = program.equation
+        self.columns = np.flatnonzero((np.diff(G.indptr) > 0) | equation.any(axis=0))
+        return ConeProgram(
+            c=np.append(program.cost, program.penalties[self.soft])[self.columns],
+            A=sparse.csc_array(equation[:, self.columns]),
+            b=np.ones(len(equation)),
+            G=G[:, self.columns],
+            h=-np.concatenate(sides),
+            n_linear=len(self.shared) + n_slack,
+            cones=tuple(1 + len(cone.root) for cone in cones),
+        )
+
+    def point(self, found: NDArray) -> NDArray:
+        """Return x; spreads that were left out, or bound nothing in common, get their size."""
+        x = np.zeros(self.width)
+        x[self.columns] = found
+        for column, root in zip(self.program.scales, self.program.roots, strict=True):
+            if self.owners or column not in self.columns:
+                x[column] = np.linalg.norm(root * x[: len(root)])
+        return x[: len(self.program.cost)]
+
+    def multipliers(self, z: NDArray) -> NDArray:
+        """Return those of the program's rows."""
+        out = np.empty(len(self.program.rows))
+        out[self.shared] = z[: len(self.shared)]
+        height = len(self.shared) + len(self.soft)
+        for i, spread in self.owners.items():
+            out[i] = z[height] / -self._rate(i, spread)
+            height += 1 + len(self.program.roots[spread])
+        return out
+
+    def _rate(self, i: int, spread: int) -> float:
+        return float(self.program.rows[i, self.program.scales[spread]])
+
+    def _owners(self) -> dict[int, int]:
+        """Return the rows that take away a multiple of one spread, with the spread."""
+        taken = self.program.rows[:, list(self.program.scales)] < 0
+        single = np.flatnonzero(taken.sum(axis=1) == 1)
+        return {int(i): int(taken[i].argmax()) for i in single}
+
+    def _own_cone(self, i: int) -> _Cone:
+        """Return ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``, the spread's column left out."""
+        spread = self.owners[i]
+        rho = -self._rate(i, spread)
+        head = self.left[[i]].tolil()
+        head[0, self.program.scales[spread]] = 0.0
+        return _Cone(
+            sparse.csr_array(head) / rho, self.program.sides[i] / rho, self.program.roots[spread]
+        )
+
+    def _shared_cones(self) -> list[_Cone]:
+        program, cones = self.program, []
+        for column, root in zip(program.scales, program.roots, strict=True):
+            uses = [program.cost[column] != 0, program.rows[self.shared, column].any()]
+            uses.append(program.equation is not None and program.equation[column] != 0)
+            if any(uses):
+                head = sparse.csr_array(([1.0], ([0], [column])), shape=(1, self.width))
+                cones.append(_Cone(head, 0.0, root))
+        return cones
+
+    def _block(self, cone: _Cone) -> sparse.sparray:
+        k = len(cone.root)
+        image = sparse.csr_array((cone.root, (np.arange(k), np.arange(k))), shape=(k, self.width))
+        return sparse.vstack([cone.head, image])

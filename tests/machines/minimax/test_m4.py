@@ -65,7 +65,7 @@ def test_certificate_follows_from_w_and_b(factor):
     assert fit.bound <= value <= fit.bound * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("solver", ["auto", "interior"])
+@pytest.mark.parametrize("solver", ["auto", "clarabel"])
 def test_kernel_certificate_follows_from_the_coefficients(solver):
     X, y = gaussians()
     data = problem(X, y, RBF)
@@ -145,11 +145,11 @@ def test_all_routes_reach_one_objective(real_data, name, kernel, solver):
 
 @pytest.mark.parametrize("kernel", [LINEAR, RBF, POLY], ids=lambda k: k.name)
 @pytest.mark.parametrize("factor", [1.2, 5.0, 1e4])
-def test_reweighting_and_the_interior_point_agree(kernel, factor):
+def test_reweighting_and_a_cone_program_agree(kernel, factor):
     X, y = gaussians(d=4)
     values = [
         m4(kernel, C_factor=factor, solver=solver).train(problem(X, y, kernel)).fit.objective
-        for solver in ("reweighted", "interior", "auto")
+        for solver in ("reweighted", "clarabel", "auto")
     ]
     assert values[0] == pytest.approx(values[1], rel=1e-5)
     assert values[2] == pytest.approx(values[1], rel=1e-6)
