@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.radius.interior import solve_interior
-from mmbench.machines.radius.problem import RadiusProblem
+from mmbench.solvers.interior_point import InteriorPoint
 from mmbench.solvers.svm_dual.active_set import settle
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
-#: Relative gap of the interior point.
-GAP = 1e-10
+#: Relative gap to which the interior point goes.
+GAP_TOLERANCE = 1e-10
 
 #: A multiplier so near to a bound, as a share of C, is guessed to be there; as near as that, it is.
-OFF, NEAR = 1e-4, 2e-6
+GUESS_SHARE, ROUNDING_SHARE = 1e-4, 2e-6
 
 
 def solve_near(
@@ -46,7 +45,7 @@ def solve_near(
     start : ndarray of shape (n,)
         u; only which bounds it touches matters.
     tol : float, default=1e-5
-        Largest difference of ``f(x_i)`` that two rows may disagree on b by.
+        Tolerance of the KKT conditions (libsvm's eps).
     offset : ndarray of shape (n,), optional
         Decisions to which those of the solution are added: ``y - offset`` in place of y in f.
 
@@ -73,14 +72,15 @@ def solve_inside(
     PiecewiseSolution or None
         Status ``optimal``.
     """
-    problem = RadiusProblem(rows, y, C, 0.0, simplex=False)
-    inner = solve_interior(problem, np.empty((0, 2), dtype=np.intp), GAP)
-    found = _settled(rows, y, C, _snapped(inner.u, y, C, OFF), tol, inner.iterations)
+    point = InteriorPoint(rows, y, C)
+    point.run(GAP_TOLERANCE)
+    u = y * point.at["a"]
+    found = _settled(rows, y, C, _snapped(u, y, C, GUESS_SHARE), tol, point.iterations)
     if found is not None:
         return found
     # Equal rows, or many on one hyperplane, share their multipliers in more than one way.
-    u = _dual(rows, y, C).feasible(_snapped(inner.u, y, C, NEAR))
-    return _tested(rows, y, C, u, tol, inner.iterations)
+    u = _dual(rows, y, C).feasible(_snapped(u, y, C, ROUNDING_SHARE))
+    return _tested(rows, y, C, u, tol, point.iterations)
 
 
 def _snapped(u: NDArray, y: NDArray, C: float, share: float) -> NDArray:

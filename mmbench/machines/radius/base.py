@@ -13,45 +13,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier, common_parameters
-from mmbench.machines.parameter import Param, choice, positive
+from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.machines.radius.generation import handed_on
+from mmbench.machines.radius.generation import passed_on, solve_all_pairs, solve_generating
 from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 
 #: The published grid of C and of lambda.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
-
-@dataclass(frozen=True)
-class Answer:
-    """What a machine found in the units of `Features`.
-
-    Attributes
-    ----------
-    w : ndarray of shape (k,)
-    b : float
-    u : ndarray of shape (n,)
-        Signed multipliers of the rows.
-    fit : Fit
-        In the units of the data; without `seconds` and `n_support`.
-    state : object
-        For a neighbouring problem.
-    """
-
-    w: NDArray
-    b: float
-    u: NDArray
-    fit: Fit
-    state: Any = None
+#: A coefficient, as a share of the largest, that is zero but for the accuracy of an interior point.
+ZERO_COEFFICIENT = 1e-6
 
 
 class Features:
@@ -73,14 +53,28 @@ class Features:
         if self.unit > 0:
             self.rows /= self.unit
 
-    def model(self, answer: Answer, seconds: float) -> BinaryModel:
-        """Return the model of an answer."""
-        w = answer.w / self.unit if self.unit > 0 else answer.w
-        n_support = int(np.count_nonzero(answer.u if self.linear else w))
-        fit = replace(answer.fit, seconds=seconds, n_support=n_support)
+    def model(self, w: NDArray, b: float, u: NDArray, state: Any = None, **fit: Any) -> BinaryModel:
+        """Return the model of w and b in these features.
+
+        Parameters
+        ----------
+        w : ndarray of shape (k,)
+        b : float
+        u : ndarray of shape (n,)
+            Signed multipliers of the rows.
+        state : object
+            For a neighbouring problem.
+        **fit
+            Of the certificate, in the units of the data.
+        """
+        w = w / self.unit if self.unit > 0 else w
+        coefficients = np.abs(u if self.linear else w)
+        n_support = int((coefficients > ZERO_COEFFICIENT * coefficients.max()).sum())
         weights = {"w": w} if self.linear else {"coef": w}
-        intercept = answer.b - float(self.origin @ w)
-        return BinaryModel(intercept, fit, state=answer.state, **weights)
+        intercept = b - float(self.origin @ w)
+        return BinaryModel(
+            intercept, Fit(**fit, seconds=0.0, n_support=n_support), state=state, **weights
+        )
 
 
 class RadiusMachine(PairwiseClassifier):
@@ -91,107 +85,98 @@ class RadiusMachine(PairwiseClassifier):
 
     # the matrix, its centred copy, and one scaled by weights
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=3)
-    parameters: ClassVar[dict[str, Param]] = common_parameters() | {
-        "C": positive(),
-        "solver": choice("auto", "reference"),
-    }
     search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
         {"C": ("C", GRID)}, tol=1e-3
     )
 
-    C: float
+    C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    kernel: str = parameter(
+        "linear",
+        choice("linear", "poly", "rbf"),
+        "``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma ||u - v||^2)``. Other than "
+        '"linear" it makes the features: feature k of x is ``k(x_k, x)``, one a training row.',
+    )
 
-    def _solve(self, features: Features, y: NDArray, warm: Any) -> Answer:
+    def _solve(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:
         """Solve one binary problem, from a neighbour's state where one is given."""
         raise TypeError(f"{type(self).__name__} does not implement _solve")
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         started = time.perf_counter()
         features = Features(problem)
-        if features.unit > 0:
-            answer = self._solve(features, problem.y, None if warm is None else warm.state)
-        else:
-            answer = self._all_equal(features, problem.y)
-        return features.model(answer, time.perf_counter() - started)
+        solve = self._solve if features.unit > 0 else self._all_equal
+        model = solve(features, problem.y, None if warm is None else warm.state)
+        return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
 
-    def _all_equal(self, features: Features, y: NDArray) -> Answer:
+    def _all_equal(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:
         """Return the larger class, where all rows are equal; the others have slack 2."""
-        positive, negative = int((y > 0).sum()), int((y < 0).sum())
-        value = 2.0 * self.C * min(positive, negative)
-        reason = {"reason": "all rows are equal"}
-        fit = Fit(Status.TRIVIAL, value, value, 0.0, 0, 0.0, 0, extra=reason)
-        w, u = np.zeros(features.rows.shape[1]), np.zeros(len(y))
-        return Answer(w, 1.0 if positive >= negative else -1.0, u, fit)
+        n_positive = int((y > 0).sum())
+        smaller = min(n_positive, len(y) - n_positive)
+        return features.model(
+            np.zeros(features.rows.shape[1]),
+            1.0 if n_positive > smaller or 2 * smaller == len(y) else -1.0,
+            np.zeros(len(y)),
+            status=Status.TRIVIAL,
+            objective=2.0 * self.C * smaller,
+            bound=2.0 * self.C * smaller,
+            max_violation=0.0,
+            iterations=0,
+            extra={"reason": "all rows are equal"},
+        )
 
 
 class PairwiseRadiusMachine(RadiusMachine):
     """Base of R-SVM+ and R-SVM_mu+, whose radius is the largest distance of a pair of rows.
 
-    A subclass says by `simplex` which distance that is, and implements `_minimise`.
+    A subclass says by `simplex` which distance that is.
     """
 
     simplex: ClassVar[bool]
-    parameters: ClassVar[dict[str, Param]] = RadiusMachine.parameters | {"lam": Param(low=0)}
     search_space: ClassVar[SearchSpace] = RadiusMachine.search_space.extended(
         {"lam": ("lam", GRID)},
         prefer={"C": "small", "lam": "large", "gamma": "small", "degree": "small"},
     )
 
-    def __init__(
-        self,
-        C=1.0,
-        lam=1.0,
-        kernel="linear",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        solver="auto",
-        tol=1e-6,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.C = C
-        self.lam = lam
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    lam: float = parameter(
+        1.0, Param(low=0), "The paper's lambda: penalty on the radius.", after="C"
+    )
+    solver: str = parameter(
+        "auto",
+        choice("auto", "interior", "clarabel", "reference"),
+        '"auto" is "interior": an interior point for few pairs and few features, to which the '
+        'most violated are added. "clarabel" does the same with cone programs of a general '
+        'solver, "reference" lists all pairs in one.',
+    )
+    tol: float = parameter(1e-6, positive(), "Relative duality gap.")
 
-    def _minimise(self, problem: RadiusProblem, start: RadiusPoint | None) -> RadiusPoint:
-        """Solve one problem by the route that `solver` names."""
-        raise TypeError(f"{type(self).__name__} does not implement _minimise")
-
-    def _solve(self, features: Features, y: NDArray, warm: Any) -> Answer:
+    def _solve(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:
         # In units of the rows w is larger, 1/2 ||w||^2 by their square; so is r of R-SVM_mu+.
         square = features.unit**2
-        price = self.lam * square * (square if self.simplex else 1.0)
-        problem = RadiusProblem(features.rows, y, self.C * square, price, self.simplex)
+        length = square if self.simplex else 1.0
+        lam = self.lam * square * length
+        problem = RadiusProblem(features.rows, y, self.C * square, lam, self.simplex)
         if warm is not None:
             before, start = warm  # multipliers at C stay there when C grows
             warm = replace(start, u=start.u * (problem.C / before))
         found = self._minimise(problem, warm)
-        long = square if self.simplex else 1.0
         u = found.u / square
-        outside = max(abs(float(u.sum())), float((y * u).max()) - self.C, -float((y * u).min()))
         # w = 0 is also what is left where a solver gave up: that proves nothing
         trivial = found.status is Status.OPTIMAL and not found.w.any()
-        fit = Fit(
-            Status.TRIVIAL if trivial else found.status,
+        return features.model(
+            *(found.w, found.b, u),
+            state=(problem.C, passed_on(found)),
+            status=Status.TRIVIAL if trivial else found.status,
             objective=found.value / square,
             bound=found.bound / square,
-            max_violation=max(outside, found.violation * long),
+            max_violation=max(abs(float(u.sum())), float((y * u).max()) - self.C, 0.0),
             iterations=found.iterations,
-            seconds=0.0,
-            n_support=0,
-            extra={"r": found.r * long, "pairs": len(found.pairs), "rounds": found.rounds},
+            extra={"r": found.r * length, "pairs": len(found.pairs), "rounds": found.rounds},
         )
-        return Answer(found.w, found.b, u, fit, state=(problem.C, handed_on(found)))
+
+    def _minimise(self, problem: RadiusProblem, start: RadiusPoint | None) -> RadiusPoint:
+        if self.solver == "reference":
+            return solve_all_pairs(problem, self.tol)
+        return solve_generating(problem, self.tol, start, cone=self.solver == "clarabel")
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         """Order a path by C, then lambda."""

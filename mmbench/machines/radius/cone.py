@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.machines.radius.problem import RadiusProblem
+from mmbench.machines.radius.problem import RadiusProblem, RestrictedSolution
 from mmbench.solvers.cone_program import ConeProgram, solve_socp
 
 #: A weight mu, of a sum of 1, that is zero but for the solver's tolerance.
-ZERO = 1e-10
+ZERO_WEIGHT = 1e-10
 
 
 class Columns:
@@ -74,7 +73,7 @@ class Columns:
         return self.rows(3 * d, parts), np.tile([0.5, -0.5, 0.0], d)
 
 
-def reach(problem: RadiusProblem, squares: NDArray) -> NDArray:
+def largest_weights(problem: RadiusProblem, squares: NDArray) -> NDArray:
     """Return units for w: what |w_k| cannot exceed in R-SVM+, where it may be very small.
 
     w = 0 costs ``2 C`` for each row of the smaller class, and w_k alone at least ``(1 + lam D_k)
@@ -87,7 +86,7 @@ def reach(problem: RadiusProblem, squares: NDArray) -> NDArray:
 
 
 def radius_program(problem: RadiusProblem, squares: NDArray) -> tuple[ConeProgram, Columns]:
-    """Return the program above, with w in units of `reach` and e in their squares.
+    """Return the program above, with w in units of `largest_weights` and e in their squares.
 
     Parameters
     ----------
@@ -96,7 +95,7 @@ def radius_program(problem: RadiusProblem, squares: NDArray) -> tuple[ConeProgra
         Of the pairs listed, one at least.
     """
     (n, d), m = problem.rows.shape, len(squares)
-    scale = reach(problem, squares)
+    scale = largest_weights(problem, squares)
     seen = "mu" if problem.simplex else "e"
     columns = Columns(w=d, b=1, xi=n, e=d, mu=d if problem.simplex else 0, r=1)
     cost = np.zeros(columns.n)
@@ -123,44 +122,25 @@ def radius_program(problem: RadiusProblem, squares: NDArray) -> tuple[ConeProgra
     return program, columns
 
 
-class Listed(NamedTuple):
-    """The solution with the pairs that are listed.
-
-    Attributes
-    ----------
-    w : ndarray of shape (k,)
-    mu : ndarray of shape (k,) or None
-    u : ndarray of shape (n,)
-    theta : ndarray of shape (m,)
-        Multipliers of the rows, signed, and of the pairs.
-    iterations : int
-    """
-
-    w: NDArray
-    mu: NDArray | None
-    u: NDArray
-    theta: NDArray
-    iterations: int
-
-
-def solve_listed(problem: RadiusProblem, pairs: NDArray, tol: float) -> Listed:
+def solve_cone(problem: RadiusProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
     """Solve the program with some pairs; where the solver gives up, w and the multipliers are 0."""
     (n, d), m = problem.rows.shape, len(pairs)
     squares = problem.squares(pairs)
     program, columns = radius_program(problem, squares)
     unit = max(1.0, problem.lam, problem.C)
     found = solve_socp(replace(program, c=program.c / unit), tol=tol)
-    if not (np.isfinite(found.x).all() and np.isfinite(found.z).all()):
-        mu = np.full(d, 1.0 / d) if problem.simplex else None
-        return Listed(np.zeros(d), mu, np.zeros(n), np.zeros(m), found.iterations)
-    u, theta = unit * problem.y * found.z[:n], unit * found.z[2 * n : 2 * n + m]
-    w, mu = found.x[columns.at["w"]], None
+    w, mu, u, theta = np.zeros(d), None, np.zeros(n), np.zeros(m)
     if problem.simplex:
-        w, mu = without_zeros(w, found.x[columns.at["mu"]])
-    return Listed(w * reach(problem, squares), mu, u, theta, found.iterations)
+        mu = np.full(d, 1.0 / d)
+    if np.isfinite(found.x).all() and np.isfinite(found.z).all():
+        u, theta = unit * problem.y * found.z[:n], unit * found.z[2 * n : 2 * n + m]
+        w = found.x[columns.at["w"]] * largest_weights(problem, squares)
+        if problem.simplex:
+            w, mu = without_zeros(w, found.x[columns.at["mu"]])
+    return RestrictedSolution(w=w, mu=mu, u=u, theta=theta, iterations=found.iterations)
 
 
 def without_zeros(w: NDArray, mu: NDArray) -> tuple[NDArray, NDArray]:
     """Return w and mu with the zeros that an interior point leaves above zero set to it."""
-    mu = np.where(mu > ZERO, mu, 0.0)
+    mu = np.where(mu > ZERO_WEIGHT, mu, 0.0)
     return np.where(mu > 0, w, 0.0), mu / mu.sum()

@@ -1,41 +1,37 @@
 """Constraint generation for R-SVM+ and R-SVM_mu+: few of the n (n - 1)/2 pairs hold with equality.
 
 Start with a few pairs, solve the program with those, add the pairs that violate their constraint
-most, one a row at most, until none does. R-SVM_mu+ uses few columns as well, so that with many (a
-kernel's) these are generated, too: a column is added if it violates the dual, ``q_k - v_k^2 < min
-over those in use``. Every round has a point that satisfies all pairs and a bound that holds for all
-columns.
+most, one a row at most, until the duality gap is closed. R-SVM_mu+ uses few columns as well, so
+that with many (a kernel's) these are generated, too: a column is added if it violates the dual,
+``q_k - v_k^2 < min over those in use``. Every round has a point that satisfies all pairs and a
+bound that holds for all columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.radius.cone import Listed, solve_listed
+from mmbench.machines.radius.cone import solve_cone
 from mmbench.machines.radius.interior import solve_interior
-from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem
-
-#: Solves the program with some pairs to a relative gap.
-Solver = Callable[[RadiusProblem, NDArray, float], Listed]
+from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem, far_pairs
 
 #: Pairs to begin with, and which a round adds at most.
-FIRST_PAIRS, MOST_PAIRS = 20, 20
+FIRST_PAIRS, PAIRS_PER_ROUND = 20, 20
 
 #: Columns with which R-SVM_mu+ begins, and which it adds in a round at most.
-FIRST_COLUMNS, MOST_COLUMNS = 60, 40
+FIRST_COLUMNS, COLUMNS_PER_ROUND = 60, 40
 
-#: A pair, or a column, whose share of its sum is below this is not handed on to the next problem.
-SHARE = 1e-9
+#: A pair, or a column, whose share of its sum is below this is not passed on to the next problem.
+SMALLEST_SHARE = 1e-9
 
 
 def first_pairs(problem: RadiusProblem) -> NDArray:
     """Return pairs to begin with: those furthest apart, all columns weighted alike."""
-    pairs, _ = problem.far_pairs(np.ones(problem.rows.shape[1]), 0.0, FIRST_PAIRS)
+    pairs, _ = far_pairs(problem.rows, 0.0, FIRST_PAIRS)
     return pairs if len(pairs) else np.array([[0, 1]])
 
 
@@ -49,17 +45,17 @@ def first_columns(problem: RadiusProblem) -> NDArray:
     return np.sort(np.argsort(-np.abs(apart), kind="stable")[:FIRST_COLUMNS])
 
 
-def handed_on(found: RadiusPoint) -> RadiusPoint:
+def passed_on(found: RadiusPoint) -> RadiusPoint:
     """Return the point with only the pairs and columns that matter, to start a neighbour from."""
     if found.mu is not None:
-        found = replace(found, columns=found.columns[found.mu[found.columns] > SHARE])
-    kept = found.theta > SHARE * found.theta.sum()
+        found = replace(found, columns=found.columns[found.mu[found.columns] > SMALLEST_SHARE])
+    kept = found.theta > SMALLEST_SHARE * found.theta.sum()
     if not kept.any():
         return found
     return replace(found, pairs=found.pairs[kept], theta=found.theta[kept])
 
 
-def joined(pairs: NDArray, more: NDArray) -> NDArray:
+def union(pairs: NDArray, more: NDArray) -> NDArray:
     """Return the pairs of both, without repetition; the first ones keep their places."""
     both = np.concatenate([pairs, more])
     _, first = np.unique(both, axis=0, return_index=True)
@@ -71,7 +67,7 @@ def solve_generating(
     tol: float = 1e-6,
     start: RadiusPoint | None = None,
     max_rounds: int = 60,
-    solve: Solver = solve_interior,
+    cone: bool = False,
 ) -> RadiusPoint:
     """Minimise by programs with few pairs and, for R-SVM_mu+, few columns.
 
@@ -79,60 +75,50 @@ def solve_generating(
     ----------
     problem : RadiusProblem
     tol : float, default=1e-6
-        Relative gap, and violation of pairs.
+        Relative gap.
     start : RadiusPoint, optional
         Of a neighbouring problem on the same rows; its pairs and columns are kept.
     max_rounds : int, default=60
-    solve : callable, default=solve_interior
-        Solves one program; `solve_listed` is Clarabel.
+    cone : bool, default=False
+        Whether Clarabel solves the programs, not the interior point of this family.
 
     Returns
     -------
     RadiusPoint
+        Of the last round; status ``inaccurate`` where the gap is larger than `tol`.
     """
     pairs = first_pairs(problem) if start is None else start.pairs
     columns = first_columns(problem) if start is None else start.columns
-    iterations, found, rounds = 0, None, 0
+    iterations, rounds = 0, 0
     while rounds < max_rounds:
         rounds += 1
-        found, far, spent = _round(problem, pairs, columns, tol, solve)
-        iterations += spent
-        if found.closed(tol):
-            break
+        found, far = _round(problem, pairs, columns, tol, cone)
+        iterations += found.iterations
         more = _violated_columns(problem, found, columns)
-        listed = joined(pairs, far)
-        if len(listed) == len(pairs) and not len(more):
+        listed = union(pairs, far)
+        if found.gap <= tol or (len(listed) == len(pairs) and not len(more)):
             break
         pairs, columns = listed, np.union1d(columns, more)
-    assert found is not None
-    status = Status.OPTIMAL if found.closed(tol) else Status.INACCURATE
-    return replace(found, status=status, rounds=rounds, iterations=iterations)
+    return replace(found, rounds=rounds, iterations=iterations)
 
 
 def solve_all_pairs(problem: RadiusProblem, tol: float = 1e-6) -> RadiusPoint:
     """Minimise by one cone program (Clarabel) in which all pairs are listed: the reference."""
     n, k = problem.rows.shape
     pairs = np.column_stack(np.triu_indices(n, 1))
-    found, _, iterations = _round(problem, pairs, np.arange(k), tol, solve_listed)
-    status = Status.OPTIMAL if found.closed(tol) else Status.INACCURATE
-    return replace(found, status=status, rounds=1, iterations=iterations)
+    return _round(problem, pairs, np.arange(k), tol, cone=True)[0]
 
 
 def _round(
-    problem: RadiusProblem, pairs: NDArray, columns: NDArray, tol: float, solve: Solver
-) -> tuple[RadiusPoint, NDArray, int]:
-    """Solve one program; return its point, the pairs that it violates most, and iterations."""
+    problem: RadiusProblem, pairs: NDArray, columns: NDArray, tol: float, cone: bool
+) -> tuple[RadiusPoint, NDArray]:
+    """Solve one program; return its point, and the pairs that it violates most."""
     k = problem.rows.shape[1]
     part = problem if len(columns) == k else replace(problem, rows=problem.rows[:, columns])
     accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
-    listed = solve(part, pairs, accuracy)
-    w, mu = np.zeros(k), None
-    w[columns] = listed.w
-    if listed.mu is not None:
-        mu = np.zeros(k)
-        mu[columns] = listed.mu
-    found, far = problem.point(w, mu, listed.u, pairs, listed.theta, MOST_PAIRS)
-    return replace(found, columns=columns), far, listed.iterations
+    restricted = (solve_cone if cone else solve_interior)(part, pairs, accuracy)
+    found, far = problem.point(restricted, pairs, columns, PAIRS_PER_ROUND)
+    return replace(found, status=Status.OPTIMAL) if found.gap <= tol else found, far
 
 
 def _violated_columns(problem: RadiusProblem, found: RadiusPoint, columns: NDArray) -> NDArray:
@@ -140,6 +126,6 @@ def _violated_columns(problem: RadiusProblem, found: RadiusPoint, columns: NDArr
     if not problem.simplex or len(columns) == problem.rows.shape[1]:
         return np.empty(0, dtype=np.intp)
     v = problem.rows.T @ found.u
-    price = problem.squares(found.pairs).T @ found.theta - v * v
-    below = np.argsort(price, kind="stable")[:MOST_COLUMNS]
-    return np.setdiff1d(below[price[below] < price[columns].min()], columns)
+    cost = problem.squares(found.pairs).T @ found.theta - v * v
+    below = np.argsort(cost, kind="stable")[:COLUMNS_PER_ROUND]
+    return np.setdiff1d(below[cost[below] < cost[columns].min()], columns)

@@ -6,6 +6,10 @@
 R_k is the radius of feature k, half its range. The slack is squared, and cheap where the weighted
 radius is large. The equation number is that of the 2013 paper, which quotes this machine.
 
+Let ``v = sum_i y_i a_i x_i`` for any ``a >= 0`` with ``sum_i y_i a_i = 0``. Minimised over w, b, xi
+and mu, the Lagrangian is ``sum a - m/2``, ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``; the best
+multiple of a gives the bound ``(sum a)^2 / (2 m)``.
+
 References
 ----------
 H. Do, A. Kalousis, M. Hilario: Feature weighting using margin and radius based error bound
@@ -17,40 +21,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mmbench.errors import Status
-from mmbench.machines.problem import Fit
-from mmbench.machines.radius.base import Answer, Features, RadiusMachine
-from mmbench.machines.radius.feature_radius import solve_feature_radius
+from mmbench.machines.hinge import balanced
+from mmbench.machines.parameter import choice, parameter, positive
+from mmbench.machines.problem import BinaryModel
+from mmbench.machines.radius.base import Features, RadiusMachine
+from mmbench.machines.radius.cone import Columns, without_zeros
+from mmbench.machines.radius.problem import quotient
+from mmbench.solvers.cone_program import ConeProgram, solve_socp
 
 
 class MRSVM(RadiusMachine):
     """MR-SVM, one-vs-one.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Price of the squared slack, relative to the weighted radius.
-    kernel : {"linear", "rbf", "poly"}, default="linear"
-        ``u'v``, ``exp(-gamma ||u - v||^2)`` or ``(1 + u'v)**degree``. Other than "linear" it makes
-        the features: feature k of x is ``k(x_k, x)``, one a training row.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    solver : {"auto", "reference"}, default="auto"
-        Both are one cone program (Clarabel).
-    tol : float, default=1e-6
-        Relative gap.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -77,42 +63,59 @@ class MRSVM(RadiusMachine):
     0.99
     """
 
-    def __init__(
-        self,
-        C=1.0,
-        kernel="linear",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        solver="auto",
-        tol=1e-6,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    C: float = parameter(
+        1.0, positive(), "Penalty on the squared slack, relative to the weighted radius."
+    )
+    solver: str = parameter(
+        "auto", choice("auto", "reference"), "Both are one cone program (Clarabel)."
+    )
+    tol: float = parameter(1e-6, positive(), "Relative duality gap.")
 
-    def _solve(self, features: Features, y: NDArray, warm: Any) -> Answer:
-        found = solve_feature_radius(features.rows, y, self.C, self.tol)
-        square = features.unit**2  # w and R are in units of the rows: C stays, the value does not
-        closed = found.value - found.bound <= self.tol * abs(found.value)
-        fit = Fit(
-            Status.OPTIMAL if closed else Status.INACCURATE,
-            objective=found.value / square,
-            bound=found.bound / square,
-            max_violation=abs(float(found.u.sum())) / square,
+    def _solve(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:
+        rows, square = features.rows, features.unit**2
+        squares = (0.5 * np.ptp(rows, axis=0)) ** 2
+        program, columns = cone_program(rows, y, self.C, squares)
+        found = solve_socp(program, tol=float(np.clip(0.01 * self.tol, 1e-10, 1e-5)))
+        w, mu = without_zeros(found.x[columns.at["w"]], found.x[columns.at["mu"]])
+        b = float(found.x[columns.at["b"]][0])
+        slack = np.maximum(0.0, 1.0 - y * (rows @ w + b))
+        radius = float(mu @ squares)
+        a = balanced(found.z[: len(y)], y, np.inf)
+        largest = float(((rows.T @ (y * a)) ** 2 + squares * (a @ a) / (2.0 * self.C)).max())
+        # w and R are in units of the rows: C stays, the value does not
+        value = 0.5 * quotient(w, mu) + self.C * float(slack @ slack) / radius
+        bound = float(a.sum()) ** 2 / (2.0 * max(largest, 1e-300))
+        return features.model(
+            *(w, b, y * a),
+            status=Status.OPTIMAL if value - bound <= self.tol * value else Status.INACCURATE,
+            objective=value / square,
+            bound=bound / square,
+            max_violation=abs(float((y * a).sum())) / square,
             iterations=found.iterations,
-            seconds=0.0,
-            n_support=0,
-            extra={"radius": found.radius * square},
+            extra={"radius": radius * square},
         )
-        return Answer(found.w, found.b, found.u, fit)
+
+
+def cone_program(
+    rows: NDArray, y: NDArray, C: float, squares: NDArray
+) -> tuple[ConeProgram, Columns]:
+    """Return (3) as a cone program; zeta stands for ``sum xi^2 / sum mu R^2``."""
+    n, d = rows.shape
+    columns = Columns(w=d, b=1, xi=n, e=d, mu=d, zeta=1)
+    cost = np.zeros(columns.n)
+    cost[columns.at["e"]], cost[columns.at["zeta"]] = 0.5, C
+    products, sides = columns.products(d, "mu")
+    # ((zeta + sum mu R^2)/2, (zeta - sum mu R^2)/2, xi), its first entry no smaller than the others
+    ends, halves = np.array([[-0.5], [-0.5]]), np.array([[-0.5], [0.5]]) * squares
+    both = columns.rows(2, {"zeta": ends, "mu": halves})
+    slack = columns.rows(n, {"xi": -sparse.eye_array(n)})
+    program = ConeProgram(
+        c=cost,
+        A=sparse.csc_array(columns.rows(1, {"mu": np.ones((1, d))})),
+        b=np.ones(1),
+        G=sparse.csc_array(sparse.vstack([columns.margins(rows, y), products, both, slack])),
+        h=np.concatenate([-np.ones(n), sides, np.zeros(n + 2)]),
+        n_linear=n,
+        cones=(3,) * d + (n + 2,),
+    )
+    return program, columns

@@ -12,7 +12,8 @@ the pairs, ``sum theta = lam``, let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik 
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
-Any such u and theta give a lower bound of the optimum, however few pairs have a multiplier.
+Any such u and theta give a lower bound of the optimum, however few pairs have a multiplier; any w
+and mu give an upper bound, with b of the least slack and r of all pairs.
 """
 
 from __future__ import annotations
@@ -24,16 +25,36 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.hinge import balanced, best_bias
+from mmbench.solvers.result import Result
 
 #: Rows whose distances to all others are held at once.
 CHUNK = 256
 
-#: A distance is left out only if it is shorter by more than rounding.
-ALMOST = 1 - 1e-12
+
+@dataclass(frozen=True, kw_only=True)
+class RestrictedSolution:
+    """The solution of a program with some pairs and columns.
+
+    Attributes
+    ----------
+    w : ndarray of shape (k,)
+    mu : ndarray of shape (k,) or None
+    u : ndarray of shape (n,)
+        Signed multipliers of the rows.
+    theta : ndarray of shape (m,)
+        Multipliers of the pairs.
+    iterations : int
+    """
+
+    w: NDArray
+    mu: NDArray | None
+    u: NDArray
+    theta: NDArray
+    iterations: int
 
 
-@dataclass(frozen=True)
-class RadiusPoint:
+@dataclass(frozen=True, kw_only=True)
+class RadiusPoint(Result):
     """A point of the primal, one of the dual, and where a neighbouring problem may start.
 
     Attributes
@@ -42,53 +63,39 @@ class RadiusPoint:
     b : float
     mu : ndarray of shape (k,) or None
         Weights of the columns; None for R-SVM+.
-    value, bound : float
-        The primal at the smallest feasible r and slack, and the dual.
     r : float
         The largest scaled half squared distance, over all pairs.
-    violation : float
-        By how much a pair that has no constraint of its own exceeds those that have one.
     u : ndarray of shape (n,)
-        Signed multipliers of the rows.
+        Signed multipliers of the rows, feasible.
     pairs : ndarray of int of shape (m, 2)
         The pairs that have a constraint.
     theta : ndarray of shape (m,)
-        Their multipliers.
+        Their multipliers, feasible.
     columns : ndarray of int
         Columns that the last program had.
-    rounds, iterations : int
-        Programs solved, and the solver's iterations in them.
-    status : Status
+    rounds : int
+        Programs solved.
     """
 
     w: NDArray
     b: float
     mu: NDArray | None
-    value: float
-    bound: float
     r: float
-    violation: float
     u: NDArray
     pairs: NDArray
     theta: NDArray
     columns: NDArray
-    rounds: int = 0
-    iterations: int = 0
-    status: Status = Status.OPTIMAL
+    rounds: int = 1
 
     @property
     def gap(self) -> float:
         """Distance of value and bound, relative to the value."""
         return (self.value - self.bound) / max(abs(self.value), 1e-300)
 
-    def closed(self, tol: float) -> bool:
-        """Whether value and bound agree, and no pair is violated, up to a relative tolerance."""
-        return self.gap <= tol and self.violation <= tol * max(1.0, self.r)
-
 
 @dataclass(frozen=True)
 class RadiusProblem:
-    """Rows, labels and prices.
+    """Rows, labels and penalties.
 
     Parameters
     ----------
@@ -97,9 +104,9 @@ class RadiusProblem:
     y : ndarray of shape (n,)
         -1.0 or +1.0.
     C : float
-        Price of one unit of slack.
+        Penalty on slack.
     lam : float
-        Price of one unit of r.
+        Penalty on r.
     simplex : bool
         Whether s = mu, as in R-SVM_mu+, and not w^2.
     """
@@ -114,56 +121,50 @@ class RadiusProblem:
         """Return ``(z_ik - z_jk)^2`` of some pairs, shape (m, k)."""
         return (self.rows[pairs[:, 0]] - self.rows[pairs[:, 1]]) ** 2
 
-    def far_pairs(self, weights: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
-        """Return the pairs with the largest scaled half squared distances; see `far_pairs`."""
-        return far_pairs(self.rows * np.sqrt(weights), above, most)
-
     def point(
-        self,
-        w: NDArray,
-        mu: NDArray | None,
-        u: NDArray,
-        pairs: NDArray,
-        theta: NDArray,
-        most: int,
+        self, found: RestrictedSolution, pairs: NDArray, columns: NDArray, n_far: int
     ) -> tuple[RadiusPoint, NDArray]:
-        """Evaluate both programs; return also the pairs that are violated most.
+        """Evaluate both programs; return also the pairs that exceed the listed ones most.
 
         Parameters
         ----------
-        w : ndarray of shape (k,)
-        mu : ndarray of shape (k,) or None
-        u : ndarray of shape (n,)
-            Clipped and balanced.
-        pairs, theta : ndarray
-            theta is scaled to its sum.
-        most : int
-            Of violated pairs.
+        found : RestrictedSolution
+            Of the program with these pairs and columns.
+        pairs : ndarray of int of shape (m, 2)
+        columns : ndarray of int
+        n_far : int
+            Number of pairs to return.
         """
+        k = self.rows.shape[1]
+        w, mu = _spread(found.w, columns, k), found.mu
+        mu = None if mu is None else _spread(mu, columns, k)
         weights = w * w if mu is None else mu
-        own = 0.5 * self.squares(pairs) @ weights
-        listed = float(own.max(initial=0.0))
-        far, lengths = self.far_pairs(weights, listed, most)
+        listed = float((0.5 * self.squares(pairs) @ weights).max(initial=0.0))
+        far, lengths = far_pairs(self.rows * np.sqrt(weights), listed, n_far)
         r = float(lengths.max(initial=listed))
         decision = self.rows @ w
         b = best_bias(decision, self.y)
         slack = float(np.maximum(0.0, 1.0 - self.y * (decision + b)).sum())
         norm = float(w @ w) if mu is None else quotient(w, mu)
-        u = balanced(self.y * u, self.y, self.C) * self.y
-        theta = np.maximum(theta, 0.0)
+        u = balanced(self.y * found.u, self.y, self.C) * self.y
+        theta = np.maximum(found.theta, 0.0)
         theta = theta * (self.lam / theta.sum()) if theta.any() else theta
-        found = RadiusPoint(
-            *(w, b, mu),
+        point = RadiusPoint(
             value=0.5 * norm + self.lam * r + self.C * slack,
             bound=self.bound(u, pairs, theta),
+            violation=abs(float(u.sum())),
+            iterations=found.iterations,
+            status=Status.INACCURATE,
+            w=w,
+            b=b,
+            mu=mu,
             r=r,
-            violation=r - listed if self.lam > 0 else 0.0,
             u=u,
             pairs=pairs,
             theta=theta,
-            columns=np.arange(len(w)),
+            columns=columns,
         )
-        return found, far
+        return point, far
 
     def bound(self, u: NDArray, pairs: NDArray, theta: NDArray) -> float:
         """Return the dual at feasible multipliers."""
@@ -172,6 +173,13 @@ class RadiusProblem:
         if self.simplex:
             return total + 0.5 * float((q - v * v).min())
         return total - 0.5 * float(np.sum(v * v / (1.0 + q)))
+
+
+def _spread(part: NDArray, columns: NDArray, k: int) -> NDArray:
+    """Return values of all columns, zero where none is given."""
+    whole = np.zeros(k)
+    whole[columns] = part
+    return whole
 
 
 def quotient(w: NDArray, mu: NDArray) -> float:
@@ -189,9 +197,8 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
     """Return the largest half squared distances between points, of each point at most one.
 
-    Points are taken from the outermost inwards, some at a time, with their distances to all that
-    are further in. Where the distances of two points from the centre do not add up to what the
-    pairs found so far have reached, they are not compared.
+    Each point is compared with those that are further in than itself. (SciPy's `pdist` takes seven
+    times as long: 0.73 s against 0.11 s on the 5400 points of LFW.)
 
     Parameters
     ----------
@@ -214,26 +221,16 @@ def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArra
     ([[0, 2], [1, 2]], [8.0, 4.5])
     """
     points = points - 0.5 * (points.max(axis=0) + points.min(axis=0))
-    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
-    reach = np.sqrt(2.0 * max(above, 0.0)) * ALMOST
-    order = np.argsort(-lengths, kind="stable")
-    order = order[lengths[order] + lengths[order[0]] > reach]
-    near, lengths = points[order], lengths[order]
-    squares = 0.5 * lengths**2
-    values, partners = np.full(len(order), -np.inf), np.zeros(len(order), dtype=np.intp)
+    squares = 0.5 * np.einsum("ij,ij->i", points, points)
+    order = np.argsort(-squares, kind="stable")
+    points, squares = points[order], squares[order]
+    values, partners = np.empty(len(order)), np.empty(len(order), dtype=np.intp)
     for start in range(0, len(order), CHUNK):
-        if 2.0 * lengths[start] <= reach:
-            break
         stop = min(start + CHUNK, len(order))
-        last = max(stop, np.searchsorted(-lengths, lengths[start] - reach))
-        half = near[start:stop] @ near[start:last].T
-        np.subtract(squares[start:stop, None] + squares[start:last], half, out=half)
+        half = squares[start:stop, None] + squares[start:] - points[start:stop] @ points[start:].T
         best = half.argmax(axis=1)
         partners[start:stop] = order[start + best]
         values[start:stop] = half[np.arange(stop - start), best]
-        if stop > most:
-            enough = max(np.partition(values[:stop], -most)[-most], 0.0)
-            reach = max(reach, np.sqrt(2.0 * enough) * ALMOST)
     chosen = np.flatnonzero(values > above)
     chosen = chosen[np.argsort(-values[chosen], kind="stable")]
     pairs = np.sort(np.column_stack([order[chosen], partners[chosen]]), axis=1)

@@ -14,55 +14,19 @@ H. Do, A. Kalousis: Convex formulations of radius-margin based support vector ma
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from mmbench.machines.parameter import Param, choice
 from mmbench.machines.radius.base import PairwiseRadiusMachine
-from mmbench.machines.radius.cone import solve_listed
-from mmbench.machines.radius.generation import solve_all_pairs, solve_generating
-from mmbench.machines.radius.interior import solve_interior
-from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem
 
 
 class RSVMMuPlus(PairwiseRadiusMachine):
     """R-SVM_mu+, one-vs-one.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Price of one unit of slack.
-    lam : float, default=1.0
-        The paper's lambda, the price of the radius.
-    kernel : {"linear", "rbf", "poly"}, default="linear"
-        ``u'v``, ``exp(-gamma ||u - v||^2)`` or ``(1 + u'v)**degree``. Other than "linear" it makes
-        the features: feature k of x is ``k(x_k, x)``, one a training row.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    solver : {"auto", "interior", "clarabel", "reference"}, default="auto"
-        "auto" is "interior": an interior point for few pairs and few features, to which the most
-        violated are added. "clarabel" does the same with cone programs of a general solver,
-        "reference" lists all pairs in one.
-    tol : float, default=1e-6
-        Relative gap, and violation of the pairs relative to ``max(1, r)``.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is (7) at the returned w, b and mu with
-        the r that all pairs of rows satisfy, `bound` a dual value. `max_violation` is that of the
-        dual, or by how much a pair that was not listed exceeds those that were. `extra` has "r",
-        "pairs" (listed) and "rounds".
+        the r that all pairs of rows satisfy, `bound` a dual value, `max_violation` that of the
+        dual. `extra` has "r", "pairs" (listed) and "rounds".
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         w of each pair, over the training rows that make its features (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -85,12 +49,3 @@ class RSVMMuPlus(PairwiseRadiusMachine):
     """
 
     simplex = True
-    parameters: ClassVar[dict[str, Param]] = PairwiseRadiusMachine.parameters | {
-        "solver": choice("auto", "interior", "clarabel", "reference")
-    }
-
-    def _minimise(self, problem: RadiusProblem, start: RadiusPoint | None) -> RadiusPoint:
-        if self.solver == "reference":
-            return solve_all_pairs(problem, self.tol)
-        solve = solve_listed if self.solver == "clarabel" else solve_interior
-        return solve_generating(problem, self.tol, start, solve=solve)

@@ -1,0 +1,220 @@
+"""An interior point for the linear SVM in dense linear algebra; a machine may add to it.
+
+    min over w, b, xi   1/2 ||w||^2 + C sum_i xi_i
+    subject to          y_i (z_i'w + b) >= 1 - xi_i,  xi_i >= 0
+
+At the optimum, with ``v = Z'(y a)`` for the multipliers a and all factors of products positive,
+
+    surplus - slack = y (Zw + b) - 1,   surplus a = 0,   slack (C - a) = 0,   y'a = 0,   w = v
+
+Newton steps lead there with all products near a common value that falls to 0, predictor and
+corrector after Mehrotra. All but the products and the equation of v and w holds from the start.
+Rows are eliminated by hand, which leaves a system in w, b and the unknowns that a subclass adds: an
+iteration costs one product ``Z' diag Z``, however many rows there are.
+
+References
+----------
+S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM J. Optim. 2, 1992.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, lapack
+
+#: Share of the way to the boundary that a step goes; its factor where a curved bound is crossed.
+BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
+
+#: The rows' first products are at least about this share of the others.
+FIRST_PRODUCT_SHARE = 0.1
+
+#: A step shorter than this is taken towards the centre instead; one as short as that, not at all.
+CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
+
+#: A value of each variable, or its change, by name.
+Values = dict[str, NDArray]
+
+
+class InteriorPoint:
+    """A point inside all inequalities, and the step from there.
+
+    A subclass may add unknowns to w and b: it overrides the methods below `gap`. Names in
+    `positive` must stay positive and change by just their part of a step.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, k)
+        Z.
+    y : ndarray of shape (n,)
+        -1.0 or +1.0; both occur.
+    C : float
+    **given : ndarray
+        First values of added variables on which `_norm` depends.
+
+    Attributes
+    ----------
+    at : dict of str to ndarray
+        The variables.
+    gap : float
+        Objective minus dual value, relative to the latter.
+    iterations : int
+    """
+
+    positive: tuple[str, ...] = ("surplus", "slack", "a", "rest")
+    #: Variables whose products vanish at the optimum, and the weight of these in the gap.
+    products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
+
+    def __init__(self, rows: NDArray, y: NDArray, C: float, **given: NDArray):
+        self.Z, self.y, self.at, self.iterations = rows, y, given, 0
+        n_positive = int((y > 0).sum())
+        a = np.where(y > 0, 1.0 / n_positive, 1.0 / (len(y) - n_positive))
+        v = rows.T @ (y * a)
+        # w along the difference of means, no longer than it takes or than half of C allows
+        factor = min(2.0 / max(self._norm(v), 1e-300), 0.5 * C / float(a.max()))
+        self.at |= {"a": factor * a, "v": factor * v, "rest": C - factor * a}
+        largest = self._begin()
+        decision = rows @ self.at["w"]
+        b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()  # least sum of slacks
+        margin = y * (decision + b) - 1.0
+        # steps are short where the products of rows are far smaller than others
+        room = max(float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / C)
+        surplus, slack = np.maximum(margin, 0.0) + room, np.maximum(-margin, 0.0) + room
+        self.at |= {"b": b, "surplus": surplus, "slack": slack}
+        self._evaluate()
+
+    def run(self, tol: float, max_iter: int = 100) -> None:
+        """Step until the gap is no larger than `tol`, or rounding allows no further step."""
+        while self.gap > tol and self.iterations < max_iter:
+            self.iterations += 1
+            try:
+                if self._advance() < SHORTEST_LENGTH:
+                    break
+            except LinAlgError:
+                break
+
+    # -- what a subclass may change -------------------------------------------------------------
+
+    def _norm(self, v: NDArray) -> float:
+        """Return twice the part of the dual that is quadratic in v."""
+        return float(v @ v)
+
+    def _begin(self) -> float:
+        """Set the first w and all that is added; return the largest of the added products."""
+        self.at["w"] = self.at["v"]
+        return 0.0
+
+    def _follow(self) -> tuple[NDArray, NDArray | float]:
+        """Set what follows from the variables; return the miss of w's equation, and its weight."""
+        return self.at["w"] - self.at["v"], 1.0
+
+    def _dual_value(self) -> float:
+        return float(self.at["a"].sum()) - 0.5 * self._norm(self.at["v"])
+
+    def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
+        """Return a diagonal for w, and the added unknowns against w and against themselves."""
+        return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
+
+    def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
+        """Return the right sides for w and for the added unknowns."""
+        return -self.miss, np.empty(0)
+
+    def _complete(self, step: Values, added: NDArray) -> None:
+        """Add the changes that follow from those of w and of the added unknowns."""
+
+    def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
+        """Return what must stay positive and curves along a step: here and there."""
+        return []
+
+    # -- the step -------------------------------------------------------------------------------
+
+    def _evaluate(self) -> None:
+        at = self.at
+        at["v"] = self.Z.T @ (self.y * at["a"])
+        self.miss, weight = self._follow()
+        self.open = sum(part * float(at[x] @ at[z]) for x, z, part in self.products)
+        primal = self.open + 0.5 * float(np.sum(weight * self.miss**2))
+        self.gap = primal / max(abs(self._dual_value()), 1e-300)
+
+    def _advance(self) -> float:
+        """Take one step of predictor and corrector; return its length."""
+        at = self.at
+        self._factor()
+        ahead = self._step(0.0, None)
+        length = self._length(ahead, 1.0)
+        left = sum(
+            part * float((at[x] + length * ahead[x]) @ (at[z] + length * ahead[z]))
+            for x, z, part in self.products
+        )
+        share = min(max(left / self.open, 0.0), 1.0) ** 3
+        mean = self.open / sum(len(at[x]) for x, _, _ in self.products)
+        step = self._step(share * mean, ahead)
+        length = self._length(step, BOUNDARY_SHARE)
+        if length < CENTRING_LENGTH:  # second-order terms mislead, or products are far from equal
+            step = self._step(0.5 * mean, None)
+            length = self._length(step, BOUNDARY_SHARE)
+        for name, change in step.items():
+            at[name] = at[name] + length * change
+        self._evaluate()
+        return length
+
+    def _length(self, step: Values, share: float) -> float:
+        """Return how far a step may go, 1 at most: a share of the way to the boundary."""
+        length = 1.0
+        for name in self.positive:
+            falls = step[name] < 0
+            if falls.any():
+                room = self.at[name][falls] / -step[name][falls]
+                length = min(length, share * float(room.min()))
+        while length >= SHORTEST_LENGTH:
+            curved = self._curved(step, length)
+            if all((there >= (1.0 - share) * here).all() for here, there in curved):
+                break
+            length *= BACKTRACK_FACTOR
+        return length
+
+    def _factor(self) -> None:
+        """Factor the system in w, b and the added unknowns."""
+        at, k = self.at, self.Z.shape[1]
+        self.weight = 1.0 / (at["surplus"] / at["a"] + at["slack"] / at["rest"])
+        diagonal, between, added = self._system()
+        matrix = np.zeros((k + 1 + len(added),) * 2)
+        scaled = self.Z * np.sqrt(self.weight)[:, None]
+        matrix[:k, :k] = scaled.T @ scaled
+        matrix[np.arange(k), np.arange(k)] += diagonal
+        matrix[:k, k] = matrix[k, :k] = self.Z.T @ self.weight
+        matrix[k, k] = self.weight.sum()
+        matrix[:k, k + 1 :], matrix[k + 1 :, :k] = between, between.T
+        matrix[k + 1 :, k + 1 :] = added
+        size = np.sqrt(np.abs(np.diagonal(matrix)))
+        self.scale = 1.0 / np.where(size > 0, size, 1.0)
+        matrix *= self.scale * self.scale[:, None]
+        self.lu, self.pivots, info = lapack.dgetrf(matrix, overwrite_a=True)
+        if info:
+            raise LinAlgError("the system is singular")
+
+    def _open(self, x: str, z: str, target: float, ahead: Values | None) -> NDArray:
+        """Return what a product lacks to a target, with the second-order term of a step ahead."""
+        lacks = target - self.at[x] * self.at[z]
+        return lacks if ahead is None else lacks - ahead[x] * ahead[z]
+
+    def _step(self, target: float, ahead: Values | None) -> Values:
+        """Return the step to products of a target, with second-order terms of the step ahead."""
+        at, k = self.at, self.Z.shape[1]
+        to_surplus = self._open("surplus", "a", target, ahead)
+        to_slack = self._open("slack", "rest", target, ahead)
+        of_w, of_added = self._sides(target, ahead)
+        free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])
+        right = np.concatenate([self.Z.T @ (self.y * free) + of_w, [self.y @ free], of_added])
+        found, _ = lapack.dgetrs(self.lu, self.pivots, self.scale * right)
+        found *= self.scale
+        if not np.isfinite(found).all():
+            raise LinAlgError("the system is singular")
+        step: Values = {"w": found[:k], "b": found[k]}
+        step["a"] = free - self.weight * self.y * (self.Z @ step["w"] + step["b"])
+        step["rest"] = -step["a"]
+        step["surplus"] = (to_surplus - at["surplus"] * step["a"]) / at["a"]
+        step["slack"] = (to_slack + at["slack"] * step["a"]) / at["rest"]
+        step["v"] = self.Z.T @ (self.y * step["a"])
+        self._complete(step, found[k + 1 :])
+        return step
