@@ -12,7 +12,6 @@ from pathlib import Path
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.datasets import (
     Dataset,
-    check_steps,
     load_dataset,
     split_at,
     split_slots,
@@ -50,15 +49,13 @@ def prepare_data(
             data = _prepare(config, entry, store, mirror)
             _check_inner_folds(config, data)
             for warning in data.warnings:
-                say(f"{entry.path or entry.label}: warning: {warning}")
+                say(f"{entry.source or entry.label}: warning: {warning}")
 
 
 def _prepare(config: Config, entry: DatasetEntry, store: Path, mirror: str | None) -> Dataset:
     """Load a data set and make sure that its steps and its first split can be made."""
     ref, protocol = entry.ref(config.steps_of(entry)), config.protocol
     data = load_dataset(ref, store=store, mirror=mirror, progress=sys.stderr.isatty())
-    if problem := check_steps(ref.preprocess, data.X.shape[1]):
-        raise UserError(f"data set {data.name!r}: {problem}")
     rule, seed = protocol.test.spec, protocol.seed
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
     for subset in dict.fromkeys((protocol.subsets[0], protocol.subsets[-1])):

@@ -162,7 +162,7 @@ def _check_datasets(config: Config) -> None:
 
 def _check_source(config: Config, entry: DatasetEntry, k: int) -> None:
     known = card_names()
-    if entry.path is None:
+    if entry.source is None:
         if entry.label not in known:
             hint = did_you_mean(entry.label, known)
             if "." in entry.label:
@@ -189,7 +189,7 @@ def _check_steps(steps: Steps, entry: DatasetEntry, *keys: Any) -> None:
 
 def _check_classes(entry: DatasetEntry, *keys: Any) -> None:
     """Refuse a class that the card does not have; a user's file is judged when it is read."""
-    if entry.path is None:
+    if entry.source is None:
         expect = load_card(entry.label).expect
         if len(expect.classes) == expect.n_classes:
             with at(*keys):

@@ -7,7 +7,6 @@ data sets and layouts is in `checks`. Neither reads data.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -37,7 +36,7 @@ from mmbench.config.values import (
     parse_fixed,
     resolve,
 )
-from mmbench.datasets import RULES, DatasetRef, parse_rule
+from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.reference import Steps
 from mmbench.errors import UserError
 from mmbench.jobs.job import NESTED, SelectRef
@@ -58,8 +57,8 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class DatasetEntry(Strict):
-    """A data set: the name of a card, or a user's file with its target column.
+class DatasetEntry(UserTable):
+    """A data set: the name of a card, or a table of the user's own, whose keys `UserTable` has.
 
     ``classes`` leaves out the rows of all others. ``grid`` replaces, for this data set, axes of the
     machines' grids. ``published_as`` names the lines of a published table to compare with, where
@@ -67,11 +66,9 @@ class DatasetEntry(Strict):
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
-    path: str | None = None
-    target: str | None = None
     classes: Classes = ()
     preprocess: StepList | None = None
-    grid: Grid = {}
+    grid: Grid = Field(default={})
     published_as: str | None = None
 
     @field_validator("path", mode="after")
@@ -80,23 +77,22 @@ class DatasetEntry(Strict):
         return None if path is None else resolve(path, info)
 
     @model_validator(mode="after")
-    def _card_or_file(self) -> DatasetEntry:
-        if self.path is None and self.name is None:
-            raise ValueError("needs a name (a card) or a path and a target (a file)")
-        if (self.path is None) != (self.target is None):
-            raise ValueError("path and target go together")
+    def _card_or_table(self) -> DatasetEntry:
+        if self.source is None and self.name is None:
+            raise ValueError("needs a name (a card), or a path and a target (a file)")
         if not re.fullmatch(NAME_PATTERN, self.label):
             raise ValueError(f"{self.label!r} cannot name the data in tables; give it a 'name'")
         return self
 
     @property
     def label(self) -> str:
-        """The name in tables: that of the card, or of the file without its suffix."""
-        return self.name if self.name is not None else Path(str(self.path)).stem
+        """The name in tables: that of the card, or of the table where it has no other."""
+        return self.name if self.name is not None else self.table_name
 
     def ref(self, steps: Steps) -> DatasetRef:
         """Return the part of a job's identity that this is, with the steps that apply."""
-        return DatasetRef(self.label, self.path, self.target, steps, self.classes)
+        options = self.pairs()
+        return DatasetRef(self.label, self.source, self.target, steps, self.classes, options)
 
 
 class TestRule(Strict):

@@ -14,13 +14,16 @@ from mmbench.datasets.splits import (
     split_rules,
     split_slots,
 )
+from mmbench.datasets.user import FileOptions, UserTable
 
 __all__ = [
     "RULES",
     "Card",
     "Dataset",
     "DatasetRef",
+    "FileOptions",
     "Split",
+    "UserTable",
     "card_names",
     "check_classes",
     "check_steps",

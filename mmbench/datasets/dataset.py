@@ -93,6 +93,8 @@ class Dataset:
         None for user data.
     rows : ndarray of shape (n_samples,) or None
         Where the rows stand in the whole data set, if classes were left out.
+    n_categorical : int
+        So many of the last columns hold numbers of categories.
     """
 
     name: str
@@ -106,3 +108,4 @@ class Dataset:
     warnings: tuple[str, ...] = ()
     card: Card | None = field(default=None, repr=False)
     rows: NDArray[np.intp] | None = field(default=None, repr=False)
+    n_categorical: int = 0

@@ -9,8 +9,10 @@ import numpy as np
 from mmbench.datasets.classes import keep_classes
 from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.fetch import Found, Places, Search, find, recipe_hash
+from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.reference import DatasetRef
 from mmbench.datasets.user import load_user_data, user_hash
+from mmbench.errors import UserError
 
 
 def load_dataset(
@@ -39,14 +41,17 @@ def load_dataset(
     Raises
     ------
     UserError
-        If the data cannot be had, are damaged, or a user's file is bad; one line.
+        If the data cannot be had, are damaged, a user's file is bad, or the reference's
+        preprocessing steps do not fit the data; one line.
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
-    card = ref.card
+    card, places = ref.card, Places(Path(store), mirror, allow_network, progress)
     if card is None:
-        data = load_user_data(ref)
+        data = load_user_data(ref, places)
     else:
-        data = _read(find(card, Places(Path(store), mirror, allow_network, progress)))
+        data = _read(find(card, places))
+        if problem := check_steps(ref.preprocess, data.X.shape[1]):
+            raise UserError(f"data set {ref.name!r}: {problem}")
     return keep_classes(data, ref.classes)
 
 
@@ -70,10 +75,9 @@ def dataset_hash(
         If there is no such card, or the data are needed and cannot be had.
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
-    card = ref.card
+    card, places = ref.card, Places(Path(store), mirror, allow_network)
     if card is None:
-        return user_hash(ref)
-    places = Places(Path(store), mirror, allow_network)
+        return user_hash(ref, places)
     found = Search(card, places).local()
     if found is None and card.expect.content:
         return card.expect.content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from mmbench.datasets.card import Card, load_card
 
@@ -25,19 +26,22 @@ class DatasetRef:
     path : str, optional
         A user's file, with an absolute path where a job refers to it. Not part of a job's key: the
         content hash is.
-    target : str, optional
-        Target column of a user's file.
+    target : str or int, optional
+        Target column of a user's file, by name or number.
     preprocess : tuple of (str, value)
         Steps, fitted on the training part.
     classes : tuple of str, sorted
         The classes whose rows there are; empty for all.
+    options : tuple of (str, value)
+        How a user's file is read, from `mmbench.datasets.FileOptions.pairs`.
     """
 
     name: str
     path: str | None = None
-    target: str | None = None
+    target: str | int | None = None
     preprocess: Steps = ()
     classes: tuple[str, ...] = field(default=(), metadata=ADDED)
+    options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
 
     @property
     def card(self) -> Card | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,9 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     dataset = _load(job, store, mirror)
     split = split_at(**_arguments(job.split), dataset=dataset)
     _check(job, dataset.y[split.train], len(split.rest))
-    steps = make_preprocess(job.dataset.preprocess).fit(dataset.X[split.train])
+    steps = make_preprocess(job.dataset.preprocess, dataset.n_categorical).fit(
+        dataset.X[split.train]
+    )
     seen = np.append(split.train, _validation_rows(job, split))
     X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
     return Prepared(
@@ -122,7 +124,7 @@ def _validation_rows(job: Job, split: Split) -> NDArray:
 
 def _load(job: Job, store: Path, mirror: str | None) -> Dataset:
     ref = job.dataset
-    dataset = _cached(replace(ref, preprocess=()), store, mirror)
+    dataset = _cached(ref, store, mirror)
     if dataset.content_hash != job.dataset_hash:
         raise UserError(f"{ref.path or ref.name}: the data changed since the run was planned")
     return dataset

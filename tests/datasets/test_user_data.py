@@ -115,9 +115,13 @@ def test_an_arff_file_is_read_like_a_csv(tmp_path: Path):
         ("age,kind\n1,a,9\n2,b,9\n", "a row does not have 2 fields (data row 1 has 3)"),
         ("age,age,kind\n1,2,a\n3,4,b\n", "two columns are named 'age'"),
         ("age,,kind\n1,2,a\n3,4,b\n", "column 2 has no name"),
-        ("5.1,3.5,1\n4.9,3.0,0\n", "the first line holds numbers"),
-        (b"age,kind\n1,caf\xe9\n2,b\n", "not UTF-8 text"),
-        (b"\x00\x01\x02\xff\xfe", "not UTF-8 text"),
+        (",age,kind\n0,2,a\n1,4,b\n", "column 1 has no name in the first line; index: 1"),
+        (
+            "5.1,3.5,1\n4.9,3.0,0\n",
+            "must hold the names of the columns, or say header: false",
+        ),
+        (b"age,kind\n1,caf\xe9\n2,b\n", "not utf-8 text (byte 14); state its encoding"),
+        (b"\x00\x01\x02\xff\xfe", "binary data of an unknown format"),
     ],
     ids=lambda value: None,
 )

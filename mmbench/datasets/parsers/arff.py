@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.parsers.text import consecutive, to_labels
-from mmbench.datasets.tabular import read_table
+from mmbench.datasets.parsers.rows import read_arff
+from mmbench.datasets.parsers.text import consecutive, read_bytes, to_labels
 
 
 def arff(
@@ -43,7 +43,7 @@ def arff(
     dtype : str
         ``uint8`` for images.
     """
-    frame = read_table(paths[0])
+    frame, _ = read_arff(read_bytes(paths[0]).decode())
     label = target if target is not None else str(frame.columns[-1])
     if label not in frame:
         raise ValueError(f"{paths[0].name}: no column {label!r}")

@@ -61,6 +61,15 @@ def to_labels(values: Iterable[str]) -> NDArray:
     return np.array(labels)
 
 
+def is_number(value: str | float) -> bool:
+    """Return whether a value, or the text of one, is a number."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
 def consecutive(sizes: Sequence[int]) -> Rows | None:
     """Return the official split of data in which the training rows come before the test rows."""
     if len(sizes) < 2:

@@ -4,13 +4,17 @@
 Euclidean norm 1), ``sqrt`` (of each value, for counts), ``{pca: 80}`` (centred, not whitened),
 ``{divide: 255}``, or a list of them. Constant columns become 0 and never divide by 0.
 
+For tables with gaps and categories: ``{impute: median}`` (or ``mean``, ``most_frequent``; the most
+frequent category in any case), ``{impute_indicator: median}`` (with one more column for each that
+has gaps), ``one_hot``, and ``ordinal`` (the numbers of the categories).
+
 For rows that hold two images side by side: ``{pair_pca: 100}`` (of single images) and
 ``pair_features`` (``|a - b|`` and the elementwise product).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmbench.datasets.card import one_or_more
@@ -24,7 +28,12 @@ if TYPE_CHECKING:
 PLAIN = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
 #: Steps that keep a number of components -> columns that they make of each.
 COMPONENTS = {"pca": 1, "pair_pca": 2}
-NAMES = (*PLAIN, *COMPONENTS, "divide")
+#: Steps that fill missing values, and how.
+IMPUTERS = ("impute", "impute_indicator")
+STRATEGIES = ("median", "mean", "most_frequent")
+#: Steps that turn categories into numbers.
+ENCODERS = ("one_hot", "ordinal")
+NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODERS)
 
 
 def parse_steps(value: Any) -> Steps:
@@ -60,14 +69,65 @@ def parse_steps(value: Any) -> Steps:
     return tuple(steps) if steps != [("none", None)] else ()
 
 
-def check_steps(steps: Steps, n_features: int) -> str | None:
-    """Return why steps do not fit data with so many columns, or None.
+def check_steps(
+    steps: Steps, n_features: int, categorical: Sequence[str] = (), missing: str | None = None
+) -> str | None:
+    """Return why steps do not fit data, or None.
+
+    Parameters
+    ----------
+    steps : tuple of (name, argument)
+    n_features : int
+        Number of columns, those of categories included.
+    categorical : sequence of str
+        Names of columns that hold categories.
+    missing : str, optional
+        Where the first value is missing.
 
     Examples
     --------
     >>> check_steps((("pca", 80),), n_features=60)
     'pca: 80 components of data with 60 columns'
     """
+    names = [name for name, _ in steps]
+    if missing and not set(IMPUTERS) & set(names):
+        return f"{missing}; fill it by a step such as {{impute: median}}"
+    first = next((name for name in names if name not in IMPUTERS), None)
+    if categorical and first not in ENCODERS:
+        step = f"the first step but for imputing, not {first!r}" if first else "a step"
+        return f"column {categorical[0]!r} holds categories: one_hot or ordinal must be {step}"
+    fixed = not categorical or "one_hot" not in names  # the training part says how many columns
+    return _check_columns(steps, n_features) if fixed else None
+
+
+def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
+    """Return the steps as one unfitted transformer.
+
+    Parameters
+    ----------
+    steps : tuple of (name, argument)
+        As `parse_steps` returns them.
+    n_categorical : int
+        So many of the last columns hold numbers of categories.
+
+    Examples
+    --------
+    >>> scaled = make_preprocess(parse_steps("minmax")).fit_transform([[1.0, 7.0], [3.0, 7.0]])
+    >>> scaled.tolist()
+    [[0.0, 0.0], [1.0, 0.0]]
+    """
+    # scikit-learn takes a second to import; configurations are checked without it
+    from sklearn.pipeline import Pipeline
+
+    from mmbench.datasets.preprocess.transformers import transformer
+
+    named = enumerate(steps or (("none", None),))
+    return Pipeline(
+        [(f"{k}_{name}", transformer(name, value, n_categorical)) for k, (name, value) in named]
+    )
+
+
+def _check_columns(steps: Steps, n_features: int) -> str | None:
     argument: Any
     for name, argument in steps:
         if name.startswith("pair_") and n_features % 2:
@@ -79,29 +139,6 @@ def check_steps(steps: Steps, n_features: int) -> str | None:
     return None
 
 
-def make_preprocess(steps: Steps) -> Pipeline:
-    """Return the steps as one unfitted transformer.
-
-    Parameters
-    ----------
-    steps : tuple of (name, argument)
-        As `parse_steps` returns them.
-
-    Examples
-    --------
-    >>> scaled = make_preprocess(parse_steps("minmax")).fit_transform([[1.0, 7.0], [3.0, 7.0]])
-    >>> scaled.tolist()
-    [[0.0, 0.0], [1.0, 0.0]]
-    """
-    # scikit-learn takes a second to import; configurations are checked without it
-    from sklearn.pipeline import Pipeline
-
-    from mmbench.datasets.preprocess.transformers import TRANSFORMERS
-
-    named = enumerate(steps or (("none", None),))
-    return Pipeline([(f"{k}_{name}", TRANSFORMERS[name](number)) for k, (name, number) in named])
-
-
 def _check_argument(name: str, argument: Any) -> None:
     is_number = isinstance(argument, int | float) and not isinstance(argument, bool)
     if name == "divide":
@@ -111,5 +148,8 @@ def _check_argument(name: str, argument: Any) -> None:
         if not is_number or not 1 <= argument < float("inf") or argument != int(argument):
             needs = "a whole number of components of at least 1"
             raise ValueError(f"{name} needs {needs}, got {argument!r}")
+    elif name in IMPUTERS:
+        if argument not in STRATEGIES:
+            raise ValueError(f"{name} needs one of {', '.join(STRATEGIES)}, got {argument!r}")
     elif argument is not None:
         raise ValueError(f"{name} takes no number, got {argument!r}")

@@ -1,19 +1,57 @@
-"""The transformer behind each preprocessing step, by the step's name and its argument.
+"""The transformer behind each preprocessing step.
 
 Functions belong to modules, so that fitted pipelines can be pickled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 
 from mmbench.datasets.preprocess.pairs import PairPCA, pair_features
+
+
+def transformer(name: str, value: Any, n_categorical: int) -> Any:
+    """Return the unfitted transformer of a step.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+        Argument of the step, None where it takes none.
+    n_categorical : int
+        So many of the last columns hold numbers of categories.
+    """
+    if name in ON_NUMBERS:
+        return ON_NUMBERS[name](value)
+    on_numbers, on_categories = ON_TABLES[name](value)
+    if not n_categorical:
+        return on_numbers
+    return ColumnTransformer(
+        [
+            ("numbers", on_numbers, partial(columns_of_numbers, n_categorical=n_categorical)),
+            ("categories", on_categories, slice(-n_categorical, None)),
+        ]
+    )
+
+
+def columns_of_numbers(X: NDArray, n_categorical: int) -> list[int]:
+    """Return all columns but the last ones. Of an empty list, unlike a slice, nothing is fitted."""
+    return list(range(X.shape[1] - n_categorical))
 
 
 def square_root(X: ArrayLike) -> NDArray[np.float64]:
@@ -27,7 +65,13 @@ def true_divide(X: NDArray, by: float) -> NDArray[np.float64]:
     return X / float(by)
 
 
-TRANSFORMERS: dict[str, Callable[[Any], Any]] = {
+def _imputers(strategy: str, **more: Any) -> tuple[Any, Any]:
+    numbers = SimpleImputer(strategy=strategy, keep_empty_features=True, **more)
+    return numbers, SimpleImputer(strategy="most_frequent", keep_empty_features=True)
+
+
+#: Steps that treat all columns alike.
+ON_NUMBERS = {
     "none": lambda _: FunctionTransformer(),
     "standard": lambda _: StandardScaler(),
     "minmax": lambda _: MinMaxScaler(),
@@ -38,4 +82,18 @@ TRANSFORMERS: dict[str, Callable[[Any], Any]] = {
     "divide": lambda number: FunctionTransformer(true_divide, kw_args={"by": number}),
     "pair_pca": lambda number: PairPCA(int(number)),
     "pair_features": lambda _: FunctionTransformer(pair_features),
+}
+#: Steps of which columns of numbers and of categories each have their own transformer. A category
+#: that the training rows lack is no column of one_hot and number -1 of ordinal.
+ON_TABLES = {
+    "impute": _imputers,
+    "impute_indicator": lambda strategy: _imputers(strategy, add_indicator=True),
+    "one_hot": lambda _: (
+        FunctionTransformer(),
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    ),
+    "ordinal": lambda _: (
+        FunctionTransformer(),
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    ),
 }

@@ -26,9 +26,21 @@ DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
 
 def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     """Download a data set by its OpenML id and parse it."""
-    name = f"OpenML data set {source.id}"
+    path, target = download_arff(int(source.id or 0), folder, progress)
+    parser = card.parser_of(source)
+    return parse(parser.name, [path], {"target": target, **parser.options})
+
+
+def download_arff(data_id: int, folder: Path, progress: bool) -> tuple[Path, str]:
+    """Return the file of a data set, compared with its MD5, and the name of its target column.
+
+    Raises
+    ------
+    SourceError
+        If OpenML has no such data set, or does not deliver it.
+    """
     try:
-        answer = describe(int(source.id or 0), folder)
+        answer = describe(data_id, folder)
         target = answer.default_target_attribute
         if not target or "," in target:
             raise SourceError(f"it has no single target column ({target})")
@@ -37,9 +49,8 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
         if answer.md5_checksum not in (None, hashlib.md5(place.read_bytes()).hexdigest()):
             raise SourceError(f"{answer.url}: its MD5 is not the one that OpenML states")
     except SourceError as error:
-        raise SourceError(f"{name}: {error}") from error
-    parser = card.parser_of(source)
-    return parse(parser.name, [place], {"target": target, **parser.options})
+        raise SourceError(f"OpenML data set {data_id}: {error}") from error
+    return place, target
 
 
 def describe(data_id: int, cache: Path) -> OpenMLDataset:

@@ -23,7 +23,7 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     """Call the loader that the source names."""
     if source.in_memory:
         return _bundled(str(source.loader), source.options)
-    with _time_limit(timeout()):
+    with time_limit():
         try:
             return FETCHERS[str(source.loader)](folder, source.options)
         except OSError as error:
@@ -64,10 +64,10 @@ FETCHERS = {"fetch_lfw_people": _people, "fetch_lfw_pairs": _pairs}
 
 
 @contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def time_limit() -> Iterator[None]:
     """Limit the silence of a server; scikit-learn passes no limit to ``urlopen`` itself."""
     before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(seconds)
+    socket.setdefaulttimeout(timeout())
     try:
         yield
     finally:

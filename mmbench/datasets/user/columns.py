@@ -1,0 +1,210 @@
+"""From a table to features and classes: which columns, as numbers or as categories.
+
+What is wrong is one line with row and column; what is only suspicious is a warning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.datasets.parsers.rows import column_name
+from mmbench.datasets.parsers.text import is_number, to_labels
+from mmbench.datasets.user.formats import Table
+from mmbench.datasets.user.options import FileOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: A warning names at most so many columns or rows.
+SHOWN = 5
+#: A target of more distinct numbers, not all whole, is taken for a continuous one.
+MOST_FRACTIONS = 20
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features and classes of a table.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Categories come last, as their numbers; a missing value is NaN.
+    y : ndarray of shape (n_samples,)
+    names : list of str
+        Of the columns of `X`.
+    n_categorical : int
+        Number of columns that hold categories.
+    warnings : tuple of str
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray
+    names: list[str]
+    n_categorical: int
+    warnings: tuple[str, ...]
+
+    def missing(self) -> str | None:
+        """Return where the first value is missing, or None."""
+        if not np.isnan(self.X).any():
+            return None
+        row, column = np.argwhere(np.isnan(self.X))[0]
+        return f"data row {row + 1}, column {self.names[column]!r}: value missing"
+
+
+def features_of(table: Table, options: FileOptions) -> Features:
+    """Return the features and classes of a table.
+
+    Raises
+    ------
+    ValueError
+        If a column does not exist or holds what it cannot, or there are not two classes.
+    """
+    frame = table.frame
+    names = list(frame.columns)
+    label = table.target
+    chosen = _chosen(names, label, options)
+    nominal = _nominal(table, chosen, options)
+    numbers = [name for name in chosen if name not in nominal]
+    y, remarks = _labels(frame[label])
+    codes = [_codes(frame[name], nominal[name]) for name in chosen if name in nominal]
+    X = np.column_stack([_numbers(frame[numbers]), *codes])
+    names = numbers + [name for name in chosen if name in nominal]
+    remarks += [*_constant_columns(X, names), *_contradictions(X, y)]
+    return Features(X, y, names, len(codes), tuple(remarks))
+
+
+def _chosen(names: list[str], target: str, options: FileOptions) -> list[str]:
+    """Return the names of the features, in the order of the file."""
+    dropped = {column_name(column, names) for column in options.drop} | {target}
+    if options.index is not None:
+        dropped.add(column_name(options.index, names))
+    wanted = {column_name(column, names) for column in options.features} or set(names)
+    chosen = [name for name in names if name in wanted and name not in dropped]
+    if not chosen:
+        raise ValueError(f"no column beside the target {target!r}")
+    return chosen
+
+
+def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
+    """Return the columns that hold categories, and the values that are stated of them."""
+    from pandas.api.types import is_numeric_dtype
+
+    nominal = {
+        name: values
+        for name, values in table.nominal.items()
+        if name in chosen and not is_numeric_dtype(table.frame[name])
+    }
+    if options.categorical == "auto":
+        text = (name for name in chosen if not is_numeric_dtype(table.frame[name]))
+        return {**dict.fromkeys(text, ()), **nominal}
+    for column, values in options.categorical:
+        name = column_name(column, list(table.frame.columns), "categorical column")
+        if name in chosen:
+            nominal[name] = values
+    return nominal
+
+
+def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return numbers of categories: in the order stated, else that of numbers or words."""
+    present = sorted(column.dropna().unique().tolist(), key=_order)
+    values = stated or tuple(dict.fromkeys(map(_text, present)))
+    text = column.map(_text, na_action="ignore").astype(object)
+    codes = text.map({value: k for k, value in enumerate(values)})
+    unknown = np.flatnonzero(codes.isna() & column.notna())
+    if len(unknown):
+        place = f"data row {unknown[0] + 1}, column {column.name!r}"
+        raise ValueError(f"{place}: {text.iloc[unknown[0]]!r} is none of {', '.join(values)}")
+    return np.asarray(codes, dtype=np.float64)
+
+
+def _text(value: object) -> str:
+    """Return a category as text; 2.0, read beside missing values, is 2."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _order(value: object) -> tuple[bool, float, str]:
+    """Order numbers by size, and before text."""
+    number = isinstance(value, int | float)
+    return not number, float(value) if number else 0.0, str(value)  # type: ignore[arg-type]
+
+
+def _numbers(frame: pd.DataFrame) -> NDArray[np.float64]:
+    from pandas.api.types import is_numeric_dtype
+
+    for name in frame.columns[[not is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
+        frame = frame.assign(**{name: _number_column(frame[name])})
+    X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    infinite = np.argwhere(np.isinf(X))
+    if len(infinite):
+        row, column = infinite[0]
+        place = f"data row {row + 1}, column {frame.columns[column]!r}"
+        raise ValueError(f"{place}: infinite value {str(X[row, column])!r}")
+    return X
+
+
+def _number_column(column: pd.Series) -> pd.Series:
+    import pandas as pd
+
+    if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
+        raise ValueError(f"column {column.name!r} holds {column.dtype}, not numbers")
+    values = pd.to_numeric(column, errors="coerce")
+    bad = np.flatnonzero(values.isna() & column.notna())
+    if len(bad):
+        place = f"data row {bad[0] + 1}, column {column.name!r}"
+        cell = str(column.iloc[bad[0]])
+        hint = "; drop it or say categorical" if len(bad) == column.notna().sum() else ""
+        if is_number(cell.replace(",", ".", 1)):
+            hint = "; say decimal: ',' if that is what it means"
+        raise ValueError(f"{place}: text {cell!r} where a number is needed{hint}")
+    return values
+
+
+def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
+    missing = np.flatnonzero(column.isna())
+    if len(missing):
+        raise ValueError(f"data row {missing[0] + 1}, column {column.name!r}: value missing")
+    y = to_labels(map(str, column))
+    values = np.unique(y)
+    if len(values) < 2:
+        raise ValueError(f"target {column.name!r} has only the class {values[0]}; two are needed")
+    numbers = [value for value in values.tolist() if is_number(value)]
+    if len(numbers) < len(values):
+        return y, _mixed(values.tolist(), numbers)
+    found = f"target {column.name!r} holds {len(values)} distinct numbers such as {numbers[-1]}"
+    if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:
+        raise ValueError(f"{found}: it is continuous, and classes are needed")
+    if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:
+        return y, [f"{found}, some only once: is it continuous, or a number of the row?"]
+    return y, []
+
+
+def _mixed(values: list[str], numbers: list[str]) -> list[str]:
+    if not numbers:
+        return []
+    word = next(value for value in values if value not in numbers)
+    return [f"the target holds numbers and words, all taken as words: {numbers[0]}, {word}"]
+
+
+def _constant_columns(X: NDArray, names: list[str]) -> list[str]:
+    constant = [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]
+    if not constant:
+        return []
+    more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
+    return [f"constant columns (they cannot help): {', '.join(constant[:SHOWN])}{more}"]
+
+
+def _contradictions(X: NDArray, y: NDArray) -> list[str]:
+    """Report equal rows with different labels: no classifier can have them all right."""
+    groups: dict[bytes, list[int]] = {}
+    for i, row in enumerate(X + 0.0):  # + 0.0 makes -0.0 and 0.0 equal bytes
+        groups.setdefault(row.tobytes(), []).append(i)
+    bad = [rows for rows in groups.values() if len(set(y[rows].tolist())) > 1]
+    if not bad:
+        return []
+    total = sum(map(len, bad))
+    first = ", ".join(str(i + 1) for i in bad[0][:SHOWN])
+    return [f"{total} rows have equal values but different labels (first: data rows {first})"]

@@ -1,0 +1,316 @@
+"""Tables in other forms than plain CSV: what a configuration may say of them, and gaps in them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.data_server import DataServer
+from pydantic import ValidationError
+
+from mmbench.config.plan import plan
+from mmbench.config.read import load_config
+from mmbench.datasets import (
+    Dataset,
+    DatasetRef,
+    UserTable,
+    dataset_hash,
+    load_dataset,
+    make_preprocess,
+    parse_steps,
+)
+from mmbench.datasets.parsers.rows import check_names
+from mmbench.errors import UserError
+from mmbench.jobs.data import prepare
+
+X, KIND = [[1, 2.5], [2, 3.5], [3, 4.5]], ["cat", "dog", "cat"]
+CSV = "age,size,kind\n1,2.5,cat\n2,3.5,dog\n3,4.5,cat\n"
+MORE = "i,age,size,kind,more\na,1,2.5,cat,7\nb,2,3.5,dog,8\nc,3,4.5,cat,9\n"
+MIXED = "id,age,colour,kind\na,1,red,x\nb,,blue,y\nc,3,red,x\nd,5,green,y\n"
+
+
+def load(folder: Path, name: str, content: str | bytes | None, steps=(), **keys) -> Dataset:
+    """Load a file as an entry of a configuration with these keys."""
+    path = folder / name
+    if content is not None:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    table = UserTable.model_validate({"path": str(path), "target": "kind", **keys})
+    ref = DatasetRef("my", table.source, table.target, parse_steps(list(steps)), (), table.pairs())
+    return load_dataset(ref, store=folder / "store")
+
+
+def refusal(folder: Path, name: str, content: str | bytes | None, **keys) -> str:
+    with pytest.raises(UserError) as error:
+        load(folder, name, content, **keys)
+    line = str(error.value)
+    assert line.startswith(f"{folder / name}: ")
+    assert "\n" not in line
+    return line
+
+
+def transformed(data: Dataset, *steps) -> list:
+    return make_preprocess(parse_steps(list(steps)), data.n_categorical).fit_transform(data.X)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "keys"),
+    [
+        ("my.tsv", CSV.replace(",", "\t"), {}),
+        ("my.txt", CSV.replace(",", " "), {}),
+        ("my.txt", CSV.replace(",", "|"), {"separator": "|"}),
+        ("my.csv", CSV.replace(",", ";").replace(".", ","), {"decimal": ","}),
+        ("my.csv", CSV.partition("\n")[2], {"header": False, "target": 3}),
+        ("my.csv", CSV.partition("\n")[2], {"header": False, "target": -1}),
+        ("my.csv", CSV.partition("\n")[2], {"header": False, "target": "3"}),
+        ("my.csv", MORE, {"drop": ["i", -1]}),
+        ("my.csv", MORE, {"index": "i", "drop": "more"}),
+        ("my.csv", MORE, {"features": ["size", 2]}),
+        ("my.csv.gz", gzip.compress(CSV.encode()), {}),
+        ("my.csv.bz2", bz2.compress(CSV.encode()), {}),
+        ("my.csv.xz", lzma.compress(CSV.encode()), {}),
+        ("my.csv", CSV.encode("utf-16"), {"encoding": "utf-16"}),
+        ("my.svm", "1 1:1 2:2.5\n-1 1:2 2:3.5\n1 1:3 2:4.5\n", {"target": None}),
+    ],
+)
+def test_a_table_is_the_same_in_every_form(tmp_path: Path, name: str, content, keys: dict):
+    data = load(tmp_path, name, content, **keys)
+    assert data.X.tolist() == X
+    assert data.y.tolist() == ([1, -1, 1] if name == "my.svm" else KIND)
+
+
+def test_arrays_in_a_file_of_numpy(tmp_path: Path):
+    np.savez(tmp_path / "my.npz", X=np.array(X), y=np.array(KIND))
+    data = load(tmp_path, "my.npz", None, target=None)
+    assert data.X.tolist() == X
+    assert data.y.tolist() == KIND
+
+
+def test_a_parquet_file_says_itself_what_is_a_category(tmp_path: Path):
+    sizes = pd.Categorical(["s", "m", "l"], categories=["s", "m", "l", "xl"])
+    frame = pd.DataFrame(
+        {"n": [1, None, 3], "size": sizes, "t": ["b", "a", "b"], "kind": [0, 1, 1]}
+    )
+    frame.to_parquet(tmp_path / "my.parquet")
+    data = load(tmp_path, "my.parquet", None, [{"impute": "mean"}, "ordinal"])
+    assert data.n_categorical == 2
+    assert transformed(data, {"impute": "mean"}, "ordinal").tolist() == [
+        [1, 0, 1],
+        [2, 1, 0],
+        [3, 2, 1],
+    ]
+
+
+def test_nominal_attributes_of_arff_are_categories_in_their_order(tmp_path: Path):
+    text = """@relation r
+@attribute 'the size' {small, 'not small', 'large, so'}
+@attribute bit{0,1}
+@attribute kind {p, q}
+@data
+'not small',1,p
+small,0,q
+'large, so',?,q
+"""
+    data = load(tmp_path, "my.arff", text, [{"impute": "median"}, "one_hot"])
+    assert data.n_categorical == 1
+    assert data.X[:, 1].tolist() == [1, 0, 2]
+    assert data.X[:2, 0].tolist() == [1, 0]
+
+
+def test_categories_and_gaps_are_filled_by_the_steps(tmp_path: Path):
+    keys = {"drop": "id", "categorical": "colour"}
+    data = load(tmp_path, "my.csv", MIXED, [{"impute": "median"}, "one_hot"], **keys)
+    assert transformed(data, {"impute": "median"}, "one_hot").tolist() == [
+        [1, 0, 0, 1],
+        [3, 1, 0, 0],
+        [3, 0, 0, 1],
+        [5, 0, 1, 0],
+    ]
+    marked = transformed(data, {"impute_indicator": "mean"}, "ordinal")
+    assert marked[:2].tolist() == [[1, 0, 2], [3, 1, 0]]
+
+
+def test_the_order_of_categories_can_be_stated(tmp_path: Path):
+    keys = {"drop": "id", "categorical": [{"colour": ["red", "green", "blue"]}]}
+    data = load(tmp_path, "my.csv", MIXED, [{"impute": "mean"}, "ordinal"], **keys)
+    assert data.X[:, 1].tolist() == [0, 2, 0, 1]
+    keys["categorical"] = [{"colour": ["red", "green"]}]
+    assert "data row 2, column 'colour': 'blue' is none of red, green" in refusal(
+        tmp_path, "my.csv", MIXED, **keys
+    )
+
+
+def test_a_category_that_the_training_rows_lack_is_no_error():
+    rows = np.array([[0.0], [1.0], [0.0]])
+    for step, unknown in (("one_hot", [0, 0]), ("ordinal", [-1])):
+        fitted = make_preprocess(parse_steps(step), n_categorical=1).fit(rows)
+        assert fitted.transform([[2.0]]).tolist() == [unknown]
+
+
+@pytest.mark.parametrize(
+    ("steps", "keys", "reason"),
+    [
+        (["one_hot"], {}, "data row 2, column 'age': value missing; fill it by a step such as"),
+        ([], {"drop": ["id", "age"]}, "column 'colour' holds categories: one_hot or ordinal must"),
+        (["standard", "one_hot"], {"drop": ["id", "age"]}, "must be the first step"),
+    ],
+)
+def test_gaps_and_categories_that_no_step_treats_are_refused(tmp_path: Path, steps, keys, reason):
+    keys = {"drop": "id", "categorical": "auto", **keys}
+    assert reason in refusal(tmp_path, "my.csv", MIXED, steps=steps, **keys)
+
+
+def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
+    line = refusal(tmp_path, "my.csv", MIXED, drop="id")
+    assert "data row 1, column 'colour': text 'red' where a number is needed" in line
+    assert line.endswith("drop it or say categorical")
+    line = refusal(tmp_path, "my.csv", CSV.replace(",", ";").replace(".", ","))
+    assert line.endswith(
+        "text '2,5' where a number is needed; say decimal: ',' if that is what it means"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("my.xlsx", b"PK\x03\x04 and so on", "Excel workbook"),
+        ("my.json", '[{"a": 1}]', "JSON"),
+        ("my.html", "\n<!DOCTYPE html>", "HTML"),
+        ("my.csv.gz", gzip.compress(b"%PDF-1.7"), "PDF"),
+        ("my.parquet", b"PAR1 and so on", "not a readable Parquet file"),
+        ("my.npz", b"PK\x03\x04 and so on", "not a readable .npz file"),
+        ("my.svm", "1 1:2\nx y\n", "not in svmlight's format"),
+        ("my.csv.gz", gzip.compress(CSV.encode())[:-9], "damaged or cut short"),
+    ],
+)
+def test_a_file_of_another_format_is_called_by_its_name(tmp_path: Path, name, content, words):
+    assert words in refusal(tmp_path, name, content)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "fifo"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, path: str):
+    os.mkfifo(tmp_path / "fifo")
+    ref = DatasetRef("my", str(tmp_path / path), "kind")
+    for function in (load_dataset, dataset_hash):
+        with pytest.raises(UserError, match="not a regular file"):
+            function(ref, store=tmp_path)
+
+
+def test_a_continuous_target_is_called_one(tmp_path: Path):
+    rows = [f"{i},{i * 0.37}" for i in range(40)]
+    line = refusal(tmp_path, "my.csv", "a,kind\n" + "\n".join(rows))
+    assert "holds 40 distinct numbers such as" in line
+    assert "it is continuous, and classes are needed" in line
+    whole = load(tmp_path, "my.csv", "a,kind\n" + "\n".join(f"{i},{i}" for i in range(40)))
+    assert "is it continuous, or a number of the row?" in whole.warnings[0]
+
+
+def test_numbers_and_words_as_classes_are_reported(tmp_path: Path):
+    data = load(tmp_path, "my.csv", "a,kind\n1,1\n2,2\n3,two\n")
+    assert data.y.tolist() == ["1", "2", "two"]
+    assert data.warnings == ("the target holds numbers and words, all taken as words: 1, two",)
+
+
+def test_columns_that_are_not_there_are_named(tmp_path: Path):
+    assert "no column 'ages'; did you mean 'age'?" in refusal(tmp_path, "a.csv", CSV, drop="ages")
+    line = refusal(tmp_path, "a.csv", CSV, target=4)
+    assert "no target column 4; they are numbered from 1 to 3" in line
+    assert "no categorical column 'x'" in refusal(tmp_path, "a.csv", CSV, categorical="x")
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"path": "a.csv"}, "needs a target"),
+        ({"path": "a.csv", "openml": 31, "target": "y"}, "path and openml exclude each other"),
+        ({"drop": ["a"]}, "drop is said of a table"),
+        ({"openml": 0}, "greater than or equal to 1"),
+        ({"path": "a.csv", "target": "y", "encoding": "utf-9"}, "no encoding 'utf-9'"),
+        ({"path": "a.csv", "target": "y", "drop": [True]}, "a column is a name or a number"),
+        ({"path": "a.csv", "target": "y", "categorical": [{"a": 1}]}, "values in order"),
+    ],
+)
+def test_wrong_keys_are_refused_before_data_are_read(keys: dict, reason: str):
+    with pytest.raises(ValidationError, match=reason):
+        UserTable.model_validate(keys)
+
+
+def test_the_hash_follows_what_is_said_of_the_columns(tmp_path: Path):
+    one, two = (load(tmp_path, "a.csv", CSV, **keys) for keys in ({}, {"drop": "size"}))
+    assert one.content_hash != two.content_hash
+    assert one.content_hash == load(tmp_path, "a.csv", CSV, encoding="utf-8").content_hash
+
+
+def test_many_names_are_checked_in_reasonable_time():
+    """The check for equal names grew with the square of their number: 31 s for these."""
+    start = time.process_time()
+    check_names([f"c{j}" for j in range(50_000)])
+    assert time.process_time() - start < 2
+
+
+# OpenML and scikit-learn
+
+
+def test_a_number_of_openml_is_a_data_set(server: DataServer, store: Path, tmp_path: Path):
+    arff = "@relation r\n@attribute a {u,v}\n@attribute b real\n@attribute class {x,y}\n@data\n"
+    server.openml(31, (arff + "u,1,x\nv,2,y\n").encode())
+    table = UserTable(openml=31)
+    ref = DatasetRef(table.table_name, table.source, preprocess=(("one_hot", None),))
+    offline = dataset_hash(ref, store=store, allow_network=False)
+    data = load_dataset(ref, store=store)
+    assert data.name == "openml_31"
+    assert data.X.tolist() == [[1, 0], [2, 1]]
+    assert data.y.tolist() == ["x", "y"]
+    server.answers.clear()
+    again = load_dataset(ref, store=tmp_path / "other", mirror=store, allow_network=False)
+    assert again.content_hash == data.content_hash != offline
+    other = DatasetRef("b", "openml:31", "a", (("ordinal", None),))
+    other = load_dataset(other, store=store, allow_network=False)
+    assert other.classes.tolist() == ["u", "v"]
+
+
+def test_a_number_that_openml_does_not_have_is_one_line(server: DataServer, store: Path):
+    with pytest.raises(UserError, match=r"^openml:31: OpenML data set 31: "):
+        load_dataset(DatasetRef("a", "openml:31"), store=store)
+    with pytest.raises(UserError, match="network is switched off"):
+        load_dataset(DatasetRef("a", "openml:31"), store=store, allow_network=False)
+
+
+def test_a_name_of_scikit_learn_is_a_data_set(store: Path):
+    data = load_dataset(DatasetRef("my_iris", "sklearn:iris"), store=store)
+    assert data.X.shape == (150, 4)
+    assert data.classes.tolist() == ["setosa", "versicolor", "virginica"]
+    wrong = {"irsi": "did you mean 'iris'", "linnerud": "needs X of shape", "files": "no table"}
+    for name, reason in wrong.items():
+        with pytest.raises(UserError, match=reason):
+            load_dataset(DatasetRef("a", f"sklearn:{name}"), store=store)
+
+
+# From a configuration to arrays
+
+CONFIG = """name: mine
+datasets: [{path: my.csv, target: kind, drop: id, categorical: [colour]}]
+preprocess: [{impute: median}, one_hot, standard]
+kernel: linear
+protocol: {test: {holdout: 0.25}}
+machines: {svm: {params: {C: 1}}}
+"""
+
+
+def test_a_job_reads_its_table_as_the_configuration_says(tmp_path: Path):
+    (tmp_path / "my.csv").write_text(MIXED + "e,,red,x\nf,2,red,y\ng,2,red,x\nh,4,blue,y\n")
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    (job,) = plan(load_config(tmp_path / "c.yaml"), tmp_path)
+    job = type(job).from_dict(json.loads(json.dumps(job.to_dict())))
+    data = prepare(job, tmp_path, None)
+    assert data.X_train.shape[0] == 6
+    assert np.isfinite(data.X_train).all()
+    assert np.isfinite(data.X_test).all()
+    assert np.abs(data.X_train.mean(axis=0)).max() < 1e-12
