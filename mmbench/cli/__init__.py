@@ -1,11 +1,29 @@
 """The command line: commands, options and exit codes; no logic."""
 
-from mmbench.cli.app import app
+import signal
+import sys
+
+EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; the first Ctrl-C ends it in order, and more of them change nothing."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt_once)
+    try:
+        from mmbench.cli.app import app  # imports take long enough for a Ctrl-C
+
+        app()
+    except KeyboardInterrupt:
+        print("mmbench: interrupted; finished jobs are stored", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+    except (MemoryError, ImportError) as error:
+        if isinstance(error, ImportError) and "failed to map" not in str(error):
+            raise
+        print("mmbench: there is too little memory or address space (ulimit -v)", file=sys.stderr)
+        sys.exit(2)
 
 
-__all__ = ["app", "main"]
+def _interrupt_once(*_: object) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt

@@ -45,11 +45,21 @@ def run(
             "--smoke", help="The smallest honest version: real data, few splits and grid points."
         ),
     ] = False,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Longest time of a job: 90s, 30min, 1h; also 'limits:'."),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Most memory of a job: 500MB, 8GB; also 'limits:'."),
+    ] = None,
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""
     from mmbench.commands.run import Options, launch
+    from mmbench.jobs.limits import parse_limits
 
-    options = Options(results, store, mirror, jobs, tuple(only or ()), smoke)
+    limits = parse_limits(time_limit, memory_limit)
+    options = Options(results, store, mirror, jobs, tuple(only or ()), smoke, limits)
     if dry_run:
         from mmbench.commands.dry_run import describe_experiments
 

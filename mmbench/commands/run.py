@@ -21,6 +21,7 @@ from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
+from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.plan import Plan
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Options:
         ``dataset=NAME`` and ``machine=NAME``.
     smoke : bool
         Whether to run the smoke version.
+    limits : Limits
+        Of each job, in place of those of the configuration.
     """
 
     results: Path
@@ -58,6 +61,7 @@ class Options:
     slots: int | None = None
     only: tuple[str, ...] = ()
     smoke: bool = False
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True)
@@ -199,6 +203,7 @@ def run_experiment(
         executor,
         data=options.store.absolute(),
         mirror=options.mirror,
+        limits=options.limits.over(experiment.config.limits.amounts),
         source=RecordStore(experiment.source) if experiment.source else None,
     )
     for line in done.wrong_input:

@@ -40,6 +40,7 @@ from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.reference import Steps
 from mmbench.errors import UserError
 from mmbench.jobs.job import NESTED, SelectRef
+from mmbench.jobs.limits import Limits, parse_limits
 
 #: Folders below results/ that are no experiment's.
 TAKEN_NAMES = ("reference",)
@@ -192,6 +193,29 @@ class MachineEntry(Strict):
     label: Annotated[str, Field(min_length=1)] | None = None
 
 
+class JobLimits(Strict):
+    """How long each job may take and how much memory: ``{time: 1h, memory: 8 GB}``.
+
+    They do not alter a result, only whether there is one, and so are no part of a job's identity.
+    """
+
+    time: str | int | float | None = None
+    memory: str | None = None
+
+    @model_validator(mode="after")
+    def _amounts(self) -> JobLimits:
+        try:
+            parse_limits(self.time, self.memory)
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    @property
+    def amounts(self) -> Limits:
+        """The limits in seconds and bytes."""
+        return parse_limits(self.time, self.memory)
+
+
 class Config(Strict):
     """An experiment."""
 
@@ -209,6 +233,7 @@ class Config(Strict):
         min_length=1
     )
     parameters_from: str | None = None
+    limits: JobLimits = JobLimits()
     published_only: list[str] = []
     layout: str = "generic"
     _source: Config | None = PrivateAttr(default=None)

@@ -28,6 +28,10 @@ class Limits:
     time: float | None = None
     memory: float | None = None
 
+    def over(self, other: Limits) -> Limits:
+        """Return these limits, and those of `other` where these are none."""
+        return Limits(self.time or other.time, self.memory or other.memory)
+
     def reached_before(self, record: Mapping[str, Any]) -> bool:
         """Whether a job that a limit has stopped would be stopped by these limits too.
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mmbench import __version__
-from mmbench.cli import app
+from mmbench.cli.app import app
 from mmbench.config.read import load_config
 from mmbench.datasets import card_names
 from mmbench.errors import UserError
@@ -32,7 +32,7 @@ def first_words(text: str) -> list[str]:
 
 def test_help_loads_nothing_heavy():
     code = (
-        "import sys; from mmbench.cli import app\n"
+        "import sys; from mmbench.cli.app import app\n"
         "try: app(['--help'])\n"
         "except SystemExit: pass\n"
         f"print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])"

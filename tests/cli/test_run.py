@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from mmbench.cli import app
+from mmbench.cli.app import app
 from mmbench.commands.run import default_slots
 
 CONFIG = """\

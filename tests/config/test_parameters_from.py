@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mmbench.cli import app
+from mmbench.cli.app import app
 from mmbench.jobs.store import RecordStore
 from mmbench.tables.records import read_experiments
 

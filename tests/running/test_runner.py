@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from mmbench.running.local import LocalExecutor
 from mmbench.running.progress import Lines
 from mmbench.running.runner import run
 
+#: The command line, in a process that says when it has begun.
+READY = "from mmbench.cli import main; print(flush=True); main()"
 SCRIPT = Path(__file__).parents[1] / "helpers" / "small_run.py"
 #: What differs between two runs of the same job.
 OF_THE_MOMENT = ("cpu_seconds", "wall_seconds", "started", "finished", "environment")
@@ -223,3 +226,36 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(store):
     assert "the same command goes on" in last
     assert not psutil.wait_procs(workers, timeout=10)[1]
     assert all(is_done(record) for record in map(store.read, store.keys()))
+
+
+CONFIG = """
+name: small
+datasets: [wine]
+protocol: {test: {holdout: 0.3}, repeats: 200}
+select: {folds: 3}
+machines: {svm: {grid: {C: [1, 10]}}}
+"""
+
+
+@pytest.mark.parametrize("when", ["at once", "after a job"])
+def test_twenty_ctrl_c_are_as_good_as_one(when, tmp_path):
+    (tmp_path / "small.yaml").write_text(CONFIG)
+    process = subprocess.Popen(
+        [sys.executable, "-c", READY, "run", str(tmp_path / "small.yaml"), "--jobs", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    (process.stdout if when == "at once" else process.stderr).readline()
+    time.sleep(0.1)
+    for _ in range(20):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.005)
+    errors = process.communicate()[1]
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert "interrupted" in errors
