@@ -172,9 +172,7 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
     assert "data row 1, column 'colour': text 'red' where a number is needed" in line
     assert line.endswith("drop it or say categorical")
     line = refusal(tmp_path, "my.csv", CSV.replace(",", ";").replace(".", ","))
-    assert line.endswith(
-        "text '2,5' where a number is needed; say decimal: ',' if that is what it means"
-    )
+    assert line.endswith("text '2,5' where a number is needed; is it decimal: ','?")
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def _number_column(column: pd.Series) -> pd.Series:
         cell = str(column.iloc[bad[0]])
         hint = "; drop it or say categorical" if len(bad) == column.notna().sum() else ""
         if is_number(cell.replace(",", ".", 1)):
-            hint = "; say decimal: ',' if that is what it means"
+            hint = "; is it decimal: ','?"
         raise ValueError(f"{place}: text {cell!r} where a number is needed{hint}")
     return values
 
