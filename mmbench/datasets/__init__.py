@@ -1,4 +1,8 @@
-"""Data sets: cards, the local store, sources, user data, test splits and preprocessing."""
+"""Data sets: cards, the local store, sources, user data, test splits and preprocessing.
+
+pandas, scikit-learn, scikit-image, pooch and openml are imported where they are needed: each takes
+up to seconds, and ``mmbench list`` needs none.
+"""
 
 from mmbench.datasets.card import Card, card_names, load_card
 from mmbench.datasets.classes import check_classes, keep_classes, too_few_rows
