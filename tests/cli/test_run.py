@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from mmbench.cli.app import app
 from mmbench.commands.run import default_slots
+from mmbench.resources import CONFIGS
 
 CONFIG = """\
 name: mine
@@ -116,21 +117,35 @@ def test_results_that_are_a_file(tmp_path: Path):
 def test_dry_run_counts_and_writes_nothing(tmp_path: Path):
     result = run(write(tmp_path, good_rows()), "--dry-run")
     assert result.exit_code == 0
-    assert result.stdout.startswith("mine: 2 jobs, 0 of them stored\n")
+    first, _, line, memory, time = result.stdout.splitlines()
+    assert first == "mine: 2 jobs, 0 of them stored"
+    # 4 points x 3 folds and the final training, of one pair in two splits
+    assert line.split()[:7] == ["mine", "rbf", "svm", "2", "0", "4", "26"]
+    assert memory.startswith("largest job: about")
+    assert time.startswith("time: unknown")
     assert not (tmp_path / "results").exists()
 
 
-def test_dry_run_estimates_memory_without_data(tmp_path: Path):
-    path = tmp_path / "usps.yaml"
-    path.write_text(
-        "name: usps\ndatasets: [usps]\nprotocol: {test: official}\n"
-        "machines:\n  svm: {grid: {C: [1, 10], gamma: [0.01]}}\n"
+def test_dry_run_of_a_bad_file_says_what_is_wrong(tmp_path: Path):
+    result = run(write(tmp_path, [*good_rows(), "1,many,yes"]), "--dry-run")
+    assert result.exit_code == 2
+    assert "row 41" in result.stderr
+
+
+def test_dry_run_estimates_memory_and_time_without_data(tmp_path: Path):
+    result = run(
+        CONFIGS / "usps_rbf.yaml",
+        "--dry-run",
+        "--data",
+        str(tmp_path / "store"),
+        "--results",
+        str(tmp_path),
     )
-    result = run(path, "--dry-run", "--data", str(tmp_path / "store"))
-    (_, _, line, last) = result.stdout.splitlines()
-    # 45 pairs, 2 points x 5 folds and the final training.
-    assert line.split()[:7] == ["usps", "rbf", "svm", "1", "0", "2", str(45 * 11)]
-    assert last.startswith("largest job: about")
+    _, _, line, *_, memory, time = result.stdout.splitlines()
+    # 45 pairs, 30 points x 5 folds and the final training
+    assert line.split()[:7] == ["usps", "rbf", "svm", "1", "0", "30", str(45 * 151)]
+    assert memory.startswith("largest job: about")
+    assert "by the reference run" in time
     assert not (tmp_path / "store").exists()
 
 
@@ -143,7 +158,9 @@ def test_run_resume_table_and_repair(tmp_path: Path):
     assert result.exit_code == 0, result.stderr
     assert "warning: constant columns (they cannot help): 'c'" in result.stderr
     assert "2 jobs done, 0 done before" in result.stderr
-    assert "2 of them stored" in run(path, "--dry-run").stdout
+    plan = run(path, "--dry-run").stdout
+    assert "2 of them stored" in plan
+    assert plan.endswith("time: none\n")
 
     table = CliRunner().invoke(app, ["table", str(tmp_path / "results"), "--format", "csv"])
     assert table.exit_code == 0
@@ -151,10 +168,14 @@ def test_run_resume_table_and_repair(tmp_path: Path):
 
     records = sorted((tmp_path / "results" / "mine" / "records").glob("*.json"))
     records[0].write_text("{")
+    assert "by earlier records" in run(path, "--dry-run").stdout
     again = run(path)
     assert again.exit_code == 0, again.stderr
     assert "1 jobs done, 1 done before" in again.stderr
     assert "quarantine" in again.stderr
+
+    (tmp_path / "results" / "mine").rename(tmp_path / "results" / "mine-smoke")
+    assert "by the smoke run" in run(path, "--dry-run").stdout
 
 
 def test_only_that_leaves_nothing(tmp_path: Path):

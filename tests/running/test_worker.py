@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from mmbench.commands.dry_run import memory_bytes
+from mmbench.commands.workload import sizes_of
 from mmbench.errors import Status
 from mmbench.jobs import evaluate
 from mmbench.jobs.job import DatasetRef, SelectRef
@@ -251,9 +251,7 @@ class TestMemory:
     def test_a_card_with_many_draws_is_planned_by_one_of_them(self, job):
         split = replace(job.split, rule="predefined", args=())
         draw = replace(job, dataset=DatasetRef("toy_1"), split=split)
-        assert memory_bytes(draw, 1) < 2**29
-        sizes = planned_sizes(draw, (37000, 37000), 2, test_rows=500, train_rows=240)
-        assert sizes.class_counts == (120, 120)
+        assert sizes_of(draw).class_counts == (120, 120)
 
     @pytest.mark.parametrize(
         "limit, usage, cache",

@@ -1,0 +1,68 @@
+"""What a job works on, before it runs: rows, grid points, trainings."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import ceil, prod
+from pathlib import Path
+
+import numpy as np
+
+from mmbench.datasets import DatasetRef, load_dataset
+from mmbench.jobs.job import Job
+from mmbench.machines import alias_of
+from mmbench.running.memory import Sizes, planned_sizes
+from mmbench.selection.grid import staged
+
+
+def n_points(job: Job) -> int:
+    """Return the number of grid points that selection tries: stages are searched one by one."""
+    parts = staged(dict(job.grid), alias_of(job.machine).stages)
+    return sum(prod(map(len, part.values())) for part in parts) if job.grid else 0
+
+
+def n_searched(job: Job) -> int:
+    """Return the number of trainings of a pair of classes that selection makes."""
+    return n_points(job) * (job.select.folds or 1) * job.select.repeats
+
+
+def n_fits(job: Job) -> int:
+    """Return the number of binary trainings of a job."""
+    n_classes = len(class_counts(job.dataset)[0])
+    return n_classes * (n_classes - 1) // 2 * (n_searched(job) + 1)
+
+
+def sizes_of(job: Job) -> Sizes:
+    """Return the rows and columns of a job."""
+    counts, n_features = class_counts(job.dataset)
+    card = job.dataset.card
+    test = train = None
+    if card is not None:
+        expect = card.expect
+        part = {"official": expect.official, "predefined": expect.predefined}.get(job.split.rule)
+        test, train = (part.test, part.train) if part else (None, None)
+        if job.dataset.classes:  # of a split that the card states, their share
+            share = sum(counts) / expect.shape[0]
+            test, train = (None if n is None else ceil(share * n) for n in (test, train))
+    return planned_sizes(job, counts, n_features, test, train)
+
+
+@cache
+def class_counts(ref: DatasetRef) -> tuple[list[int], int]:
+    """Return the rows of each class and the number of columns: a card knows, a file is read.
+
+    Raises
+    ------
+    UserError
+        If a user's file is bad.
+    """
+    if ref.card is None:
+        data = load_dataset(ref, store=Path())
+        return np.unique(data.y, return_counts=True)[1].tolist(), data.X.shape[1]
+    expect = ref.card.expect
+    named = {str(label): count for label, count in expect.classes.items()}
+    missing = expect.n_classes - len(named)
+    rest = ceil((expect.shape[0] - sum(named.values())) / missing) if missing else 0
+    if ref.classes:
+        return [named.get(label, rest) for label in ref.classes], expect.shape[1]
+    return [*named.values(), *[rest] * missing], expect.shape[1]
