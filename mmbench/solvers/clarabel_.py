@@ -1,14 +1,18 @@
-"""Clarabel, an interior-point solver: the reference for quadratic programs."""
+"""Clarabel, an interior point: quadratic programs, and cone programs of all kinds."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mmbench.errors import Status
+from mmbench.solvers.cone_program import ConeProgram, RawSolution
+from mmbench.solvers.result import Result
 
 STATUS = {
     "Solved": Status.OPTIMAL,
@@ -24,7 +28,7 @@ STATUS = {
 
 
 @dataclass(frozen=True)
-class QPSolution:
+class QPSolution(Result):
     """What `solve_qp` returns.
 
     Attributes
@@ -32,14 +36,10 @@ class QPSolution:
     x : ndarray of shape (n,)
     multipliers : ndarray of shape (m,)
         z of the equations, in ``Px + q + A'z + (bounds) = 0``.
-    iterations : int
-    status : Status
     """
 
     x: NDArray
     multipliers: NDArray
-    iterations: int
-    status: Status
 
 
 def solve_qp(
@@ -71,27 +71,66 @@ def solve_qp(
     Returns
     -------
     QPSolution
+        Its violation is that of a primal or a dual constraint, its bound the dual value.
     """
-    import clarabel
-
     above, below = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
     eye = sparse.csr_array(sparse.eye_array(len(q)))
     rows = sparse.csc_array(sparse.vstack([A, -eye[above], eye[below]]))
-    sides = np.concatenate([b, -lower[above], upper[below]])
-    cones = [
-        clarabel.ZeroConeT(len(b)),
-        clarabel.NonnegativeConeT(len(above) + len(below)),
-    ]
+    sides, m = np.concatenate([b, -lower[above], upper[below]]), len(b)
+    half = sparse.csc_array(sparse.triu(P))
+    cones = [("ZeroConeT", m), ("NonnegativeConeT", len(sides) - m)]
+    x, z, iterations, status = _solve(half, q, rows, sides, cones, tol, 200, time_limit)
+    curvature = half @ x + half.T @ x - half.diagonal() * x
+    slack = sides - rows @ x
+    residuals = (np.abs(slack[:m]), -slack[m:], -z[m:], np.abs(curvature + q + rows.T @ z))
+    return QPSolution(
+        x,
+        z[:m],
+        value=float(0.5 * x @ curvature + q @ x),
+        bound=float(-0.5 * x @ curvature - sides @ z),
+        violation=max(float(part.max(initial=0.0)) for part in residuals),
+        iterations=iterations,
+        status=status,
+    )
+
+
+def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) -> RawSolution:
+    """Solve a cone program; see `mmbench.solvers.cone_program.solve_socp`."""
+    n, m = len(program.c), len(program.b)
+    cones = [("ZeroConeT", m), ("NonnegativeConeT", program.n_linear)]
+    cones += [("SecondOrderConeT", size) for size in program.cones]
+    if program.matrix_order:
+        cones.append(("PSDTriangleConeT", program.matrix_order))
+    rows = sparse.vstack([program.A, program.G])
+    sides = np.concatenate([program.b, program.h])
+    nothing = sparse.csc_array((n, n))
+    x, z, iterations, status = _solve(
+        nothing, program.c, rows, sides, cones, tol, max_iter, time_limit
+    )
+    return RawSolution(x, z[:m], z[m:], iterations, status)
+
+
+def _solve(
+    P: Any,
+    q: NDArray,
+    rows: Any,
+    sides: NDArray,
+    cones: Sequence[tuple[str, int]],
+    tol: float,
+    max_iter: int,
+    time_limit: float,
+) -> tuple[NDArray, NDArray, int, Status]:
+    """Return x, the multipliers of the rows, the iterations and the status."""
+    import clarabel
+
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
+    settings.max_iter = max_iter
     settings.time_limit = time_limit
     settings.tol_feas = settings.tol_gap_abs = settings.tol_gap_rel = tol
-    upper_half = sparse.csc_array(sparse.triu(P))
-    found = clarabel.DefaultSolver(upper_half, q, rows, sides, cones, settings).solve()
-    return QPSolution(
-        np.array(found.x),
-        np.array(found.z)[: len(b)],
-        found.iterations,
-        STATUS.get(str(found.status), Status.FAILED),
-    )
+    kinds = [getattr(clarabel, name)(size) for name, size in cones]
+    P, rows = sparse.csc_matrix(P), sparse.csc_matrix(rows)
+    found = clarabel.DefaultSolver(P, q, rows, sides, kinds, settings).solve()
+    status = STATUS.get(str(found.status), Status.FAILED)
+    return np.array(found.x), np.array(found.z), found.iterations, status

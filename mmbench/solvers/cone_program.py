@@ -1,8 +1,9 @@
-"""Second-order cone programs: one verb, several solvers.
+"""Cone programs: one verb, several solvers.
 
-    min c'x   subject to   A x = b,   h - G x in K,   K = R^l_+ x Q^{m_1} x ... x Q^{m_p}
+    min c'x   subject to   A x = b,   h - G x in K,   K = R^l_+ x Q^{m_1} x ... x Q^{m_p} x S^k_+
 
-with Q^m the vectors whose first entry is no smaller than the length of the others.
+with Q^m the vectors whose first entry is no smaller than the length of the others, and S^k_+ the
+positive semidefinite matrices, their upper triangle by columns, off the diagonal times sqrt(2).
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mmbench.errors import Status
+from mmbench.solvers.result import Result
 
 #: Solver by name: the package that it needs, and the module of its adapter.
 SOLVERS = {
-    "clarabel": ("clarabel", "mmbench.solvers.clarabel_socp"),
+    "clarabel": ("clarabel", "mmbench.solvers.clarabel_"),
     "ecos": ("ecos", "mmbench.solvers.ecos_"),
 }
 
@@ -39,6 +42,8 @@ class ConeProgram:
         l.
     cones : tuple of int
         m_1, ..., m_p.
+    matrix_order : int, default=0
+        k; Clarabel alone takes semidefinite matrices.
     """
 
     c: NDArray
@@ -48,19 +53,37 @@ class ConeProgram:
     h: NDArray
     n_linear: int
     cones: tuple[int, ...]
+    matrix_order: int = 0
 
     def outside(self, vector: NDArray) -> float:
         """Return how far a vector is from K, in its worst part."""
         worst = float((-vector[: self.n_linear]).max(initial=0.0))
-        for end, size in zip(np.cumsum(self.cones) + self.n_linear, self.cones, strict=True):
-            part = vector[end - size : end]
+        start = self.n_linear
+        for size in self.cones:
+            part = vector[start : start + size]
             worst = max(worst, float(np.linalg.norm(part[1:]) - part[0]))
+            start += size
+        if self.matrix_order:
+            matrix = np.zeros((self.matrix_order, self.matrix_order))
+            columns, rows = np.tril_indices(self.matrix_order)
+            matrix[columns, rows] = vector[start:] / np.where(columns == rows, 1.0, np.sqrt(2.0))
+            worst = max(worst, float(-np.linalg.eigvalsh(matrix, UPLO="L")[0]))
         return worst
 
 
+class RawSolution(NamedTuple):
+    """What the adapter of a solver returns, as the solver says it."""
+
+    x: NDArray
+    y: NDArray
+    z: NDArray
+    iterations: int
+    status: Status
+
+
 @dataclass(frozen=True)
-class ConeSolution:
-    """What a solver returned, and what was recomputed from it.
+class ConeSolution(Result):
+    """The solution of a cone program; its violation is that of a primal or a dual constraint.
 
     Attributes
     ----------
@@ -69,22 +92,11 @@ class ConeSolution:
         Multipliers of the equations: ``c + A'y + G'z = 0``.
     z : ndarray of shape (m,)
         Multipliers of the cone, in K.
-    iterations : int
-    status : Status
-    objective, bound : float
-        ``c'x`` and the dual value ``-b'y - h'z``.
-    max_violation : float
-        Largest violation of a primal or a dual constraint.
     """
 
     x: NDArray
     y: NDArray
     z: NDArray
-    iterations: int
-    status: Status
-    objective: float = np.nan
-    bound: float = np.nan
-    max_violation: float = np.nan
 
 
 def is_available(solver: str) -> bool:
@@ -99,7 +111,7 @@ def solve_socp(
     max_iter: int = 200,
     time_limit: float = np.inf,
 ) -> ConeSolution:
-    """Solve a cone program; recompute objective, bound and violation from its arrays.
+    """Solve a cone program; recompute value, bound and violation from its arrays.
 
     Parameters
     ----------
@@ -126,7 +138,7 @@ def solve_socp(
         raise ModuleNotFoundError(
             f"solver {solver!r} needs the package {package}: pip install 'mmbench[{solver}]'"
         )
-    found: ConeSolution = import_module(module).solve(program, tol, max_iter, time_limit)
+    found: RawSolution = import_module(module).solve(program, tol, max_iter, time_limit)
     residual = program.c + program.A.T @ found.y + program.G.T @ found.z
     violation = max(
         program.outside(program.h - program.G @ found.x),
@@ -138,9 +150,9 @@ def solve_socp(
         found.x,
         found.y,
         found.z,
-        found.iterations,
-        found.status,
-        float(program.c @ found.x),
-        float(-program.b @ found.y - program.h @ found.z),
-        violation,
+        value=float(program.c @ found.x),
+        bound=float(-program.b @ found.y - program.h @ found.z),
+        violation=violation,
+        iterations=found.iterations,
+        status=found.status,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mmbench.errors import Status
-from mmbench.solvers.cone_program import ConeProgram, ConeSolution
+from mmbench.solvers.cone_program import ConeProgram, RawSolution
 
 #: ``info["exitFlag"]`` to ours; ECOS adds 10 where it stopped at a looser tolerance.
 STATUS = {
@@ -24,7 +24,7 @@ STATUS = {
 }
 
 
-def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) -> ConeSolution:
+def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) -> RawSolution:
     """Solve a cone program; see `cone_program.solve_socp`. ECOS knows no time limit."""
     import ecos
 
@@ -43,7 +43,7 @@ def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) ->
         reltol=tol,
         max_iters=max_iter,
     )
-    return ConeSolution(
+    return RawSolution(
         np.asarray(found["x"]),
         np.asarray(found["y"]) if len(program.b) else np.zeros(0),
         np.asarray(found["z"]),

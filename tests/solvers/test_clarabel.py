@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from mmbench.errors import Status
@@ -24,6 +25,8 @@ def test_only_the_upper_triangle_is_read_and_bounds_hold():
     P = sparse.csc_array([[2.0, 1.0], [1.0, 2.0]])
     found = solve_qp(P, np.array([-4.0, -4.0]), SUM, np.array([1.0]), -FREE, np.array([0.2, 9.0]))
     np.testing.assert_allclose(found.x, [0.2, 0.8], atol=1e-6)
+    assert [found.value, found.bound] == pytest.approx([-3.16, -3.16])
+    assert found.violation < 1e-7
 
 
 def test_outcomes_are_translated():

@@ -31,9 +31,9 @@ def test_known_answer_and_its_certificate(solver):
     found = solve_socp(least_norm(), solver)
     assert found.status is Status.OPTIMAL
     np.testing.assert_allclose(found.x, [1, 1, np.sqrt(2)], atol=1e-4)
-    assert found.objective == pytest.approx(np.sqrt(2))
+    assert found.value == pytest.approx(np.sqrt(2))
     assert found.bound == pytest.approx(np.sqrt(2))
-    assert found.max_violation < 1e-7
+    assert found.violation < 1e-7
 
 
 @pytest.mark.parametrize("solver", AVAILABLE)
@@ -74,15 +74,37 @@ def test_violation_is_recomputed_not_believed(monkeypatch):
         @staticmethod
         def solve(program, tol, max_iter, time_limit):
             x = np.array([-1.0, 3.0, 0.0])
-            return socp.ConeSolution(x, np.zeros(1), np.zeros(4), 1, Status.OPTIMAL)
+            return socp.RawSolution(x, np.zeros(1), np.zeros(4), 1, Status.OPTIMAL)
 
     monkeypatch.setattr(socp, "import_module", lambda name: Liar)
     found = solve_socp(least_norm())
-    assert found.max_violation == pytest.approx(np.sqrt(10))  # ||x|| <= t is missed by most
-    assert found.objective == 0
+    assert found.violation == pytest.approx(np.sqrt(10))  # ||x|| <= t is missed by most
+    assert found.value == 0
 
 
 def test_missing_solver_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(socp, "find_spec", lambda package: None)
     with pytest.raises(ModuleNotFoundError, match=r"mmbench\[ecos\]"):
         solve_socp(least_norm(), "ecos")
+
+
+def test_least_shift_that_makes_a_matrix_semidefinite():
+    """min t subject to t I - M semidefinite: the largest eigenvalue of M."""
+    M = np.array([[1.0, 2.0, 0.0], [2.0, -1.0, 0.5], [0.0, 0.5, 3.0]])
+    columns, rows = np.tril_indices(3)
+    scale = np.where(columns == rows, 1.0, np.sqrt(2.0))
+    program = ConeProgram(
+        c=np.ones(1),
+        A=sparse.csc_array((0, 1)),
+        b=np.zeros(0),
+        G=sparse.csc_array(-(columns == rows).astype(float)[:, None]),
+        h=-scale * M[columns, rows],
+        n_linear=0,
+        cones=(),
+        matrix_order=3,
+    )
+    found = solve_socp(program)
+    largest = np.linalg.eigvalsh(M)[-1]
+    assert [found.value, found.bound] == pytest.approx([largest] * 2)
+    assert found.violation < 1e-7
+    assert program.outside(program.h - program.G @ [largest - 0.1]) == pytest.approx(0.1)

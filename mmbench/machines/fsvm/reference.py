@@ -57,10 +57,10 @@ def _pair(rows: Rows, C: float) -> Optimum:
         rows,
         found.x[1 : k + 1, None],
         found.x[k + 1 : k + 2],
-        found.objective,
+        found.value,
         found.bound,
         [y * found.z[:n]],
-        found.max_violation,
+        found.violation,
         found.iterations,
         found.status,
     )
@@ -75,10 +75,6 @@ def _margins(rows: Rows, p: int) -> sparse.csr_array:
 
 def _pairs(rows: Rows, C: float) -> Optimum:
     """Solve the semidefinite program in the columns (v_p, b_p), the slacks, and P and R."""
-    import clarabel
-
-    from mmbench.solvers.clarabel_ import STATUS
-
     k, n_pairs = len(rows.s), len(rows.pairs)
     size, n = k + n_pairs, sum(len(y) for _, y in rows.pairs)
     n_planes = n_pairs * (k + 1)
@@ -95,29 +91,31 @@ def _pairs(rows: Rows, C: float) -> Optimum:
     )
     traces = np.array([i == j for i, j in free], dtype=float)
     cost = np.concatenate([np.zeros(n_planes), np.full(n, C), 0.5 * sqrt(2.0) * traces])
-    settings = clarabel.DefaultSettings()
-    settings.verbose, settings.max_threads = False, 1
-    found = clarabel.DefaultSolver(
-        sparse.csc_matrix((len(cost), len(cost))),
-        cost,
-        sparse.csc_matrix(-sparse.vstack([top, low])),
-        np.concatenate([-np.ones(n), np.zeros(n + matrix.shape[0])]),
-        [clarabel.NonnegativeConeT(2 * n), clarabel.PSDTriangleConeT(size)],
-        settings,
-    ).solve()
-    x, z = np.array(found.x), np.array(found.z)
+    found = solve_socp(
+        ConeProgram(
+            c=cost,
+            A=sparse.csc_array((0, len(cost))),
+            b=np.zeros(0),
+            G=sparse.csc_array(-sparse.vstack([top, low])),
+            h=np.concatenate([-np.ones(n), np.zeros(n + matrix.shape[0])]),
+            n_linear=2 * n,
+            cones=(),
+            matrix_order=size,
+        )
+    )
+    x, z = found.x, found.z
     planes = x[:n_planes].reshape(n_pairs, k + 1)
     ends = np.cumsum([len(y) for _, y in rows.pairs])[:-1]
     return _optimum(
         rows,
         planes[:, :k].T,
         planes[:, k],
-        float(cost @ x),
-        float(z[:n].sum()),
+        found.value,
+        found.bound,
         [y * a for (_, y), a in zip(rows.pairs, np.split(z[:n], ends), strict=True)],
-        float(np.maximum(-x[n_planes : n_planes + n], 0.0).max()),
+        found.violation,
         found.iterations,
-        STATUS.get(str(found.status), Status.FAILED),
+        found.status,
     )
 
 

@@ -76,7 +76,7 @@ def published_rsvm_plus(X, y, C, lam):
     no_rows = sparse.csc_array((0, columns))
     cones = (d + 2,) * len(parts)
     program = ConeProgram(cost, no_rows, np.zeros(0), sparse.csc_array(-G), h, 2 * n, cones)
-    return solve_socp(program, tol=1e-10).objective
+    return solve_socp(program, tol=1e-10).value
 
 
 @pytest.mark.parametrize(("C", "lam"), [(0.3, 2.0), (5.0, 0.1), (5.0, 30.0)])
