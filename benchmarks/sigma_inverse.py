@@ -14,28 +14,21 @@ The inverse is 5, 6 to 7 and 8 times as fast with 1000, 2000 and 4000 rows; the 
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from rmm_growth import digits, timed
 from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
-from mmbench.machines.base import BinaryProblem
-from mmbench.machines.sigma_svm import sigma_svm
+from mmbench.machines import SigmaSVM
+from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.sigma_svm.train import train_by_decomposition, train_by_inverse
 
-C = 100.0
-#: What takes the inverse's place: none is offered.
-NO_INVERSE = {"inverse_kernel": lambda problem, D: None}
+TOL = SigmaSVM().tol
 
 
-def train(problem, D, **replaced):
-    """Train a machine, with functions of the module replaced for the time being."""
-    kept = {name: getattr(sigma_svm, name) for name in replaced}
-    vars(sigma_svm).update(replaced)
-    try:
-        return sigma_svm.train_sigma_svm(problem, [(D, C)])[0]
-    finally:
-        vars(sigma_svm).update(kept)
+def train(route, problem, D):
+    """Train one machine by a route."""
+    return route(problem, {0: (D, 100.0)}, "auto", TOL)[0]
 
 
 def main():
@@ -45,13 +38,13 @@ def main():
     options = parser.parse_args()
     X, y = digits(options.mirror)
     kernel = Kernel("poly", degree=2).trace_normalised(X)
-    train(BinaryProblem(X[:100], y[:100], kernel), 0.5)  # compiles
+    train(train_by_inverse, BinaryProblem(X[:100], y[:100], kernel), 0.5)  # compiles
     for n in options.rows:
         problem = BinaryProblem(X[:n], y[:n], kernel, kernel(X[:n], X[:n]))
         for D in (0.5, 0.999):
             with threadpool_limits(1):
-                ours, model = timed(train, problem, D)
-                theirs, other = timed(partial(train, problem, D, **NO_INVERSE))
+                ours, model = timed(train, train_by_inverse, problem, D)
+                theirs, other = timed(train, train_by_decomposition, problem, D)
             one, two = model.fit.objective, other.fit.objective
             print(
                 f"{n:6d} rows  D = {D:<5g}  inverse {ours:7.2f} s   decomposition {theirs:7.2f} s"

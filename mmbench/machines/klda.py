@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier, common_parameters
+from mmbench.machines.base import PairwiseClassifier, kernel_scaling
 from mmbench.machines.kernel_pca import few_features
-from mmbench.machines.parameter import Param, choice, positive
+from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.threshold import optimal_bias
@@ -43,33 +43,6 @@ SAME_SCORE = 1e-12
 
 class KLDA(PairwiseClassifier):
     """Regularised kernel Fisher discriminant, one-vs-one.
-
-    Parameters
-    ----------
-    eta : float, default=1e-3
-        Ridge, as a multiple of the mean diagonal ``tr(K)/n`` of the Gram matrix.
-    bias : {"optimized", "midpoint"}, default="optimized"
-        b with the fewest training errors, or in the middle between the projected class means.
-    kernel : {"rbf", "linear", "poly"}, default="rbf"
-        ``exp(-gamma ||u - v||^2)``, ``u'v`` or ``(1 + u'v)**degree``.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    kernel_scaling : {"none", "trace"}, default="none"
-        "trace" divides ``poly`` by the mean of k(x, x) over the training rows.
-    solver : {"auto", "reference"}, default="auto"
-        "auto" takes a Cholesky factorisation for each eta; "reference" solves the printed system.
-    tol : float, default=1e-6
-        Relative gap and residual up to which a solution counts as optimal.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -98,12 +71,6 @@ class KLDA(PairwiseClassifier):
     0.96
     """
 
-    parameters: ClassVar[dict[str, Param]] = common_parameters() | {
-        "kernel_scaling": choice("none", "trace"),
-        "eta": positive(),
-        "bias": choice("optimized", "midpoint"),
-        "solver": choice("auto", "reference"),
-    }
     search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
         {"eta": ("eta", tuple(10.0**k for k in range(-6, 2)))},
         prefer={"eta": "large", **PairwiseClassifier.search_space.prefer},
@@ -111,33 +78,26 @@ class KLDA(PairwiseClassifier):
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)  # the matrix and its factor
 
-    def __init__(
-        self,
-        eta=1e-3,
-        bias="optimized",
-        kernel="rbf",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        kernel_scaling="none",
-        solver="auto",
-        tol=1e-6,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.eta = eta
-        self.bias = bias
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.kernel_scaling = kernel_scaling
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    eta: float = parameter(
+        1e-3,
+        positive(),
+        "Ridge, as a multiple of the mean diagonal ``tr(K)/n`` of the Gram matrix.",
+    )
+    bias: str = parameter(
+        "optimized",
+        choice("optimized", "midpoint"),
+        "b with the fewest training errors, or in the middle between the projected class means.",
+    )
+    kernel_scaling: str = kernel_scaling()
+    solver: str = parameter(
+        "auto",
+        choice("auto", "reference"),
+        '"auto" takes a Cholesky factorisation for each eta; "reference" solves the printed '
+        "system.",
+    )
+    tol: float = parameter(
+        1e-6, positive(), "Largest relative gap and residual of an optimal solution."
+    )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return train_klda(problem, [self.eta], self.bias, self.solver, self.tol)[0]

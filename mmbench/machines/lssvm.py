@@ -37,10 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier, common_parameters
+from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.kernel_pca import few_features
-from mmbench.machines.mamc import GAMMAS as MAMC_GAMMAS
-from mmbench.machines.parameter import Param, choice, positive
+from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 
@@ -48,39 +47,13 @@ if TYPE_CHECKING:
     from mmbench.solvers.ridge import Solutions
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``: that of the MAMC up to 200.
-GAMMAS = MAMC_GAMMAS[:11]
+GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
 #: The paper's grid of C.
 COSTS = (0.1, 1, 10, 50, 100, 500, 1000, 2000)
 
 
 class LSSVM(PairwiseClassifier):
     """Least squares support vector machine, one-vs-one.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Price of squared errors.
-    reading : {"gram", "empirical"}, default="gram"
-        "gram" is the usual LS-SVM with kernel k; "empirical" the EMAMC, with kernel
-        ``sum_m k(x, x_m) k(z, x_m)``.
-    kernel : {"rbf", "linear", "poly"}, default="rbf"
-        ``exp(-gamma ||u - v||^2)``, ``u'v`` or ``(1 + u'v)**degree``.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features.
-    degree : int, default=3
-        Degree of ``poly``.
-    solver : {"auto", "reference"}, default="auto"
-        "auto" takes a Cholesky factorisation for each C; "reference" solves the printed system.
-    tol : float, default=1e-6
-        Relative gap and violation up to which a solution counts as optimal.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -110,11 +83,6 @@ class LSSVM(PairwiseClassifier):
     ['optimal', 'optimal', 'optimal']
     """
 
-    parameters: ClassVar[dict[str, Param]] = common_parameters() | {
-        "C": positive(),
-        "reading": choice("gram", "empirical"),
-        "solver": choice("auto", "reference"),
-    }
     search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
         {"gamma": ("gamma", GAMMAS), "C": ("C", COSTS)},
         # At C = 2000 the rounding of float32 values moves decisions by 0.007 (German, Image).
@@ -122,31 +90,21 @@ class LSSVM(PairwiseClassifier):
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=3)  # K, K K and a factor
 
-    def __init__(
-        self,
-        C=1.0,
-        reading="gram",
-        kernel="rbf",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        solver="auto",
-        tol=1e-6,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.C = C
-        self.reading = reading
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")
+    reading: str = parameter(
+        "gram",
+        choice("gram", "empirical"),
+        '"gram" is the usual LS-SVM with kernel k; "empirical" the EMAMC, with the feature map '
+        "(32), whose kernel is ``sum_m k(x, x_m) k(z, x_m)``.",
+    )
+    solver: str = parameter(
+        "auto",
+        choice("auto", "reference"),
+        '"auto" takes a Cholesky factorisation for each C; "reference" solves the printed system.',
+    )
+    tol: float = parameter(
+        1e-6, positive(), "Largest relative gap and violation of an optimal solution."
+    )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return train_lssvm(problem, [self.C], self.reading, self.solver, self.tol)[0]

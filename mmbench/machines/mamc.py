@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier, common_parameters
+from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.expansion import expand
-from mmbench.machines.parameter import Param, choice, positive
+from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import SearchSpace
@@ -46,32 +46,6 @@ SLOPES = (*_BELOW_ONE, 1.0, *(1 / slope for slope in reversed(_BELOW_ONE)))
 
 class MAMC(PairwiseClassifier):
     """Maximal average margin classifier, one-vs-one.
-
-    Parameters
-    ----------
-    kernel : {"rbf", "linear", "poly"}, default="rbf"
-        ``exp(-gamma ||u - v||^2)``, ``u'v`` or ``(1 + u'v)**degree``.
-    gamma : float or "scale", default="scale"
-        Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.
-    gamma_scaling : {"none", "per_feature"}, default="none"
-        "per_feature" divides gamma by the number of features, as (10) does.
-    degree : int, default=3
-        Degree of ``poly``.
-    bias : {"prior", "optimized"}, default="prior"
-        "prior" is (13); "optimized" minimises training errors, then slacks (14)-(16).
-    Cm : float, default=1.0
-        Weight of class 2, the first of `classes_`, in (28).
-    solver : {"auto", "reference"}, default="auto"
-        How the optimized bias is found: by sorting, or pair by pair as the paper words it.
-    tol : float, default=1e-10
-        Two training scores are the same if they differ by less than this part of the class sums.
-        Repeated rows have scores that differ by rounding; no threshold may fall between them.
-    ties : {"lowest", "random"}, default="lowest"
-        Which of several classes with most votes is predicted.
-    random_state : int, optional
-        Seed of ``ties="random"``.
-    n_jobs : int, optional
-        Threads over pairs of classes.
 
     Attributes
     ----------
@@ -99,11 +73,6 @@ class MAMC(PairwiseClassifier):
     0.97
     """
 
-    parameters: ClassVar[dict[str, Param]] = common_parameters() | {
-        "bias": choice("prior", "optimized"),
-        "Cm": positive(),
-        "solver": choice("auto", "reference"),
-    }
     search_space: ClassVar[SearchSpace] = SearchSpace(
         {"gamma": ("gamma", GAMMAS), "Cm": ("Cm", SLOPES)},
         # Of equally good slopes the one that changes least: the choice survives a swap of classes.
@@ -113,31 +82,29 @@ class MAMC(PairwiseClassifier):
     )
     version: ClassVar[int] = 2
 
-    def __init__(
-        self,
-        kernel="rbf",
-        gamma="scale",
-        gamma_scaling="none",
-        degree=3,
-        bias="prior",
-        Cm=1.0,
-        solver="auto",
-        tol=1e-10,
-        ties="lowest",
-        random_state=None,
-        n_jobs=None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scaling = gamma_scaling
-        self.degree = degree
-        self.bias = bias
-        self.Cm = Cm
-        self.solver = solver
-        self.tol = tol
-        self.ties = ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    bias: str = parameter(
+        "prior",
+        choice("prior", "optimized"),
+        '"prior" is (13); "optimized" minimises training errors, then slacks (14)-(16).',
+        after="degree",
+    )
+    Cm: float = parameter(
+        1.0,
+        positive(),
+        "Weight of class 2, the first of `classes_`, in (28): the slope of the decision line.",
+        after="degree",
+    )
+    solver: str = parameter(
+        "auto",
+        choice("auto", "reference"),
+        "How the optimized bias is found: by sorting, or pair by pair as the paper words it.",
+    )
+    tol: float = parameter(
+        1e-10,
+        positive(),
+        "Two training scores are the same if they differ by less than this part of the class sums. "
+        "Repeated rows have scores that differ by rounding; no threshold may fall between them.",
+    )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return self.train_path(problem, [{}])[0]

@@ -1,7 +1,7 @@
 """Sigma-SVMs of all folds of a search, from one decomposition of the rows of all.
 
 A fold trains on n of the N rows and leaves out the rows h. In coordinates z about the mean of all
-rows, in which ``Z'Z`` is diagonal (see `spectrum`), the covariance Sigma of those n rows obeys
+rows, in which ``Z'Z`` is diagonal (see `kernel_pca`), the covariance Sigma of those n rows obeys
 
     (1-D) I + D Sigma = P - (D/n) Z_h' (I + 11'/n) Z_h,    P = (1-D) I + (D/n) Z'Z
 
@@ -27,20 +27,20 @@ from mmbench.kernels.submatrix import submatrix
 from mmbench.machines.kernel_pca import is_flat, spectrum
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryModel, BinaryProblem
-from mmbench.machines.sigma_svm.sigma_svm import (
+from mmbench.machines.sigma_svm.train import (
     along_costs,
     centred_gram,
     rounded_gram,
     train_sigma_svm,
 )
 
-#: Folds share a decomposition where each leaves out at most this share of the rows: with more, that
-#: of all rows is dearer than those of the folds.
-LEFT_OUT = 0.25
+#: Folds share a decomposition if each leaves out at most this share of the rows: with more, that of
+#: all rows takes longer than those of the folds.
+LARGEST_HELD_OUT_SHARE = 0.25
 
-#: Largest eigenvalue of ``D Sigma / (1-D)`` up to which float32 will do: along the direction of
-#: most variance a coefficient is a difference of decisions, magnified by as much.
-MAGNIFIED = 1e3
+#: Largest eigenvalue of ``D Sigma / (1-D)`` for which float32 is enough: along the direction of
+#: most variance a coefficient is a difference of decisions, multiplied by as much.
+LARGEST_MAGNIFICATION = 1e3
 
 
 def shared_folds(problems: Sequence[BinaryProblem]) -> list[PartProblem] | None:
@@ -54,11 +54,15 @@ def shared_folds(problems: Sequence[BinaryProblem]) -> list[PartProblem] | None:
     if any(part.whole is not parts[0].whole for part in parts):
         return None
     n_rows = len(np.unique(np.concatenate([part.rows for part in parts])))
-    return parts if min(len(part.rows) for part in parts) >= (1 - LEFT_OUT) * n_rows else None
+    return (
+        parts
+        if min(len(part.rows) for part in parts) >= (1 - LARGEST_HELD_OUT_SHARE) * n_rows
+        else None
+    )
 
 
 def train_folds(
-    parts: Sequence[PartProblem], prices: Sequence[tuple[float, float]], tol: float
+    parts: Sequence[PartProblem], penalties: Sequence[tuple[float, float]], tol: float
 ) -> list[list[BinaryModel]]:
     """Train every fold at several (D, C), each D from its smallest C up.
 
@@ -66,13 +70,13 @@ def train_folds(
     ----------
     parts : sequence of PartProblem
         Folds of one stored matrix.
-    prices : sequence of (D, C)
+    penalties : sequence of (D, C)
     tol : float
 
     Returns
     -------
     list of list of BinaryModel
-        For each fold one a pair of prices, in their order. `state` is the SVM with the kernel (4).
+        For each fold one a pair of penalties. `state` is the SVM with the kernel (4).
     """
     started = time.perf_counter()
     rows = np.unique(np.concatenate([part.rows for part in parts]))
@@ -82,17 +86,17 @@ def train_folds(
     places = [np.searchsorted(rows, part.rows) for part in parts]
     scatter = spectrum(BinaryProblem(gram, np.ones(len(rows)), parts[0].kernel, gram))
     centred = centred_gram(scatter, gram)
-    shared = (time.perf_counter() - started) / (len(prices) * len(parts))
+    shared = (time.perf_counter() - started) / (len(penalties) * len(parts))
     shares = np.zeros((len(rows), len(parts)))
     for fold, own in enumerate(places):
         shares[own, fold] = 1 / len(own)
     origins = [column[own] for column, own in zip((gram @ shares).T, places, strict=True)]
     models: list[dict[int, BinaryModel]] = [{} for _ in parts]
-    for D in dict(prices):
-        points = {k: C for k, (own, C) in enumerate(prices) if own == D}
-        if D * scatter.variances[0] >= MAGNIFIED * (1 - D):  # so always at D = 1
+    for D in dict(penalties):
+        points = {k: C for k, (own, C) in enumerate(penalties) if own == D}
+        if D * scatter.variances[0] >= LARGEST_MAGNIFICATION * (1 - D):  # so always at D = 1
             for fold, part in enumerate(parts):
-                alone = train_sigma_svm(part, [prices[k] for k in points], tol=tol)
+                alone = train_sigma_svm(part, [penalties[k] for k in points], tol=tol)
                 models[fold] |= dict(zip(points, alone, strict=True))
             continue
         for n in {len(own) for own in places}:
@@ -103,7 +107,7 @@ def train_folds(
                 kernel = _of_fold(common, own, D)
                 for k, svm in along_costs(part, kernel, points, tol=tol):
                     models[fold][k] = _expanded(svm, D, origins[fold], shared)
-    return [[of[k] for k in range(len(prices))] for of in models]
+    return [[fold[k] for k in range(len(penalties))] for fold in models]
 
 
 def _of_fold(common: NDArray, own: NDArray, D: float) -> NDArray:

@@ -1,11 +1,12 @@
-"""The Sigma-SVM's kernel at one D by an inverse: a decomposition costs ten times as much.
+"""The Sigma-SVM's kernel at one D by an inverse: a decomposition takes ten times as long.
 
 With Kc the centred Gram matrix of n rows and ``s = n (1-D)/D`` the kernel (4) between these rows is
 
     Kc ((1-D) I + D/n Kc)^-1 = (n/D) (I - s P),    P = (Kc + s I)^-1
 
 and the machine with the multipliers u has the coefficients ``(n/D) P u`` over the rows. A Cholesky
-factor and the inverse from it take n^3 operations, and one array beside the Gram matrix.
+factor and the inverse from it take n^3 operations, and one array beside the Gram matrix (5 to 8
+times faster: benchmarks/sigma_inverse.py).
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from scipy.linalg import lapack
 from mmbench.kernels import CHUNK
 from mmbench.machines.problem import BinaryProblem
 
-#: Least mean eigenvalue of Kc relative to s: the difference from I would lose the digits of others.
-LEAST = 1e-7
+#: Least mean eigenvalue of Kc relative to s: below, ``I - s P`` is a difference of near equals.
+LEAST_EIGENVALUE_RATIO = 1e-7
 
-#: Least s relative to the trace of Kc, below which a Cholesky factor is one of rounding errors.
-NEARLY_SINGULAR = 1e-9
+#: Least s relative to the trace of Kc: below, a Cholesky factor is one of rounding errors.
+LEAST_SHIFT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> InverseKernel | None:
         _mirror(matrix)  # what was taken off in two steps is not symmetric to the last digit
         return InverseKernel(matrix.T, means, D)
     trace, s = float(np.trace(matrix)), n * (1 - D) / D
-    if s < NEARLY_SINGULAR * trace or trace < LEAST * n * s:
+    if s < LEAST_SHIFT * trace or trace < LEAST_EIGENVALUE_RATIO * n * s:
         return None
     matrix[np.diag_indices(n)] += s
     factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)

@@ -18,15 +18,16 @@ from mmbench.machines import SVM, SigmaSVM
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.part import PartProblem
 from mmbench.machines.problem import BinaryProblem
-from mmbench.machines.sigma_svm import sigma_svm
+from mmbench.machines.sigma_svm import train
 from mmbench.machines.sigma_svm.folds import shared_folds, train_folds
 from mmbench.machines.sigma_svm.inverse import inverse_kernel
-from mmbench.machines.sigma_svm.sigma_svm import (
-    SHARES,
+from mmbench.machines.sigma_svm.sigma_svm import SHARES
+from mmbench.machines.sigma_svm.train import (
     centred_gram,
     inverse_metric,
     rounded_gram,
     sigma_gram,
+    train_by_decomposition,
     train_sigma_svm,
 )
 from mmbench.machines.svm import train_svm
@@ -213,7 +214,7 @@ def test_an_inverse_gives_what_the_decomposition_does(pair, kernel, D):
     ours = problem.gram @ found.original(u, 0.3)[0] + found.original(u, 0.3)[1]
     np.testing.assert_allclose(ours, gram @ u + 0.3, atol=1e-7 * np.abs(gram @ u).max())
     (model,) = train_sigma_svm(problem, [(D, C)], tol=1e-7)
-    (other,) = sigma_svm._by_spectrum(problem, {0: (D, C)}, "auto", 1e-7, False).values()
+    (other,) = train_by_decomposition(problem, {0: (D, C)}, "auto", 1e-7, False).values()
     assert model.fit.objective == pytest.approx(other.fit.objective, rel=1e-6)
 
 
@@ -245,7 +246,7 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
 @pytest.mark.parametrize(("tol", "times"), [(1e-3, [1]), (1e-5, [])])
 def test_a_search_decomposes_once_and_a_training_never(tiny, monkeypatch, tol, times):
     calls = []
-    monkeypatch.setattr(sigma_svm, "spectrum", lambda p: calls.append(1) or spectrum(p))
+    monkeypatch.setattr(train, "spectrum", lambda p: calls.append(1) or spectrum(p))
     SigmaSVM(tol=tol).train_path(tiny, POINTS)
     assert calls == times
 

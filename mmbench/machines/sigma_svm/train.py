@@ -1,0 +1,172 @@
+"""Training of binary Sigma-SVMs: the kernel (4), an SVM with it, and the way back to the data.
+
+In the coordinates in which Sigma is diagonal (kernel PCA, see `mmbench.machines.kernel_pca`) the
+matrix of (4) is diagonal too, so one decomposition of the centred Gram matrix serves every D and C.
+A training that is not part of a search takes an inverse instead (`inverse`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.machines.kernel_pca import Spectrum, is_flat, spectrum
+from mmbench.machines.problem import BinaryModel, BinaryProblem
+from mmbench.machines.sigma_svm.inverse import inverse_kernel
+from mmbench.machines.svm import train_svm
+
+#: In float32 (4) is a difference of two terms, if these are at most so much larger, by trace.
+CANCELLATION_LIMIT = 1.5
+
+
+def train_sigma_svm(
+    problem: BinaryProblem,
+    penalties: Sequence[tuple[float, float]],
+    solver: str = "auto",
+    tol: float = 1e-5,
+    single: bool = False,
+) -> list[BinaryModel]:
+    """Train binary Sigma-SVMs at several (D, C), each D from its smallest C up.
+
+    Parameters
+    ----------
+    problem : BinaryProblem
+    penalties : sequence of (D, C)
+    solver : {"auto", "smo", "reference"}, default="auto"
+    tol : float, default=1e-5
+    single : bool, default=False
+        Whether (4) may be rounded to float32; then no certificate is of the digits of `tol`.
+
+    Returns
+    -------
+    list of BinaryModel
+        One a pair of penalties, in their order. `state` is the SVM with the kernel (4).
+    """
+    wanted, models = dict(enumerate(penalties)), {}
+    cheap = problem.kernel.name == "linear" or is_flat(problem)  # to decompose
+    if not (single or cheap or solver == "reference"):
+        models = train_by_inverse(problem, wanted, solver, tol)
+    left = {k: pair for k, pair in wanted.items() if k not in models}
+    if left:
+        models |= train_by_decomposition(problem, left, solver, tol, single)
+    return [models[k] for k in wanted]
+
+
+def train_by_inverse(
+    problem: BinaryProblem, penalties: Mapping[int, tuple[float, float]], solver: str, tol: float
+) -> dict[int, BinaryModel]:
+    """Return the machines at several (D, C) by key, but for a D that has no `inverse_kernel`."""
+    models: dict[int, BinaryModel] = {}
+    for D in dict(penalties.values()):
+        started = time.perf_counter()
+        kernel = inverse_kernel(problem, D)
+        if kernel is None:
+            continue
+        points = {k: C for k, (own, C) in penalties.items() if own == D}
+        shared = (time.perf_counter() - started) / len(points)
+        for k, svm in along_costs(problem, kernel.gram, points, solver, tol):
+            assert svm.coef is not None
+            weights, intercept = kernel.original(svm.coef, svm.intercept)
+            fit = replace(svm.fit, seconds=svm.fit.seconds + shared)
+            models[k] = BinaryModel(intercept=intercept, fit=fit, coef=weights, state=svm)
+    return models
+
+
+def train_by_decomposition(
+    problem: BinaryProblem,
+    penalties: Mapping[int, tuple[float, float]],
+    solver: str,
+    tol: float,
+    single: bool = False,
+) -> dict[int, BinaryModel]:
+    """Return the machines at several (D, C) by key, from one decomposition."""
+    started = time.perf_counter()
+    scatter = spectrum(problem)
+    centred = centred_gram(scatter, problem.gram) if single and not scatter.linear else None
+    shared = (time.perf_counter() - started) / len(penalties)
+    models: dict[int, BinaryModel] = {}
+    for D in dict(penalties.values()):
+        inverse = inverse_metric(scatter, D)
+        if centred is None:
+            gram = sigma_gram(scatter, inverse)
+        else:
+            gram = rounded_gram(scatter, inverse, centred)
+        points = {k: C for k, (own, C) in penalties.items() if own == D}
+        for k, svm in along_costs(problem, gram, points, solver, tol):
+            models[k] = _in_the_original_space(scatter, inverse, svm, shared)
+    return models
+
+
+def along_costs(
+    problem: BinaryProblem,
+    gram: NDArray,
+    points: Mapping[int, float],
+    solver: str = "auto",
+    tol: float = 1e-5,
+) -> Iterator[tuple[int, BinaryModel]]:
+    """Yield the key of every point and the SVM at its C, with `gram` in place of the kernel's."""
+    modified, start = BinaryProblem(problem.X, problem.y, problem.kernel, gram), None
+    for k in sorted(points, key=points.__getitem__):
+        svm = train_svm(modified, points[k], solver, tol, start)
+        start = svm.state
+        yield k, svm
+
+
+def inverse_metric(scatter: Spectrum, D: float) -> NDArray:
+    """Return the diagonal of ``((1-D) I + D Sigma)^-1`` in the coordinates of `scatter`.
+
+    Of Sigma = 0, where all rows are equal, it is the pseudo-inverse that D = 1 takes: 0.
+    """
+    metric = (1 - D) + D * scatter.variances
+    return np.divide(1.0, metric, out=np.zeros_like(metric), where=metric > 0)
+
+
+def sigma_gram(scatter: Spectrum, inverse: NDArray) -> NDArray:
+    """Return the matrix of (4), shape (n_samples, n_samples), from the `inverse_metric`."""
+    half = scatter.rows * np.sqrt(inverse)
+    return half @ half.T
+
+
+def centred_gram(scatter: Spectrum, gram: NDArray) -> NDArray:
+    """Return the centred Gram matrix of a kernel in float32, from the matrix and its scatter."""
+    means = scatter.origin
+    return (gram - means - (means - means.mean())[:, None]).astype(np.float32)
+
+
+def rounded_gram(scatter: Spectrum, inverse: NDArray, centred: NDArray) -> NDArray:
+    """Return the matrix of (4) in float32, from as few directions as float32 can tell.
+
+    With c the largest number of `inverse` it is ``c Z Z' - Z diag(c - inverse) Z'``. Directions of
+    little variance hardly count in the second term, and are left out where they add less than the
+    rounding of the largest eigenvalue. `centred` is ``Z Z'`` in float32.
+    """
+    squares = len(scatter.rows) * scatter.variances
+    c = inverse.max()
+    if c * squares.sum() > CANCELLATION_LIMIT * (inverse @ squares):
+        c = 0.0  # the difference would have too few digits left
+    weights = inverse - c
+    rounding = np.finfo(np.float32).eps * (inverse * squares).max()
+    kept = np.count_nonzero(np.abs(weights) * squares > rounding)  # variances descend
+    half = np.empty((len(centred), kept), np.float32)
+    scale = np.sqrt(np.abs(weights[:kept]))
+    np.multiply(scatter.rows[:, :kept], scale, out=half, casting="same_kind")
+    product = half @ half.T
+    return product if c == 0 else np.float32(c) * centred - product
+
+
+def _in_the_original_space(
+    scatter: Spectrum, inverse: NDArray, svm: BinaryModel, shared: float
+) -> BinaryModel:
+    """Return the machine over the kernel of the data: ``w = ((1-D) I + D Sigma)^-1 Z'u``."""
+    w = inverse * (scatter.rows.T @ svm.coef)
+    weights, intercept = scatter.original(w, svm.intercept)
+    return BinaryModel(
+        intercept=intercept,
+        fit=replace(svm.fit, seconds=svm.fit.seconds + shared),
+        state=svm,
+        **{"w" if scatter.linear else "coef": weights},
+    )
