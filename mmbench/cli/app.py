@@ -8,12 +8,14 @@ says what. 130: interrupted. Commands import what they call when they are called
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from mmbench import __version__
+from mmbench.cli import EXIT_INTERRUPTED
 from mmbench.cli.config import app as config_app
 from mmbench.cli.data import app as data_app
 from mmbench.cli.listing import app as list_app
@@ -22,7 +24,6 @@ from mmbench.cli.tables import figure, table
 from mmbench.errors import UserError
 
 EXIT_WRONG_INPUT = 2
-EXIT_INTERRUPTED = 130
 
 
 class OneLineErrors(TyperGroup):
@@ -37,14 +38,16 @@ class OneLineErrors(TyperGroup):
         except KeyboardInterrupt:
             raise _stop("interrupted; finished jobs are stored", EXIT_INTERRUPTED) from None
         except OSError as error:
-            if error.filename is None or error.errno == errno.EPIPE:
+            if error.errno is None or error.errno == errno.EPIPE:  # typer ends in silence
                 raise
-            raise _stop(f"{error.filename}: {error.strerror}", EXIT_WRONG_INPUT) from None
+            place = "" if error.filename is None else f"{error.filename}: "
+            raise _stop(f"{place}{error.strerror}", EXIT_WRONG_INPUT) from None
 
 
 def _stop(message: str, code: int) -> typer.Exit:
     """Print one line and return the exit to raise."""
-    typer.echo("mmbench: " + " ".join(message.split()), err=True)
+    with suppress(OSError):  # there may be no place for errors either
+        typer.echo("mmbench: " + " ".join(message.split()), err=True)
     return typer.Exit(code)
 
 
@@ -53,7 +56,6 @@ app = typer.Typer(
     cls=OneLineErrors,
     help="Max-margin classifiers, and the experiments that reproduce their papers.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

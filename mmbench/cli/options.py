@@ -30,6 +30,14 @@ DEFAULT_STORE = Path("datasets")
 DEFAULT_RESULTS = Path("results")
 
 
+def complete_config(incomplete: str) -> list[str]:
+    """Return the experiments and YAML files that a word may become in a shell."""
+    from mmbench.config.files import config_files
+
+    files = (str(path) for path in Path().glob(f"{incomplete}*") if path.suffix in ("", ".yaml"))
+    return [name for name in (*config_files(), *files) if name.startswith(incomplete)]
+
+
 def echo_columns(rows: Sequence[Sequence[object]]) -> None:
     """Print rows with aligned columns."""
     for line in aligned(rows):

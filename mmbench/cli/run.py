@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mmbench.cli.options import DEFAULT_RESULTS, DEFAULT_STORE, Mirror, Store
+from mmbench.cli.options import DEFAULT_RESULTS, DEFAULT_STORE, Mirror, Store, complete_config
 
 
 def run(
@@ -17,6 +17,7 @@ def run(
             metavar="CONFIG",
             help="YAML files, or names from 'mmbench list configs'.",
             show_default=False,
+            autocompletion=complete_config,
         ),
     ],
     results: Annotated[
@@ -45,6 +46,9 @@ def run(
             "--smoke", help="The smallest honest version: real data, few splits and grid points."
         ),
     ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 where a fit is not optimal, too.")
+    ] = False,
     time_limit: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Longest time of a job: 90s, 30min, 1h; also 'limits:'."),
@@ -59,7 +63,7 @@ def run(
     from mmbench.jobs.limits import parse_limits
 
     limits = parse_limits(time_limit, memory_limit)
-    options = Options(results, store, mirror, jobs, tuple(only or ()), smoke, limits)
+    options = Options(results, store, mirror, jobs, tuple(only or ()), smoke, limits, strict)
     if dry_run:
         from mmbench.commands.dry_run import describe_experiments
 

@@ -19,13 +19,15 @@ from mmbench.config.model import Config
 from mmbench.config.plan import plan
 from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
-from mmbench.errors import UserError
+from mmbench.errors import SEVERITY, UserError
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.plan import Plan
+from mmbench.jobs.store import RecordStore
 
 if TYPE_CHECKING:
     from mmbench.running.local import LocalExecutor
+    from mmbench.running.runner import Summary
 
 Say = Callable[[str], object]
 
@@ -53,6 +55,8 @@ class Options:
         Whether to run the smoke version.
     limits : Limits
         Of each job, in place of those of the configuration.
+    strict : bool
+        Whether fits that are not optimal count as failed.
     """
 
     results: Path
@@ -62,6 +66,7 @@ class Options:
     only: tuple[str, ...] = ()
     smoke: bool = False
     limits: Limits = NO_LIMITS
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,8 @@ def launch(names: Iterable[str], options: Options, say: Say) -> int:
     Returns
     -------
     int
-        0 all jobs done, 1 some job failed, 2 the input of some job was wrong, 130 interrupted.
+        0 all jobs done, 1 some job failed (with `strict`, or has a fit that is not optimal), 2 the
+        input of some job was wrong, 130 interrupted.
 
     Raises
     ------
@@ -193,8 +199,7 @@ def run_experiment(
     UserError
         If its results folder is somebody else's or cannot be written to.
     """
-    from mmbench.jobs.store import RecordStore
-    from mmbench.running.runner import run
+    from mmbench.running.runner import EXIT_FAILED, run
 
     store = RecordStore.create(experiment.folder, to_yaml(experiment.config), experiment.plan)
     done = run(
@@ -208,11 +213,26 @@ def run_experiment(
     )
     for line in done.wrong_input:
         say(line)
+    if others := len(set(store.keys()) - experiment.plan.jobs):
+        say(
+            f"{experiment.folder}: {others} records are of other settings, or of earlier versions "
+            "of a machine; tables leave them out"
+        )
     say(
         f"{experiment.config.name}: {done.done} jobs done, {done.reused} done before, "
-        f"{len(done.failed)} failed, {done.left} left; records are in {experiment.folder}"
+        f"{len(done.failed)} failed, {done.left} left{_doubts(done)}; "
+        f"records are in {experiment.folder}"
     )
-    return done.exit_code
+    return max(done.exit_code, EXIT_FAILED if options.strict and done.doubtful else 0)
+
+
+def _doubts(done: Summary) -> str:
+    """Say how many jobs have a result by fits that are not solved."""
+    if not done.doubtful:
+        return ""
+    counts = sorted(done.doubtful.items(), key=lambda item: -SEVERITY.index(item[0]))
+    kinds = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts)
+    return f", {done.doubtful.total()} with fits that are not optimal ({kinds})"
 
 
 def default_slots() -> int:

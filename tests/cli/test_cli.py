@@ -192,3 +192,34 @@ def test_machines_are_listed_without_their_libraries():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_full_disk_is_one_line(stream: str):
+    arguments = ("list", "machines") if stream == "stdout" else ("run", "nowhere")
+    code = f"from mmbench.cli import main; import sys; sys.argv[1:] = {arguments!r}; main()"
+    with open("/dev/full", "w") as full:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
+        done = subprocess.run([sys.executable, "-c", code], **pipes, text=True)
+    assert done.returncode == 2
+    if stream == "stdout":
+        assert done.stderr == "mmbench: No space left on device\n"
+
+
+def test_a_reader_that_goes_away_ends_in_silence():
+    code = "from mmbench.cli import main; import sys; sys.argv[1:] = ['data', 'list']; main()"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", code], **pipes, text=True)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == 1
+
+
+@pytest.mark.parametrize(("word", "found"), [("quick", "quickstart"), ("my", "my.yaml")])
+def test_the_shell_completes_experiments(word: str, found: str, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.yaml").touch()
+    words = {"_MMBENCH_COMPLETE": "complete_bash", "COMP_WORDS": f"mmbench run {word}"}
+    result = CliRunner().invoke(app, [], prog_name="mmbench", env={**words, "COMP_CWORD": "2"})
+    assert result.stdout.split() == [found]

@@ -194,3 +194,17 @@ def test_only_that_leaves_nothing(tmp_path: Path):
 
 def test_number_of_processes_is_at_least_one():
     assert default_slots() >= 1
+
+
+def test_the_last_line_counts_doubtful_jobs_and_records_of_other_settings(tmp_path: Path):
+    path = write(tmp_path, good_rows())
+    head, _, _ = path.read_text().partition("machines:")
+    path.write_text(head + "machines: {mmrm: {params: {C: 1.0e-6}}}\n")  # below its bound
+    result = run(path)
+    assert result.exit_code == 0
+    assert "2 with fits that are not optimal (2 unbounded)" in result.stderr.splitlines()[-1]
+    assert "other settings" not in result.stderr
+
+    assert run(path, "--strict").exit_code == 1  # the same records
+    path.write_text(path.read_text().replace("1.0e-6", "2.0e-6"))
+    assert "2 records are of other settings" in run(path).stderr.splitlines()[-2]
