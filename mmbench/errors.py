@@ -24,13 +24,14 @@ class UserError(Exception):
 
 
 def readable(message: str) -> str:
-    """Return a message in which values of absurd length are cut.
+    """Return a message as one line in which values of absurd length are cut.
 
     Examples
     --------
     >>> readable(f"unknown key '{'x' * 200_000}'; valid: grid")
     "unknown key 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx... (200002 characters); valid: grid"
     """
+    message = re.sub(r"\s*[\r\n]\s*", " ", message.strip())
     message = LONG.sub(lambda m: f"{m[0][: MAX_VALUE // 3]}... ({len(m[0])} characters)", message)
     if len(message) <= MAX_LINE:
         return message

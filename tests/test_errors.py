@@ -38,6 +38,10 @@ def test_messages_of_usual_length_stay_as_they_are():
         assert readable(text) == text
 
 
+def test_a_message_of_several_lines_becomes_one():
+    assert str(UserError("cannot read (broken\n  data)\n")) == "cannot read (broken data)"
+
+
 def test_the_end_of_a_long_line_is_kept():
     line = readable("cannot " + "word " * 1000 + "; run it again")
     assert line.startswith("cannot word")

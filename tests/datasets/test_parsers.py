@@ -156,6 +156,7 @@ def test_labels_are_integers_only_if_all_are():
     assert to_labels(["1", " 2."]).dtype == np.int64
     assert to_labels(["1", "2.5"]).tolist() == ["1", "2.5"]
     assert to_labels(["1", "x"]).tolist() == ["1", "x"]
+    assert to_labels(["1", "1" * 20]).tolist() == ["1", "1" * 20]
 
 
 def test_known_rows_of_a_set_are_compared_where_the_whole_is_unknown():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.parsers.text import consecutive
 
-UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError)
+UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError)
 
 
 def read_npz(path: Path) -> dict[str, NDArray]:

@@ -74,7 +74,7 @@ def read_csv(
     ValueError
         If the text is no table; the message is one line.
     """
-    text = text.lstrip("\r\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
     first, _, body = text.partition("\n")
     separator = separator or _guess_separator(first, decimal)
     names = [name.strip() for name in _fields(first, separator)]
@@ -116,22 +116,28 @@ def read_arff(text: str, target: Column | None = None) -> tuple[pd.DataFrame, No
 
 def _attribute(line: str) -> tuple[str, str]:
     """Return name and type in ``@attribute name type``; names with blanks are quoted."""
-    rest = line[len("@attribute") :].strip()
+    rest = line[len("@attribute") :].replace("\t", " ").strip()
     if rest[:1] in ("'", '"'):
         name, _, kind = rest[1:].partition(rest[0])
-    elif "{" in rest.split(None, 1)[0]:  # no blank before the values
+    elif "{" in rest.partition(" ")[0]:  # no blank before the values
         name, _, kind = rest.partition("{")
         kind = "{" + kind
     else:
-        name, _, kind = rest.replace("\t", " ").partition(" ")
+        name, _, kind = rest.partition(" ")
     return name, kind.strip()
 
 
 def _values(kind: str) -> tuple[str, ...]:
     inner = kind[1:].rpartition("}")[0]
     quote = max("'\"", key=inner.count)
-    reader = csv.reader([inner], quotechar=quote, escapechar="\\", skipinitialspace=True)
-    return tuple(value.strip() for value in next(reader, []))
+    return tuple(value.strip() for value in _split(inner, quotechar=quote, escapechar="\\"))
+
+
+def _split(line: str, **form: Any) -> list[str]:
+    try:
+        return next(csv.reader([line], skipinitialspace=True, **form), [])
+    except csv.Error as error:
+        raise ValueError(f"a line cannot be cut into fields ({error})") from error
 
 
 def _guess_separator(line: str, decimal: str) -> str:
@@ -142,7 +148,7 @@ def _guess_separator(line: str, decimal: str) -> str:
 def _fields(line: str, separator: str) -> list[str]:
     if separator == BLANKS:
         return line.split()
-    return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+    return _split(line, delimiter=separator)
 
 
 def check_names(names: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -22,6 +23,9 @@ UNPACKERS = {
     b"\x1f\x9d": unlzw,
 }
 
+#: Below this, whole numbers survive as float64.
+EXACT = 2**53
+
 
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file, unpacked; the format is seen from its first bytes."""
@@ -30,7 +34,7 @@ def read_bytes(path: Path) -> bytes:
         for magic, decompress in UNPACKERS.items():
             if raw.startswith(magic):
                 return decompress(raw)
-    except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise ValueError(f"{path.name}: damaged or cut short ({error})") from error
     return raw
 
@@ -56,7 +60,7 @@ def to_labels(values: Iterable[str]) -> NDArray:
         numbers = [float(label) for label in labels]
     except ValueError:
         return np.array(labels)
-    if all(number.is_integer() for number in numbers):
+    if all(number.is_integer() and abs(number) < EXACT for number in numbers):
         return np.array(numbers, dtype=np.int64)
     return np.array(labels)
 

@@ -64,6 +64,8 @@ def features_of(table: Table, options: FileOptions) -> Features:
         If a column does not exist or holds what it cannot, or there are not two classes.
     """
     frame = table.frame
+    if frame.empty:
+        raise ValueError("the file has no rows")
     names = list(frame.columns)
     label = table.target
     chosen = _chosen(names, label, options)
@@ -151,7 +153,10 @@ def _number_column(column: pd.Series) -> pd.Series:
 
     if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
         raise ValueError(f"column {column.name!r} holds {column.dtype}, not numbers")
-    values = pd.to_numeric(column, errors="coerce")
+    try:
+        values = pd.to_numeric(column, errors="coerce")
+    except OverflowError as error:
+        raise ValueError(f"column {column.name!r} holds too large a number") from error
     bad = np.flatnonzero(values.isna() & column.notna())
     if len(bad):
         place = f"data row {bad[0] + 1}, column {column.name!r}"

@@ -36,6 +36,8 @@ OTHER_FORMATS = {
 }
 #: Bytes of a file that are looked at first, so that a huge one of another format costs nothing.
 START = 4096
+#: Cells of a table that was sparse, 8 GB; no machine here keeps sparsity.
+MOST_CELLS = 2**30
 
 
 class Table(NamedTuple):
@@ -164,8 +166,10 @@ def _svmlight(content: bytes) -> Table:
 
     try:
         X, y = load_svmlight_file(io.BytesIO(content))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"not in svmlight's format ({error})") from error
+    if X.shape[0] * X.shape[1] > MOST_CELLS:
+        raise ValueError(f"{X.shape[0]} rows x {X.shape[1]} columns are too many without sparsity")
     return of_arrays(X.toarray(), y)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -51,7 +50,7 @@ def _plain_categorical(value: Any) -> Any:
 
 def _check_encoding(value: Any) -> Any:
     try:
-        codecs.lookup(value)
+        "".encode(value)
     except (LookupError, TypeError):
         raise ValueError(f"there is no encoding {value!r}, such as utf-8 or latin-1") from None
     return value
@@ -87,7 +86,7 @@ class FileOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     header: bool = True
-    separator: str | None = None
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     encoding: Annotated[str, BeforeValidator(_check_encoding)] = "utf-8"
     decimal: Literal[".", ","] = "."
     index: Column | None = None
