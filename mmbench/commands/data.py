@@ -9,7 +9,7 @@ from typing import Any
 
 from mmbench.datasets import DatasetRef, card_names, load_card, split_rules
 from mmbench.datasets.card import Card, Source
-from mmbench.datasets.fetch import Found, Places, Search, Store, copy_to_store, find
+from mmbench.datasets.fetch import Places, Search, SourceFiles, Store, copy_to_store, find
 from mmbench.errors import UserError
 
 
@@ -181,7 +181,7 @@ def _fetch_one(card: Card, places: Places) -> Outcome:
     return Outcome(card.name, True, f"in the store{_notes(found)}")
 
 
-def _notes(found: Found) -> str:
+def _notes(found: SourceFiles) -> str:
     return "".join(f" (deviation: {text})" for text in found.source.deviations)
 
 

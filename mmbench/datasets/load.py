@@ -8,7 +8,7 @@ import numpy as np
 
 from mmbench.datasets.classes import keep_classes
 from mmbench.datasets.dataset import Dataset
-from mmbench.datasets.fetch import Found, Places, Search, find, recipe_hash
+from mmbench.datasets.fetch import Places, Search, SourceFiles, find, recipe_hash
 from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.reference import DatasetRef
 from mmbench.datasets.user import load_user_data, user_hash
@@ -86,7 +86,7 @@ def dataset_hash(
     return found.content_hash() if found else recipe_hash(card, card.sources[0])
 
 
-def _read(found: Found) -> Dataset:
+def _read(found: SourceFiles) -> Dataset:
     data = found.read()
     return Dataset(
         name=found.card.name,

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mmbench.datasets.card import Card, CardFile, Source
-from mmbench.datasets.fetch.found import Found
+from mmbench.datasets.fetch.files import SourceFiles
 from mmbench.datasets.fetch.sources import SourceError, obtain
 from mmbench.datasets.fetch.sources.url import download, looks_like_html
 from mmbench.datasets.fetch.store import Store, file_hash
@@ -50,7 +50,7 @@ class Places:
         return Path(self.mirror) if self.mirror and not self.mirror_url else None
 
 
-def find(card: Card, places: Places) -> Found:
+def find(card: Card, places: Places) -> SourceFiles:
     """Return a card's data, downloading them into the store when they are nowhere near.
 
     Raises
@@ -85,7 +85,7 @@ class Search:
         self.store = Store(places.store)
         self.tried: list[str] = []
 
-    def local(self) -> Found | None:
+    def local(self) -> SourceFiles | None:
         """Return the first source whose files lie, undamaged, in the store or mirror folder."""
         for source in self.card.sources:
             if found := self._in_store(source):
@@ -96,7 +96,7 @@ class Search:
                 return found
         return None
 
-    def remote(self) -> Found | None:
+    def remote(self) -> SourceFiles | None:
         """Ask the mirror's URL, then each source; what is returned lies in the store."""
         mirror = self.places.mirror_url
         for source in self.card.sources if mirror else ():
@@ -129,9 +129,9 @@ class Search:
         reason = f"cannot be found or downloaded ({'; '.join(tried)})"
         return f"data set {card.name!r} {reason}; {' or '.join(filter(None, [mirror, online]))}"
 
-    def _in_store(self, source: Source) -> Found | None:
+    def _in_store(self, source: Source) -> SourceFiles | None:
         if source.in_memory:
-            return Found(self.card, source)
+            return SourceFiles(self.card, source)
         if source.kind == "files":
             return self._intact(source, self.store.root)
         path = self.store.packed(self.card, source)
@@ -145,9 +145,9 @@ class Search:
         if self.card.expected(source).content not in (None, content):
             self.tried.append(f"{path}: holds other data than the card states")
             return None
-        return Found(self.card, source, (path,), packed=True)
+        return SourceFiles(self.card, source, (path,), packed=True)
 
-    def _intact(self, source: Source, folder: Path | None) -> Found | None:
+    def _intact(self, source: Source, folder: Path | None) -> SourceFiles | None:
         """Return a source whose files are all in a folder, with the right hashes."""
         paths = tuple(Path(folder or ".", file.path) for file in source.files)
         if not paths or not all(path.is_file() for path in paths):
@@ -158,9 +158,9 @@ class Search:
             except SourceError as error:
                 self.tried.append(str(error))
                 return None
-        return Found(self.card, source, paths)
+        return SourceFiles(self.card, source, paths)
 
-    def _fetch_files(self, source: Source, urls: list[list[str]]) -> Found | None:
+    def _fetch_files(self, source: Source, urls: list[list[str]]) -> SourceFiles | None:
         """Fetch files known byte by byte; none is stored before all have the right hash."""
         with self.store.scratch() as scratch:
             arrived = [scratch / str(k) for k in range(len(urls))]
@@ -170,7 +170,7 @@ class Search:
             places = tuple(self.store.path(file) for file in source.files)
             for path, place in zip(arrived, places, strict=True):
                 self.store.admit(path, place)
-        return Found(self.card, source, places)
+        return SourceFiles(self.card, source, places)
 
     def _fetch_file(self, file: CardFile, path: Path, url: str) -> bool:
         try:
@@ -181,7 +181,7 @@ class Search:
             return False
         return True
 
-    def _fetch_arrays(self, source: Source) -> Found | None:
+    def _fetch_arrays(self, source: Source) -> SourceFiles | None:
         """Fetch, parse and compare with the card; only then keep the parsed arrays."""
         place = self.store.packed(self.card, source)
         with self.store.scratch() as scratch:
@@ -196,10 +196,10 @@ class Search:
                 return None
             write_packed(scratch / "packed.npz", data)
             self.store.admit(scratch / "packed.npz", place)
-        return Found(self.card, source, (place,), packed=True)
+        return SourceFiles(self.card, source, (place,), packed=True)
 
 
-def copy_to_store(found: Found, store: Store) -> Found:
+def copy_to_store(found: SourceFiles, store: Store) -> SourceFiles:
     """Copy verified files of a mirror folder into the store."""
     places = tuple(store.path(file) for file in found.source.files)
     if found.packed or not found.paths or places == found.paths:
@@ -210,7 +210,7 @@ def copy_to_store(found: Found, store: Store) -> Found:
             shutil.copyfile(path, temporary)
             _check_hash(temporary, file, str(path))
             store.admit(temporary, place)
-    return Found(found.card, found.source, places)
+    return SourceFiles(found.card, found.source, places)
 
 
 def _check_hash(path: Path, file: CardFile, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What a search finds: a source of a card and its verified files."""
+"""A source of a card and its verified files: read, compared with the card, named by a hash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mmbench.errors import UserError
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceFiles:
     """A source of a card and where its verified files lie.
 
     Parameters
