@@ -10,16 +10,25 @@ import typer
 from mmbench.cli.options import Output
 
 Results = Annotated[
-    Path,
-    typer.Argument(metavar="RESULTS", help="Folder of results, or of one experiment in it."),
+    list[Path],
+    typer.Argument(metavar="RESULTS...", help="Folders of results, or of experiments in them."),
 ]
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def table(
     results: Results,
     fmt: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="markdown, csv or latex.")
-    ] = "markdown",
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="markdown, csv or latex [default: by the suffix of --output].",
+        ),
+    ] = None,
     layout: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Layout [default: the experiment's own]."),
@@ -29,10 +38,10 @@ def table(
         bool, typer.Option("--mix", help="Allow records of different settings in one table.")
     ] = False,
 ) -> None:
-    """Print the table of stored records, each measured value beside the published one."""
+    """Print the tables of stored records, each measured value beside the published one."""
     from mmbench.commands.tables import table as build
 
-    text = build(results, fmt=fmt, layout=layout, output=output, mix=mix)
+    text = build(results, fmt, layout, output, mix, _say)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))
 
@@ -41,10 +50,25 @@ def figure(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a figure, as mmrm_fig2.")],
     results: Results,
     output: Annotated[
-        Path, typer.Option(metavar="FILE", help="Image to write; its suffix says the format.")
-    ],
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Image to write; its suffix says the format [default: beside the records].",
+        ),
+    ] = None,
 ) -> None:
     """Draw a figure of stored records beside the published one."""
     from mmbench.commands.tables import figure as draw
 
-    typer.echo(draw(name, results, output))
+    typer.echo(draw(name, results, output, _say))
+
+
+def clean(
+    results: Results,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them, do not only list them.")] = False,
+) -> None:
+    """List, and with --yes remove, records that no current setting of an experiment uses."""
+    from mmbench.commands.tables import clean as remove
+
+    for line in remove(results, yes):
+        typer.echo(line)

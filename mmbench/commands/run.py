@@ -216,7 +216,7 @@ def run_experiment(
     if others := len(set(store.keys()) - experiment.plan.jobs):
         say(
             f"{experiment.folder}: {others} records are of other settings, or of earlier versions "
-            "of a machine; tables leave them out"
+            "of a machine; tables leave them out, 'mmbench clean' removes them"
         )
     say(
         f"{experiment.config.name}: {done.done} jobs done, {done.reused} done before, "

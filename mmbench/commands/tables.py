@@ -1,74 +1,125 @@
-"""What ``mmbench table`` and ``mmbench figure`` do with a results folder."""
+"""What ``mmbench table``, ``figure`` and ``clean`` do with results folders."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mmbench.config.cells import replan
 from mmbench.errors import UserError
 from mmbench.jobs.files import write_atomically
-from mmbench.tables import (
-    check_figure,
-    check_names,
-    draw_figure,
-    draw_tables,
-    read_experiments,
-)
+from mmbench.tables import check_figure, check_names, draw_figure, draw_tables, read_results
+from mmbench.tables.figures import choose
+
+Say = Callable[[str], object]
+
+#: Formats of tables by the suffix of the file that they are written to.
+FORMATS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 
 
 def table(
-    results: str | Path,
-    fmt: str = "markdown",
+    results: Sequence[Path],
+    fmt: str | None = None,
     layout: str | None = None,
-    output: str | Path | None = None,
+    output: Path | None = None,
     mix: bool = False,
+    say: Say = lambda line: None,
 ) -> str:
-    """Return the tables of a results folder, measured beside published.
+    """Return the tables of results folders, measured beside published.
 
     Parameters
     ----------
-    results : path
-        The results folder, or the folder of one experiment in it.
-    fmt : {"markdown", "latex", "csv"}
-        ``csv`` is the long tidy table, whatever the layout.
+    results : sequence of Path
+        Results folders, or folders of experiments in them.
+    fmt : {"markdown", "latex", "csv"}, optional
+        ``csv`` is the long tidy table, whatever the layout. By default what the suffix of `output`
+        says, else Markdown.
     layout : str, optional
         Layout instead of the one that each experiment's configuration names.
     output : path, optional
         File to write the text to as well.
     mix : bool
         Whether records of different settings may stand in one table.
+    say : callable, optional
+        Gets a line for each folder that cannot be read.
 
     Raises
     ------
     UserError
-        If the folder holds no records, the layout or format is unknown, or `output` cannot be
-        written.
+        If no folder can be read, the layout or format is unknown, or `output` cannot be written.
     """
+    fmt = fmt or FORMATS.get(output.suffix.lower() if output else "", "markdown")
     check_names(fmt, layout)
-    text = draw_tables(read_experiments(Path(results), replan, mix), fmt, layout)
+    text = draw_tables(read_results(results, replan, mix, say), fmt, layout, say)
     if output is not None:
-        _write(Path(output), text)
+        _write(output, text)
     return text
 
 
-def figure(name: str, results: str | Path, output: str | Path) -> str:
-    """Draw a figure of a results folder and return its numbers.
+def figure(
+    name: str, results: Sequence[Path], output: Path | None = None, say: Say = lambda line: None
+) -> str:
+    """Draw a figure of results folders and return its numbers.
 
     Parameters
     ----------
     name : str
-    results : path
-        The results folder, or the folder of one experiment in it.
-    output : path
-        File to write; its suffix (png, pdf, svg) says the format.
+    results : sequence of Path
+        Results folders, or folders of experiments in them.
+    output : path, optional
+        File to write; its suffix (png, pdf, svg) says the format. By default ``NAME.png`` beside
+        the records.
+    say : callable, optional
+        Gets a line for each folder that cannot be read, and the name of the file.
 
     Raises
     ------
     UserError
         If there is no such figure, no suitable record, or the output cannot be written.
     """
-    check_figure(name, Path(output))
-    return draw_figure(name, read_experiments(Path(results), replan), Path(output))
+    check_figure(name, output)
+    experiment = choose(name, read_results(results, replan, say=say))
+    output = output or experiment.folder / f"{name}.png"
+    numbers = draw_figure(name, experiment, output)
+    say(f"written to {output}")
+    return numbers
+
+
+def clean(results: Sequence[Path], remove: bool = False) -> list[str]:
+    """Remove what no current setting uses, and return a line a folder of what that is.
+
+    Parameters
+    ----------
+    results : sequence of Path
+        Results folders, or folders of experiments in them.
+    remove : bool
+        Whether to remove anything, or only to say what would be.
+
+    Raises
+    ------
+    UserError
+        If a path is no results folder, or one of them is in use.
+    """
+    from mmbench.jobs.store import CONFIG, RecordStore
+    from mmbench.tables.results import folders_in
+
+    folders = [folder for path in results for folder in folders_in(path)]
+    lines = []
+    for store in [RecordStore(folder) for folder in folders if (folder / CONFIG).is_file()]:
+        with store.locked():
+            paths = store.unused()
+            megabytes = sum(path.lstat().st_size for path in paths or ()) / 1e6
+            if remove:
+                for path in paths or ():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        verb = "removed" if remove else "would be removed"
+        lines.append(
+            f"{store.folder}: no intact plan, run it once more before"
+            if paths is None
+            else f"{store.folder}: {len(paths)} files ({megabytes:.1f} MB) {verb}"
+        )
+    return lines
 
 
 def _write(path: Path, text: str) -> None:

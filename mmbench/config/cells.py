@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from mmbench.config.files import find_config
 from mmbench.config.model import Config
 from mmbench.config.plan import kernels_and_degrees, settings, split_refs
 from mmbench.config.read import load_config
@@ -34,9 +35,13 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
 
 
 def replan(folder: Path) -> Plan | None:
-    """Return the plan of a results folder from its configuration, None if that is not valid now."""
+    """Return the plan of a results folder from its configuration, or from that of its name.
+
+    None where there is no valid one.
+    """
+    path = folder / CONFIG
     try:
-        return plan_of(load_config(folder / CONFIG))
+        return plan_of(load_config(path if path.is_file() else find_config(folder.name)))
     except UserError:
         return None
 

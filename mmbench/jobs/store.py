@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 CONFIG = "experiment.yaml"
 PLAN = "plan.json"
 LOCK = ".lock"
+#: Where damaged records go.
+QUARANTINE = "quarantine"
 
 #: Name of an array to the array.
 Arrays = Mapping[str, Any]
@@ -193,6 +195,24 @@ class RecordStore:
                 damaged.append(f"{self.path_of(key).name}: {error}")
         return found, damaged
 
+    def unused(self) -> list[Path] | None:
+        """Return the files of records that the last plan does not have, and of damaged ones.
+
+        Returns
+        -------
+        list of Path or None
+            None where there is no intact plan: what is current cannot be told then.
+        """
+        try:
+            plan = self.plan()
+        except BadRecord:
+            plan = None
+        if plan is None:
+            return None
+        files = (path for path in self._records.iterdir() if path.suffix in (".json", ".npz"))
+        unplanned = [path for path in files if path.stem not in plan.jobs]
+        return sorted([*unplanned, *(self._records / QUARANTINE).glob("*")])
+
     def recover(self, keys: Iterable[str], say: Callable[[str], Any]) -> dict[str, Content]:
         """Return the intact ones of the records named; damaged ones are moved out of the way.
 
@@ -214,7 +234,7 @@ class RecordStore:
         return found
 
     def _quarantine(self, key: str) -> Path:
-        target = self._records / "quarantine"
+        target = self._records / QUARANTINE
         target.mkdir(exist_ok=True)
         for suffix in (".json", ".npz"):
             if os.path.lexists(self.path_of(key, suffix)):

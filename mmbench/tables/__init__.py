@@ -4,7 +4,7 @@ from mmbench.tables.build import check_names, draw_tables
 from mmbench.tables.figures import check_figure, draw_figure, list_figures
 from mmbench.tables.layouts import check_sized, layout_names, list_layouts
 from mmbench.tables.published import load_published, published_machines, published_tables
-from mmbench.tables.records import read_experiments
+from mmbench.tables.results import read_results
 
 __all__ = [
     "check_figure",
@@ -18,5 +18,5 @@ __all__ = [
     "load_published",
     "published_machines",
     "published_tables",
-    "read_experiments",
+    "read_results",
 ]

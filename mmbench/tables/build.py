@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mmbench.tables.facts import gather_facts
+from mmbench.tables.facts import Facts, gather_facts
 from mmbench.tables.layouts import check_sized, layout_module
 from mmbench.tables.model import Table
 from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.records import Experiment
+from mmbench.tables.reference import Reference
 from mmbench.tables.render import check_format, renderer
+from mmbench.tables.results import each
 from mmbench.tables.rows import build_rows
 from mmbench.tables.sheet import Sheet
 
@@ -29,40 +31,54 @@ def check_names(fmt: str, layout: str | None) -> None:
 
 
 def draw_tables(
-    experiments: Sequence[Experiment], fmt: str = "markdown", layout: str | None = None
+    experiments: Sequence[Experiment | Reference],
+    fmt: str = "markdown",
+    layout: str | None = None,
+    say: Callable[[str], object] = lambda line: None,
 ) -> str:
     """Return the tables of some experiments, measured beside published.
 
     Parameters
     ----------
-    experiments : sequence of Experiment
+    experiments : sequence of Experiment or Reference
+        A reference table is drawn as it was from its records, but for other formats and layouts.
     fmt : {"markdown", "latex", "csv"}
         ``csv`` is the long tidy table, whatever the layout.
     layout : str, optional
         Layout instead of the one that each experiment's configuration names.
+    say : callable, optional
+        Gets a line for each experiment that the layout cannot show.
 
     Raises
     ------
     UserError
-        If the layout or format is unknown, or the layout cannot show several training sizes.
+        If the layout or format is unknown, or the layout can show none of the experiments.
     """
     check_names(fmt, layout)
-    sheets = [sheet_of(experiment, layout) for experiment in experiments]
     if fmt == "csv":
         from mmbench.tables.render.csv import to_csv
 
-        return to_csv(sheets)
-    draw = renderer(fmt)
-    return "\n".join(draw(_arrange(layout, sheet)) for sheet in sheets)
+        return to_csv(each(lambda experiment: sheet_of(experiment, layout), experiments, say))
+
+    def draw(experiment: Experiment | Reference) -> str:
+        ready = experiment.text if isinstance(experiment, Reference) else None
+        if ready is None or fmt != "markdown" or layout is not None:
+            ready = renderer(fmt)(_arrange(layout, sheet_of(experiment, layout)))
+        return ready
+
+    return "\n".join(each(draw, experiments, say))
 
 
-def sheet_of(experiment: Experiment, layout: str | None = None) -> Sheet:
+def sheet_of(experiment: Experiment | Reference, layout: str | None = None) -> Sheet:
     """Return what a layout draws on: the rows of an experiment and the facts beside them."""
     layout = layout or experiment.plan.layout
     if any(cell.key.size is not None for cell in experiment.plan.cells):
         check_sized(layout)
     table = published_table(experiment.name, layout)
     published = _comparable(table, experiment.plan.published_as) if table else []
+    if isinstance(experiment, Reference):
+        facts = Facts(experiment.name, published, remarks=experiment.remarks)
+        return Sheet(experiment.rows, facts, experiment.plan)
     rows = build_rows(experiment.cells, published)
     return Sheet(rows, gather_facts(experiment, published), experiment.plan)
 

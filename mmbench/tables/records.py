@@ -13,10 +13,8 @@ from mmbench.jobs.seal import BadRecord
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
 from mmbench.tables.cells import Cell
 
-#: Tables of full runs kept in git: they hold no records.
-REFERENCE = "reference"
-
-#: Returns the plan of a folder that holds none, from its configuration; None where that fails.
+#: Returns the plan of an experiment from its configuration, found in its folder or by the folder's
+#: name; None where there is no valid one.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -40,9 +38,14 @@ class Experiment:
     remarks: tuple[str, ...] = ()
 
     @property
+    def folder(self) -> Path:
+        """Where the records are."""
+        return self.store.folder
+
+    @property
     def name(self) -> str:
         """The name of its folder."""
-        return self.store.folder.name
+        return self.folder.name
 
     @property
     def cells(self) -> list[Cell]:
@@ -54,15 +57,13 @@ class Experiment:
         ]
 
 
-def read_experiments(
-    results: Path, replan: Replan = lambda folder: None, mix: bool = False
-) -> list[Experiment]:
-    """Return the experiments in a results folder, or the one whose folder it is.
+def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
+    """Return the experiment in a folder.
 
     Parameters
     ----------
-    results : Path
-    replan : callable, optional
+    folder : Path
+    replan : callable
         Plans a folder that has no plan of its own. What it cannot plan is shown by its records.
     mix : bool
         Whether records of all settings are taken, not only those that are planned.
@@ -70,38 +71,16 @@ def read_experiments(
     Raises
     ------
     UserError
-        If it is no such folder, or holds no intact record.
+        If it holds no intact record.
     """
-    damaged: list[str] = []
-    experiments = [_read(folder, replan, mix, damaged) for folder in _folders(results)]
-    if any(experiment.records for experiment in experiments):
-        return experiments
-    raise UserError(
-        f"{results}: no intact record; the first of {len(damaged)} damaged ones: {damaged[0]}"
-        if damaged
-        else f"{results}: no records yet; run the experiment first"
-    )
-
-
-def _folders(results: Path) -> list[Path]:
-    if (results / CONFIG).is_file():
-        return [results]
-    if not results.is_dir():
-        kind = "is a file, not a results folder" if results.exists() else "no such folder"
-        raise UserError(f"{results}: {kind}")
-    found = sorted(path.parent for path in results.glob(f"*/{CONFIG}"))
-    found = [folder for folder in found if folder.name != REFERENCE]
-    if not found:
-        raise UserError(
-            f"{results}: not a results folder, neither it nor a folder in it has {CONFIG}"
-        )
-    return found
-
-
-def _read(folder: Path, replan: Replan, mix: bool, damaged: list[str]) -> Experiment:
     store = RecordStore(folder)
-    records, unreadable = store.records()
-    damaged += unreadable
+    records, damaged = store.records()
+    if not records:
+        raise UserError(
+            f"{folder}: no intact record; the first of {len(damaged)} damaged ones: {damaged[0]}"
+            if damaged
+            else f"{folder}: no records yet; run the experiment first"
+        )
     plan, remarks = _plan(store, replan)
     current = _planned(plan, records)
     left_out = len(records) - len(current)
@@ -110,8 +89,8 @@ def _read(folder: Path, replan: Replan, mix: bool, damaged: list[str]) -> Experi
         current, left_out = records, 0
     if left_out:
         remarks.append(f"{left_out} record(s) of other settings or earlier versions left out.")
-    if unreadable:
-        remarks.append(f"{len(unreadable)} damaged record(s) left out, such as {unreadable[0]}.")
+    if damaged:
+        remarks.append(f"{len(damaged)} damaged record(s) left out, such as {damaged[0]}.")
     if mix or not plan.jobs:
         plan = plan.filled(record.job for record in current)
     return Experiment(store, plan, current, tuple(remarks))

@@ -148,7 +148,7 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, word, tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    "arguments", [("run",), ("table",), ("rum", "x"), ("run", "--job", "2"), ("figure", "a", "b")]
+    "arguments", [("run",), ("table",), ("rum", "x"), ("run", "--job", "2"), ("figure", "a")]
 )
 def test_wrong_usage_is_exit_code_2_without_a_traceback(arguments):
     result = run(*arguments)

@@ -208,3 +208,17 @@ def test_the_last_line_counts_doubtful_jobs_and_records_of_other_settings(tmp_pa
     assert run(path, "--strict").exit_code == 1  # the same records
     path.write_text(path.read_text().replace("1.0e-6", "2.0e-6"))
     assert "2 records are of other settings" in run(path).stderr.splitlines()[-2]
+
+
+def test_after_an_edit_the_table_is_that_of_the_new_settings_and_the_old_can_be_removed(tmp_path):
+    run(write(tmp_path, good_rows()))
+    run(write(tmp_path, good_rows(), "{kfold: 4}"))
+    folder = tmp_path / "results" / "mine"
+    text = CliRunner().invoke(app, ["table", str(tmp_path / "results")]).stdout
+    assert "standard error over 4" in text
+    assert "2 record(s) of other settings or earlier versions left out" in text
+    for arguments, verb in (([], "would be removed"), (["--yes"], "removed")):
+        cleaned = CliRunner().invoke(app, ["clean", str(folder), *arguments])
+        assert cleaned.stdout.rstrip().endswith(verb)
+    assert "left out" not in CliRunner().invoke(app, ["table", str(folder)]).stdout
+    assert "of other settings" not in run(tmp_path / "mine.yaml").output

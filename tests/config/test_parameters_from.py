@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from mmbench.cli.app import app
 from mmbench.jobs.store import RecordStore
-from mmbench.tables.records import read_experiments
+from mmbench.tables.results import read_results
 
 SOURCE = """\
 name: part
@@ -68,7 +68,7 @@ def test_the_source_runs_first_and_its_choice_is_trained_on_all_rows(files: Path
     assert whole[2]["split"]["n_train"] > 100
     again = run(files)
     assert "1 done before" in again.output
-    assert sum(len(e.records) for e in read_experiments(files / "r")) == 2
+    assert sum(len(e.records) for e in read_results([files / "r"])) == 2
 
 
 def test_a_source_that_is_asked_for_runs_as_a_whole(files: Path):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import yaml
+from helpers.drawn import table
 from sklearn.datasets import load_wine
 
-from mmbench.commands.tables import table
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config
 from mmbench.errors import UserError

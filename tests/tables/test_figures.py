@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from helpers.drawn import figure
 
-from mmbench.commands.tables import figure
+from mmbench.commands import tables
 from mmbench.errors import UserError
 from mmbench.tables.figures.mmrm_fig2 import Point, fit_line, pair_points
 
@@ -102,6 +103,13 @@ def test_records_without_margin_ratios_do_not_do(margin_ratios, tmp_path) -> Non
     pairs = [{"pair": pair["pair"], "extra": {}} for pair in ten_pairs(margin_ratios)]
     with pytest.raises(UserError, match="no pair of classes has a margin ratio"):
         figure("mmrm_fig2", margin_ratios("bare", pairs).folder, tmp_path / "figure.png")
+
+
+def test_a_picture_is_put_beside_the_records(margin_ratios) -> None:
+    experiment, said = margin_ratios(), []
+    tables.figure("mmrm_fig2", [experiment.folder], say=said.append)
+    assert (experiment.folder / "mmrm_fig2.png").read_bytes().startswith(SIGNATURES[".png"])
+    assert said == [f"written to {experiment.folder / 'mmrm_fig2.png'}"]
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from helpers.drawn import cells_of
-
-from mmbench.commands.tables import table
+from helpers.drawn import cells_of, table
 
 ROUNDS = {"fsvm_semi": 12.0, "fsvm_1": 11.0, "fsvm": 10.5, "fsvm_opt": 10.0}
 

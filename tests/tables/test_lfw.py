@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.drawn import figure, table
 from sklearn.metrics import auc, roc_auc_score
 
-from mmbench.commands.tables import figure, table
 from mmbench.errors import UserError
 from mmbench.tables.figures.lfw_roc import GRID, roc
 

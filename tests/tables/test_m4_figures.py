@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.drawn import figure
 
-from mmbench.commands.tables import figure
 from mmbench.datasets import dataset_hash
 from mmbench.datasets.generators.toy import CLASSES, bayes
 from mmbench.errors import UserError

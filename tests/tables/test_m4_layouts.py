@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from helpers.drawn import cells_of
+from helpers.drawn import cells_of, table
 
-from mmbench.commands.tables import table
 from mmbench.tables.layouts.m4_table1 import percentile
 from mmbench.tables.ranks import paired_p
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from helpers.drawn import cells_of
+from helpers.drawn import cells_of, figure, table
 
-from mmbench.commands.tables import figure, table
 from mmbench.errors import UserError
 from mmbench.tables.layouts.mamc_table2 import MACHINES
 

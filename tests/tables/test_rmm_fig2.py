@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.drawn import figure, table
 
-from mmbench.commands.tables import figure, table
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.drawn import table
 
-from mmbench.commands.tables import table
 from mmbench.tables.statistics import mcnemar_p, seeds_se
 
 

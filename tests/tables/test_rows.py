@@ -7,18 +7,18 @@ import math
 
 import pandas as pd
 import pytest
+from helpers.drawn import table
 
-from mmbench.commands.tables import table
 from mmbench.errors import Status
 from mmbench.jobs.store import PLAN
 from mmbench.tables.build import sheet_of
-from mmbench.tables.records import read_experiments
 from mmbench.tables.render.csv import COLUMNS
+from mmbench.tables.results import read_results
 from mmbench.tables.rows import Row
 
 
 def cell(experiment, machine: str, metric: str, **options) -> Row:
-    (read,) = read_experiments(experiment.folder, **options)
+    (read,) = read_results([experiment.folder], **options)
     rows = [r for r in sheet_of(read).rows if (r.key.machine, r.metric) == (machine, metric)]
     (row,) = rows
     return row

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
+from helpers.drawn import table
 
-from mmbench.commands.tables import table
+from mmbench.commands import tables
 from mmbench.errors import Status, UserError
 from mmbench.tables import layout_names, list_layouts
 
@@ -241,6 +246,109 @@ def test_a_damaged_record_is_left_out_left_alone_and_told(usps) -> None:
     assert damaged.read_text() == "{"
 
 
+def test_a_bad_experiment_does_not_empty_the_others(usps, results) -> None:
+    results.experiment("empty", datasets=["pima"], machines=["svm"])
+    bad = results.experiment("bad")
+    bad.add(bad.job("pima", "svm"))
+    bad.store.path_of(bad.store.keys()[0]).write_text("[" * 100_000)
+    lines: list[str] = []
+    assert table(results.folder, say=lines.append) == table(usps.folder)
+    assert ["bad: no intact record" in lines[0], "empty: no records yet" in lines[1]] == [True] * 2
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop"])
+def test_a_folder_or_a_loop_in_place_of_a_record_is_left_out(usps, kind: str) -> None:
+    path = usps.store.path_of(usps.store.keys()[0])
+    path.unlink()
+    path.mkdir() if kind == "folder" else path.symlink_to(path)
+    assert "1 damaged record(s) left out" in table(usps.folder)
+    with usps.store.locked():
+        assert usps.store.recover(usps.store.keys(), [].append).keys() < set(usps.store.keys()) | {
+            path.stem
+        }
+    assert not path.is_symlink() and not path.exists()
+
+
+def test_several_results_folders_are_shown_together(usps, table1) -> None:
+    text = tables.table([usps.folder, table1.folder])
+    assert text == f"{table(usps.folder)}\n{table(table1.folder)}"
+
+
+def test_a_layout_that_cannot_show_one_experiment_shows_the_others(usps, results) -> None:
+    sized = results.experiment("sized")
+    sized.add(
+        replace(job := sized.job("pima", "svm"), split=replace(job.split, max_train=("nested", 9)))
+    )
+    lines: list[str] = []
+    text = table(results.folder, layout="mmrm_table1", say=lines.append)
+    assert "## usps_rbf" in text and "## sized" not in text
+    assert "cannot show several training sizes" in lines[0]
+
+
+@pytest.mark.parametrize(("name", "first"), [("t.csv", "experiment,"), ("t.tex", "% needs")])
+def test_the_suffix_of_the_output_says_the_format(usps, tmp_path, name: str, first: str) -> None:
+    assert table(usps.folder, output=tmp_path / name).startswith(first)
+    assert (tmp_path / name).read_text().startswith(first)
+
+
+# -- reference tables ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reference(usps):
+    """A results folder of a fresh clone: it holds reference tables alone."""
+    folder = usps.folder.parent / "reference" / "usps_rbf"
+    folder.mkdir(parents=True)
+    (folder / "table.csv").write_text(table(usps.folder, "csv"))
+    (folder / "table.md").write_text(table(usps.folder))
+    shutil.move(usps.folder, usps.folder.parent / "reference" / "records")
+    (usps.folder.parent / "reference" / "records" / "experiment.yaml").unlink()
+    return usps.folder.parent
+
+
+def test_on_a_fresh_clone_the_reference_tables_are_shown(reference) -> None:
+    text = table(reference)
+    assert text == (reference / "reference" / "usps_rbf" / "table.md").read_text()
+    assert table(reference / "reference") == table(reference / "reference" / "usps_rbf") == text
+
+
+def test_a_reference_table_has_every_format_and_layout(reference) -> None:
+    folder = reference / "reference" / "usps_rbf"
+    assert table(folder, "csv") == (folder / "table.csv").read_text()
+    assert r"92 / 89 $\checkmark$" in table(folder, "latex")
+    assert "95.4 / " not in table(folder, layout="generic")
+    assert "what only records hold is not shown" in table(folder, layout="generic")
+
+
+def test_a_file_that_is_no_table_is_named(reference) -> None:
+    path = reference / "reference" / "usps_rbf" / "table.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match=r"table\.csv: not a table of mmbench"):
+        table(reference)
+
+
+# -- cleaning ------------------------------------------------------------------------------------
+
+
+def test_clean_lists_and_then_removes_what_no_setting_uses(usps) -> None:
+    before = table(usps.folder)
+    usps.add_unplanned(usps.job("usps", "svm", grid=(("C", (3.0,)),)), arrays={"a": np.ones(3)})
+    quarantine = usps.folder / "records" / "quarantine"
+    (quarantine / "lost.json").mkdir(parents=True)
+    (line,) = tables.clean([usps.folder.parent])
+    assert ": 3 files" in line and line.endswith("would be removed")
+    assert "left out" in table(usps.folder)
+    assert tables.clean([usps.folder], remove=True)[0].endswith("removed")
+    assert table(usps.folder) == before
+    assert list(quarantine.iterdir()) == []
+
+
+def test_without_a_plan_nothing_is_cleaned(usps) -> None:
+    (usps.folder / "plan.json").write_text("{")
+    assert "no intact plan" in tables.clean([usps.folder], remove=True)[0]
+    assert len(usps.store.keys()) == 3
+
+
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
@@ -292,7 +400,7 @@ def test_an_output_that_cannot_be_written_is_refused(usps, tmp_path) -> None:
 def test_a_folder_as_output_is_refused_and_nothing_is_left(usps, tmp_path) -> None:
     (tmp_path / "out").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    for output in (tmp_path / "out", ""):
+    for output in (tmp_path / "out", Path()):
         with pytest.raises(UserError, match=r"cannot write the table: .*(directory|folder)"):
             table(usps.folder, output=output)
     assert sorted(tmp_path.rglob("*")) == before

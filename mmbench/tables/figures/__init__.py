@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from mmbench.errors import UserError, did_you_mean
 from mmbench.tables.records import Experiment
+from mmbench.tables.reference import Reference
 
 FIGURES = {
     "lfw_roc": "mmbench.tables.figures.lfw_roc",
@@ -32,7 +32,7 @@ def list_figures() -> list[str]:
     return list(FIGURES)
 
 
-def check_figure(name: str, output: Path) -> None:
+def check_figure(name: str, output: Path | None) -> None:
     """Refuse an unknown figure or format of file.
 
     Raises
@@ -41,53 +41,53 @@ def check_figure(name: str, output: Path) -> None:
     """
     if name not in FIGURES:
         raise UserError(f"unknown figure {name!r}{did_you_mean(name, FIGURES)}")
-    if output.suffix.lower() not in SUFFIXES:
+    if output and output.suffix.lower() not in SUFFIXES:
         raise UserError(f"{output}: a figure's file ends in {', '.join(SUFFIXES)}")
 
 
-def draw_figure(name: str, experiments: Sequence[Experiment], output: Path) -> str:
-    """Draw a figure.
+def choose(name: str, experiments: Sequence[Experiment | Reference]) -> Experiment:
+    """Return the experiment that a figure is drawn of.
+
+    The one that bears the figure's name, or else the only one with records of its machine.
+
+    Raises
+    ------
+    UserError
+        If there is none, or several.
+    """
+    machine = import_module(FIGURES[name]).MACHINE
+    found = {e.name: e for e in experiments if isinstance(e, Experiment) and _has(e, machine)}
+    if name in found or len(found) == 1:
+        return found.get(name) or next(iter(found.values()))
+    if found:
+        raise UserError(f"{name} can be drawn of {', '.join(found)}; name one folder")
+    whose = f" of {machine}" if machine else ""
+    raise UserError(f"no finished record{whose}, which {name} needs")
+
+
+def _has(experiment: Experiment, machine: str | None) -> bool:
+    done = (record.job.column for record in experiment.records if record.done)
+    return any(machine in (name, None) for name in done)
+
+
+def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
+    """Draw a figure and return its numbers.
 
     Parameters
     ----------
     name : str
         One of `list_figures`.
-    experiments : sequence of Experiment
-        The one that bears the figure's name is drawn, or else the only one with records of the
-        figure's machine.
+    experiment : Experiment
+        As from `choose`.
     output : path
         File to write; its suffix (png, pdf, svg) says the format.
-
-    Returns
-    -------
-    str
-        The figure's numbers.
 
     Raises
     ------
     UserError
-        If there is no such figure, no suitable record, or the output cannot be written.
+        If the records do not do, or the output cannot be written.
     """
-    check_figure(name, output)
-    module = import_module(FIGURES[name])
     try:
-        return module.draw(_choose(name, module, experiments), output)
+        return import_module(FIGURES[name]).draw(experiment, output)
     except OSError as error:
         raise UserError(f"{output}: cannot write the figure: {error.strerror}") from None
-
-
-def _choose(name: str, module: ModuleType, experiments: Sequence[Experiment]) -> Experiment:
-    suitable = {e.name: e for e in experiments if _has_machine(e, module.MACHINE)}
-    if name in suitable:
-        return suitable[name]
-    if not suitable:
-        whose = f" of {module.MACHINE}" if module.MACHINE else ""
-        raise UserError(f"no finished record{whose}, which {name} needs")
-    if len(suitable) > 1:
-        raise UserError(f"{name} can be drawn of {', '.join(suitable)}; name one folder")
-    return next(iter(suitable.values()))
-
-
-def _has_machine(experiment: Experiment, machine: str | None) -> bool:
-    done = (record.job.machine for record in experiment.records if record.done)
-    return any(machine in (name, None) for name in done)

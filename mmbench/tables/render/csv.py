@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from mmbench.tables.rows import Row
@@ -31,12 +31,11 @@ COLUMNS = (
 SIZE = "size"
 
 
-def to_csv(sheets: Iterable[Sheet]) -> str:
+def to_csv(sheets: Sequence[Sheet]) -> str:
     """Return the long tables of some experiments as one CSV.
 
     Deviations of the data, which drawn tables cite at the data set's name, are added to the notes.
     """
-    sheets = list(sheets)
     columns = list(COLUMNS)
     if any(key.size is not None for sheet in sheets for key in sheet.keys):
         columns.insert(columns.index("degree") + 1, SIZE)

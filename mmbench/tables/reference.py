@@ -1,0 +1,81 @@
+"""Tables of earlier full runs: a CSV and its Markdown in a folder, without the records."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmbench.errors import UserError
+from mmbench.jobs.plan import Key, Plan
+from mmbench.tables.rows import NO_TARGET, Row
+
+CSV = "table.csv"
+MARKDOWN = "table.md"
+NUMBERS = ("measured", "sd", "se", "published", "published_spread")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The table of an earlier run.
+
+    Attributes
+    ----------
+    folder : Path
+    plan : Plan
+        Made of the configuration of the same name, which gives the layout.
+    rows : list of Row
+    """
+
+    folder: Path
+    plan: Plan
+    rows: list[Row]
+
+    @property
+    def name(self) -> str:
+        """The experiment's name, which is that of the folder."""
+        return self.folder.name
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of a table that is made of the CSV must know."""
+        return (f"Made of {self.folder / CSV}: what only records hold is not shown.",)
+
+    @property
+    def text(self) -> str | None:
+        """The table as it was drawn from the records, if it is there."""
+        path = self.folder / MARKDOWN
+        return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def read_reference(folder: Path, plan: Plan | None) -> Reference:
+    """Return the table in a folder.
+
+    Raises
+    ------
+    UserError
+        If its CSV is no long table.
+    """
+    path = folder / CSV
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [_row(line) for line in csv.DictReader(file)]
+    except (KeyError, ValueError, csv.Error) as error:
+        raise UserError(f"{path}: not a table of mmbench ({error})") from None
+    return Reference(folder, plan or Plan(folder.name), rows)
+
+
+def _row(line: Mapping[str, str]) -> Row:
+    degree, size = (int(line[name]) if line.get(name) else None for name in ("degree", "size"))
+    note, mark, reason = line["note"].partition(NO_TARGET)
+    return Row(
+        Key(line["dataset"], line["kernel"], degree, line["machine"], size),
+        line["metric"],
+        line["status"],
+        note.removesuffix("; "),
+        mark + reason,
+        n=int(line["n"]) if line["n"] else None,
+        in_band={"True": True, "False": False}.get(line["in_band"]),
+        **{name: float(line[name]) for name in NUMBERS if line.get(name)},
+    )
