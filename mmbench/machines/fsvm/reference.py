@@ -1,4 +1,4 @@
-"""The optimum of the F-SVM as one cone program: the reference of `fsvm_exact` and `fsvm_shared`.
+"""The optimum of the F-SVM as one cone program: the reference of `optimum` and `shared`.
 
     min  sqrt(2) g + C sum xi    subject to   t_i (q_i'v_p + b_p) >= 1 - xi_i,  xi >= 0
 
@@ -16,113 +16,79 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.errors import Status
-from mmbench.machines.fsvm.alternation import Rows
-from mmbench.machines.fsvm.optimum import Optimum
+from mmbench.machines.fsvm.hyperplanes import JointRows, JointSolution
+from mmbench.machines.fsvm.transformation import infimum_root
 from mmbench.solvers.cone_program import ConeProgram, solve_socp
 
 
-def solve_cone(rows: Rows, C: float) -> Optimum:
+def solve_reference(rows: JointRows, C: float) -> JointSolution:
     """Minimise F* with Clarabel; see the module.
 
     Parameters
     ----------
-    rows : Rows
+    rows : JointRows
     C : float
 
     Returns
     -------
-    Optimum
+    JointSolution
     """
-    return _pair(rows, C) if len(rows.pairs) == 1 else _pairs(rows, C)
-
-
-def _pair(rows: Rows, C: float) -> Optimum:
-    _, y = rows.pairs[0]
-    k, n = len(rows.s), len(y)
-    margins = sparse.hstack([sparse.csr_array((n, 1)), _margins(rows, 0), sparse.eye_array(n)])
-    slack = sparse.hstack([sparse.csr_array((n, k + 2)), sparse.eye_array(n)])
-    cone = sparse.hstack([sparse.eye_array(k + 1), sparse.csr_array((k + 1, n + 1))])
+    k, n_pairs = len(rows.s), len(rows.pairs)
+    n, n_planes = sum(len(y) for _, y in rows.pairs), n_pairs * (k + 1)
+    norm, cost, cone = (_length if n_pairs == 1 else _nuclear_norm)(k, n_pairs)
+    margins = sparse.block_diag([_margins(rows, p) for p in range(n_pairs)])
+    planes = sparse.vstack([margins, sparse.csr_array((n, n_planes))])
+    slack = sparse.vstack([sparse.eye_array(n)] * 2)
+    linear = sparse.hstack([planes, slack, sparse.csr_array((2 * n, len(cost)))])
+    beside = sparse.csr_array((norm.shape[0], n))
+    bounded = sparse.hstack([norm[:, :n_planes], beside, norm[:, n_planes:]])
     program = ConeProgram(
-        c=np.concatenate([[sqrt(2.0)], np.zeros(k + 1), np.full(n, C)]),
-        A=sparse.csc_array((0, k + 2 + n)),
+        c=np.concatenate([np.zeros(n_planes), np.full(n, C), cost]),
+        A=sparse.csc_array((0, n_planes + n + len(cost))),
         b=np.zeros(0),
-        G=sparse.csc_array(-sparse.vstack([margins, slack, cone])),
-        h=np.concatenate([-np.ones(n), np.zeros(n + k + 1)]),
+        G=sparse.csc_array(-sparse.vstack([linear, bounded])),
+        h=np.concatenate([-np.ones(n), np.zeros(n + norm.shape[0])]),
         n_linear=2 * n,
-        cones=(k + 1,),
+        **cone,
     )
     found = solve_socp(program)
-    return _optimum(
-        rows,
-        found.x[1 : k + 1, None],
-        found.x[k + 1 : k + 2],
-        found.value,
-        found.bound,
-        [y * found.z[:n]],
-        found.violation,
-        found.iterations,
-        found.status,
+    V = found.x[:n_planes].reshape(n_pairs, k + 1)
+    W = V[:, :k].T / np.sqrt(rows.s)[:, None]
+    ends = np.cumsum([len(y) for _, y in rows.pairs])[:-1]
+    return JointSolution(
+        W=W,
+        b=V[:, k],
+        u=[y * a for (_, y), a in zip(rows.pairs, np.split(found.z[:n], ends), strict=True)],
+        root=infimum_root(W, rows.s),
+        value=found.value,
+        bound=found.bound,
+        violation=found.violation,
+        values=[found.value],
+        rounds=1,
+        iterations=found.iterations,
+        pair_iterations=[found.iterations] * n_pairs,
+        status=found.status,
     )
 
 
-def _margins(rows: Rows, p: int) -> sparse.csr_array:
+def _margins(rows: JointRows, p: int) -> sparse.csr_array:
     """Return the rows ``t_i (q_i', 1)`` of pair p."""
     index, y = rows.pairs[p]
     whitened = rows.Z[index] / np.sqrt(rows.s)
     return sparse.csr_array(y[:, None] * np.column_stack([whitened, np.ones(len(y))]))
 
 
-def _pairs(rows: Rows, C: float) -> Optimum:
-    """Solve the semidefinite program in the columns (v_p, b_p), the slacks, and P and R."""
-    k, n_pairs = len(rows.s), len(rows.pairs)
-    size, n = k + n_pairs, sum(len(y) for _, y in rows.pairs)
-    n_planes = n_pairs * (k + 1)
-    margins = sparse.hstack(
-        [sparse.block_diag([_margins(rows, p) for p in range(n_pairs)]), sparse.eye_array(n)]
-    )
-    slack = sparse.hstack([sparse.csr_array((n, n_planes)), sparse.eye_array(n)])
-    matrix, free = _matrix(k, n_pairs)
-    linear = sparse.vstack([margins, slack])
-    empty = sparse.csr_array((2 * n, len(free)))
-    top = sparse.hstack([linear, empty])
-    low = sparse.hstack(
-        [matrix[:, :n_planes], sparse.csr_array((matrix.shape[0], n)), matrix[:, n_planes:]]
-    )
-    traces = np.array([i == j for i, j in free], dtype=float)
-    cost = np.concatenate([np.zeros(n_planes), np.full(n, C), 0.5 * sqrt(2.0) * traces])
-    found = solve_socp(
-        ConeProgram(
-            c=cost,
-            A=sparse.csc_array((0, len(cost))),
-            b=np.zeros(0),
-            G=sparse.csc_array(-sparse.vstack([top, low])),
-            h=np.concatenate([-np.ones(n), np.zeros(n + matrix.shape[0])]),
-            n_linear=2 * n,
-            cones=(),
-            matrix_order=size,
-        )
-    )
-    x, z = found.x, found.z
-    planes = x[:n_planes].reshape(n_pairs, k + 1)
-    ends = np.cumsum([len(y) for _, y in rows.pairs])[:-1]
-    return _optimum(
-        rows,
-        planes[:, :k].T,
-        planes[:, k],
-        found.value,
-        found.bound,
-        [y * a for (_, y), a in zip(rows.pairs, np.split(z[:n], ends), strict=True)],
-        found.violation,
-        found.iterations,
-        found.status,
-    )
+def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
+    """Return the map of (v, b, g) to (g, v), the cost of g, and the cone."""
+    order = np.append(k + 1, np.arange(k))
+    norm = sparse.csr_array((np.ones(k + 1), (np.arange(k + 1), order)), shape=(k + 1, k + 2))
+    return norm, np.array([sqrt(2.0)]), {"cones": (k + 1,)}
 
 
-def _matrix(k: int, n_pairs: int) -> tuple[sparse.csr_array, list[tuple[int, int]]]:
+def _nuclear_norm(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
     """Return the map of (columns (v_p, b_p), entries of P and R) to the matrix as a vector.
 
-    Clarabel wants the upper triangle by columns, what is off the diagonal times sqrt(2).
+    With the cost of these entries, and the cone.
     """
     size, n_planes = k + n_pairs, n_pairs * (k + 1)
     upper = [(i, j) for j in range(size) for i in range(j + 1)]
@@ -130,22 +96,7 @@ def _matrix(k: int, n_pairs: int) -> tuple[sparse.csr_array, list[tuple[int, int
     column = {place: n_planes + c for c, place in enumerate(free)}
     column |= {(i, k + p): p * (k + 1) + i for i in range(k) for p in range(n_pairs)}
     values = [1.0 if i == j else sqrt(2.0) for i, j in upper]
-    shape = (len(upper), n_planes + len(free))
     places = (np.arange(len(upper)), [column[place] for place in upper])
-    return sparse.csr_array((values, places), shape=shape), free
-
-
-def _optimum(
-    rows: Rows,
-    V: NDArray,
-    b: NDArray,
-    value: float,
-    bound: float,
-    u: list[NDArray],
-    violation: float,
-    iterations: int,
-    status: Status,
-) -> Optimum:
-    W = V / np.sqrt(rows.s)[:, None]
-    each = [iterations] * len(rows.pairs)
-    return Optimum(W, b, value, bound, u, violation, 1, each, status, None)
+    norm = sparse.csr_array((values, places), shape=(len(upper), n_planes + len(free)))
+    traces = np.array([0.5 * sqrt(2.0) * (i == j) for i, j in free])
+    return norm, traces, {"cones": (), "matrix_order": size}

@@ -1,6 +1,6 @@
 """The optimum of the F-SVM for pairs of classes that share M.
 
-In the units and coordinates of `fsvm_steps` (rho = 1, S diagonal), with ``V = S^{1/2}W`` and one
+In the units and coordinates of `hyperplanes` (rho = 1, S diagonal), with ``V = S^{1/2}W`` and one
 column of W a pair, the smallest value over M is
 
     F*(V, b) = sqrt(2) ||V||_* + C sum xi                     (sum of the singular values of V)
@@ -27,21 +27,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.fsvm.alternation import (
+from mmbench.machines.fsvm.hyperplanes import (
     Hyperplanes,
-    Image,
-    Rows,
+    JointRows,
+    JointSolution,
+    PairRows,
     lower_bound,
+    majority,
     train_hyperplanes,
 )
-from mmbench.machines.fsvm.optimum import Optimum, no_direction
+from mmbench.machines.fsvm.transformation import infimum_root
 
 #: Rounds of the method, its over-relaxation, and every how many rounds the penalty is adapted.
-MAX_ROUNDS, RELAXATION, EVERY = 500, 1.6, 5
+MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
+
+#: The penalty is adapted by the root of the residuals' ratio, if that is at least 2, by at most 5.
+SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitState:
     """Where the method stands.
 
     Attributes
@@ -62,59 +67,67 @@ class Split:
 
 
 def solve_pairs(
-    rows: Rows,
-    images: Sequence[Image],
+    rows: JointRows,
+    whitened: Sequence[PairRows],
     C: float,
     tol: float,
-    goal: float,
-    start: Split | None = None,
-) -> Optimum:
+    gap_tolerance: float,
+    start: SplitState | None = None,
+) -> JointSolution:
     """Minimise F* up to a relative gap.
 
     Parameters
     ----------
-    rows : Rows
-    images : sequence of Image
-        The whitened rows of each pair.
+    rows : JointRows
+    whitened : sequence of PairRows
     C : float
     tol : float
-        Of the SVMs' optimality conditions.
-    goal : float
+        Tolerance of the SVMs' KKT conditions.
+    gap_tolerance : float
         The gap, relative to the value, at which it ends.
-    start : Split, optional
-        `Optimum.state` of a neighbouring C.
+    start : SplitState, optional
+        `JointSolution.state` of a neighbouring C.
 
     Returns
     -------
-    Optimum
+    JointSolution
         Status ``iteration_limit`` where the gap was not reached, ``trivial`` where W = 0.
     """
     shape = (len(rows.s), len(rows.pairs))
-    at = start or Split(np.zeros(shape), np.zeros(shape), 1.0, None)
-    best, bound, status = no_direction(rows, C), 0.0, Status.ITERATION_LIMIT
+    at = start or SplitState(np.zeros(shape), np.zeros(shape), 1.0, None)
+    best, bound, status = majority(rows, C), 0.0, Status.ITERATION_LIMIT
     iterations = np.zeros(shape[1], dtype=int)
     for rounds in range(1, MAX_ROUNDS + 1):
         pull = at.V - at.D
-        offsets = [image.rows @ pull[:, p] for p, image in enumerate(images)]
+        offsets = [pair.rows @ pull[:, p] for p, pair in enumerate(whitened)]
         cost = C / at.penalty
         starts = None if at.u is None else [cost * u for u in at.u]
-        planes = train_hyperplanes(rows, images, cost, starts, tol, offsets=offsets)
+        planes = train_hyperplanes(rows, whitened, cost, starts, tol, offsets=offsets)
         iterations += planes.iterations
         U = pull + planes.q / np.sqrt(rows.s)[:, None]
         value = sqrt(2.0) * float(np.linalg.norm(U, "nuc")) + C * planes.slack
         if value < best[0]:
             best = value, U / np.sqrt(rows.s)[:, None], planes.b
         bound = max(bound, lower_bound(_unscaled(planes, at.penalty), rows.s))
-        if best[0] - bound <= goal * best[0]:
+        if best[0] - bound <= gap_tolerance * best[0]:
             status = planes.status if best[1].any() else Status.TRIVIAL
             break
-        at = _advance(replace(at, u=[u / cost for u in planes.u]), U, adapt=rounds % EVERY == 0)
-    return Optimum(
-        *(best[1], best[2], best[0], bound),
+        at = _advance(
+            replace(at, u=[u / cost for u in planes.u]), U, adapt=rounds % ROUNDS_PER_PENALTY == 0
+        )
+    value, W, b = best
+    return JointSolution(
+        W=W,
+        b=b,
         u=planes.u,
+        root=infimum_root(W, rows.s),
+        value=value,
+        bound=bound,
         violation=planes.violation * at.penalty,
+        values=[value],
         rounds=rounds,
-        iterations=iterations.tolist(),
+        iterations=int(iterations.sum()),
+        pair_iterations=iterations.tolist(),
         status=status,
         state=at,
     )
@@ -124,21 +137,21 @@ def _unscaled(planes: Hyperplanes, penalty: float) -> Hyperplanes:
     return replace(planes, u=[penalty * u for u in planes.u], q=penalty * planes.q)
 
 
-def _advance(at: Split, U: NDArray, adapt: bool) -> Split:
+def _advance(at: SplitState, U: NDArray, adapt: bool) -> SplitState:
     """Shrink the singular values, move the multipliers, and balance the two residuals."""
     relaxed = RELAXATION * U + (1 - RELAXATION) * at.V
     left, sizes, right = np.linalg.svd(relaxed + at.D, full_matrices=False)
     V = (left * np.maximum(sizes - sqrt(2.0) / at.penalty, 0.0)) @ right
     D = at.D + relaxed - V
     if not adapt:
-        return Split(V, D, at.penalty, at.u)
+        return SplitState(V, D, at.penalty, at.u)
     primal = _size(U - V) / max(_size(V), _size(U))
     dual = _size(V - at.V) / _size(D)
     factor = sqrt(primal / dual)
-    if 0.5 <= factor <= 2.0:
-        return Split(V, D, at.penalty, at.u)
-    factor = min(max(factor, 0.2), 5.0)
-    return Split(V, D / factor, at.penalty * factor, at.u)
+    if 1.0 / SMALLEST_PENALTY_CHANGE <= factor <= SMALLEST_PENALTY_CHANGE:
+        return SplitState(V, D, at.penalty, at.u)
+    factor = min(max(factor, 1.0 / LARGEST_PENALTY_CHANGE), LARGEST_PENALTY_CHANGE)
+    return SplitState(V, D / factor, at.penalty * factor, at.u)
 
 
 def _size(matrix: NDArray) -> float:

@@ -17,7 +17,6 @@ SVM                    ``C max(0, 1 - y f)``                  ``0 .. yC`` at slo
 RMM                    the same, and infinite for |f| > B     two more, endless, at slopes -B, B
 relaxed RMM            the same, and c max(0, |f| - t)        two more, of length c, at -t, t
 SVM of the M4          that of the SVM, K scaled              ``0 .. yC`` at slope -y
-weights of R-SVM+      none; u_i at a linear cost             one
 =====================  =====================================  ================================
 
 `solve_smo` solves them all by pairwise steps (`pairwise`) on growing parts of the Gram matrix, with

@@ -1,0 +1,259 @@
+"""The joint problem of all pairs of classes, and their hyperplanes for a fixed transformation M.
+
+Everything is in the coordinates of a `Spectrum`, where S = diag(s), and in units in which rho = 1.
+The step from there is exact for every variant: with ``M = N / sqrt(rho)``
+
+    1/2 w'M^{-1}w + rho tr(MS) + C sum xi
+        =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
+
+so that only C / sqrt(rho) matters, and a grid over C and rho needs one training a ratio. The step
+sizes and the floor of the paper's code are taken in these units; with rho other than 1 its own M,
+which is N / sqrt(rho), would take other steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.errors import Status, worst
+from mmbench.machines.svm import svm_dual
+from mmbench.solvers.linear_svm import solve_inside, solve_near
+from mmbench.solvers.result import Result
+from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_smo
+
+#: From this `tol` on, that of a search, few digits are asked of the SVMs.
+SEARCH_TOL = 1e-4
+
+#: Rows of a pair above which the interior point is faster than pairwise steps: in a search, and to
+#: the last digits (4000 rows of LFW and Ringnorm: 3 and 30 times). It needs so many a component.
+INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
+
+
+@dataclass
+class PairRows:
+    """The rows of a pair in the space of some M.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_p, k)
+    y : ndarray of shape (n_p,)
+        -1.0 or +1.0.
+    """
+
+    rows: NDArray
+    y: NDArray
+
+    @cached_property
+    def gram(self) -> NDArray:
+        """Their inner products, shape (n_p, n_p)."""
+        return self.rows @ self.rows.T
+
+    def dual(self, C: float, offset: NDArray | None = None) -> PiecewiseQP:
+        """Return the dual of their SVM; its decisions are added to given ones."""
+        dual = svm_dual(self.gram, self.y, C)
+        return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
+
+
+@dataclass(frozen=True)
+class JointRows:
+    """The training rows of all pairs.
+
+    Attributes
+    ----------
+    Z : ndarray of shape (n, k)
+        Coordinates in which S is diagonal.
+    s : ndarray of shape (k,)
+        Its diagonal, ridge included.
+    pairs : list of (ndarray of int, ndarray)
+        The rows of each pair and their signs (-1.0, +1.0).
+    """
+
+    Z: NDArray
+    s: NDArray
+    pairs: list[tuple[NDArray, NDArray]]
+
+    def transformed(self, root: NDArray) -> list[PairRows]:
+        """Return the rows of each pair for ``M = root root'`` (a vector: a diagonal root)."""
+        T = self.Z * root if root.ndim == 1 else self.Z @ root
+        return [PairRows(T[index], y) for index, y in self.pairs]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointSolution(Result):
+    """Hyperplanes of all pairs, in the coordinates of the rows, and the transformation they share.
+
+    `value` and `bound` are of the F-SVM's problem, `violation` is that of the SVMs' duals.
+
+    Attributes
+    ----------
+    W : ndarray of shape (k, n_pairs)
+    b : ndarray of shape (n_pairs,)
+    u : list of ndarray
+        Signed multipliers of the last SVM of each pair.
+    root : ndarray of shape (k, r)
+        ``M = root root'``.
+    values : list of float
+        The value after 0, 1, 2, ... rounds; never growing.
+    rounds : int
+        M-steps of an alternation; else SVMs that each pair took.
+    pair_iterations : list of int
+        The solver's, of each pair.
+    state : object
+        From where a neighbouring C starts.
+    """
+
+    W: NDArray
+    b: NDArray
+    u: list[NDArray]
+    root: NDArray
+    values: list[float]
+    rounds: int
+    pair_iterations: list[int]
+    state: Any = None
+
+    def extreme_eigenvalues(self) -> tuple[float, float]:
+        """Return the smallest and the largest eigenvalue of M."""
+        sizes = np.linalg.svd(self.root, compute_uv=False) ** 2
+        smallest = float(sizes[-1]) if len(sizes) == len(self.root) else 0.0
+        return smallest, float(sizes[0])
+
+
+@dataclass(frozen=True)
+class Hyperplanes:
+    """SVMs of all pairs in the space of one M.
+
+    Attributes
+    ----------
+    u : list of ndarray
+        Signed multipliers of each pair.
+    q : ndarray of shape (k, n_pairs)
+        ``Z'u``, which is ``M^{-1} w``.
+    b : ndarray of shape (n_pairs,)
+    norm : float
+        Sum over pairs of ``w'M^{-1}w``.
+    slack : float
+        Sum of all slacks.
+    iterations : list of int
+    violation : float
+        Largest violation of a dual constraint.
+    status : Status
+    """
+
+    u: list[NDArray]
+    q: NDArray
+    b: NDArray
+    norm: float
+    slack: float
+    iterations: list[int]
+    violation: float
+    status: Status
+
+    @property
+    def multipliers(self) -> float:
+        """The sum of all multipliers."""
+        return float(sum(np.abs(u).sum() for u in self.u))
+
+
+def train_hyperplanes(
+    rows: JointRows,
+    transformed: Sequence[PairRows],
+    C: float,
+    starts: Sequence[NDArray] | None,
+    tol: float,
+    solver: str = "auto",
+    offsets: Sequence[NDArray] | None = None,
+) -> Hyperplanes:
+    """Train the SVM of each pair on its rows in the space of M.
+
+    Parameters
+    ----------
+    rows : JointRows
+    transformed : sequence of PairRows
+    C : float
+    starts : sequence of ndarray, optional
+        Signed multipliers of a neighbouring problem.
+    tol : float
+        Tolerance of the KKT conditions.
+    solver : {"auto", "pairwise", "reference"}, default="auto"
+        "pairwise" takes pairwise steps alone, "auto" what is fastest; "reference" is libsvm.
+    offsets : sequence of ndarray of shape (n_p,), optional
+        Decisions to which those of the hyperplanes are added.
+
+    Returns
+    -------
+    Hyperplanes
+    """
+    found, slack = [], 0.0
+    for p, pair in enumerate(transformed):
+        start = None if starts is None else starts[p]
+        offset = None if offsets is None else offsets[p]
+        one = _train_pair(pair, C, start, tol, solver, offset)
+        decision = one.decision + one.bias + (0.0 if offset is None else offset)
+        slack += float(np.maximum(0.0, 1.0 - pair.y * decision).sum())
+        found.append(one)
+    return Hyperplanes(
+        u=[one.u for one in found],
+        q=np.column_stack(
+            [rows.Z[index].T @ one.u for (index, _), one in zip(rows.pairs, found, strict=True)]
+        ),
+        b=np.array([one.bias for one in found]),
+        norm=float(sum(one.u @ one.decision for one in found)),
+        slack=slack,
+        iterations=[one.iterations for one in found],
+        violation=max(one.violation for one in found),
+        status=worst(one.status for one in found),
+    )
+
+
+def _train_pair(
+    pair: PairRows,
+    C: float,
+    start: NDArray | None,
+    tol: float,
+    solver: str,
+    offset: NDArray | None,
+) -> PiecewiseSolution:
+    """Guess the free rows; else take pairwise steps, or the interior point for many rows."""
+    if solver == "reference":
+        from mmbench.solvers.libsvm_ import solve_libsvm
+
+        return solve_libsvm(pair.dual(C), pair.y, C, tol)
+    found = None
+    if solver == "auto":
+        if start is not None:
+            given = 0.0 if offset is None else offset
+            found = solve_near(pair.rows, pair.y, C, start, tol, given)
+        n, k = pair.rows.shape
+        many = INTERIOR_ROWS if tol < SEARCH_TOL else INTERIOR_ROWS_IN_SEARCH
+        if found is None and offset is None and n > max(many, INTERIOR_ROWS_PER_COMPONENT * k):
+            found = solve_inside(pair.rows, pair.y, C, tol)
+    return solve_smo(pair.dual(C, offset), start, tol) if found is None else found
+
+
+def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
+    """Return value, W and b of no direction: the larger class everywhere.
+
+    Each row of the smaller class has slack 2.
+    """
+    positive = np.array([(y > 0).sum() for _, y in rows.pairs])
+    negative = np.array([(y < 0).sum() for _, y in rows.pairs])
+    value = 2.0 * C * float(np.minimum(positive, negative).sum())
+    return value, np.zeros((len(rows.s), len(rows.pairs))), np.where(positive < negative, -1.0, 1.0)
+
+
+def lower_bound(planes: Hyperplanes, s: NDArray) -> float:
+    """Return a lower bound of the optimum: the value of the dual at the scaled multipliers.
+
+        max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
+
+    with a column ``q = sum_i a_i t_i z_i`` of Q a pair, and the spectral norm. The multipliers of
+    any SVM, scaled into the last constraint, are feasible.
+    """
+    size = np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2)
+    return planes.multipliers * min(1.0, np.sqrt(2.0) / max(float(size), 1e-300))
