@@ -60,9 +60,14 @@ def solve_to_gap(
         iterations += found.iterations
         if found.gap > gap_tolerance and factor <= RESCALING_FACTOR:
             found = problem.rescaled(found)
-        stuck = best is not None and found.gap > LEAST_PROGRESS * best.gap
+        stuck = best is not None and _width(found) > LEAST_PROGRESS * _width(best)
         best = found if best is None or found.gap < best.gap else best
         if best.gap <= gap_tolerance or stuck or found.status is not Status.OPTIMAL:
             break
     assert best is not None
     return replace(best, iterations=iterations)
+
+
+def _width(found: PiecewiseSolution) -> float:
+    """Return the absolute gap: relative ones are all near 1 while the value is far off."""
+    return found.value - found.bound
