@@ -33,11 +33,6 @@ from mmbench.machines.voting import (
 )
 
 
-def common_parameters() -> dict[str, Any]:
-    """Return the declarations of the parameters that every kernel machine takes."""
-    return PairwiseClassifier.parameters
-
-
 def kernel_scaling() -> Any:
     """Declare the scaling of polynomial kernels, which some of the papers have."""
     return parameter(
