@@ -59,7 +59,7 @@ def run(
     ] = None,
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""
-    from mmbench.commands.run import Options, launch
+    from mmbench.commands.launch import Options, launch
     from mmbench.jobs.limits import parse_limits
 
     limits = parse_limits(time_limit, memory_limit)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mmbench.commands.columns import aligned
-from mmbench.commands.run import Experiment, Options, default_slots, plan_experiments
+from mmbench.commands.experiments import Experiment, plan_experiments
+from mmbench.commands.launch import Options, default_slots
 from mmbench.commands.times import Times
 from mmbench.commands.workload import n_fits, n_points, sizes_of
 from mmbench.errors import UserError

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from mmbench.commands import run as run_module
+from mmbench.commands.launch import Options, launch
 from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError
 from mmbench.jobs.limits import Limits
@@ -47,10 +49,10 @@ def test_the_command_line_goes_before_the_file(config, tmp_path, monkeypatch):
         seen.append(limits)
         raise UserError("enough")
 
-    monkeypatch.setattr("mmbench.running.runner.run", run)
-    options = run_module.Options(tmp_path / "results", tmp_path / "store", slots=1)
+    monkeypatch.setattr("mmbench.commands.run.run", run)
+    options = Options(tmp_path / "results", tmp_path / "store", slots=1)
     path = str(config("limits: {time: 1h, memory: 8 GB}"))
     for limits in (Limits(), Limits(time=60)):
         with pytest.raises(UserError, match="enough"):
-            run_module.launch([path], run_module.replace(options, limits=limits), print)
+            launch([path], replace(options, limits=limits), print)
     assert seen == [Limits(3600, 8e9), Limits(60, 8e9)]
