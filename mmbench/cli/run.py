@@ -59,7 +59,8 @@ def run(
     ] = None,
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""
-    from mmbench.commands.launch import Options, launch
+    from mmbench.commands.launch import launch
+    from mmbench.commands.options import Options
     from mmbench.jobs.limits import parse_limits
 
     limits = parse_limits(time_limit, memory_limit)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mmbench.commands.columns import aligned
 from mmbench.commands.experiments import Experiment, plan_experiments
-from mmbench.commands.launch import Options, default_slots
+from mmbench.commands.options import Options, default_slots
 from mmbench.commands.times import Times
 from mmbench.commands.workload import n_fits, n_points, sizes_of
 from mmbench.errors import UserError

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mmbench.commands.launch import Options, Say
 from mmbench.commands.only import keep_keys, keep_only, parse_only
+from mmbench.commands.options import Options, Say
 from mmbench.commands.preflight import prepare_data
 from mmbench.config.cells import plan_of
 from mmbench.config.model import Config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mmbench.commands.experiments import Experiment
-from mmbench.commands.launch import Options, Say
+from mmbench.commands.options import Options, Say
 from mmbench.config.read import to_yaml
 from mmbench.errors import SEVERITY
 from mmbench.jobs.store import RecordStore

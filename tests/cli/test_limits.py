@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mmbench.commands.launch import Options, launch
+from mmbench.commands.launch import launch
+from mmbench.commands.options import Options
 from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError
 from mmbench.jobs.limits import Limits

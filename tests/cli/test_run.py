@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
-from mmbench.commands.launch import default_slots
+from mmbench.commands.options import default_slots
 from mmbench.resources import CONFIGS
 
 CONFIG = """\
