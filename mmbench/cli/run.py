@@ -57,6 +57,13 @@ def run(
         str | None,
         typer.Option(metavar="SIZE", help="Most memory of a job: 500MB, 8GB; also 'limits:'."),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run on a Dask cluster: the address of its scheduler, or 'local' to try it.",
+        ),
+    ] = None,
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""
     from mmbench.commands.launch import launch
@@ -64,7 +71,8 @@ def run(
     from mmbench.jobs.limits import parse_limits
 
     limits = parse_limits(time_limit, memory_limit)
-    options = Options(results, store, mirror, jobs, tuple(only or ()), smoke, limits, strict)
+    places = results, store, mirror, jobs, tuple(only or ())
+    options = Options(*places, smoke, limits, strict, scheduler)
     if dry_run:
         from mmbench.commands.dry_run import describe_experiments
 

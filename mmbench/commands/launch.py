@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mmbench.commands.options import Options, Say, default_slots
+from mmbench.running.executor import Executor
 from mmbench.running.local import LocalExecutor
 
 #: What every job needs, and this process does not.
@@ -37,8 +38,7 @@ def launch(names: Iterable[str], options: Options, say: Say) -> int:
     UserError
         If configurations, options or data are wrong; nothing has run then.
     """
-    executor = LocalExecutor(options.slots or default_slots(), WORKER_IMPORTS)
-    executor.start()
+    executor = _executor(options, say)
     try:
         from mmbench.commands.experiments import plan_experiments
         from mmbench.commands.run import run_experiments
@@ -46,4 +46,15 @@ def launch(names: Iterable[str], options: Options, say: Say) -> int:
         experiments = plan_experiments(names, options, say)
         return run_experiments(experiments, executor, options, say)
     finally:
-        executor.cancel()
+        executor.close()
+
+
+def _executor(options: Options, say: Say) -> Executor:
+    slots = options.slots or default_slots()
+    if options.scheduler is not None:
+        from mmbench.running.cluster import DaskExecutor
+
+        return DaskExecutor(options.scheduler, slots, WORKER_IMPORTS, say)
+    executor = LocalExecutor(slots, WORKER_IMPORTS)
+    executor.start()
+    return executor

@@ -35,6 +35,8 @@ class Options:
         Of each job, in place of those of the configuration.
     strict : bool
         Whether fits that are not optimal count as failed.
+    scheduler : str, optional
+        Address of a Dask scheduler, or "local"; processes on this computer when not given.
     """
 
     results: Path
@@ -45,6 +47,7 @@ class Options:
     smoke: bool = False
     limits: Limits = NO_LIMITS
     strict: bool = False
+    scheduler: str | None = None
 
 
 def default_slots() -> int:

@@ -9,12 +9,12 @@ from mmbench.commands.options import Options, Say
 from mmbench.config.read import to_yaml
 from mmbench.errors import SEVERITY
 from mmbench.jobs.store import RecordStore
-from mmbench.running.local import LocalExecutor
+from mmbench.running.executor import Executor
 from mmbench.running.runner import EXIT_FAILED, EXIT_INTERRUPTED, Summary, run
 
 
 def run_experiments(
-    experiments: Iterable[Experiment], executor: LocalExecutor, options: Options, say: Say
+    experiments: Iterable[Experiment], executor: Executor, options: Options, say: Say
 ) -> int:
     """Run experiments one after the other and return the worst exit code."""
     code = 0
@@ -25,9 +25,7 @@ def run_experiments(
     return code
 
 
-def run_experiment(
-    experiment: Experiment, executor: LocalExecutor, options: Options, say: Say
-) -> int:
+def run_experiment(experiment: Experiment, executor: Executor, options: Options, say: Say) -> int:
     """Run one planned experiment and return its exit code.
 
     Raises

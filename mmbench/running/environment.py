@@ -48,6 +48,12 @@ def _fixed() -> dict[str, Any]:
     }
 
 
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries by name."""
+    fixed = _fixed()
+    return {"Python": fixed["python"], **fixed["libraries"]}
+
+
 def _version(distribution: str) -> str | None:
     try:
         return version(distribution)

@@ -40,9 +40,24 @@ class Executor(Protocol):
     ----------
     slots : int
         Number of tasks that may run at the same time; may grow and shrink during a run.
+    task_threads : int
+        Most threads of one task; it takes as many slots.
+    computer_slots : int
+        Most slots that share the memory of one computer.
+    remote : bool
+        Whether tasks may run on a computer that sees other files than this one.
     """
 
-    slots: int
+    task_threads: int
+    remote: bool
+
+    @property
+    def slots(self) -> int:
+        """See above."""
+
+    @property
+    def computer_slots(self) -> int:
+        """See above."""
 
     def submit(
         self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
@@ -56,13 +71,17 @@ class Executor(Protocol):
         """
 
     def cancel(self) -> None:
-        """Stop every running task at once, and release the workers."""
+        """Stop every running task at once; the next one may be submitted."""
+
+    def close(self) -> None:
+        """Release the workers for good."""
 
 
 class SerialExecutor:
     """Runs each task in this process, at the moment it is submitted: for tests and debuggers."""
 
-    slots = 1
+    slots = task_threads = computer_slots = 1
+    remote = False
 
     def __init__(self) -> None:
         self._ended: list[Future] = []
@@ -87,3 +106,5 @@ class SerialExecutor:
     def cancel(self) -> None:
         """Forget results that nobody asked for."""
         self._ended = []
+
+    close = cancel

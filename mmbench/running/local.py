@@ -57,8 +57,10 @@ class LocalExecutor:
         What a process imports when it starts.
     """
 
+    remote = False
+
     def __init__(self, slots: int, modules: Sequence[str] = ()):
-        self.slots = slots
+        self.slots = self.task_threads = self.computer_slots = slots
         self._workers = [_Worker(tuple(modules)) for _ in range(slots)]
 
     def start(self) -> None:
@@ -101,6 +103,15 @@ class LocalExecutor:
         for worker in self._workers:
             worker.kill()
             worker.future = None
+
+    close = cancel
+
+    def kill(self) -> None:
+        """Kill the processes, from any thread; their tasks end with `WorkerDied`."""
+        for worker in self._workers:
+            process = worker.process
+            if process is not None:
+                process.kill()
 
 
 class _Worker:

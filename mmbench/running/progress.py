@@ -165,7 +165,7 @@ class TimeLeft:
     """
 
     def __init__(self, jobs: Iterable[Job]):
-        self._open = Counter(map(_kinds, jobs))
+        self._open = Counter(map(kinds_of, jobs))
         self._count: Counter[tuple] = Counter()
         self._seconds: Counter[tuple] = Counter()
         self._started: dict[str, tuple[Job, float]] = {}
@@ -173,7 +173,7 @@ class TimeLeft:
     def learn(self, record: Mapping[str, Any]) -> None:
         """Take note of how long a job took."""
         seconds = sum(record["wall_seconds"].values())
-        for kind in _kinds(Job.from_dict(record["job"])):
+        for kind in kinds_of(Job.from_dict(record["job"])):
             self._count[kind] += 1
             self._seconds[kind] += seconds
 
@@ -184,11 +184,11 @@ class TimeLeft:
     def end(self, job: Job) -> None:
         """Take note that a job ended, in whatever way."""
         self._started.pop(job.key, None)
-        self._open[_kinds(job)] -= 1
+        self._open[kinds_of(job)] -= 1
 
     def expected(self, job: Job) -> float | None:
         """Return the seconds that jobs of the very kind took on average; None without any."""
-        kind = _kinds(job)[0]
+        kind = kinds_of(job)[0]
         return self._seconds[kind] / self._count[kind] if self._count[kind] else None
 
     def seconds(self, slots: int) -> float | None:
@@ -197,7 +197,7 @@ class TimeLeft:
             return None
         rest = sum(count * self._mean(kinds) for kinds, count in self._open.items())
         now = time.monotonic()
-        spent = sum(min(now - at, self._mean(_kinds(job))) for job, at in self._started.values())
+        spent = sum(min(now - at, self._mean(kinds_of(job))) for job, at in self._started.values())
         return (rest - spent) / max(1, slots)
 
     def _mean(self, kinds: Sequence[tuple]) -> float:
@@ -205,7 +205,7 @@ class TimeLeft:
         return self._seconds[kind] / self._count[kind]
 
 
-def _kinds(job: Job) -> tuple[tuple, ...]:
+def kinds_of(job: Job) -> tuple[tuple, ...]:
     """Return what a job has in common with others, from much to nothing."""
     name, column = job.dataset.name, job.column
     alike = name, job.split.max_train, job.kernel, job.degree, column

@@ -119,10 +119,9 @@ def run(
     UserError
         If another run uses the folder.
     """
+    context = Context(data, mirror, limits=limits, remote=executor.remote)
     with store.locked():
-        return _Run(
-            jobs, store, executor, Context(data, mirror, limits=limits), source, progress
-        ).go()
+        return _Run(jobs, store, executor, context, source, progress).go()
 
 
 class _Run:
@@ -149,14 +148,19 @@ class _Run:
         settled = {**self.results, **stopped}
         self.open = {key: job for key, job in unique.items() if key not in settled}
         self.summary = Summary()
-        for key in unique.keys() & settled.keys():
-            self.summary.add(settled[key], reused=True)
+        for key in unique:
+            if key in settled:
+                self.summary.add(settled[key], reused=True)
         self.store, self.executor, self.context = store, executor, context
         self.time_left = TimeLeft(self.open.values())
         for record in self.results.values():
             self.time_left.learn(record)
         self.schedule = Schedule(
-            self.open.values(), settled, executor.slots, self.time_left.expected
+            self.open.values(),
+            settled,
+            executor.slots,
+            self.time_left.expected,
+            executor.task_threads,
         )
         self.tasks: dict[Future, Start] = {}
         self.progress = progress(len(self.open))
@@ -184,7 +188,7 @@ class _Run:
         self.schedule.slots = self.executor.slots
         for start in self.schedule.starts():
             self._start(start)
-        for future in self.executor.wait(TICK) if self.tasks else ():
+        for future in self.executor.wait(TICK) if self.tasks or not self.executor.slots else ():
             self._end(self.tasks.pop(future), future)
         self.progress.tick(self._left())
 
@@ -193,7 +197,7 @@ class _Run:
         context = replace(
             self.context,
             threads=start.threads,
-            memory_share=start.threads / self.executor.slots,
+            memory_share=min(1.0, start.threads / max(1, self.executor.computer_slots)),
             inherited=self.results[parent]["selection"]["params"] if parent else None,
         )
         self.time_left.start(start.job)

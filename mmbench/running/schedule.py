@@ -8,12 +8,14 @@ thread each, a lone one has all of them.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import Content, is_done
+from mmbench.running.progress import kinds_of
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Schedule:
         Number of processes.
     expected : callable
         Gets a job and returns its expected seconds, None where nothing is known.
+    most_threads : int, optional
+        Of one job; as many as slots when not given.
     """
 
     def __init__(
@@ -54,9 +58,11 @@ class Schedule:
         records: Mapping[str, Content],
         slots: int,
         expected: Callable[[Job], float | None] = lambda job: None,
+        most_threads: int | None = None,
     ):
-        self.slots, self._expected = slots, expected
-        self._ready: deque[Job] = deque()
+        self.slots, self._expected, self._most_threads = slots, expected, most_threads
+        self._ready: dict[Hashable, deque[tuple[int, Job]]] = defaultdict(deque)
+        self._number = itertools.count()
         self._alone: deque[Job] = deque()
         self._blocked: dict[str, list[Job]] = defaultdict(list)
         self._hopeless: deque[tuple[Job, str]] = deque()
@@ -65,7 +71,7 @@ class Schedule:
         coming = {job.key for job in jobs}
         for job in jobs:
             if job.parent is None:
-                self._ready.append(job)
+                self._make_ready(job)
             elif job.parent in records:
                 self._follow([job], records[job.parent])
             elif job.parent in coming:
@@ -81,12 +87,22 @@ class Schedule:
     def starts(self) -> Iterator[Start]:
         """Yield the jobs that start now; they count as running from here on."""
         while self._ready and (free := self.slots - sum(self._running.values())) > 0:
-            threads = -(-free // len(self._ready))
-            longest = max(self._ready, key=self._seconds)  # the first of equal ones
-            self._ready.remove(longest)
-            yield self._start(longest, threads)
+            threads = -(-free // sum(map(len, self._ready.values())))
+            yield self._start(self._longest(), min(threads, self._most_threads or threads))
         if self._alone and not self._running:
             yield self._start(self._alone.popleft(), self.slots)
+
+    def _longest(self) -> Job:
+        """Take the longest ready job, and of equal ones that which is ready for the longest time.
+
+        Jobs of one kind are expected to take equally long, so the first of each stands for all.
+        """
+        first = {kind: jobs[0] for kind, jobs in self._ready.items()}
+        kind = max(first, key=lambda kind: (self._seconds(first[kind][1]), -first[kind][0]))
+        _, job = self._ready[kind].popleft()
+        if not self._ready[kind]:
+            del self._ready[kind]
+        return job
 
     def hopeless(self) -> Iterator[tuple[Job, str]]:
         """Yield jobs that can never run, and why; they wait no longer."""
@@ -97,10 +113,7 @@ class Schedule:
         """Take in the record of a job: the jobs that use it are next, or never."""
         self._running.pop(record["key"], None)
         children = self._blocked.pop(record["key"], [])
-        # Before others as long: their data set is in the memory of a worker now.
-        ready, self._ready = self._ready, deque()
         self._follow(children, record)
-        self._ready.extend(ready)
 
     def again_alone(self, job: Job) -> None:
         """Put a running job back, to be run when nothing else does."""
@@ -111,9 +124,17 @@ class Schedule:
         """Make ready the jobs that use the parameters of a record, or give them up."""
         for job in children:
             if is_done(record):
-                self._ready.append(job)
+                self._make_ready(job, first=True)
             else:
                 self._give_up(job, f"has no result: {record['reason']}")
+
+    def _make_ready(self, job: Job, first: bool = False) -> None:
+        """Let a job wait for a slot, behind jobs as long unless their data set was just read."""
+        number, jobs = next(self._number), self._ready[kinds_of(job)[0]]
+        if first:
+            jobs.appendleft((-number, job))
+        else:
+            jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
         """Return the expected seconds of a job and of the longest that waits for it."""
@@ -121,10 +142,10 @@ class Schedule:
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if own is None else own + after
 
-    def _start(self, job: Job, threads: int) -> Start:
-        alone = not self._running and threads == self.slots
-        self._running[job.key] = threads
-        return Start(job, threads, alone)
+    def _start(self, job: Job, slots: int) -> Start:
+        alone = not self._running and slots == self.slots
+        self._running[job.key] = slots
+        return Start(job, min(slots, self._most_threads or slots), alone)
 
     def _give_up(self, job: Job, cause: str) -> None:
         self._hopeless.append((job, f"takes its parameters from {job.use}, which {cause}"))

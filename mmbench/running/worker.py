@@ -18,6 +18,7 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, new_record, timestamp
 from mmbench.running.environment import environment
+from mmbench.running.parcel import MissingData, at_hand
 from mmbench.running.process import tell
 from mmbench.running.progress import readable
 
@@ -47,6 +48,8 @@ class Context:
     inherited : dict or list of dict, optional
         Selected parameters of the job that this one uses; a list has one a pair of classes.
     limits : Limits
+    remote : bool, default=False
+        Whether the computer may see other files than that on which the run was started.
     """
 
     data: Path
@@ -55,6 +58,7 @@ class Context:
     memory_share: float = 1.0
     inherited: Choice | None = None
     limits: Limits = NO_LIMITS
+    remote: bool = False
 
 
 class MemoryLimit(Exception):
@@ -62,7 +66,7 @@ class MemoryLimit(Exception):
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
-    """Run a job. What goes wrong is in the record; nothing is raised.
+    """Run a job. What goes wrong is in the record.
 
     Parameters
     ----------
@@ -74,6 +78,11 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     record : dict
     arrays : dict of str to ndarray
         ``test_index``, ``predicted``, ``decisions`` and ``y_test``; empty without a result.
+
+    Raises
+    ------
+    MissingData
+        If the job is far from home and its data can be had at home only.
     """
     from threadpoolctl import threadpool_limits
 
@@ -85,6 +94,8 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     try:
         with threadpool_limits(1):
             status, content, arrays = _run(job, context, clock)
+    except MissingData:
+        raise
     except Exception as error:
         status, content = _status_of(error), _failure(error)
     facts: dict[str, Any] = {
@@ -121,7 +132,9 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
     seeds = job_seeds(job)
     with clock.stage("preparation"):
-        data = prepare(job, context.data, context.mirror)
+        places = context.data, context.mirror
+        here = at_hand(job, *places) if context.remote else (job, *places)
+        data = prepare(*here)
     threads = _threads(job, data, context)
     machine, selection = train(job, data, context.inherited, threads, seeds, clock)
     with clock.stage("test"):

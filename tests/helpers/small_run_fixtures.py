@@ -28,3 +28,8 @@ def store(tmp_path) -> RecordStore:
 @pytest.fixture
 def context() -> Context:
     return Context(NO_DATA)
+
+
+@pytest.fixture
+def other_store(tmp_path):
+    return RecordStore.create(tmp_path / "other", "name: small\n")

@@ -1,3 +1,3 @@
 """Jobs on data inside scikit-learn, and a folder for their records."""
 
-from helpers.small_run_fixtures import context, job, jobs, store  # noqa: F401
+from helpers.small_run_fixtures import context, job, jobs, other_store, store  # noqa: F401

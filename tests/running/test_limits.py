@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import subprocess
 import sys
-import time
 
 import pytest
 from helpers.small_run import NO_DATA
+from helpers.tasks import grow_without_end, hang, leave, print_much, segfault, wait_in_python
 
 from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import Limits, parse_limits
@@ -17,34 +15,7 @@ from mmbench.jobs.record import is_done, new_record
 from mmbench.running import local, runner
 from mmbench.running.executor import LimitReached, WorkerDied
 from mmbench.running.local import LocalExecutor
-from mmbench.running.process import tell
 from mmbench.running.worker import execute
-
-
-def in_python(*_):
-    tell("selection")
-    while True:
-        time.sleep(0.01)
-
-
-def in_native_code(*_):
-    tell("training")
-    ctypes.PyDLL(None).pause()  # holds the interpreter's lock, so no Python code runs
-
-
-def without_end(*_):
-    blocks = []
-    while True:
-        blocks.append(bytearray(2**24))
-        blocks[-1][::4096] = bytes(2**12)  # resident, not only promised
-
-
-def segfault(*_):
-    ctypes.string_at(0)
-
-
-def leave(*_):
-    os._exit(3)
 
 
 @pytest.fixture
@@ -73,9 +44,9 @@ TIME, MEMORY = Limits(time=0.5), Limits(memory=3e8)
 @pytest.mark.parametrize(
     "function, limits, status",
     [
-        (in_python, TIME, Status.TIME_LIMIT),
-        (in_native_code, TIME, Status.TIME_LIMIT),
-        (without_end, MEMORY, Status.MEMORY_LIMIT),
+        (wait_in_python, TIME, Status.TIME_LIMIT),
+        (hang, TIME, Status.TIME_LIMIT),
+        (grow_without_end, MEMORY, Status.MEMORY_LIMIT),
     ],
 )
 def test_a_task_beyond_its_limit_is_ended_and_the_next_one_runs(function, limits, status, executor):
@@ -86,7 +57,7 @@ def test_a_task_beyond_its_limit_is_ended_and_the_next_one_runs(function, limits
     if status == Status.MEMORY_LIMIT:
         assert error.reached["bytes"] > limits.memory
     else:
-        assert error.reached["stage"] == ("selection" if function is in_python else "training")
+        assert error.reached["stage"] == ("selection" if function is wait_in_python else "training")
 
 
 @pytest.mark.parametrize(
@@ -101,8 +72,8 @@ def test_a_task_that_ends_its_worker_ends_alone(function, words, executor):
 @pytest.mark.parametrize(
     "function, limits, words",
     [
-        (in_native_code, TIME, "time limit of 0.5 s reached after"),
-        (without_end, MEMORY, "memory limit of 286 MiB reached after"),
+        (hang, TIME, "time limit of 0.5 s reached after"),
+        (grow_without_end, MEMORY, "memory limit of 286 MiB reached after"),
         (segfault, TIME, "ended by SIGSEGV"),
     ],
 )
@@ -177,12 +148,6 @@ def test_other_limits_are_refused_with_an_example(wrong):
 
 
 # -- what a worker prints, and workers that cannot start -------------------------------------------
-
-
-def print_much(n_bytes):
-    line = "x" * 1023
-    for _ in range(n_bytes // 1024):
-        print(line)
 
 
 def test_output_without_end_is_cut_and_said(executor, capsys, monkeypatch):

@@ -18,7 +18,6 @@ from helpers.small_run import NO_DATA, make_jobs
 from mmbench.jobs import train
 from mmbench.jobs.job import SelectRef
 from mmbench.jobs.record import is_done
-from mmbench.jobs.store import RecordStore
 from mmbench.machines import SVM
 from mmbench.running import memory
 from mmbench.running.executor import SerialExecutor
@@ -50,11 +49,6 @@ def results(store):
 def written(store):
     """Return when each file of a record was written."""
     return {path: path.stat().st_mtime_ns for path in (store.folder / "records").iterdir()}
-
-
-@pytest.fixture
-def other_store(tmp_path):
-    return RecordStore.create(tmp_path / "other", "name: small\n")
 
 
 def test_a_second_run_reuses_everything(jobs, store):

@@ -78,7 +78,18 @@ def test_the_longest_job_goes_first_with_what_waits_for_it_and_one_of_an_unknown
     assert order([second, third], known) == [third, second]
     assert order([third, second], {"mmrm": 5.0}) == [second, third]
     assert order([second, first], known) == [second, first]
-    assert order([second, first, child], known) == [first, second]
+    assert order([third, first, child], {"svm": 3.0, "mmrm": 5.0}) == [first, third]
+
+
+def test_a_place_may_limit_the_threads_of_a_job_and_one_alone_has_it_to_itself():
+    first, _, second, _ = make_jobs(2)
+    schedule = Schedule([first, second], {}, 4, most_threads=1)
+    assert [start.threads for start in schedule.starts()] == [1, 1]
+    for job in (first, second):
+        schedule.again_alone(job)
+    [start] = schedule.starts()
+    assert (start.threads, start.alone) == (1, True)
+    assert not list(schedule.starts())
 
 
 def test_the_time_of_a_job_is_that_of_its_size():

@@ -1,0 +1,182 @@
+"""Jobs on a Dask cluster on the loopback address: lost workers, missing data, limits."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from dataclasses import replace
+
+import psutil
+import pytest
+from helpers.small_run import NO_DATA, make_jobs
+from helpers.tasks import hang, nap, segfault
+from running.test_runner import results
+
+from mmbench.datasets import DatasetRef, dataset_hash
+from mmbench.errors import Status, UserError
+from mmbench.jobs.limits import Limits
+from mmbench.running import cluster, parcel
+from mmbench.running.cluster import DaskExecutor, differences, facts
+from mmbench.running.executor import LimitReached, SerialExecutor, WorkerDied
+from mmbench.running.runner import run
+
+dask = pytest.importorskip("dask")
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def far_store(tmp_path_factory):
+    """The store of the workers, which is not that of the run."""
+    return tmp_path_factory.mktemp("far")
+
+
+@pytest.fixture(scope="module")
+def executor(far_store):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MMBENCH_DATA", str(far_store))
+        with dask.config.set({"distributed.scheduler.allowed-failures": 50}):
+            executor = DaskExecutor("local", 2, (), print)
+        yield executor
+        executor.close()
+
+
+def drain(executor, count, seconds=120):
+    ended, end = [], time.monotonic() + seconds
+    while len(ended) < count and time.monotonic() < end:
+        ended += executor.wait(1)
+    return ended
+
+
+def lose_workers(executor, count, seed):
+    """Kill Dask workers at random, each once it has had time to take a task."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        pids = list(executor._client.run(os.getpid, on_error="ignore").values())
+        if pids:
+            os.kill(rng.choice(pids), signal.SIGKILL)
+        time.sleep(rng.uniform(0.05, 0.5))
+
+
+def test_results_and_exceptions_come_back(executor):
+    good, bad = executor.submit(pow, 2, 10), executor.submit(int, "x")
+    assert set(drain(executor, 2)) == {good, bad}
+    assert good.result() == 1024
+    assert isinstance(bad.exception(), ValueError)
+    assert executor.slots == 2
+
+
+def test_five_lost_workers_cost_no_task(executor):
+    tasks = {executor.submit(nap, 0.3, number): number for number in range(8)}
+    lose_workers(executor, 5, seed=3)
+    assert set(drain(executor, 8)) == set(tasks)
+    assert [task.result() for task in tasks] == list(tasks.values())
+
+
+def test_a_worker_that_joins_late_takes_part(executor):
+    executor._cluster.scale(3)
+    executor._client.wait_for_workers(3)
+    end = time.monotonic() + 20
+    while executor.slots < 3 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert executor.slots == executor.computer_slots == 3
+
+
+def test_limits_and_crashes_are_those_of_a_local_process(executor, monkeypatch):
+    pids = set(executor._client.run(os.getpid).values())
+    late = executor.submit(hang, limits=Limits(time=0.3))
+    crash = executor.submit(segfault)
+    drain(executor, 2)
+    assert isinstance(late.exception(), LimitReached)
+    assert late.exception().status == Status.TIME_LIMIT
+    assert isinstance(crash.exception(), WorkerDied)
+    assert "SIGSEGV" in str(crash.exception())
+    assert set(executor._client.run(os.getpid).values()) == pids
+
+
+def test_cancel_ends_tasks_at_once_and_the_workers_stay(executor):
+    executor.submit(nap, 600)
+    processes = []
+    while not processes:
+        time.sleep(0.1)
+        pids = executor._client.run(os.getpid).values()
+        processes = [child for pid in pids for child in psutil.Process(pid).children()]
+    executor.cancel()
+    assert not psutil.wait_procs(processes, timeout=10)[1]
+    assert executor.wait(0.1) == []
+    after = executor.submit(pow, 2, 3)
+    assert drain(executor, 1) == [after]
+
+
+def test_a_run_on_data_that_workers_do_not_see_has_the_records_of_one_process(
+    executor, far_store, store, other_store, tmp_path, monkeypatch
+):
+    path = tmp_path / "mine.csv"
+    path.write_text("a,b,label\n" + "".join(f"{k % 7},{k % 5},{k % 2}\n" for k in range(60)))
+    ref = DatasetRef("mine", str(path), "label")
+    job = replace(make_jobs(1)[0], dataset=ref, dataset_hash=dataset_hash(ref, store=NO_DATA))
+    run([job], other_store, SerialExecutor(), data=NO_DATA)
+    packed = parcel.pack(job, NO_DATA, None)
+    path.unlink()
+    monkeypatch.setattr(cluster, "pack", lambda *_: packed)
+    assert run([job], store, executor, data=NO_DATA).done == 1
+    assert [path.name for path in far_store.rglob("*.csv")] == ["mine.csv"]
+    assert results(store) == results(other_store)
+
+
+def test_a_damaged_parcel_is_refused(tmp_path):
+    with pytest.raises(UserError, match="damaged on its way"):
+        parcel.unpack([("a/b.csv", "0" * 64, b"content")], tmp_path)
+    assert not list(tmp_path.rglob("*.csv"))
+
+
+def test_workers_with_other_code_are_named_in_one_line():
+    assert differences(facts()) == []
+    other = {**facts(), "numpy": "1.0", "the code of mmbench": "0"}
+    [line] = differences(other)
+    assert line.startswith("workers differ: the code of mmbench 0 where this process has ")
+    assert "numpy 1.0 where" in line
+    [line] = differences(ModuleNotFoundError("No module named 'mmbench'"))
+    assert line.startswith("a worker cannot run mmbench: ModuleNotFoundError")
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UserError, match=r"install mmbench\[dask\]"):
+        DaskExecutor("local", 1, (), print)
+
+
+def test_no_scheduler_at_the_address_is_one_line(monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    with pytest.raises(UserError, match="no answer"):
+        DaskExecutor("tcp://127.0.0.1:1", 1, (), print)
+
+
+@pytest.mark.slow
+def test_fifty_lost_workers_lose_no_record(store, other_store, monkeypatch):
+    """Kills go on from another thread while a run computes real jobs."""
+    from threading import Thread
+
+    jobs = make_jobs(40)
+    with dask.config.set({"distributed.scheduler.allowed-failures": 50}):
+        executor = DaskExecutor("local", 2, (), print)
+    try:
+        killer = Thread(target=lose_workers, args=(executor, 50, 7))
+        killer.start()
+        summary = run(jobs, store, executor, data=NO_DATA)
+        killer.join()
+    finally:
+        executor.close()
+    assert (summary.done, summary.failed) == (len(jobs), [])
+    run(jobs, other_store, SerialExecutor(), data=NO_DATA)
+    assert results(store) == results(other_store)
+
+
+def test_a_scheduler_that_dies_is_one_line(executor):
+    """The last test of this module: its cluster is gone."""
+    executor.submit(nap, 600)
+    executor._cluster.close()
+    with pytest.raises(UserError, match="is gone; finished jobs are stored"):
+        drain(executor, 1)
