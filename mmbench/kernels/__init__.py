@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 KERNELS = ("linear", "poly", "rbf")
 
 #: Rows of a matrix handled together, so that no second matrix of its size is made.
-CHUNK = 256
+CHUNK_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ def squared_distances(X: NDArray, Z: NDArray) -> NDArray:
     out = X @ Z.T
     out *= -2
     squares, others = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Z, Z)
-    for start in range(0, len(X), CHUNK):
+    for start in range(0, len(X), CHUNK_ROWS):
         # one sum an entry: two in turn would round (i, j) and (j, i) differently
-        out[start : start + CHUNK] += squares[start : start + CHUNK, None] + others
+        out[start : start + CHUNK_ROWS] += squares[start : start + CHUNK_ROWS, None] + others
     np.maximum(out, 0, out=out)
     if same:
         np.fill_diagonal(out, 0)
@@ -126,8 +126,8 @@ def _integer_power(base: NDArray, degree: int, divisor: float) -> NDArray:
     """Raise in place by repeated products, and divide: `np.power` takes the slow general route."""
     if degree == 1 and divisor == 1:
         return base
-    for start in range(0, len(base), CHUNK):
-        rows = base[start : start + CHUNK]
+    for start in range(0, len(base), CHUNK_ROWS):
+        rows = base[start : start + CHUNK_ROWS]
         factor = rows.copy()
         for _ in range(degree - 1):
             rows *= factor

@@ -38,7 +38,7 @@ from mmbench.machines.threshold import optimal_bias
 from mmbench.solvers.ridge import solve_path
 
 #: Scores that differ by less than this share of the largest are equal: repeated rows.
-SAME_SCORE = 1e-12
+SCORE_RESOLUTION = 1e-12
 
 
 class KLDA(PairwiseClassifier):
@@ -215,7 +215,7 @@ def _certified(
 def _intercept(scores: NDArray, y: NDArray, bias: str) -> float:
     if bias == "midpoint":
         return -0.5 * float(scores[y > 0].mean() + scores[y < 0].mean())
-    return optimal_bias(scores, y, SAME_SCORE * float(np.abs(scores).max())).b
+    return optimal_bias(scores, y, SCORE_RESOLUTION * float(np.abs(scores).max())).b
 
 
 def _judge(fit: Fit, status: Status, tol: float) -> Status:

@@ -32,8 +32,7 @@ from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.expansion import expand
 from mmbench.machines.parameter import choice, parameter, positive
-from mmbench.machines.part import PartProblem
-from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
 from mmbench.machines.search_space import SearchSpace
 from mmbench.machines.threshold import Bias, optimal_bias, reference_bias
 

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
+from mmbench.kernels.stored import StoredGram
 from mmbench.solvers.result import relative_gap
 
 
@@ -125,6 +126,37 @@ class BinaryProblem:
         """Return the kernel matrix in float64; it is the caller's to overwrite."""
         given = self.given_gram
         return self.kernel(self.X, self.X) if given is None else np.array(given, dtype=float)
+
+
+class PartProblem(BinaryProblem):
+    """A fold of a cross-validation: its own Gram matrix is cut out when first asked for.
+
+    A machine that needs no more than products with the matrix takes them of all folds at once,
+    and cuts nothing out; the matrix itself is then never stored.
+
+    Parameters
+    ----------
+    X, y, kernel
+        As for `BinaryProblem`.
+    whole : StoredGram
+        The kernel matrix of all rows.
+    rows : ndarray of int of shape (n_samples,)
+        Where the rows of `X` stand in it.
+    """
+
+    def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: StoredGram, rows: NDArray):
+        # given_gram is computed below, so the base's own constructor must not set it
+        self.X, self.y, self.kernel, self.classes = X, y, kernel, ()
+        self.whole, self.rows = whole, rows
+
+    @cached_property
+    def given_gram(self) -> NDArray:  # type: ignore[override]
+        """The kernel matrix of the rows of `X`."""
+        return self.whole.part(self.rows, self.rows)
+
+    def copied_gram(self) -> NDArray:
+        """Return the kernel matrix in float64; nothing is kept of it here."""
+        return self.whole.part(self.rows, self.rows).astype(float, copy=False)
 
 
 @dataclass

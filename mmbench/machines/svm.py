@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from mmbench.machines.base import PairwiseClassifier, kernel_scaling
 from mmbench.machines.parameter import choice, parameter, positive
-from mmbench.machines.part import PartProblem
-from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
 

@@ -16,8 +16,7 @@ from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.expansion import expand, linear_weights
-from mmbench.machines.part import PartProblem
-from mmbench.machines.problem import BinaryModel, BinaryProblem
+from mmbench.machines.problem import BinaryModel, BinaryProblem, PartProblem
 from mmbench.selection.grid import Point, group_by_kernel
 
 #: The kernel matrix of a whole training set is kept while it is at most this large; larger sets

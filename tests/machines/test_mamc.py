@@ -15,8 +15,7 @@ from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import MAMC
 from mmbench.machines.mamc import GAMMAS, SLOPES, class_sums
-from mmbench.machines.part import PartProblem
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.problem import BinaryProblem, PartProblem
 from mmbench.machines.threshold import optimal_bias, reference_bias
 
 labels = st.lists(st.sampled_from([-1.0, 1.0]), min_size=2, max_size=40).filter(

@@ -19,8 +19,7 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import SVM
-from mmbench.machines.part import PartProblem
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.problem import BinaryProblem, PartProblem
 from mmbench.machines.svm import svm_dual, train_svm
 from mmbench.solvers.clarabel_ import solve_qp
 

@@ -160,13 +160,15 @@ def large_problem(B=2.0):
 @pytest.mark.parametrize("tol", [1e-3, 1e-8])
 def test_parts_lead_to_the_optimum_of_all_rows(monkeypatch, tol):
     problem, parts = large_problem(), []
-    settle = smo._State.settle
+    solve_part = smo._State.solve_part
     monkeypatch.setattr(
-        smo._State, "settle", lambda state, rows: (parts.append(len(rows)), settle(state, rows))
+        smo._State,
+        "solve_part",
+        lambda state, rows: (parts.append(len(rows)), solve_part(state, rows)),
     )
     with_parts = solve_smo(problem, tol=tol)
     assert parts and max(parts) < 900
-    monkeypatch.setattr(smo, "LARGEST_PART", 0.0)
+    monkeypatch.setattr(smo, "LARGEST_PART_SHARE", 0.0)
     parts.clear()
     without = solve_smo(problem, tol=tol)
     assert not parts

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution
 from mmbench.machines.minimax.secant import Secant
-from mmbench.solvers.svm_dual.scaled import LOOSE, train_scaled
+from mmbench.solvers.svm_dual.active_set import FREE_ROWS_TOLERANCE, train_scaled
 
 #: A spread below this share of the other counts as this share.
 FLOOR = 1e-13
@@ -49,7 +49,7 @@ def solve_reweighted(
     best, secant, gap = problem.trivial_solution(), Secant(), 1.0
     for rounds in range(1, max_rounds + 1):
         metric = 1.0 / (problem.var_x / weights[0] + problem.var_y / weights[1])
-        accuracy = min(LOOSE, max(0.1 * gap * LOOSE, 0.01 * tol))
+        accuracy = min(FREE_ROWS_TOLERANCE, max(0.1 * gap * FREE_ROWS_TOLERANCE, 0.01 * tol))
         u = train_scaled(problem.rows, metric, problem.y, problem.C, u, accuracy)
         w = metric * (problem.rows.T @ u)
         found = problem.solution(w, np.abs(u), iterations=rounds, weights=weights)

@@ -35,9 +35,11 @@ from mmbench.solvers.result import relative_gap
 from mmbench.solvers.svm_dual import PiecewiseSolution, solve_smo
 from mmbench.solvers.svm_dual.tightening import TOLERANCE_FACTORS
 
-#: Bounds from the SVM's theta down to 1 that are tried until D is exceeded, by their fraction.
-DESCENT = (0.4, 0.16, 0.06, 0.025, 0.0)
-MAX_ROUNDS = 50
+#: Bounds between 1 and the SVM's theta that are tried until D is exceeded, by their fraction.
+BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
+
+#: Steps of the search for t.
+MAX_ROOT_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def _search(
     if theta <= 1:
         return Search([high], iterations, worst(statuses))
     t_high, t_low, low = theta, theta, high
-    for fraction in DESCENT:
+    for fraction in BOUND_FRACTIONS:
         t_low = 1 + fraction * (theta - 1)
         low = solve(t_low)
         if low.total > D:
@@ -212,7 +214,7 @@ def _search(
     if low.total <= D:  # even at t = 1
         return Search([low], iterations, worst(statuses))
     gain_low, gain_high, side = low.total - D, high.total - D, 0
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ROOT_STEPS):
         if t_high - t_low <= tol * t_high or gain_high == 0:
             break
         t = t_low + (t_high - t_low) * gain_low / (gain_low - gain_high)

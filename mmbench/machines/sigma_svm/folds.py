@@ -25,8 +25,7 @@ from scipy.linalg import solve_triangular
 
 from mmbench.kernels.submatrix import submatrix
 from mmbench.machines.kernel_pca import is_flat, spectrum
-from mmbench.machines.part import PartProblem
-from mmbench.machines.problem import BinaryModel, BinaryProblem
+from mmbench.machines.problem import BinaryModel, BinaryProblem, PartProblem
 from mmbench.machines.sigma_svm.train import (
     along_costs,
     centred_gram,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mmbench.kernels import CHUNK
+from mmbench.kernels import CHUNK_ROWS
 from mmbench.machines.problem import BinaryProblem
 
 #: Least mean eigenvalue of Kc relative to s: below, ``I - s P`` is a difference of near equals.
@@ -89,8 +89,8 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> InverseKernel | None:
 
 def _mirror(matrix: NDArray) -> None:
     """Copy the lower triangle to the upper one."""
-    for start in range(0, len(matrix), CHUNK):
-        own = slice(start, start + CHUNK)
+    for start in range(0, len(matrix), CHUNK_ROWS):
+        own = slice(start, start + CHUNK_ROWS)
         corner = np.tril(matrix[own, own])
         matrix[own, own] = corner + np.tril(corner, -1).T
-        matrix[own, start + CHUNK :] = matrix[start + CHUNK :, own].T
+        matrix[own, start + CHUNK_ROWS :] = matrix[start + CHUNK_ROWS :, own].T

@@ -21,11 +21,11 @@ from mmbench.kernels.submatrix import submatrix
 from mmbench.solvers.svm_dual.problem import PiecewiseQP
 
 #: Cost of a series besides its arithmetic, in the unit of `series_cost`.
-OVERHEAD = 2e5
+SERIES_OVERHEAD = 2e5
 
-#: A series starts when this many can be afforded, and ends with the budget or when this many rows
-#: have met a knot.
-RESERVE, LONGEST = 3, 200
+#: A series starts when the budget is this many times its cost, and ends with the budget or when
+#: this many rows have met a knot.
+BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 
 #: NaN never occurs (a Gram matrix that holds one is refused), infinity does.
 compiled = partial(
@@ -39,7 +39,7 @@ compiled = partial(
 
 def series_cost(n_inside: int, n: int) -> float:
     """Return what a series costs up to its first knot, in kernel values that pairs would read."""
-    return n_inside**3 / 24 + n_inside * n + OVERHEAD
+    return n_inside**3 / 24 + n_inside * n + SERIES_OVERHEAD
 
 
 def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: float) -> float:
@@ -62,7 +62,7 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     """
     rows, pieces = _inside(u, problem.knots)
     cost = series_cost(len(rows), len(u))
-    if len(rows) < 2 or RESERVE * cost > budget:
+    if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
     square = submatrix(problem.gram, rows, rows).astype(float)
     # The ridge keeps a singular matrix factorable. Along its null space a direction is then steep
@@ -75,7 +75,7 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
         return budget - cost
     low, high = problem.knots[rows, pieces], problem.knots[rows, pieces + 1]
     gradient = decision[rows] + problem.slopes[rows, pieces]
-    longest = min(LONGEST, len(rows) - 2, int(4 * (budget - cost) / len(rows) ** 2))
+    longest = min(MOST_KNOTS_MET, len(rows) - 2, int(4 * (budget - cost) / len(rows) ** 2))
     moved, met = _series(factor, ridge, gradient, u[rows], low, high, longest)
     _keep_sum(moved, moved.sum() - u[rows].sum(), low, high)
     for change, row in zip(moved - u[rows], rows, strict=True):

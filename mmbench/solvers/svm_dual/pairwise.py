@@ -13,7 +13,7 @@ from mmbench.solvers.svm_dual.newton_steps import compiled
 
 #: Columns looked at together. A block is scanned for its best row only if a vectorised test says
 #: that it holds a better one: an argmax loop would not be vectorised.
-BLOCK = 64
+BLOCK_COLUMNS = 64
 
 
 @compiled()
@@ -55,9 +55,9 @@ def descend(gram, diagonal, u, decision, knots, slopes, tol, max_iter):
 def _move(decision, rise, row_i, row_j, t):
     """Add ``t (K_i - K_j)`` to ``Ku`` in place; return the row with the largest gain, and it."""
     best, top = 0, -np.inf
-    for start in range(0, decision.shape[0], BLOCK):
-        f, r = decision[start : start + BLOCK], rise[start : start + BLOCK]
-        k_i, k_j = row_i[start : start + BLOCK], row_j[start : start + BLOCK]
+    for start in range(0, decision.shape[0], BLOCK_COLUMNS):
+        f, r = decision[start : start + BLOCK_COLUMNS], rise[start : start + BLOCK_COLUMNS]
+        k_i, k_j = row_i[start : start + BLOCK_COLUMNS], row_j[start : start + BLOCK_COLUMNS]
         better = 0
         for k in range(f.shape[0]):
             moved = f[k] + t * (np.float64(k_i[k]) - np.float64(k_j[k]))
@@ -74,9 +74,9 @@ def _move(decision, rise, row_i, row_j, t):
 def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
     """Return the row j that lowers the objective most together with i, and the smallest loss."""
     best, score, low = 0, 0.0, top
-    for start in range(0, decision.shape[0], BLOCK):
-        f, r = decision[start : start + BLOCK], fall[start : start + BLOCK]
-        k_i, d = row_i[start : start + BLOCK], diagonal[start : start + BLOCK]
+    for start in range(0, decision.shape[0], BLOCK_COLUMNS):
+        f, r = decision[start : start + BLOCK_COLUMNS], fall[start : start + BLOCK_COLUMNS]
+        k_i, d = row_i[start : start + BLOCK_COLUMNS], diagonal[start : start + BLOCK_COLUMNS]
         better = 0
         for k in range(f.shape[0]):
             loss = r[k] - f[k]

@@ -29,28 +29,28 @@ from mmbench.solvers.svm_dual.newton_steps import compiled, newton_steps
 from mmbench.solvers.svm_dual.pairwise import descend, gains
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
-#: Pairwise steps come in chunks of as many as the part has rows, at least `MIN_CHUNK`; of a quarter
-#: of that among all rows, so that a part is found early. Between chunks Ctrl-C is heard and Newton
-#: steps are taken, between rounds of so many chunks the rows of the part are chosen anew.
-MIN_CHUNK, CHUNKS = 1000, 4
+#: Pairwise steps come in chunks of as many as the part has rows, at least so many; of a quarter of
+#: that among all rows, so that a part is found early. Between chunks Ctrl-C is heard and Newton
+#: steps are taken; after so many chunks the rows of the part are chosen anew.
+LEAST_CHUNK_STEPS, CHUNKS_PER_PART = 1000, 4
 
 #: A part is cut out if it has at most this share of the rows, and once steps have read this many
 #: kernel values for each that it holds: a short training is over before a copy would pay.
-LARGEST_PART, WORK = 0.8, 0.5
+LARGEST_PART_SHARE, READS_PER_PART_VALUE = 0.8, 0.5
 
 #: Rows at a knot join a part if they violate the optimality conditions at some b in this middle
 #: share of the interval that is left for b.
-NEAR = 0.25
+MIDDLE_SHARE = 0.25
 
-#: A part is solved to this share of the violation of all rows, or to a little less than `tol`.
-PART_ACCURACY, MARGIN = 0.05, 0.9
+#: A part is solved to this share of the violation of all rows, or of `tol`, if that is more.
+PART_VIOLATION_SHARE, PART_TOLERANCE_SHARE = 0.05, 0.9
 
 #: From this `tol` on a part is held in float32. What that rounds concerns the steps of one round
 #: only, after which ``Ku`` follows from K itself.
-SINGLE_TOL = 1e-4
+SINGLE_PRECISION_TOLERANCE = 1e-4
 
 #: Rounds on parts that may go by without a smaller violation; then come steps among all rows.
-PATIENCE = 3
+IDLE_ROUNDS = 3
 
 
 def solve_smo(
@@ -93,12 +93,12 @@ def solve_smo(
     u, decision = _started(problem, start)
     allowed = max(10**7, 100 * len(u)) if max_iter is None else max_iter
     state = _State(problem, diagonal, u, decision, tol, allowed)
-    state.judge()
+    state.measure()
     while state.violation > tol and state.left > 0:
         rows = state.part()
         if rows is not None:
-            state.settle(rows)
-        elif not state.settle_all():
+            state.solve_part(rows)
+        elif not state.step_among_all():
             break
     status = _status(state.violation <= tol, state.left <= 0)
     return problem.solution(state.u, state.decision, state.bias, allowed - state.left, status)
@@ -125,10 +125,10 @@ def _compile() -> None:
     for dtype in (np.float32, np.float64):
         problem = PiecewiseQP(np.eye(4, dtype=dtype), knots, slopes)
         newton_steps(problem, u.copy(), combine(problem.gram, u), budget=1e12)
-        for tol in (SINGLE_TOL, SINGLE_TOL / 2):
+        for tol in (SINGLE_PRECISION_TOLERANCE, SINGLE_PRECISION_TOLERANCE / 2):
             state = _State(problem, np.ones(4), u.copy(), combine(problem.gram, u), tol, left=10)
-            state.judge()
-            state.settle(_movable(u, state.decision, knots, slopes, NEAR))
+            state.measure()
+            state.solve_part(_movable(u, state.decision, knots, slopes, MIDDLE_SHARE))
 
 
 def _status(solved: bool, exhausted: bool) -> Status:
@@ -154,51 +154,53 @@ class _State:
     bias: float = 0.0
     violation: float = np.inf
     best: float = np.inf
-    patience: int = PATIENCE
+    patience: int = IDLE_ROUNDS
     work: float = 0.0
     budget: float = 0.0
     store: NDArray | None = None
 
-    def judge(self, afresh: bool = False) -> None:
+    def measure(self, afresh: bool = False) -> None:
         """Set b and the violation; ``Ku``, the sum of all its changes, is renewed before an end."""
         if afresh:
             self.decision = combine(self.problem.gram, self.u)
         knots, slopes = self.problem.knots, self.problem.slopes
         self.bias, self.violation = _optimality(self.u, self.decision, knots, slopes)
         if not afresh and self.work and (self.violation <= self.tol or self.left <= 0):
-            self.judge(afresh=True)
+            self.measure(afresh=True)
 
-    def settle_all(self) -> bool:
+    def step_among_all(self) -> bool:
         """Take a chunk of steps among all rows; return whether there was one to take."""
-        chunk = min(max(len(self.u), MIN_CHUNK) // CHUNKS, self.left)
+        chunk = min(max(len(self.u), LEAST_CHUNK_STEPS) // CHUNKS_PER_PART, self.left)
         done = self._chunk(self.problem, self.diagonal, self.u, self.decision, self.tol, chunk)
-        self.judge(afresh=done == 0)
+        self.measure(afresh=done == 0)
         return done > 0 or self.violation <= self.tol
 
     def part(self) -> NDArray | None:
         """Return the rows to go on with, None for all."""
         if not self.patience:
             return None
-        rows = _movable(self.u, self.decision, self.problem.knots, self.problem.slopes, NEAR)
-        worth = len(rows) <= LARGEST_PART * len(self.u) and WORK * len(rows) ** 2 <= self.work
+        knots, slopes = self.problem.knots, self.problem.slopes
+        rows = _movable(self.u, self.decision, knots, slopes, MIDDLE_SHARE)
+        small = len(rows) <= LARGEST_PART_SHARE * len(self.u)
+        worth = small and READS_PER_PART_VALUE * len(rows) ** 2 <= self.work
         return rows if worth and len(rows) > 1 else None
 
-    def settle(self, rows: NDArray) -> None:
-        """Take some chunks of steps among some rows, or fewer if they are settled before."""
+    def solve_part(self, rows: NDArray) -> None:
+        """Take some chunks of steps among some rows, fewer if they are solved before."""
         part = PiecewiseQP(self._cut(rows), self.problem.knots[rows], self.problem.slopes[rows])
         diagonal, u, decision = self.diagonal[rows], self.u[rows], self.decision[rows]
-        target = max(MARGIN * self.tol, PART_ACCURACY * self.violation)
+        target = max(PART_TOLERANCE_SHARE * self.tol, PART_VIOLATION_SHARE * self.violation)
         self.work = 0.0
-        for _ in range(CHUNKS):
-            chunk = min(max(len(rows), MIN_CHUNK), self.left)
+        for _ in range(CHUNKS_PER_PART):
+            chunk = min(max(len(rows), LEAST_CHUNK_STEPS), self.left)
             if self._chunk(part, diagonal, u, decision, target, chunk) < chunk:
                 break
         change = np.zeros(len(self.u))
         change[rows] = u - self.u[rows]
         self.u[rows] = u
         self.decision += combine(self.problem.gram, change)
-        self.judge()
-        self.patience = PATIENCE if self.violation < self.best else self.patience - 1
+        self.measure()
+        self.patience = IDLE_ROUNDS if self.violation < self.best else self.patience - 1
         self.best = min(self.best, self.violation)
 
     def _chunk(
@@ -223,7 +225,7 @@ class _State:
     def _cut(self, rows: NDArray) -> NDArray:
         """Return the Gram matrix of some rows, in memory that every part of this solution uses."""
         gram = self.problem.gram
-        dtype = np.dtype(np.float32 if self.tol >= SINGLE_TOL else gram.dtype)
+        dtype = np.dtype(np.float32 if self.tol >= SINGLE_PRECISION_TOLERANCE else gram.dtype)
         if self.store is None or self.store.size < len(rows) ** 2:
             self.store = np.empty(len(rows) ** 2, dtype)
         out = self.store[: len(rows) ** 2].reshape(len(rows), len(rows))

@@ -19,7 +19,7 @@ from mmbench.machines.minimax import search
 from mmbench.machines.minimax.coordinates import pivoted_cholesky
 from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor
 from mmbench.machines.minimax.search import train_for_search
-from mmbench.machines.part import PartProblem
+from mmbench.machines.problem import PartProblem
 from mmbench.selection.search import select
 
 RBF = Kernel("rbf", 0.5)

@@ -70,7 +70,7 @@ def test_penalty_is_the_RMM_of_the_bound_that_it_finds(pair):
         np.testing.assert_allclose(decision(problem, penalty), decision(problem, bound), atol=1e-4)
 
 
-def test_a_higher_price_lowers_the_bound(pair):
+def test_a_higher_penalty_lowers_the_bound(pair):
     problem = pair(RBF)
     for form in FORMS:
         path = RMM(C=5.0, form=form, tol=1e-7).train_path(
@@ -80,7 +80,7 @@ def test_a_higher_price_lowers_the_bound(pair):
         assert t[1] >= t[2] >= t[3] >= t[0] >= 1
 
 
-def test_a_vanishing_price_gives_the_svm(pair):
+def test_a_vanishing_penalty_gives_the_svm(pair):
     problem = pair(RBF)
     svm = train_svm(problem, 5.0, tol=1e-9)
     for form in FORMS:
@@ -122,7 +122,7 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
 
 
 @pytest.mark.parametrize(("form", "seed"), [("penalty", 1), ("relaxed", 2)])
-def test_a_high_price_of_slack_leaves_no_gap(form, seed):
+def test_a_high_penalty_on_slack_leaves_no_gap(form, seed):
     """Where each row is exact to tol and no more the gaps are 9e-3 and 7e-3."""
     rng = np.random.RandomState(seed)
     y = np.where(np.arange(30) % 2 == 0, 1.0, -1.0)

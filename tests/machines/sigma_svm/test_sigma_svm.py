@@ -16,8 +16,7 @@ from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import SVM, SigmaSVM
 from mmbench.machines.kernel_pca import Spectrum, spectrum
-from mmbench.machines.part import PartProblem
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.problem import BinaryProblem, PartProblem
 from mmbench.machines.sigma_svm import train
 from mmbench.machines.sigma_svm.folds import shared_folds, train_folds
 from mmbench.machines.sigma_svm.inverse import inverse_kernel
@@ -391,7 +390,7 @@ def test_equal_rows_get_the_larger_class(kernel, D):
 
 
 @pytest.mark.parametrize("machine", [SVM(C=1e4, gamma=1e-3), SigmaSVM(C=100, D=0.999, gamma=1e-3)])
-def test_a_high_price_of_many_small_slacks_leaves_no_gap(machine):
+def test_a_high_penalty_on_many_small_slacks_leaves_no_gap(machine):
     fit = machine.fit(*load_digits(n_class=2, return_X_y=True)).fits_[0]
     assert fit.status is Status.OPTIMAL
     assert fit.gap <= 100 * machine.tol  # 9e-2 and 3e-2 where each row is exact to tol and no more
