@@ -10,6 +10,7 @@ from mmbench.config.files import find_config
 from mmbench.config.model import Config
 from mmbench.config.plan import kernels_and_degrees, settings, split_refs
 from mmbench.config.read import load_config
+from mmbench.config.smoke import SUFFIX
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
 from mmbench.jobs.plan import Key, Plan, PlannedCell, group_by_cell
@@ -31,7 +32,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         for key, n_splits in _cells(config)
     )
     labels = {column: entry.label for column, entry in config.machines.items() if entry.label}
-    return Plan(config.name, config.layout, cells, labels, _published_as(config))
+    smoke = config.name.endswith(SUFFIX)
+    return Plan(config.name, config.layout, cells, labels, _published_as(config), smoke)
 
 
 def replan(folder: Path) -> Plan | None:

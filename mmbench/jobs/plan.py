@@ -70,6 +70,8 @@ class Plan:
     published_as : mapping of str to str
         The name in published tables of a data set that has another one here; empty for some classes
         of a data set, which are not compared with the whole.
+    smoke : bool
+        Whether it is the smoke version of an experiment, whose numbers are held against nothing.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Plan:
     cells: tuple[PlannedCell, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     published_as: Mapping[str, str] = field(default_factory=dict)
+    smoke: bool = False
 
     @property
     def jobs(self) -> frozenset[str]:

@@ -79,7 +79,7 @@ def sheet_of(experiment: Experiment | Reference, layout: str | None = None) -> S
     if isinstance(experiment, Reference):
         facts = Facts(experiment.name, published, remarks=experiment.remarks)
         return Sheet(experiment.rows, facts, experiment.plan)
-    rows = build_rows(experiment.cells, published)
+    rows = build_rows(experiment.cells, published, compare=not experiment.plan.smoke)
     return Sheet(rows, gather_facts(experiment, published), experiment.plan)
 
 

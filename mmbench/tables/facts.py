@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
+from mmbench.tables.protocol import protocol
 from mmbench.tables.records import Experiment
 from mmbench.tables.rows import Published
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+SMOKE = "Smoke version: fewer splits, rows and grid points; nothing is compared with the paper."
 
 #: A split, as (repeat, fold).
 Split = tuple[int, int]
@@ -38,6 +41,10 @@ class Facts:
     hits : callable
         Takes a Key and a split and returns which test rows that run has right, shape (n_test,), or
         None where there is no such run.
+    rule : str
+        How test parts are made, as in `SplitRef`; empty where it is not known.
+    protocol : tuple of str
+        What was done: test parts, choice of parameters, preprocessing.
     remarks : tuple of str
         On the whole run: hardware, damaged records, mixed settings.
     """
@@ -49,6 +56,8 @@ class Facts:
     by_split: Mapping[Key, Mapping[Split, float]] = field(default_factory=dict)
     per_pair: Mapping[Key, Mapping[Split, list]] = field(default_factory=dict)
     hits: Callable[[Key, Split], NDArray | None] = lambda key, split: None
+    rule: str = ""
+    protocol: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
@@ -57,6 +66,7 @@ def gather_facts(experiment: Experiment, published: Sequence[Published] = ()) ->
     by_dataset: dict[str, list[Record]] = {}
     for record in experiment.records:
         by_dataset.setdefault(record.job.dataset.name, []).append(record)
+    jobs = [record.job for cell in experiment.cells for record in cell.records]
     return Facts(
         experiment=experiment.name,
         published=published,
@@ -65,14 +75,21 @@ def gather_facts(experiment: Experiment, published: Sequence[Published] = ()) ->
         by_split=_by_split(experiment, lambda record: record.metrics["accuracy_pct"]),
         per_pair=_by_split(experiment, lambda record: record.per_pair),
         hits=_hits(experiment),
-        remarks=(*_leak(experiment), *experiment.remarks, *_environment(experiment)),
+        rule=next((job.split.rule for job in jobs), ""),
+        protocol=protocol(jobs, experiment.plan.label),
+        remarks=(
+            *_leak(experiment),
+            *([SMOKE] if experiment.plan.smoke else []),
+            *experiment.remarks,
+            *_environment(experiment),
+        ),
     )
 
 
 def _remarks_on_data(name: str, records: list[Record]) -> tuple[str, ...]:
-    """Return the deviations of a data set and the warnings on a user's file, naming the data."""
-    texts = dict.fromkeys(text for r in records for text in (*r.deviations, *r.warnings))
-    return tuple(text if text.startswith(name) else f"{name}: {text}" for text in texts)
+    """Return the deviations of a data set and the warnings on a user's file."""
+    texts = (text for record in records for text in (*record.deviations, *record.warnings))
+    return tuple(dict.fromkeys(text.removeprefix(f"{name}: ") for text in texts))
 
 
 def _sizes(name: str, records: list[Record]) -> dict[str, int]:

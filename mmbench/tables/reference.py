@@ -13,7 +13,7 @@ from mmbench.tables.rows import NO_TARGET, Row
 
 CSV = "table.csv"
 MARKDOWN = "table.md"
-NUMBERS = ("measured", "sd", "se", "published", "published_spread")
+NUMBERS = ("measured", "sd", "se", "published", "published_spread", "half_width", "z")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
 from mmbench.tables.cells import Cell
-from mmbench.tables.statistics import counting_sd, in_band, seeds_se, total_se
+from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 #: How a remark begins that speaks of the published value alone.
 NO_TARGET = "the published value is no target"
@@ -59,8 +59,13 @@ class Row:
         Number of splits.
     published, published_spread : float or None
         What the paper prints.
+    half_width : float or None
+        Of the band in which a published value counts as met, two standard errors of the difference;
+        None where they are not compared.
+    z : float or None
+        Standard errors that the published value lies above the measured one.
     in_band : bool or None
-        Whether the published value counts as met; None where they are not compared.
+        Whether the published value counts as met.
     """
 
     key: Key
@@ -74,10 +79,14 @@ class Row:
     n: int | None = None
     published: float | None = None
     published_spread: float | None = None
+    half_width: float | None = None
+    z: float | None = None
     in_band: bool | None = None
 
 
-def build_rows(cells: Iterable[Cell], published: Iterable[Published]) -> list[Row]:
+def build_rows(
+    cells: Iterable[Cell], published: Iterable[Published], compare: bool = True
+) -> list[Row]:
     """Return the long table of an experiment.
 
     Parameters
@@ -86,6 +95,8 @@ def build_rows(cells: Iterable[Cell], published: Iterable[Published]) -> list[Ro
         In the order in which they are to be shown.
     published : iterable of mapping
         The rows of a published table.
+    compare : bool
+        Whether they are held against ours, or only shown beside them.
 
     Returns
     -------
@@ -96,30 +107,30 @@ def build_rows(cells: Iterable[Cell], published: Iterable[Published]) -> list[Ro
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
         for p in published
     }
-    return [row for cell in cells for row in _rows(cell, known)]
+    return [row for cell in cells for row in _rows(cell, known, compare)]
 
 
-def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[Row]:
+def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[Row]:
     """Return a cell's rows: every metric of a cell that ran, else what is published."""
     metrics = [*METRICS, *WORST] if cell.done else ["accuracy_pct", "errors_count"]
     found = {metric: known.get((cell.key, metric)) for metric in metrics}
     if cell.planned.published_only:
         metrics = [metric for metric in metrics if found[metric]]
-    return [_row(cell, metric, found[metric]) for metric in metrics]
+    return [_row(cell, metric, found[metric], compare) for metric in metrics]
 
 
-def _row(cell: Cell, metric: str, published: Published | None) -> Row:
+def _row(cell: Cell, metric: str, published: Published | None, compare: bool) -> Row:
     row = Row(cell.key, metric, cell.status, cell.note, **_measured(cell, metric))
     if published is None:
         return row
     row = replace(row, published=published["value"], published_spread=published["std"])
     if not published["usable"]:
         return replace(row, objection=f"{NO_TARGET}: {published['reason']}")
+    if not compare:
+        return row
     if other_sizes := _other_sizes(cell, published):
         return replace(row, note="; ".join(filter(None, [row.note, other_sizes])))
-    if row.measured is None or row.published is None or cell.failed:
-        return row
-    return replace(row, in_band=_verdict(cell, row, published["n_splits"]))
+    return row if cell.failed else _compared(cell, row, published["n_splits"])
 
 
 def _measured(cell: Cell, metric: str) -> dict[str, Any]:
@@ -135,16 +146,17 @@ def _measured(cell: Cell, metric: str) -> dict[str, Any]:
         out["sd"] = statistics.stdev(values)
         out["se"] = out["sd"] / math.sqrt(len(values))
     elif metric in COUNTED:
-        out["se"] = _counting_deviation(cell.done[0], metric)
+        out["se"] = _counting_deviation(cell, metric, out["measured"])
     return out
 
 
-def _counting_deviation(record: Record, metric: str) -> float:
-    """Return the binomial deviation of a single run, in the metric's own unit."""
-    n = record.metrics["n_test"]
-    if metric != "accuracy_pct":
-        return counting_sd(record.metrics[metric], n)
-    return 100 / n * counting_sd(record.metrics["errors_count"], n)
+def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
+    """Return the binomial deviation of a run that errs as often as the mean, in its own unit."""
+    if metric not in COUNTED:
+        return 0.0
+    n = cell.done[0].metrics["n_test"]
+    unit = 100 / n if metric == "accuracy_pct" else 1.0
+    return unit * counting_sd((100 - mean) / unit if metric == "accuracy_pct" else mean, n)
 
 
 def _other_sizes(cell: Cell, published: Published) -> str:
@@ -159,14 +171,11 @@ def _other_sizes(cell: Cell, published: Published) -> str:
     return ""
 
 
-def _verdict(cell: Cell, row: Row, n_published: int | None) -> bool | None:
-    """Return whether the published value lies in our band; None where no error is known."""
-    spread = row.se if row.sd is None else row.sd
-    if spread is None or row.measured is None or row.published is None or row.n is None:
-        return None
-    if cell.same_test_rows and row.n > 1:
-        counting = _counting_deviation(cell.done[0], row.metric) if row.metric in COUNTED else 0.0
-        se = seeds_se(spread, row.n, n_published, counting)
-    else:
-        se = total_se(spread, row.n, n_published, cell.same_test_rows)
-    return in_band(row.measured, row.published, se)
+def _compared(cell: Cell, row: Row, n_published: int | None) -> Row:
+    """Return a row with the comparison; as it is where a value or its error is not known."""
+    if row.measured is None or row.published is None or row.n is None or row.se is None:
+        return row
+    counting = _counting_deviation(cell, row.metric, row.measured)
+    se = difference_se(row.sd, row.n, n_published, counting, cell.same_test_rows)
+    z = z_value(row.measured, row.published, se)
+    return replace(row, half_width=2 * se, z=z, in_band=abs(z) <= 2 + 1e-9)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mmbench.jobs.plan import Key, Plan
-from mmbench.tables.cells import MISSING, PUBLISHED_ONLY
+from mmbench.tables.cells import MISSING
 from mmbench.tables.facts import Facts
-from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Column, Grid, Table
+from mmbench.tables.model import Column
 from mmbench.tables.rows import Row
 from mmbench.tables.text import join, kernel_text, verdict_mark
 
+#: What a footnote is about: a machine on a data set, with a kernel; or the data set alone.
+Subject = tuple[str, str, str]
 #: A line or block of a table: the kernel and its degree.
 KernelKey = tuple[str, int | None]
 
@@ -26,14 +28,14 @@ class Sheet:
 
     Attributes
     ----------
+    configured : list of str
+        The machines in the order of the configuration.
     machines : list of str
         The columns, in the order in which a layout shows them; see `arrange`.
     datasets : list of str
     kernels : list of (kernel, degree)
     places : list of Key
         One a line of a table with a column a machine: data set, kernel, degree and size.
-    footnotes : list of str
-        Texts that cells cite so far.
     """
 
     def __init__(self, rows: Sequence[Row], facts: Facts, plan: Plan):
@@ -41,11 +43,11 @@ class Sheet:
         self._rows = {(row.key, row.metric): row for row in rows}
         self.keys = list(dict.fromkeys(row.key for row in rows))
         self.datasets = list(dict.fromkeys(key.dataset for key in self.keys))
-        self._configured = list(dict.fromkeys(key.machine for key in self.keys))
-        self.machines = list(self._configured)
+        self.configured = list(dict.fromkeys(key.machine for key in self.keys))
+        self.machines = list(self.configured)
         self.kernels = list(dict.fromkeys((key.kernel, key.degree) for key in self.keys))
         self.places = list(dict.fromkeys(key._replace(machine="") for key in self.keys))
-        self.footnotes: list[str] = []
+        self._notes: dict[str, list[Subject]] = {}
 
     # -- looking up ------------------------------------------------------------------------------
 
@@ -102,8 +104,11 @@ class Sheet:
 
     def head(self, place: Key, kernel: bool = True, name: str = "") -> str:
         """Return the name of a line, citing where the data differ from the paper's."""
-        deviations = self.facts.deviations.get(place.dataset, ())
-        return join(name or self.name(place, kernel), self._cite(*deviations))
+        marks = (
+            self._mark(text, ("", place.dataset, ""))
+            for text in self.facts.deviations.get(place.dataset, ())
+        )
+        return join(name or self.name(place, kernel), "".join(marks))
 
     # -- cells -----------------------------------------------------------------------------------
 
@@ -120,74 +125,39 @@ class Sheet:
         if row is None:
             return ""
         key = row.key
-        place = join(
-            f"{self.label(key.machine)} on {key.dataset}",
-            f"({kernel_text(key.kernel, key.degree)})" if kernel else "",
-        )
+        subject = key.machine, key.dataset, kernel_text(key.kernel, key.degree) if kernel else ""
         not_run = (row.status, row.measured) == (MISSING, None)
-        return self._cite(f"{place}: {row.note}" if row.note and not not_run else "", row.objection)
+        return self._mark("" if not_run else row.note, subject) + self._mark(row.objection)
 
-    def _cite(self, *texts: str) -> str:
-        """Number some texts and return their marks, as ``[1][2]``; equal texts share a number."""
-        marks = []
-        for text in filter(None, texts):
-            if text not in self.footnotes:
-                self.footnotes.append(text)
-            marks.append(f"[{self.footnotes.index(text) + 1}]")
-        return "".join(marks)
+    def _mark(self, text: str, subject: Subject | None = None) -> str:
+        """Return the mark of a footnote, as ``[1]``; what is said of several is said once."""
+        if not text:
+            return ""
+        subjects = self._notes.setdefault(text, [])
+        if subject and subject not in subjects:
+            subjects.append(subject)
+        return f"[{list(self._notes).index(text) + 1}]"
 
-    # -- the whole -------------------------------------------------------------------------------
+    @property
+    def footnotes(self) -> list[str]:
+        """The texts that cells cite so far, each with what it is about."""
+        return [
+            f"{self._about(subjects)}: {text}" if subjects else text
+            for text, subjects in self._notes.items()
+        ]
 
-    def table(
-        self, title: str, grids: Sequence[Grid], legend: Sequence[str] = (), *notes: str
-    ) -> Table:
-        """Return the table of some grids, with legend, notes, certificates and remarks."""
-        grids = [grid for grid in grids if grid.rows]
-        texts = [*legend, *notes, *self.certificates(), *self.facts.remarks]
-        return Table(title, grids, texts, self.footnotes)
-
-    def legend(
-        self,
-        metric: str,
-        spread: str = "In parentheses: standard error over {} partitions.",
-        band: str = "within 2 standard errors of the measured one",
-    ) -> list[str]:
-        """Return what the marks of a table mean, as far as they occur for a metric.
-
-        `spread` says what stands beside a mean, with a place for the number of partitions; `band`
-        says where a published value counts as met.
-        """
-        rows = [row for row in self.rows if row.metric == metric]
-        lines = []
-        if any(row.in_band is not None for row in rows):
-            lines.append(
-                f"{IN_BAND} the published value lies {band}, "
-                f"{OUT_OF_BAND} it does not; no mark: not compared."
-            )
-        if any(row.n == 1 and row.in_band is not None for row in rows):
-            lines.append("The standard error of a single run is binomial: sqrt(e (1 - e/n)).")
-        counts = sorted({row.n for row in rows if row.sd is not None and row.n})
-        if counts:
-            lines.append(spread.format(" or ".join(map(str, counts))))
-        if any(row.status == PUBLISHED_ONLY for row in rows):
-            lines.append(f"{NOTHING} not run; the published value alone is shown.")
-        return lines
-
-    def certificates(self) -> list[str]:
-        """Return one line on the worst certificate of each machine."""
-        lines = []
-        for machine in self._configured:
-            worst = [self._largest(machine, m) for m in ("worst_violation", "worst_gap")]
-            if None not in worst:
-                lines.append(f"{self.label(machine)} {worst[0]:.1e} / {worst[1]:.1e}")
-        if not lines:
-            return []
-        return [f"Worst constraint violation / relative gap over all fits: {', '.join(lines)}."]
-
-    def _largest(self, machine: str, metric: str) -> float | None:
-        keys = (key for key in self.keys if key.machine == machine)
-        values = [value for key in keys if (value := self.value(key, metric)) is not None]
-        return max(values, default=None)
+    def _about(self, subjects: Sequence[Subject]) -> str:
+        """Name some cells; data sets of the same machines together."""
+        machines: dict[tuple[str, str], list[str]] = {}
+        for machine, dataset, kernel in subjects:
+            machines.setdefault((dataset, kernel), []).append(machine and self.label(machine))
+        datasets: dict[tuple[str, str], list[str]] = {}
+        for (dataset, kernel), names in machines.items():
+            datasets.setdefault((", ".join(names), kernel), []).append(dataset)
+        return "; ".join(
+            join(f"{names} on" if names else "", ", ".join(found), f"({kernel})" if kernel else "")
+            for (names, kernel), found in datasets.items()
+        )
 
 
 #: How a layout writes a row.

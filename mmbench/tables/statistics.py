@@ -27,60 +27,59 @@ def counting_sd(errors: float, n: int) -> float:
     return math.sqrt(max(0.0, errors * (1 - errors / n)))
 
 
-def total_se(sd: float, n: int, n_published: int | None, same_test_rows: bool) -> float:
+def difference_se(
+    sd: float | None, n: int, n_published: int | None, counting: float, same_test_rows: bool
+) -> float:
     """Return the standard error of the difference of our mean and a published one.
 
     Parameters
     ----------
-    sd : float
-        Our standard deviation over partitions; of a single run, its counting deviation.
-    n : int
-        Our number of partitions.
-    n_published : int or None
-        The paper's number of partitions; None where it is not stated.
+    sd : float or None
+        Our standard deviation over runs; None for a single one.
+    n, n_published : int or None
+        Our number of runs, and the paper's; None where it is not stated.
+    counting : float
+        The binomial deviation of the errors of one run; 0 for what is no count.
     same_test_rows : bool
-        Whether both tested on the same rows, the data set's official test part.
-
-    Returns
-    -------
-    float
+        Whether all runs, and the paper's, tested on the same rows: the official test part.
 
     Notes
     -----
     The spread that papers print is left out: it is a standard deviation in some, a standard error
-    in others, and in a few neither. The paper's partitions are taken to vary as much as ours:
+    in others, and in a few neither. The paper's runs are taken to vary as much as ours, so that
+    two independent means differ by ``sd sqrt(1/n + 1/n_published)``.
 
-    * Partitions drawn from the data: two independent means, ``sqrt(sd^2/n + sd^2/n_published)``.
-      A single random partition is the case n = 1, with the counting deviation for `sd`.
-    * The official test part: both counted errors on the same rows, so the luck of the draw is
-      shared and must not be added twice. The variance of the difference is ``2 sd^2 (1 - r)``; the
-      correlation r of two similar machines' errors is above one half (they fail on the same rows),
-      so one counting deviation is still on the wide side.
+    * Partitions drawn from the data: that is all. A single one varies by its binomial deviation.
+    * The official test part: seeds of inner folds and ties are what varies. Besides, both counted
+      errors on the same rows, so the luck of the draw is shared and must not be added twice. The
+      variance of the difference is ``2 counting^2 (1 - r)``; the correlation r of two similar
+      machines' errors is above one half (they fail on the same rows), so one binomial deviation is
+      still on the wide side.
+
+    Examples
+    --------
+    >>> round(difference_se(5.0, 50, 50, 0.0, same_test_rows=False), 6)
+    1.0
+    >>> difference_se(None, 1, 1, 9.7, same_test_rows=True)
+    9.7
     """
-    ours = sd / math.sqrt(n)
-    if same_test_rows or n_published is None:
-        return ours
-    return math.hypot(ours, sd / math.sqrt(n_published))
+    spread = sd if sd is not None else 0.0 if same_test_rows else counting
+    shared = counting if same_test_rows else 0.0
+    return math.hypot(shared, spread / math.sqrt(n), spread / math.sqrt(n_published or math.inf))
 
 
-def seeds_se(sd: float, n: int, n_published: int | None, counting: float) -> float:
-    """Return the standard error of the difference of our mean over seeds and a published one.
+def z_value(measured: float, published: float, se: float) -> float:
+    """Return how many standard errors a published value lies above the measured one.
 
-    All runs test on the same rows; seeds of inner folds and ties are what varies.
+    Published values are decimals: what differs by binary rounding alone is equal.
 
-    Parameters
-    ----------
-    sd : float
-        Our standard deviation over seeds.
-    n : int
-        Our number of seeds.
-    n_published : int or None
-        The paper's number of runs.
-    counting : float
-        The counting deviation of one run: what two implementations of one machine may differ by on
-        the same rows; see `total_se`.
+    Examples
+    --------
+    >>> z_value(90.0, 93.0, 1.5), z_value(90.0, 90.0 + 1e-12, 0.0), z_value(90.0, 91.0, 0.0)
+    (2.0, 0.0, inf)
     """
-    return math.hypot(counting, sd / math.sqrt(n), sd / math.sqrt(n_published or math.inf))
+    difference = round(published - measured, 9)
+    return difference / se if se else math.copysign(math.inf, difference) if difference else 0.0
 
 
 def mcnemar_p(wins: int, losses: int) -> float:
@@ -100,15 +99,3 @@ def mcnemar_p(wins: int, losses: int) -> float:
 
     total = wins + losses
     return float(binomtest(wins, total).pvalue) if total else 1.0
-
-
-def in_band(measured: float, published: float, se: float) -> bool:
-    """Return whether a published value lies within two standard errors of the measured one.
-
-    Examples
-    --------
-    >>> in_band(92, 98, se=9.4), in_band(86.3, 76.0, se=0.8)
-    (True, False)
-    """
-    # Published values are decimals: a value on the edge must not fall out by its binary rounding.
-    return abs(measured - published) <= 2 * se + 1e-9

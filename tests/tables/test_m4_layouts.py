@@ -54,8 +54,8 @@ def test_the_mark_of_a_draw_allows_for_its_own_deviation(results):
     toy = made(results, "m4_table1", ["toy_1"], "linear", {"m4": 5}, 500, 240, repeats=40)
     text = table(toy.folder)
     assert "98.9 ± 0.1 ✓" in text
-    assert "within 2 sd sqrt(1 + 1/n) of the mean of our n draws" in text
-    assert "standard errors" not in text
+    assert "within 2 standard errors of the difference" in text
+    assert "sd sqrt(1/n + 1/m) with our standard deviation, n our draws" in text
 
 
 def test_a_percentile_counts_equal_draws_half():

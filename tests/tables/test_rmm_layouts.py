@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.drawn import table
 
-from mmbench.tables.statistics import mcnemar_p, seeds_se
+from mmbench.tables.statistics import mcnemar_p
 
 
 def lines_of(text: str, start: str) -> list[list[str]]:
@@ -100,12 +100,6 @@ def test_a_machine_that_the_paper_leaves_out_has_no_published_line(results):
         ["KLDA", "measured"],
     ]
     assert text.count("| published") == 1
-
-
-def test_error_of_a_mean_over_seeds():
-    assert seeds_se(0.0, 5, 1, 10.0) == 10.0
-    assert seeds_se(3.0, 1, None, 0.0) == 3.0
-    assert seeds_se(4.0, 16, 1, 0.0) == pytest.approx(np.hypot(1, 4))
 
 
 def test_errors_of_the_journal_table_are_those_of_its_accuracies(results):

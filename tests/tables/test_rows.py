@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 
@@ -86,6 +87,40 @@ def test_the_band_of_partitions_counts_the_papers_partitions_too(results, one, i
     row = cell(experiment, "svm", "accuracy_pct")
     assert abs(row.published - row.measured) > 2 * row.se
     assert row.in_band == inside
+
+
+def test_the_csv_has_half_width_and_z_of_a_comparison(usps) -> None:
+    row = cell(usps, "svm", "errors_count")
+    assert row.half_width == pytest.approx(2 * math.sqrt(91 * (1 - 91 / 2007)))
+    assert row.z == pytest.approx((98 - 91) / (row.half_width / 2))
+    assert row.in_band
+    columns = csv.DictReader(io.StringIO(table(usps.folder, "csv")))
+    (line,) = [r for r in columns if (r["machine"], r["metric"]) == ("svm", "errors_count")]
+    assert float(line["z"]) == pytest.approx(row.z)
+
+
+@pytest.mark.parametrize("errors", [(60, 20), (20, 60)])
+def test_the_band_of_seeds_does_not_depend_on_which_record_is_first(results, errors) -> None:
+    experiment = results.experiment("usps_rbf", layout="mmrm_table2")
+    split = {"n_train": 7291, "n_test": 2007}
+    for repeat, count in enumerate(errors):
+        experiment.add(experiment.job("usps", "svm", repeat=repeat), count, 2007, split=split)
+    sd = math.sqrt(800)
+    seeds = math.hypot(sd / math.sqrt(2), sd)  # the paper had one run
+    se = math.hypot(seeds, math.sqrt(40 * (1 - 40 / 2007)))
+    assert cell(experiment, "svm", "errors_count").half_width == pytest.approx(2 * se)
+
+
+def test_a_smoke_table_compares_nothing(results) -> None:
+    experiment = results.experiment("usps_rbf-smoke", layout="mmrm_table2", smoke=True)
+    for machine, n_train in (("svm", 7291), ("rmm", 500)):
+        split = {"n_train": n_train, "n_test": 2007}
+        experiment.add(experiment.job("usps", machine), 91, 2007, split=split)
+        row = cell(experiment, machine, "errors_count")
+        assert (row.published is None, row.in_band, row.z, row.note) == (False, None, None, "")
+    text = table(experiment.folder)
+    assert not {"✓", "✗"} & set(text)
+    assert "nothing is compared with the paper" in text
 
 
 # -- nothing silent ----------------------------------------------------------------------------
@@ -263,7 +298,17 @@ def test_the_csv_has_exactly_the_documented_columns(usps) -> None:
     assert tuple(frame.columns) == COLUMNS
     assert (
         *("experiment", "dataset", "kernel", "degree", "machine", "metric", "measured", "sd"),
-        *("se", "n", "published", "published_spread", "in_band", "status", "note"),
+        *(
+            "se",
+            "n",
+            "published",
+            "published_spread",
+            "half_width",
+            "z",
+            "in_band",
+            "status",
+            "note",
+        ),
     ) == COLUMNS
     assert not frame.duplicated(["dataset", "kernel", "degree", "machine", "metric"]).any()
     timing = {"seconds_selection", "seconds_training", "seconds_test"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmbench.tables.statistics import counting_sd, in_band, total_se
+from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 
 @given(st.integers(2, 2000), st.data())
@@ -18,23 +18,21 @@ def test_counting_deviation_is_that_of_zero_one_losses(n: int, data: st.DataObje
     assert counting_sd(errors, n) == pytest.approx(math.sqrt(n * rate * (1 - rate)))
 
 
-def test_random_partitions_add_our_noise_and_the_papers() -> None:
-    assert total_se(3.0, 9, 16, same_test_rows=False) == pytest.approx(math.hypot(1.0, 0.75))
+@pytest.mark.parametrize(
+    ("sd", "n", "n_published", "counting", "same", "se"),
+    [
+        (3.0, 9, 16, 0.7, False, math.hypot(1.0, 0.75)),  # partitions, ours and the paper's
+        (6.0, 4, None, 0.7, False, 3.0),  # the paper does not say how many it had
+        (None, 1, 1, 9.7, False, 9.7 * math.sqrt(2)),  # a single random partition
+        (None, 1, 1, 9.7, True, 9.7),  # the same test rows are not drawn twice
+        (0.0, 5, 1, 10.0, True, 10.0),  # seeds that do not matter
+        (4.0, 16, 1, 0.0, True, math.hypot(1, 4)),  # seeds of ours and of the paper
+    ],
+)
+def test_errors_of_a_difference(sd, n, n_published, counting, same, se) -> None:
+    assert difference_se(sd, n, n_published, counting, same) == pytest.approx(se)
 
 
-def test_equal_numbers_of_partitions_widen_the_band_by_root_two() -> None:
-    se = 5.0 / math.sqrt(50)
-    assert total_se(5.0, 50, 50, same_test_rows=False) == pytest.approx(math.sqrt(2) * se)
-
-
-def test_the_same_test_rows_are_not_drawn_twice() -> None:
-    assert total_se(9.7, 1, 1, same_test_rows=True) == 9.7
-
-
-def test_without_the_papers_number_of_partitions_our_noise_alone_counts() -> None:
-    assert total_se(6.0, 4, None, same_test_rows=False) == 3.0
-
-
-def test_the_edge_of_the_band_is_inside() -> None:
-    assert in_band(87.1, 87.3, se=0.1)
-    assert not in_band(87.1, 87.31, se=0.1)
+def test_binary_rounding_of_decimals_moves_nothing_over_the_edge() -> None:
+    assert z_value(87.1, 87.3, 0.1) == 2.0
+    assert z_value(87.1, 87.31, 0.1) > 2.01

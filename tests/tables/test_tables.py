@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from helpers.drawn import table
 
 from mmbench.commands import tables
 from mmbench.errors import Status, UserError
+from mmbench.jobs.job import SelectRef, SplitRef
 from mmbench.tables import layout_names, list_layouts
 
 
@@ -112,6 +114,60 @@ def test_deviations_are_cited_at_the_data_set(table1) -> None:
     assert f"{mark[1]} pima: zeros are kept" in text
 
 
+def test_what_is_said_of_several_is_said_once(results) -> None:
+    experiment = results.experiment("own")
+    for dataset in ("heart", "pima"):
+        for machine in ("svm", "rmm"):
+            fits = {"statuses": {"trivial": 1}, "n_support_mean": 1.0}
+            job = experiment.job(dataset, machine)
+            experiment.add(job, fits=fits, deviations=[f"{dataset}: drawn here"])
+    notes = [line for line in table(experiment.folder).splitlines() if line.startswith("- [")]
+    assert notes == [
+        "- [1] heart, pima: drawn here",
+        "- [2] SVM, RMM on heart, pima (rbf): of 1 fits 1 trivial",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "repeats", "legend"),
+    [
+        ("official", 1, "of a single run sqrt(e (1 - e/N)), the binomial deviation"),
+        ("official", 2, "of a mean over seeds of the selection sd sqrt(1/n + 1/m)"),
+        ("holdout", 2, "sd sqrt(1/n + 1/m) with our standard deviation, n our random partitions"),
+    ],
+)
+def test_the_legend_says_how_marks_were_reckoned(results, rule, repeats, legend) -> None:
+    experiment = results.experiment("usps_rbf", layout="mmrm_table2")
+    split = {"n_train": 7291, "n_test": 2007}
+    for repeat in range(repeats):
+        job = experiment.job("usps", "svm", repeat=repeat, rule=rule)
+        experiment.add(job, 90 + repeat, 2007, split=split)
+    text = table(experiment.folder)
+    assert "within 2 standard errors of the difference" in text
+    assert f"Standard error of the difference: {legend}" in text
+
+
+def test_a_table_says_what_was_done(results) -> None:
+    experiment = results.experiment("own")
+    select = SelectRef(folds=4, repeats=2)
+    grid = (("C", (1.0, 10.0, 100.0)),)
+    steps = (("standard", None), ("pca", 80))
+    for fold in range(5):
+        split = SplitRef("kfold", (5.0,), 0, fold, 7)
+        svm = experiment.job("pima", "svm", grid=grid, select=select)
+        rmm = experiment.job("pima", "rmm", use="svm", parent="of the split")
+        for job in (svm, rmm):
+            dataset = replace(job.dataset, preprocess=steps)
+            experiment.add(replace(job, split=split, dataset=dataset), 10 + fold)
+    text = table(experiment.folder)
+    assert "- Test: 5-fold cross-validation (seed 7)." in text
+    chosen = "Parameters chosen by 4-fold cross-validation on each training part, 2 times"
+    assert f"- {chosen}; SVM: C 1 to 100 (3); RMM: as SVM." in text
+    assert "- Preprocessing, fitted on each training part: standard, pca 80." in text
+    folds = "Folds of one cross-validation share training rows: it is too small."
+    assert f"standard error over 5 folds. {folds}" in text
+
+
 def test_a_column_is_headed_by_its_label(results) -> None:
     experiment = results.experiment("own", labels={"m4_wide": "M4, wide"})
     experiment.add(experiment.job("pima", "m4", variant="m4_wide"))
@@ -193,6 +249,30 @@ def test_latex_is_balanced_and_every_row_has_all_cells(table1, layout: str) -> N
         assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(sides)}
     assert re.search(r"(?<!\\)[_#]", text) is None
     assert text.isascii()
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="there is no pdflatex")
+def test_latex_compiles_and_fits_the_page_of_an_article(usps, table1, results, tmp_path) -> None:
+    many = results.experiment("many")
+    for k in range(60):
+        many.add(many.job(f"a rather long name of a data set, number {k}", "svm"))
+    wide = results.experiment("wide", ["pima"], [f"a_machine_{k}" for k in range(20)])
+    wide.add(wide.job("pima", "svm"))
+    packages = r"\usepackage{amssymb,booktabs,graphicx,longtable}"
+    head = rf"\documentclass{{article}}{packages}\begin{{document}}"
+    text = table(results.folder, "latex")
+    assert packages in text
+    (tmp_path / "t.tex").write_text(f"{head}\n{text}\\end{{document}}\n")
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Float too large" not in done.stdout
+    too_wide = re.findall(r"Overfull .hbox .([0-9.]+)pt too wide", done.stdout)
+    assert max(map(float, too_wide), default=0) < 12, done.stdout
 
 
 def test_latex_groups_span_the_columns_of_the_paper(usps) -> None:

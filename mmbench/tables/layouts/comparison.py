@@ -19,6 +19,7 @@ from mmbench.tables.blocks.tests import (
     split_gaps,
     with_results,
 )
+from mmbench.tables.compose import compose
 from mmbench.tables.counting import Counts
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.ranks import LEVEL, Ranks, holm, paired_p
@@ -46,10 +47,11 @@ def layout(sheet: Sheet) -> Table:
         head, grids = _friedman(ranks), [_ranks(sheet, ranks)]
     except ValueError as error:
         head, grids = [f"No ranks: {error}."], []
-    return sheet.table(
+    return compose(
+        sheet,
         "Comparison of the machines over data sets and splits",
         [*grids, _differences(sheet, reference)],
-        head,
+        *head,
         f"{BETTER} better, {WORSE} worse than {reference} at {LEVEL:g}, by a paired t-test over "
         "splits, p-values corrected by Holm's method over the whole table.",
         "Splits of a data set share rows: the tests speak of the machines on these data.",

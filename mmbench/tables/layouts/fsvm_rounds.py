@@ -10,6 +10,7 @@ from statistics import fmean
 
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.accuracy import METRIC
+from mmbench.tables.compose import compose
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.text import measured_text
@@ -22,14 +23,15 @@ PAPER, OPTIMUM = "fsvm", "fsvm_opt"
 def layout(sheet: Sheet) -> Table:
     """Arrange gaps above accuracies: a line a data set, a column a number of rounds."""
     sheet.machines = [machine for machine in MACHINES if machine in sheet.machines]
-    return sheet.table(
+    return compose(
+        sheet,
         "The F-SVM after some rounds of its alternation, and at its optimum",
         [_gaps(sheet), _accuracies(sheet)],
-        sheet.legend(METRIC),
         f"{sheet.label(PAPER)}: the paper's rule, at most 15 rounds, ended when F falls by less "
         "than 0.1 %. All columns have the C and rho that it selected.",
         f"The optimum F* is what {sheet.label(OPTIMUM)} reaches; its own column is the proven "
         "distance to a lower bound.",
+        metric=METRIC,
     )
 
 

@@ -7,6 +7,7 @@ seconds of each machine.
 from __future__ import annotations
 
 from mmbench.tables.blocks.seconds import by_stage, place_columns, place_heads
+from mmbench.tables.compose import compose
 from mmbench.tables.model import Grid, Table
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
@@ -23,7 +24,7 @@ def layout(sheet: Sheet) -> Table:
     title = "Errors on the test part" if counts else "Accuracy (%)"
     if published & {"errors_count", "accuracy_pct"}:
         title += ", measured / published"
-    return sheet.table(title, [_results(sheet, metric), by_stage(sheet)], sheet.legend(metric))
+    return compose(sheet, title, [_results(sheet, metric), by_stage(sheet)], metric=metric)
 
 
 def _results(sheet: Sheet, metric: str) -> Grid:

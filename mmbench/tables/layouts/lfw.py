@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mmbench.tables.blocks.accuracy import METRIC
 from mmbench.tables.blocks.seconds import by_stage
+from mmbench.tables.compose import compose
 from mmbench.tables.model import Grid, Table
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.text import kernel_text, measured_text
@@ -23,11 +24,11 @@ def layout(sheet: Sheet) -> Table:
         cells = [sheet.marked(measured_text(row, 2), row) for row in found]
         head = sheet.head(place, name=DESCRIPTORS.get(place.dataset, place.dataset))
         rows.append([head, kernel_text(place.kernel, place.degree), *cells])
-    return sheet.table(
+    return compose(
+        sheet,
         "Verification accuracy (%) on LFW, view 2, image-restricted (an extension)",
         [Grid(sheet.columns("descriptor", "kernel"), rows), by_stage(sheet)],
-        [
-            "Nothing published to compare with: the F-SVM paper's section on LFW is lost.",
-            *sheet.legend(METRIC, "In parentheses: standard error over {} folds."),
-        ],
+        "Nothing published to compare with: the F-SVM paper's section on LFW is lost.",
+        metric=METRIC,
+        runs="folds",
     )

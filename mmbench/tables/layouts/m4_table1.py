@@ -12,6 +12,7 @@ import numpy as np
 
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.accuracy import METRIC
+from mmbench.tables.compose import STANDARD_DEVIATION, compose
 from mmbench.tables.model import NOTHING, Grid, Table
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
@@ -19,8 +20,6 @@ from mmbench.tables.text import measured_with_sd, published_text
 
 PUBLISHED = "m4_table1"
 MACHINES = ("m4", "svm", "mpm")
-#: The published value is one draw: its own deviation counts beside that of our mean.
-BAND = "within 2 sd sqrt(1 + 1/n) of the mean of our n draws, being a single draw itself"
 #: Shares of the draws below the two ends of the range that is shown.
 RANGE = (0.05, 0.95)
 
@@ -29,11 +28,14 @@ def layout(sheet: Sheet) -> Table:
     """Arrange the distributions, a line a statistic under each data set."""
     sheet.arrange(MACHINES)
     rows = [line for place in sheet.places for line in _lines(sheet, place)]
-    return sheet.table(
+    return compose(
+        sheet,
         "Accuracy (%) on the toy sets over draws, and the published draw (M4 paper, table I)",
         [Grid(sheet.columns("data", ""), rows)],
-        sheet.legend(METRIC, "After ±: standard deviation over {} draws.", BAND),
         "Percentile: share of the draws below the published value, equal ones counted half.",
+        metric=METRIC,
+        spread=STANDARD_DEVIATION,
+        runs="draws",
     )
 
 

@@ -14,6 +14,7 @@ from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.accuracy import METRIC, paired
 from mmbench.tables.blocks.counts import best, both
 from mmbench.tables.blocks.tests import BETTER, WORSE, direction, signed, split_gaps
+from mmbench.tables.compose import compose
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.ranks import LEVEL, paired_p
 from mmbench.tables.sheet import KernelKey, Sheet
@@ -34,16 +35,17 @@ SIGNIFICANT = {
 def layout(sheet: Sheet) -> Table:
     """Arrange two blocks a kernel: accuracies as the paper does, and tests."""
     sheet.arrange(MACHINES)
-    return sheet.table(
+    return compose(
+        sheet,
         "Accuracy (%) on the benchmark sets, measured and published (M4 paper, table II)",
         [grid for kernel in sheet.kernels for grid in _grids(sheet, kernel)],
-        sheet.legend(METRIC, "In parentheses: standard error over {} splits."),
         "The paper does not say what its ± are; they have the size of standard errors over 50 "
         "partitions.",
         "Best: data sets on which a machine has the largest mean, as printed; equal ones count "
         "for all.",
         f"{BETTER} M4 better, {WORSE} worse at {LEVEL:g}; p by a paired t-test over splits, and "
         "corrected for the training rows that splits share (Nadeau and Bengio 2003).",
+        metric=METRIC,
     )
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.accuracy import METRIC, paired
 from mmbench.tables.blocks.counts import Line, against, average, best, both
+from mmbench.tables.compose import STANDARD_DEVIATION, compose
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.text import measured_with_sd, published_with_sd
@@ -28,16 +29,18 @@ SIZES = {"n_features": "inputs", "n_train": "train", "n_test": "test"}
 def layout(sheet: Sheet) -> Table:
     """Arrange accuracies as the paper does, with its counts, above the sizes of the data."""
     sheet.arrange(MACHINES)
-    return sheet.table(
+    return compose(
+        sheet,
         "Accuracy (%) on the two-class sets, measured and published (MAMC paper, table 2)",
         [_accuracies(sheet), _sizes(sheet)],
-        sheet.legend(METRIC, "After ±: standard deviation over {} splits."),
         "Average: mean over the data sets. Best/worst: lines with the largest and smallest mean, "
         "as printed; equal ones all count.",
         f"W/T/L: data sets on which {sheet.label(REFERENCE)} is better than, the same as, worse "
         "than the machine, by Welch's t-test at 95 %.",
         "The counts of the published lines are recounted from them; the paper itself prints "
         "best/worst 2/0 for MAMC_bsg and 0/11 for MAMC.",
+        metric=METRIC,
+        spread=STANDARD_DEVIATION,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.seconds import total
+from mmbench.tables.compose import compose
 from mmbench.tables.counting import best_and_worst
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.sheet import Sheet
@@ -25,15 +26,14 @@ Line = dict[str, float]
 def layout(sheet: Sheet) -> Table:
     """Arrange ratios of CPU seconds, and count the shortest and longest times."""
     sheet.arrange(MACHINES)
-    return sheet.table(
+    return compose(
+        sheet,
         "CPU seconds a split, as ratios to the MAMC's (MAMC paper, table 3)",
         [_ratios(sheet)],
-        [
-            "Selection, training and test together, on one thread; mean over splits.",
-            "Published ratios: of the paper's seconds on its own computer. "
-            f"{NOTHING} the cell is lost in the text of the paper, or was not run.",
-            "Shortest/longest: data sets on which the machine takes the least and the most time.",
-        ],
+        "Selection, training and test together, on one thread; mean over splits.",
+        "Published ratios: of the paper's seconds on its own computer. "
+        f"{NOTHING} the cell is lost in the text of the paper, or was not run.",
+        "Shortest/longest: data sets on which the machine takes the least and the most time.",
     )
 
 

@@ -6,6 +6,7 @@ Each data set has a line measured here and, below it, the line of the paper.
 from __future__ import annotations
 
 from mmbench.tables.blocks.accuracy import METRIC, paired
+from mmbench.tables.compose import compose
 from mmbench.tables.model import Table
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.text import kernel_caption
@@ -19,9 +20,10 @@ def layout(sheet: Sheet) -> Table:
     """Arrange accuracies as the paper does: a block a kernel, a column a machine."""
     sheet.arrange(MACHINES)
     kernels = sorted(sheet.kernels, key=lambda kernel: KERNELS.index(kernel[0]))
-    return sheet.table(
+    return compose(
+        sheet,
         "Classification accuracies (%), measured and published (MMRM paper, table 1)",
         [paired(sheet, sheet.places_of(k), caption=kernel_caption(*k)) for k in kernels],
-        sheet.legend(METRIC),
         "What the paper calls a standard deviation has the size of a standard error.",
+        metric=METRIC,
     )

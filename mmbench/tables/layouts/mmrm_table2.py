@@ -9,6 +9,7 @@ from __future__ import annotations
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.accuracy import beside
 from mmbench.tables.blocks.seconds import STAGES, stages
+from mmbench.tables.compose import compose
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.text import measured_text, seconds_text
@@ -27,11 +28,12 @@ SIZES = {
 def layout(sheet: Sheet) -> Table:
     """Arrange errors as the paper does: data info, then a column a machine."""
     sheet.arrange(MACHINES)
-    return sheet.table(
+    return compose(
+        sheet,
         "Classification errors on the test part (MMRM paper, table 2)",
         [_errors(sheet), _details(sheet)],
-        sheet.legend(METRIC),
         "C and gamma taken over from the SVM were searched once, in the SVM's selection time.",
+        metric=METRIC,
     )
 
 

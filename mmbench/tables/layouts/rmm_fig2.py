@@ -8,6 +8,7 @@ squares on logarithms.
 from __future__ import annotations
 
 from mmbench.jobs.plan import Key
+from mmbench.tables.compose import compose
 from mmbench.tables.growth import COLD, SVM, curves, exponent, gram_curve, sizes_of, whole
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.sheet import Sheet
@@ -21,18 +22,17 @@ def layout(sheet: Sheet) -> Table:
     """Arrange seconds and errors, a line a training size, ratios to the SVM, whole trainings."""
     bases = dict.fromkeys(place._replace(size=None) for place in sheet.places)
     draw = (_seconds, _ratios, _whole)
-    return sheet.table(
+    return compose(
+        sheet,
         "Training time by the number of training rows (RMM paper, figure 2)",
         [grid(sheet, base) for base in bases for grid in draw],
-        [
-            "CPU seconds of one thread. The SVM, and the Gram matrix: mean over the RMMs on the "
-            "same rows, each of which computes them. The RMM: without the SVM that gives theta.",
-            "Whole trainings: Gram matrix, SVM and RMM together. The paper does not say whether "
-            "its training times include kernel values.",
-            "B₁, B₂, B₃ = 1 + (theta - 1) / {2, 4, 10}, theta = max |f| of the SVM on the "
-            "training rows. From the SVM's solution; cold: from zero.",
-            "Exponent: slope of log seconds against log rows, ± its standard error.",
-        ],
+        "CPU seconds of one thread. The SVM, and the Gram matrix: mean over the RMMs on the "
+        "same rows, each of which computes them. The RMM: without the SVM that gives theta.",
+        "Whole trainings: Gram matrix, SVM and RMM together. The paper does not say whether "
+        "its training times include kernel values.",
+        "B₁, B₂, B₃ = 1 + (theta - 1) / {2, 4, 10}, theta = max |f| of the SVM on the "
+        "training rows. From the SVM's solution; cold: from zero.",
+        "Exponent: slope of log seconds against log rows, ± its standard error.",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmbench.tables.blocks.accuracy import METRIC, paired
+from mmbench.tables.compose import STANDARD_DEVIATION, compose
 from mmbench.tables.model import Table
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
@@ -20,10 +21,12 @@ MACHINES = ("svm", "klda", "sigma_svm", "rmm_c_equals_d", "rmm")
 def layout(sheet: Sheet) -> Table:
     """Arrange error rates as the paper does."""
     sheet.arrange(MACHINES)
-    return sheet.table(
+    return compose(
+        sheet,
         "Errors (%) on the two-class sets, measured and published (RMM journal, table 4)",
         [paired(sheet, sheet.places, _measured, _published)],
-        sheet.legend(METRIC, "After ±: standard deviation over {} splits."),
+        metric=METRIC,
+        spread=STANDARD_DEVIATION,
     )
 
 

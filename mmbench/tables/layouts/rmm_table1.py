@@ -13,6 +13,7 @@ import numpy as np
 
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.seconds import total
+from mmbench.tables.compose import STANDARD_DEVIATION, compose
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
@@ -29,12 +30,12 @@ FIRST = (0, 0)
 def layout(sheet: Sheet) -> Table:
     """Arrange errors as the paper does: a block a data set, a column a degree, rbf last."""
     sheet.arrange(MACHINES)
-    return sheet.table(
+    return compose(
+        sheet,
         "Classification errors on digits (RMM paper, table 1)",
         [_errors(sheet), _expected(sheet), _mcnemar(sheet), _seconds(sheet)],
-        sheet.legend(METRIC, "Mean ± standard deviation over {} seeds of the selection."),
-        "Where there are several seeds, the mark compares the paper's single run with their mean: "
-        "both the seeds' spread and one binomial deviation are allowed for.",
+        metric=METRIC,
+        spread=STANDARD_DEVIATION,
     )
 
 

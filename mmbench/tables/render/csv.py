@@ -24,6 +24,8 @@ COLUMNS = (
     "n",
     "published",
     "published_spread",
+    "half_width",
+    "z",
     "in_band",
     "status",
     "note",
@@ -48,7 +50,9 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
 
 
 def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
-    notes = [row.note, row.objection, *sheet.facts.deviations.get(row.key.dataset, ())]
+    name = row.key.dataset
+    deviations = (f"{name}: {text}" for text in sheet.facts.deviations.get(name, ()))
+    notes = [row.note, row.objection, *deviations]
     fields = {**vars(row), **row.key._asdict(), "note": "; ".join(filter(None, notes))}
     return {"experiment": sheet.facts.experiment} | {n: _text(v) for n, v in fields.items()}
 

@@ -1,12 +1,23 @@
-"""LaTeX with booktabs."""
+r"""LaTeX that fits an article's page: a float for each block, wide ones shrunk, long ones broken.
+
+Every block has a caption and a label, ``tab:NAME``, ``tab:NAME-2`` and so on. Notes follow it as
+text, which pages can break: the legend after the first block, footnotes after those that cite them.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from itertools import groupby
 
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Column, Grid, Table
 
-PACKAGES = "% needs \\usepackage{amssymb,booktabs}"
+PACKAGES = r"% needs \usepackage{amssymb,booktabs,graphicx,longtable}"
+
+#: A block of more rows would be higher than a page.
+MAX_ROWS = 40
+#: Shrinks what is wider than the text, and leaves the rest as it is.
+FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 #: One pass over single characters, so that no replacement is itself replaced.
 ESCAPES = str.maketrans(
@@ -42,19 +53,16 @@ ESCAPES = str.maketrans(
 
 
 def to_latex(table: Table) -> str:
-    """Return a table as a LaTeX ``table`` environment."""
-    remarks = [*table.notes, *(f"[{k}] {text}" for k, text in enumerate(table.footnotes, 1))]
-    lines = [
-        PACKAGES,
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{escape(table.title)}}}",
-        *(line for grid in table.grids for line in _grid(grid)),
-        r"\begin{minipage}{\linewidth}\footnotesize",
-        *(rf"{escape(remark)}\par" for remark in remarks),
-        r"\end{minipage}",
-        r"\end{table}",
-    ]
+    """Return a table as LaTeX, one float or long table for each of its blocks."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
+    lines = [PACKAGES]
+    for k, grid in enumerate(table.grids):
+        label = f"tab:{name}" + (f"-{k + 1}" if k else "")
+        caption = ". ".join(filter(None, [table.title, grid.caption]))
+        head = [rf"\caption{{{escape(caption)}}}", rf"\label{{{label}}}"]
+        notes = [*(table.notes if k == 0 else []), *_cited(grid, table.footnotes)]
+        lines += _longtable(grid, head) if len(grid.rows) > MAX_ROWS else _float(grid, head)
+        lines += _notes(label, notes)
     return "\n".join(lines) + "\n"
 
 
@@ -69,20 +77,58 @@ def escape(text: str) -> str:
     return text.translate(ESCAPES)
 
 
-def _grid(grid: Grid) -> list[str]:
-    sides = "".join(column.align[0] for column in grid.columns)
-    caption = [rf"\par\smallskip {escape(grid.caption)}\par\smallskip"] if grid.caption else []
+def _cited(grid: Grid, footnotes: Sequence[str]) -> list[str]:
+    """Return the footnotes that a block cites."""
+    cells = "".join(cell for row in grid.rows for cell in row) + grid.caption
+    return [f"[{k}] {text}" for k, text in enumerate(footnotes, 1) if f"[{k}]" in cells]
+
+
+def _float(grid: Grid, head: list[str]) -> list[str]:
     return [
-        *caption,
-        rf"\begin{{tabular}}{{{sides}}}",
-        r"\toprule",
-        *_groups(grid.columns),
-        _row([column.name for column in grid.columns]),
-        r"\midrule",
-        *(_row(row) for row in grid.rows),
+        r"\begin{table}[tbp]",
+        r"\centering",
+        *head,
+        FIT,
+        rf"\begin{{tabular}}{{{_sides(grid)}}}",
+        *_head(grid),
+        *map(_row, grid.rows),
         r"\bottomrule",
-        r"\end{tabular}",
+        r"\end{tabular}}",
+        r"\end{table}",
     ]
+
+
+def _longtable(grid: Grid, head: list[str]) -> list[str]:
+    size = r"\scriptsize" if len(grid.columns) > 6 else r"\small"
+    return [
+        rf"\begingroup{size}",
+        rf"\begin{{longtable}}{{{_sides(grid)}}}",
+        *head,
+        r"\\",
+        *_head(grid),
+        r"\endhead",
+        r"\bottomrule",
+        r"\endfoot",
+        *map(_row, grid.rows),
+        r"\end{longtable}",
+        r"\endgroup",
+    ]
+
+
+def _notes(label: str, notes: list[str]) -> list[str]:
+    if not notes:
+        return []
+    texts = (rf"{escape(note)}\par" for note in notes)
+    return [rf"{{\footnotesize\sloppy\noindent Notes to Table~\ref{{{label}}}.\par", *texts, "}"]
+
+
+def _sides(grid: Grid) -> str:
+    return "".join(column.align[0] for column in grid.columns)
+
+
+def _head(grid: Grid) -> list[str]:
+    names = _row([column.name for column in grid.columns])
+    return [r"\toprule", *_groups(grid.columns), names, r"\midrule"]
 
 
 def _groups(columns: tuple[Column, ...]) -> list[str]:

@@ -1,0 +1,122 @@
+"""From grids to a table: legend, notes of the layout, protocol, certificates and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmbench.tables.cells import PUBLISHED_ONLY
+from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Grid, Table
+from mmbench.tables.rows import Row
+from mmbench.tables.sheet import Sheet
+
+#: What the runs of a cell are, by the rule of their test part.
+RUNS = {
+    "official": "seeds of the selection",
+    "predefined": "splits",
+    "kfold": "folds",
+    "holdout": "random partitions",
+}
+BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
+
+
+STANDARD_ERROR = "In parentheses: standard error over {}."
+STANDARD_DEVIATION = "After ±: standard deviation over {}."
+
+
+def compose(
+    sheet: Sheet,
+    title: str,
+    grids: Sequence[Grid],
+    *notes: str,
+    metric: str = "",
+    spread: str = STANDARD_ERROR,
+    runs: str = "",
+) -> Table:
+    """Return the table of some grids; those without rows are left out.
+
+    Parameters
+    ----------
+    sheet : Sheet
+    title : str
+    grids : sequence of Grid
+    *notes : str
+        What is to be said of this table alone.
+    metric, spread, runs : str
+        Of the legend; no legend without a metric.
+    """
+    texts = [
+        *(legend(sheet, metric, spread, runs) if metric else []),
+        *notes,
+        *sheet.facts.protocol,
+        *certificates(sheet),
+        *sheet.facts.remarks,
+    ]
+    return Table(title, [grid for grid in grids if grid.rows], texts, sheet.footnotes)
+
+
+def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
+    """Return what marks and spreads of a metric mean, as far as they occur.
+
+    Parameters
+    ----------
+    sheet : Sheet
+    metric : str
+    spread : str
+        What stands beside a mean, with a place for the number of runs.
+    runs : str, optional
+        What the runs are, where not what the rule of the test part says.
+    """
+    rows = [row for row in sheet.rows if row.metric == metric]
+    runs = runs or RUNS.get(sheet.facts.rule, "splits")
+    lines = _marks(sheet, [row for row in rows if row.in_band is not None], runs)
+    counts = sorted({row.n for row in rows if row.sd is not None and row.n})
+    if counts:
+        lines.append(spread.format(f"{' or '.join(map(str, counts))} {runs}"))
+        if "error" in spread and runs == "folds":
+            lines[-1] += " Folds of one cross-validation share training rows: it is too small."
+    if any(row.status == PUBLISHED_ONLY for row in rows):
+        lines.append(f"{NOTHING} not run; the published value alone is shown.")
+    return lines
+
+
+def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
+    """Return what the marks mean, by the ways in which the marked rows were compared."""
+    if not rows:
+        return []
+    same = sheet.facts.rule == "official"
+    errors = {_standard_error(row.n or 1, same, runs): None for row in rows}
+    return [
+        f"{IN_BAND} the published value lies within 2 standard errors of the difference, "
+        f"{OUT_OF_BAND} it does not; no mark: not compared.",
+        f"Standard error of the difference: {'; '.join(errors)}.",
+    ]
+
+
+def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
+    """Return how the standard error of a difference was reckoned."""
+    if n == 1:
+        rest = "" if same_test_rows else ", for us and for the paper"
+        return f"of a single run {BINOMIAL}{rest}"
+    own = "sd sqrt(1/n + 1/m) with our standard deviation"
+    means = f"n our {runs} and m the paper's (where it says how many)"
+    if same_test_rows:
+        return f"of a mean over {runs} {own}, {means}, and with it {BINOMIAL}"
+    return f"{own}, {means}"
+
+
+def certificates(sheet: Sheet) -> list[str]:
+    """Return one line on the worst certificate of each machine."""
+    lines = []
+    for machine in sheet.configured:
+        worst = [_largest(sheet, machine, m) for m in ("worst_violation", "worst_gap")]
+        if None not in worst:
+            lines.append(f"{sheet.label(machine)} {worst[0]:.1e} / {worst[1]:.1e}")
+    if not lines:
+        return []
+    return [f"Worst constraint violation / relative gap over all fits: {', '.join(lines)}."]
+
+
+def _largest(sheet: Sheet, machine: str, metric: str) -> float | None:
+    keys = (key for key in sheet.keys if key.machine == machine)
+    values = [value for key in keys if (value := sheet.value(key, metric)) is not None]
+    return max(values, default=None)

@@ -1,0 +1,118 @@
+"""What was done, in words: test parts, choice of parameters, preprocessing and grids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from mmbench.jobs.job import Job
+
+
+def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:
+    """Return lines that say how the numbers of an experiment came about.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    label : callable
+        How tables call a machine.
+    """
+    if not jobs:
+        return ()
+    chosen = [job for job in jobs if job.grid]
+    lines = [f"Test: {_each(jobs, tested)}."]
+    if any(job.use == job.column for job in jobs):
+        lines.append("Parameters taken over from what another experiment selected.")
+    elif chosen:
+        lines.append(f"Parameters chosen by {_each(chosen, selected)}; {_grids(jobs, label)}.")
+    if steps := _each(jobs, preprocessed):
+        lines.append(f"Preprocessing, fitted on each training part: {steps}.")
+    return tuple(lines)
+
+
+def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
+    """Describe the jobs of each data set; what is the same of all is said once."""
+    groups: dict[str, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(job.dataset.name, []).append(job)
+    found: dict[str, list[str]] = {}
+    for name, group in groups.items():
+        found.setdefault(describe(group), []).append(name)
+    if len(found) == 1:
+        return next(iter(found))
+    return ", ".join(f"{text or 'none'} ({', '.join(names)})" for text, names in found.items())
+
+
+def tested(jobs: Sequence[Job]) -> str:
+    """Return what the jobs of a data set are tested on."""
+    splits = {(job.split.repeat, job.split.fold) for job in jobs}
+    repeats, first = len({repeat for repeat, _ in splits}), jobs[0].split
+    seed = f"seed {first.seed}"
+    if first.rule == "official":
+        text = "the official test part"
+        text += f", {repeats} seeds of folds and ties from {seed}" if repeats > 1 else ""
+    elif first.rule == "predefined":
+        text = f"{len(splits)} splits that come with the data"
+    elif first.rule == "kfold":
+        text = f"{first.args[0]:g}-fold cross-validation"
+        text += f", {repeats} times" if repeats > 1 else ""
+        text += f" ({seed})"
+    else:
+        text = f"{repeats} random partitions with {100 * first.args[0]:g} % of the rows ({seed})"
+    return text + _trained(first.max_train)
+
+
+def _trained(subset: int | tuple[str, int] | None) -> str:
+    if subset is None:
+        return ""
+    if isinstance(subset, int):
+        return f", at most {subset} rows to train on"
+    return f", {subset[1]} rows of each class to train on" if subset[0] == "per_class" else ""
+
+
+def selected(jobs: Sequence[Job]) -> str:
+    """Return how the parameters of a data set's jobs are chosen."""
+    job = jobs[0]
+    times = f", {job.select.repeats} times" if job.select.repeats > 1 else ""
+    if job.validates_on_test:
+        return "the accuracy on the test part (a leak)"
+    if job.select.folds:
+        text = f"{job.select.folds}-fold cross-validation on each training part{times}"
+    elif job.select.split:
+        text = f"{100 * job.select.split:g} % of each training part{times}"
+    else:
+        text = "the rows that training leaves out"
+    return text + (", for each pair of classes" if job.select.scope == "pair" else "")
+
+
+def preprocessed(jobs: Sequence[Job]) -> str:
+    """Return the preprocessing of a data set; empty for none."""
+    steps = jobs[0].dataset.preprocess
+    return ", ".join(name if value is None else f"{name} {value:g}" for name, value in steps)
+
+
+def _grids(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
+    """Return each machine's axes, from the smallest value of any job to the largest."""
+    axes: dict[str, dict[str, set]] = {}
+    sources: dict[str, str] = {}
+    for job in jobs:
+        mine = axes.setdefault(job.column, {})
+        for name, values in job.grid:
+            mine.setdefault(name, set()).update(values)
+        if job.use:
+            sources[job.column] = (
+                "as selected elsewhere" if job.use == job.column else label(job.use)
+            )
+    parts = []
+    for column, mine in axes.items():
+        said = [f"as {sources[column]}"] if column in sources else []
+        said += [_axis(name, values) for name, values in mine.items()]
+        if said:
+            parts.append(f"{label(column)}: {', '.join(said)}")
+    return "; ".join(parts)
+
+
+def _axis(name: str, values: Iterable[object]) -> str:
+    numbers = sorted(v for v in values if isinstance(v, int | float))
+    if len(numbers) < 2:
+        return f"{name} {', '.join(map(str, values))}"
+    return f"{name} {numbers[0]:.3g} to {numbers[-1]:.3g} ({len(numbers)})"
