@@ -52,6 +52,13 @@ class Line(NamedTuple):
     seconds: float | None
 
     @property
+    def time(self) -> str:
+        """The time of the jobs that are not stored, as text."""
+        if len(self.jobs) == self.n_stored:
+            return "-"
+        return UNKNOWN if self.seconds is None else duration(self.seconds)
+
+    @property
     def cells(self) -> tuple[str, ...]:
         """The line as text."""
         job = self.jobs[0]
@@ -64,7 +71,7 @@ class Line(NamedTuple):
             str(n_points(job)) if job.grid else "-",
             str(n_fits(job) * len(self.jobs)),
             readable(self.memory),
-            UNKNOWN if self.seconds is None else duration(self.seconds),
+            self.time,
         )
 
 

@@ -48,8 +48,8 @@ def plan_experiments(
         Configurations.
     options : Options
     say : callable, optional
-        Gets what is remarkable in the data, which are fetched and checked first. Without it no
-        data are read, and none are fetched.
+        Gets warnings about the data, which are fetched and checked first. Without it data of cards
+        are neither fetched nor read.
 
     Raises
     ------

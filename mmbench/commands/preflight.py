@@ -37,7 +37,7 @@ def prepare_data(
     store : Path
     mirror : str, optional
     say : callable
-        Gets one line for everything suspicious that is no error.
+        Gets a line for each warning about the data.
 
     Raises
     ------

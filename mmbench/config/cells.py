@@ -31,7 +31,11 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         PlannedCell(key, n_splits, keys.get(key, ()), key.machine in config.published_only)
         for key, n_splits in _cells(config)
     )
-    labels = {column: entry.label for column, entry in config.machines.items() if entry.label}
+    labels = {
+        column: entry.label or column
+        for column, entry in config.machines.items()
+        if entry.label or column != config.machine_of(column)
+    }
     smoke = config.name.endswith(SUFFIX)
     return Plan(config.name, config.layout, cells, labels, _published_as(config), smoke)
 

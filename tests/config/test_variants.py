@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmbench.commands.only import keep_only, parse_only
+from mmbench.config.cells import plan_of
 from mmbench.config.model import Config
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config, to_yaml
@@ -64,6 +65,12 @@ def test_a_column_of_another_name_has_records_and_cells_of_its_own(jobs):
     assert [key_of(job).machine for job in jobs.values()] == list(jobs)
     for job in jobs.values():
         assert Job.from_dict(job.to_dict()) == job
+
+
+def test_columns_are_called_by_their_label_or_their_own_name(config, jobs):
+    plan = plan_of(config)
+    names = [plan.label(column) for column in config.machines]
+    assert names == ["M4", "M4, nu = 0.8", "M4, ν = 0.9", "narrow"]
 
 
 def test_only_and_smoke_and_yaml_go_by_columns(config, jobs, tmp_path):
