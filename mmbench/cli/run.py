@@ -46,6 +46,14 @@ def run(
             "--smoke", help="The smallest honest version: real data, few splits and grid points."
         ),
     ] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A value in place of the file's, as machines.svm.grid.C=[1,10]; repeatable.",
+        ),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 where a fit is not optimal, too.")
     ] = False,
@@ -70,9 +78,18 @@ def run(
     from mmbench.commands.options import Options
     from mmbench.jobs.limits import parse_limits
 
-    limits = parse_limits(time_limit, memory_limit)
-    places = results, store, mirror, jobs, tuple(only or ())
-    options = Options(*places, smoke, limits, strict, scheduler)
+    options = Options(
+        results=results,
+        store=store,
+        mirror=mirror,
+        slots=jobs,
+        only=tuple(only or ()),
+        smoke=smoke,
+        limits=parse_limits(time_limit, memory_limit),
+        strict=strict,
+        scheduler=scheduler,
+        overrides=tuple(set_ or ()),
+    )
     if dry_run:
         from mmbench.commands.dry_run import describe_experiments
 

@@ -56,7 +56,7 @@ def plan_experiments(
     UserError
         If configurations, options or data are wrong.
     """
-    configs = load_configs(names)
+    configs = load_configs(names, options.overrides)
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}

@@ -37,6 +37,8 @@ class Options:
         Whether fits that are not optimal count as failed.
     scheduler : str, optional
         Address of a Dask scheduler, or "local"; processes on this computer when not given.
+    overrides : tuple of str
+        ``KEY=VALUE``, in place of values of the configurations.
     """
 
     results: Path
@@ -48,6 +50,7 @@ class Options:
     limits: Limits = NO_LIMITS
     strict: bool = False
     scheduler: str | None = None
+    overrides: tuple[str, ...] = ()
 
 
 def default_slots() -> int:

@@ -13,13 +13,21 @@ from mmbench.config.checks import check, check_source
 from mmbench.config.faults import Fault, dotted, explain
 from mmbench.config.files import find_config
 from mmbench.config.model import Config
+from mmbench.config.overrides import Override, parse_overrides
 from mmbench.config.smoke import version_for
 from mmbench.config.yaml_text import read_yaml
 from mmbench.errors import UserError
 
 
-def load_configs(names: Iterable[str | Path]) -> list[Config]:
+def load_configs(names: Iterable[str | Path], overrides: Iterable[str] = ()) -> list[Config]:
     """Return the checked experiments of several files; one fault refuses all.
+
+    Parameters
+    ----------
+    names : iterable of path
+        Files, or names of experiments.
+    overrides : iterable of str
+        ``KEY=VALUE``, for each of them.
 
     Raises
     ------
@@ -28,8 +36,9 @@ def load_configs(names: Iterable[str | Path]) -> list[Config]:
     """
     seen: dict[str, Path] = {}
     configs = []
+    replaced = parse_overrides(overrides)
     for path in map(find_config, names):
-        config = load_config(path)
+        config = load_config(path, replaced)
         if config.name in seen:
             raise UserError(
                 f"{path}: name: {config.name!r} is also the name of {seen[config.name]}"
@@ -39,8 +48,14 @@ def load_configs(names: Iterable[str | Path]) -> list[Config]:
     return configs
 
 
-def load_config(path: str | Path) -> Config:
+def load_config(path: str | Path, overrides: Iterable[Override] = ()) -> Config:
     """Return the experiment that a YAML file states, checked without reading data.
+
+    Parameters
+    ----------
+    path : path
+    overrides : iterable of Override
+        Values in place of those of the file.
 
     Raises
     ------
@@ -48,7 +63,7 @@ def load_config(path: str | Path) -> Config:
         If the file, or that of the experiment that ``parameters_from`` names, cannot be read, is
         not valid YAML, or is not a valid experiment.
     """
-    config = _read(Path(path))
+    config = _read(Path(path), overrides)
     if config.parameters_from is None:
         return config
     # the source's own source is not read: it may have none, and a circle would never end
@@ -58,10 +73,12 @@ def load_config(path: str | Path) -> Config:
     return config.with_source(version_for(config, source))
 
 
-def _read(path: Path) -> Config:
+def _read(path: Path, overrides: Iterable[Override] = ()) -> Config:
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
+    for override in overrides:
+        override.apply(content)
     try:
         config = Config.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:

@@ -67,16 +67,26 @@ def read_yaml(path: Path) -> Any:
     UserError
         If the file cannot be read or is not valid YAML; the message names file and line.
     """
-    text = read_text(path)
+    return parse_yaml(read_text(path), str(path))
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Return the content of a YAML text.
+
+    Raises
+    ------
+    UserError
+        If it is not valid YAML; the message begins with `where` and names the line.
+    """
     try:
         return yaml.load(text, _StrictLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{line}: {error.problem or error.context}") from None
+        raise UserError(f"{where}{line}: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
-        raise UserError(f"{path}: {' '.join(str(error).split())}") from None
+        raise UserError(f"{where}: {' '.join(str(error).split())}") from None
     except RecursionError:
-        raise UserError(f"{path}: nested too deeply") from None
+        raise UserError(f"{where}: nested too deeply") from None
     except (ValueError, LookupError, AttributeError) as error:  # !!int x, !!bool x, !!timestamp x
-        raise UserError(f"{path}: holds a value that cannot be read ({error})") from None
+        raise UserError(f"{where}: holds a value that cannot be read ({error})") from None

@@ -1,0 +1,63 @@
+"""Values on the command line in place of those in a file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mmbench.config.read import load_configs
+from mmbench.errors import UserError
+
+GOOD = """\
+name: trial
+datasets: [wine, {name: iris, grid: {C: [3]}}]
+protocol: {test: {kfold: 3}}
+machines:
+  svm: {grid: {C: [1, 10]}}
+  mmrm:
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path):
+    path = tmp_path / "trial.yaml"
+    path.write_text(GOOD)
+    return lambda *overrides: load_configs([path], overrides)[0]
+
+
+def test_values_are_yaml_and_go_where_the_path_leads(load):
+    config = load(
+        "machines.svm.grid.C={log2: [0, 2]}",
+        "machines.mmrm.params.tol=1e-7",
+        "datasets[1].grid.C=[5, 7]",
+        "protocol.test.kfold=4",
+        "select.folds=2",
+        "name=other",
+    )
+    assert config.machines["svm"].grid["C"] == (1.0, 2.0, 4.0)
+    assert config.machines["mmrm"].params == {"tol": 1e-7}
+    assert config.datasets[1].grid["C"] == (5, 7)
+    assert config.protocol.test.arg == 4
+    assert config.select.folds == 2
+    assert config.name == "other"
+    assert load() == load("name=trial") != config
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("machines.svm.grid.C", "KEY=VALUE"),
+        ("=3", "KEY=VALUE"),
+        ("a..b=3", "KEY=VALUE"),
+        ("select.folds=[1", "--set select.folds"),
+        ("datasets[2].grid.C=[1]", "no place for 2"),
+        ("name.first=a", "no place for 'first'"),
+        ("machines.svm.grid.D=[1]", "no parameter 'D'"),
+        ("selct.folds=3", "did you mean 'select'"),
+    ],
+)
+def test_wrong_overrides_are_the_users_to_mend(load, override, words):
+    with pytest.raises(UserError, match=re.escape(words)):
+        load(override)
