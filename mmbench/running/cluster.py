@@ -31,9 +31,9 @@ from mmbench.running.local import LocalExecutor
 from mmbench.running.parcel import MissingData, Parcel, pack, unpack
 
 #: Seconds after which the number of workers is asked for again.
-LOOK = 1.0
+POLL_SECONDS = 1.0
 #: Seconds that a scheduler has to answer.
-PATIENCE = 30
+ANSWER_SECONDS = 30
 
 
 @dataclass
@@ -82,14 +82,14 @@ class DaskExecutor:
         self._modules, self._say, self._address = tuple(modules), say, address
         self._cluster = _local_cluster(slots) if address == "local" else None
         try:
-            self._client = distributed.Client(self._cluster or address, timeout=PATIENCE)
+            self._client = distributed.Client(self._cluster or address, timeout=ANSWER_SECONDS)
         except (OSError, ValueError) as error:
             raise UserError(f"scheduler {address}: no answer ({error})") from None
         self._tasks: dict[Future, _Task] = {}
         self._ended: queue.SimpleQueue[_Task] = queue.SimpleQueue()
         self._parcels: dict[str, Any] = {}
         self._threads: dict[str, int] = {}
-        self._looked = -LOOK
+        self._looked = -POLL_SECONDS
 
     @property
     def slots(self) -> int:
@@ -136,7 +136,7 @@ class DaskExecutor:
         ended: list[Future] = []
         end = time.monotonic() + timeout if timeout is not None else None
         while not ended or not self._ended.empty():
-            left = PATIENCE if end is None else max(0.0, end - time.monotonic())
+            left = ANSWER_SECONDS if end is None else max(0.0, end - time.monotonic())
             try:
                 task = self._ended.get(timeout=left)
             except queue.Empty:
@@ -185,7 +185,7 @@ class DaskExecutor:
 
     def _look(self) -> None:
         """See which workers there are, and compare the versions of new ones with ours."""
-        if time.monotonic() - self._looked < LOOK or self._client.status != "running":
+        if time.monotonic() - self._looked < POLL_SECONDS or self._client.status != "running":
             return
         found = self._client.nthreads()
         new = [worker for worker in found if worker not in self._threads]
@@ -267,7 +267,7 @@ def run_here(payload: bytes, parcel: Parcel | None) -> Any:
             _executors.append(executor)
     try:
         future = executor.submit(function, *args, limits=limits)
-        while not executor.wait(LOOK):
+        while not executor.wait(POLL_SECONDS):
             continue
     finally:
         with _lock:

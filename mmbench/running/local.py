@@ -26,7 +26,7 @@ from mmbench.running.executor import LimitReached, WorkerDied
 from mmbench.running.process import ERROR, NOTE, RESULT, STARTED, TimeIsUp
 
 #: One thread for each library: parallelism is over pairs of classes and over processes.
-PINNED = (
+THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -35,9 +35,9 @@ PINNED = (
     "NUMBA_NUM_THREADS",
 )
 #: Seconds between two looks at tasks that have limits.
-LOOK = 0.05
+POLL_SECONDS = 0.05
 #: Seconds that a task has to end by itself once its time is up.
-GRACE = 5.0
+GRACE_SECONDS = 5.0
 #: Bytes that are shown of what a worker prints during one task.
 OUTPUT_BYTES = 2**20
 
@@ -88,7 +88,7 @@ class LocalExecutor:
         """Return the tasks that ended; none when `timeout` seconds pass first."""
         busy = [worker for worker in self._workers if worker.future is not None]
         end = time.monotonic() + timeout if timeout is not None else float("inf")
-        look = LOOK if any(worker.limits != NO_LIMITS for worker in busy) else float("inf")
+        look = POLL_SECONDS if any(worker.limits != NO_LIMITS for worker in busy) else float("inf")
         while busy:
             seconds = min(look, end - time.monotonic())
             places = [place for worker in busy for place in worker.places]
@@ -141,9 +141,9 @@ class _Worker:
         # A new interpreter rather than a fork: a forked child would inherit the locked mutexes
         # and the thread pools of BLAS, OpenMP and Numba.
         self.kill()
-        command = "import sys; from mmbench.running.process import serve; serve(*{!r})"
+        command = "from mmbench.running.process import serve; serve(*{!r})"
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        environment = dict.fromkeys(PINNED, "1") | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+        changes = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
         # Ctrl-C reaches the whole process group. The worker inherits the block, from its first
         # instruction on: what becomes of it is for this process to decide.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -153,7 +153,7 @@ class _Worker:
             with theirs, os.fdopen(printed, "wb") as shown:
                 self.process = subprocess.Popen(
                     [sys.executable, "-c", command.format((theirs.fileno(), self.modules))],
-                    env={**os.environ, **environment},
+                    env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes},
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=shown,
@@ -218,7 +218,11 @@ class _Worker:
             reached["bytes"] = self._resident_bytes()
             if reached["bytes"] > limits.memory:
                 return self._stop(LimitReached(Status.MEMORY_LIMIT, reached))
-        if limits.time is not None and self.begun and reached["seconds"] > limits.time + GRACE:
+        if (
+            limits.time is not None
+            and self.begun
+            and reached["seconds"] > limits.time + GRACE_SECONDS
+        ):
             return self._stop(LimitReached(Status.TIME_LIMIT, reached))
         return None
 

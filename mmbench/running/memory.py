@@ -31,7 +31,7 @@ REFERENCE_GRAMS = 8
 #: Parts of a Gram matrix take no more than so many of it.
 PART_GRAMS = 12
 #: Share of the free memory that jobs may claim: estimates are no promises.
-HEADROOM = 0.9
+USABLE_SHARE = 0.9
 
 Machine = type[PairwiseClassifier]
 
@@ -170,7 +170,7 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 
 def budget_bytes(share: float = 1.0) -> float:
     """Return what this process may hold in all: what it has, and its share of what is free."""
-    return psutil.Process().memory_info().rss + HEADROOM * share * available_bytes()
+    return psutil.Process().memory_info().rss + USABLE_SHARE * share * available_bytes()
 
 
 def available_bytes() -> int:

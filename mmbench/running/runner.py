@@ -24,7 +24,7 @@ from mmbench.running.schedule import Schedule, Start
 from mmbench.running.worker import Arrays, Context, execute
 
 #: Seconds between two looks at the clock while nothing ends.
-TICK = 1.0
+TICK_SECONDS = 1.0
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -183,12 +183,14 @@ class _Run:
 
     def _advance(self) -> None:
         """Start what can start, then wait for something to end."""
-        for job, reason in self.schedule.hopeless():
+        for job, reason in self.schedule.impossible():
             self._keep(job, new_record(job, Status.FAILED, reason), {})
         self.schedule.slots = self.executor.slots
         for start in self.schedule.starts():
             self._start(start)
-        for future in self.executor.wait(TICK) if self.tasks or not self.executor.slots else ():
+        for future in (
+            self.executor.wait(TICK_SECONDS) if self.tasks or not self.executor.slots else ()
+        ):
             self._end(self.tasks.pop(future), future)
         self.progress.tick(self._left())
 

@@ -65,7 +65,7 @@ class Schedule:
         self._number = itertools.count()
         self._alone: deque[Job] = deque()
         self._blocked: dict[str, list[Job]] = defaultdict(list)
-        self._hopeless: deque[tuple[Job, str]] = deque()
+        self._impossible: deque[tuple[Job, str]] = deque()
         self._running: dict[str, int] = {}
         jobs = list(jobs)
         coming = {job.key for job in jobs}
@@ -82,7 +82,7 @@ class Schedule:
     @property
     def unfinished(self) -> bool:
         """Whether any job waits or runs."""
-        return any((self._ready, self._alone, self._blocked, self._hopeless, self._running))
+        return any((self._ready, self._alone, self._blocked, self._impossible, self._running))
 
     def starts(self) -> Iterator[Start]:
         """Yield the jobs that start now; they count as running from here on."""
@@ -104,10 +104,10 @@ class Schedule:
             del self._ready[kind]
         return job
 
-    def hopeless(self) -> Iterator[tuple[Job, str]]:
+    def impossible(self) -> Iterator[tuple[Job, str]]:
         """Yield jobs that can never run, and why; they wait no longer."""
-        while self._hopeless:
-            yield self._hopeless.popleft()
+        while self._impossible:
+            yield self._impossible.popleft()
 
     def finish(self, record: Content) -> None:
         """Take in the record of a job: the jobs that use it are next, or never."""
@@ -148,4 +148,4 @@ class Schedule:
         return Start(job, min(slots, self._most_threads or slots), alone)
 
     def _give_up(self, job: Job, cause: str) -> None:
-        self._hopeless.append((job, f"takes its parameters from {job.use}, which {cause}"))
+        self._impossible.append((job, f"takes its parameters from {job.use}, which {cause}"))

@@ -114,13 +114,13 @@ def _status_of(error: Exception) -> Status:
 
 
 def _failure(error: Exception) -> dict[str, Any]:
-    """Return what a record says of an exception; what we foresaw needs no traceback."""
-    foreseen = isinstance(error, UserError | MemoryLimit)
+    """Return what a record says of an exception, with a traceback where it was not expected."""
+    expected = isinstance(error, UserError | MemoryLimit)
     text = " ".join(str(error).split())
     return {
-        "reason": text if foreseen else f"{type(error).__name__}: {text}",
+        "reason": text if expected else f"{type(error).__name__}: {text}",
         "wrong_input": isinstance(error, UserError),
-        "traceback": "" if foreseen else "".join(traceback.format_exception(error)),
+        "traceback": "" if expected else "".join(traceback.format_exception(error)),
     }
 
 

@@ -24,7 +24,7 @@ from mmbench.selection.grid import Point, group_by_kernel
 SHARED_BYTES = 2**30
 
 #: Largest value of a normalised kernel, whose mean over ``k(x, x)`` is 1, that float32 may hold.
-EVEN = 4.0
+SINGLE_PRECISION_MAX = 4.0
 
 
 class View(Protocol):
@@ -51,7 +51,7 @@ def shared_blocks(
 
     `reference` holds the rows by which ``gamma="scale"`` is set: those of the final fit.
     """
-    base = Base(X, machine.search_space.single_precision)
+    base = BaseMatrix(X, machine.search_space.single_precision)
     groups = group_by_kernel(points)
     for g, (kernel_params, members) in enumerate(groups):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
@@ -78,24 +78,25 @@ def precision(kernel_name: str, single: bool = True) -> type:
     """Return the type of stored kernel values.
 
     Values of ``rbf`` lie in [0, 1]: float32, libsvm's own precision, halves memory and time. The
-    other kernels are not bounded, and keep float64, but for what `is_even` finds; so do machines
-    that want all digits, which say so by ``single_precision = False``.
+    other kernels are not bounded, and keep float64, but for what `fits_single_precision` finds; so
+    do machines that want all digits, which say so by ``single_precision = False``.
     """
     return np.float32 if kernel_name == "rbf" and single else np.float64
 
 
-def is_even(kernel: Kernel, X: NDArray) -> bool:
-    """Whether a normalised ``poly`` has no value above `EVEN` on some rows, so is like ``rbf``.
+def fits_single_precision(kernel: Kernel, X: NDArray) -> bool:
+    """Whether a normalised ``poly`` has no value above `SINGLE_PRECISION_MAX` on some rows.
 
-    No value is larger than the largest ``k(x, x)``, and the mean of those is 1.
+    Float32 is then as good as for ``rbf``. No value is larger than the largest ``k(x, x)``, and the
+    mean of those is 1.
     """
     if kernel.name != "poly" or kernel.divisor == 1:
         return False
     largest = float(np.einsum("ij,ij->i", X, X).max())
-    return (1 + largest) ** kernel.degree <= EVEN * kernel.divisor
+    return (1 + largest) ** kernel.degree <= SINGLE_PRECISION_MAX * kernel.divisor
 
 
-class Base:
+class BaseMatrix:
     """The base matrix of some rows, from which every width follows."""
 
     def __init__(self, X: NDArray, single: bool = True):
@@ -104,8 +105,8 @@ class Base:
 
     def gram(self, kernel: Kernel, last: bool) -> StoredGram:
         """Return the kernel matrix; the last kernel asked for may overwrite the base."""
-        even = self._single and is_even(kernel, self.X)
-        dtype = np.dtype(np.float32 if even else precision(kernel.name, self._single))
+        bounded = self._single and fits_single_precision(kernel, self.X)
+        dtype = np.dtype(np.float32 if bounded else precision(kernel.name, self._single))
         if self._base is None or self._base.dtype != dtype:
             self._base = kernel.base(self.X, self.X, dtype)
         base, self._base = self._base, None if last else self._base
@@ -143,7 +144,7 @@ class PairView:
         self.X, self.kernel = X, kernel
         self._position = np.full(len(X), -1)
         self._position[rows] = np.arange(len(rows))
-        self._gram = Base(X[rows], single).gram(kernel, last=True)
+        self._gram = BaseMatrix(X[rows], single).gram(kernel, last=True)
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
         """Return the training problem on some rows of the pair."""

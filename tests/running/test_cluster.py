@@ -149,7 +149,7 @@ def test_without_dask_the_extra_is_named(monkeypatch):
 
 
 def test_no_scheduler_at_the_address_is_one_line(monkeypatch):
-    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
     with pytest.raises(UserError, match="no answer"):
         DaskExecutor("tcp://127.0.0.1:1", 1, (), print)
 

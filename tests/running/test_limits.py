@@ -20,7 +20,7 @@ from mmbench.running.worker import execute
 
 @pytest.fixture
 def executor(monkeypatch):
-    monkeypatch.setattr(local, "GRACE", 0.2)
+    monkeypatch.setattr(local, "GRACE_SECONDS", 0.2)
     executor = LocalExecutor(1)
     yield executor
     executor.cancel()

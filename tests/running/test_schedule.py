@@ -55,7 +55,7 @@ def test_children_of_a_failed_job_can_never_run_and_say_why(jobs):
     list(schedule.starts())
     schedule.finish(new_record(parent, Status.FAILED, "out of luck"))
     assert list(schedule.starts()) == []
-    assert list(schedule.hopeless()) == [
+    assert list(schedule.impossible()) == [
         (child, "takes its parameters from svm, which has no result: out of luck")
     ]
     assert not schedule.unfinished
@@ -63,7 +63,7 @@ def test_children_of_a_failed_job_can_never_run_and_say_why(jobs):
 
 def test_a_child_without_a_parent_can_never_run(jobs):
     schedule = Schedule([jobs[1]], {}, slots=1)
-    [(child, reason)] = schedule.hopeless()
+    [(child, reason)] = schedule.impossible()
     assert (child, "not among the jobs" in reason) == (jobs[1], True)
 
 

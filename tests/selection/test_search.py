@@ -16,7 +16,7 @@ from mmbench.machines.voting import class_pairs, pair_rows
 from mmbench.selection import select, views
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.grid import best_point, grid_points, group_by_kernel
-from mmbench.selection.views import Base
+from mmbench.selection.views import BaseMatrix
 
 GRIDS = {
     "svm": {"C": [0.3, 3.0, 30.0]},
@@ -173,9 +173,11 @@ def test_rows_after_the_training_rows_validate(kernel, scope, digits):
 
 def test_the_matrix_of_a_validation_set_is_never_stored(digits, monkeypatch):
     stored = []
-    made = views.Base.__init__
+    made = views.BaseMatrix.__init__
     monkeypatch.setattr(
-        views.Base, "__init__", lambda self, X, *args: stored.append(len(X)) or made(self, X, *args)
+        views.BaseMatrix,
+        "__init__",
+        lambda self, X, *args: stored.append(len(X)) or made(self, X, *args),
     )
     machine = machine_class("svm")()
     select(machine, *digits, {"C": [1.0]}, folds=None, scope="pair", n_train=100)
@@ -191,14 +193,14 @@ def test_a_normalised_polynomial_is_stored_in_float32_where_its_values_are_even(
     kernel = Kernel("poly", degree=degree)
     even, uneven = kernel.trace_normalised(X), kernel.trace_normalised(X[:1])
     outlier = np.vstack([X, 20 * X[:1]])
-    assert Base(X).gram(even, last=True).dtype == np.float32
-    assert Base(X, single=False).gram(even, last=True).dtype == np.float64
-    assert Base(X).gram(kernel, last=True).dtype == np.float64
-    assert Base(outlier).gram(uneven, last=True).dtype == np.float64
+    assert BaseMatrix(X).gram(even, last=True).dtype == np.float32
+    assert BaseMatrix(X, single=False).gram(even, last=True).dtype == np.float64
+    assert BaseMatrix(X).gram(kernel, last=True).dtype == np.float64
+    assert BaseMatrix(outlier).gram(uneven, last=True).dtype == np.float64
 
 
 def test_one_base_serves_kernels_of_both_types():
     X = normalize(load_iris().data)
-    base, kernel = Base(X), Kernel("poly", degree=2)
+    base, kernel = BaseMatrix(X), Kernel("poly", degree=2)
     for of in (kernel.trace_normalised(X), kernel):
         np.testing.assert_allclose(base.gram(of, last=False).values, of(X, X), rtol=1e-6)
