@@ -212,8 +212,8 @@ def test_an_inverse_gives_what_the_decomposition_does(pair, kernel, D):
     u -= u.mean()
     ours = problem.gram @ found.original(u, 0.3)[0] + found.original(u, 0.3)[1]
     np.testing.assert_allclose(ours, gram @ u + 0.3, atol=1e-7 * np.abs(gram @ u).max())
-    (model,) = train_sigma_svm(problem, [(D, C)], tol=1e-7)
-    (other,) = train_by_decomposition(problem, {0: (D, C)}, "auto", 1e-7, False).values()
+    (model,) = train_sigma_svm(problem, [(D, C)], tol=1e-8)
+    (other,) = train_by_decomposition(problem, {0: (D, C)}, "auto", 1e-8, False).values()
     assert model.fit.objective == pytest.approx(other.fit.objective, rel=1e-6)
 
 
