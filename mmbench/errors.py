@@ -69,6 +69,7 @@ class Status(StrEnum):
     """How a fit ended. Every native solver status is translated to one of these."""
 
     OPTIMAL = "optimal"
+    UNCERTIFIED = "uncertified"
     INACCURATE = "inaccurate"
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
@@ -83,6 +84,7 @@ class Status(StrEnum):
 #: From harmless to fatal.
 SEVERITY = (
     Status.OPTIMAL,
+    Status.UNCERTIFIED,
     Status.ONE_CLASS,
     Status.TRIVIAL,
     Status.INACCURATE,

@@ -10,7 +10,8 @@ import numpy as np
 
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.jobs.job import Job
-from mmbench.machines import alias_of
+from mmbench.machines import alias_of, machine_class
+from mmbench.machines.foreign import ForeignClassifier
 from mmbench.running.memory import Sizes, planned_sizes
 from mmbench.selection.grid import staged
 
@@ -27,9 +28,11 @@ def n_searched(job: Job) -> int:
 
 
 def n_fits(job: Job) -> int:
-    """Return the number of binary trainings of a job."""
+    """Return the number of trainings of a job, one a pair of classes."""
     n_classes = len(class_counts(job.dataset)[0])
-    return n_classes * (n_classes - 1) // 2 * (n_searched(job) + 1)
+    foreign = issubclass(machine_class(job.machine), ForeignClassifier)
+    n_pairs = 1 if foreign else n_classes * (n_classes - 1) // 2
+    return n_pairs * (n_searched(job) + 1)
 
 
 def sizes_of(job: Job) -> Sizes:

@@ -12,6 +12,7 @@ from mmbench.config.grids import AUTO, KERNEL_PARAMETERS, Axis, in_other_words, 
 from mmbench.config.model import NAME_PATTERN, Config, MachineEntry
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, Alias, alias_of, machine_class
+from mmbench.machines.foreign import ForeignClassifier
 from mmbench.machines.joint_training import JointClassifier
 
 #: Parameters that the experiment sets for all machines, and what sets them in its YAML file.
@@ -35,6 +36,11 @@ class Column:
     alias: Alias
     kernels: list[str]
 
+    @property
+    def foreign(self) -> bool:
+        """Whether it is a classifier that solves no problem of this package."""
+        return issubclass(self.cls, ForeignClassifier)
+
     def check_parameter(self, parameter: str) -> None:
         """Refuse a parameter that the machine lacks or that is not the column's to set."""
         if parameter in EXPERIMENT_KEYS:
@@ -48,7 +54,8 @@ class Column:
         if means in self.alias.params:  # its column in a table would lie
             given = f"{means} is {self.alias.params[means]!r} in {self.machine} by definition"
             raise ValueError(f"{given}; {self.alias.machine} takes other values")
-        check_relevant(parameter, self.kernels)
+        if not self.foreign:
+            check_relevant(parameter, self.kernels)
 
     def check_value(self, parameter: str, value: Any) -> None:
         """Refuse a value outside the machine's declaration."""
@@ -95,8 +102,8 @@ def check_machines(config: Config) -> None:
     Fault
     """
     for name, entry in config.machines.items():
-        _check_name(name, entry)
-        with at("machines", name, "machine"):
+        _check_name(name, config.machine_of(name))
+        with at("machines", name, "machine" if entry.estimator is None else "estimator"):
             machine_class(config.machine_of(name))
     for column in columns(config):
         _check_column(column, config.machines[column.name])
@@ -109,15 +116,15 @@ def check_machines(config: Config) -> None:
     _check_scope(config)
 
 
-def _check_name(name: str, entry: MachineEntry) -> None:
+def _check_name(name: str, machine: str) -> None:
     """Refuse a column without a machine, or with the name of another machine."""
     known = (*MACHINES, *ALIASES)
-    if entry.machine is None:
+    if machine == name:
         if name not in known:
             hint = did_you_mean(name, known)
             own = "a column with a name of its own says its machine: {machine: NAME}"
             raise Fault(f"unknown machine {name!r}{hint} ({own})", "machines", name)
-    elif entry.machine != name and name in known:
+    elif name in known:
         message = f"{name!r} is the name of another machine; give this column another name"
         raise Fault(message, "machines", name)
     elif not re.fullmatch(NAME_PATTERN, name):
@@ -192,6 +199,6 @@ def _check_prefer(config: Config) -> None:
 
 def _check_scope(config: Config) -> None:
     for column in columns(config) if config.select.scope == "pair" else ():
-        if issubclass(column.cls, JointClassifier):
+        if column.foreign or issubclass(column.cls, JointClassifier):
             message = f"{column.name} has one parameter set for all class pairs"
             raise Fault(f"{message}; use scope: global", "select", "scope")

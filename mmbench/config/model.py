@@ -182,15 +182,23 @@ class Select(Strict):
 class MachineEntry(Strict):
     """One column of the table: a machine, its parameters and grid, and whose selection it takes.
 
-    ``machine`` may be left out where the column has a machine's name; ``label`` heads the column.
+    ``machine`` may be left out where the column has a machine's name; ``estimator`` is the path of
+    another classifier, as sklearn.ensemble.RandomForestClassifier; ``label`` heads the column.
     """
 
     machine: str | None = None
+    estimator: str | None = None
     params: dict[str, Annotated[Any, PlainValidator(parse_fixed)]] = {}
     grid: Grid = {}
     use: str | None = None
     kernel: Kernels | None = None
     label: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_machine(self) -> MachineEntry:
+        if self.machine is not None and self.estimator is not None:
+            raise ValueError("machine and estimator exclude each other")
+        return self
 
 
 class JobLimits(Strict):
@@ -278,7 +286,11 @@ class Config(Strict):
 
     def machine_of(self, column: str) -> str:
         """Return the machine of a column, whose name it has where it does not say another."""
-        return self.machines[column].machine or column
+        entry = self.machines[column]
+        if entry.estimator is None:
+            return entry.machine or column
+        path = entry.estimator
+        return path if ":" in path else ":".join(path.rsplit(".", 1))
 
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels that the machine of a column runs with."""

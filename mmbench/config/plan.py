@@ -12,6 +12,7 @@ from mmbench.config.model import Config, DatasetEntry
 from mmbench.datasets import DatasetRef, dataset_hash, split_slots
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
 from mmbench.machines import alias_of, machine_class
+from mmbench.machines.foreign import ForeignClassifier
 
 #: Where a job stands in an experiment: data set, kernel, degree, repeat, fold, machine.
 Place = tuple[str, str, int | None, int, int, str]
@@ -150,14 +151,16 @@ def settings(
         parent, _ = settings(config, entry.use, kernel, degree, dataset)
         heard = set(cls.parameters) - set(fixed) - set(replaced_by(cls, fixed))
         params = {**{n: v for n, v in parent.items() if n in heard}, **params}
-    if config.gamma_scaling != "none":
-        params["gamma_scaling"] = config.gamma_scaling
-    if config.kernel_scaling != "none":
-        params["kernel_scaling"] = config.kernel_scaling
-    if degree is not None:
-        params.setdefault("degree", degree)
+    shared = {
+        "gamma_scaling": None if config.gamma_scaling == "none" else config.gamma_scaling,
+        "kernel_scaling": None if config.kernel_scaling == "none" else config.kernel_scaling,
+        "degree": params.get("degree", degree),
+    }
+    params |= {n: v for n, v in shared.items() if v is not None and n in cls.parameters}
     params = {name: value for name, value in params.items() if name not in grid}
     grid = {name: _ordered(values) for name, values in grid.items()}
+    if issubclass(cls, ForeignClassifier):
+        return params, grid
     return for_kernel(params, kernel), for_kernel(grid, kernel)
 
 

@@ -128,7 +128,7 @@ def doubts(fits: Sequence[Fit]) -> str:
     """
     kinds: dict[Status, list[Fit]] = {}
     for fit in fits:
-        if fit.status not in (Status.OPTIMAL, Status.ONE_CLASS):
+        if fit.status not in (Status.OPTIMAL, Status.ONE_CLASS, Status.UNCERTIFIED):
             kinds.setdefault(Status(fit.status), []).append(fit)
     return "; ".join(
         f"{status}: {len(found)} of {len(fits)} pairs, {'first ' if found[1:] else ''}"

@@ -152,7 +152,9 @@ def _rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Let the machine compile and import what it needs, on 24 rows."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
-    machine = machines.make_machine(name, kernel=kernel, **({"solver": solver} if solver else {}))
+    known = machines.machine_class(name).parameters
+    stated = {"kernel": kernel, **({"solver": solver} if solver else {})}
     with suppress(Exception):  # a machine that cannot do this will say so on the real data
+        machine = machines.make_machine(name, **{k: v for k, v in stated.items() if k in known})
         select(machine, X, y, {"tol": [machine.tol]}, folds=2)
         machine.fit(X, y).pairwise_decision_function(X)

@@ -145,20 +145,30 @@ def alias_of(name: str) -> Alias:
 def machine_class(name: str) -> type[PairwiseClassifier]:
     """Return the estimator class behind the name of a machine or an alias, or ``module:Class``.
 
+    A classifier of another kind, as those of scikit-learn, comes in an adapter.
+
     Raises
     ------
     UserError
         If there is no such machine; the message holds the nearest name.
     """
     machine = alias_of(name).machine
-    path = MACHINES.get(machine, machine)
-    module, colon, attribute = path.partition(":")
-    if not colon:
-        raise UserError(f"unknown machine {name!r}{did_you_mean(name, (*MACHINES, *ALIASES))}")
-    try:
+    if machine in MACHINES:
+        module, _, attribute = MACHINES[machine].partition(":")
         return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise UserError(f"machine {machine!r} cannot be imported: {error}") from None
+    if ":" not in machine:
+        raise UserError(f"unknown machine {name!r}{did_you_mean(name, (*MACHINES, *ALIASES))}")
+    return _class_at(machine)
+
+
+def _class_at(path: str) -> Any:
+    """Return a machine from elsewhere, or an adapter of another classifier."""
+    from mmbench.machines.base import PairwiseClassifier  # scikit-learn takes seconds to import
+    from mmbench.machines.foreign import foreign_class, imported
+
+    found = imported(path)
+    ours = isinstance(found, type) and issubclass(found, PairwiseClassifier)
+    return found if ours else foreign_class(path)
 
 
 def make_machine(name: str, **params: Any) -> PairwiseClassifier:

@@ -26,6 +26,9 @@ from mmbench.running.worker import Arrays, Context, execute
 #: Seconds between two looks at the clock while nothing ends.
 TICK_SECONDS = 1.0
 
+#: Statuses of jobs whose fits are as good as they can be.
+HARMLESS = (Status.OPTIMAL, Status.UNCERTIFIED, Status.ONE_CLASS, Status.TRIVIAL)
+
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
@@ -61,7 +64,7 @@ class Summary:
             return
         self.done, self.reused = self.done + (not reused), self.reused + reused
         status = Status(record["status"])
-        if status not in (Status.OPTIMAL, Status.ONE_CLASS, Status.TRIVIAL):
+        if status not in HARMLESS:
             self.doubtful[status] += 1
 
     @property

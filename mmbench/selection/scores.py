@@ -13,9 +13,11 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.foreign import ForeignClassifier
 from mmbench.machines.joint_training import JointClassifier
 from mmbench.machines.voting import pair_rows, resolve_votes
 from mmbench.selection.folds import Fold, SearchRows, Splits
+from mmbench.selection.foreign import foreign_scores
 from mmbench.selection.grid import Point, kernel_part, without_kernel
 from mmbench.selection.joint import joint_scores
 from mmbench.selection.views import Block, View, can_share, pair_blocks, shared_blocks
@@ -76,6 +78,8 @@ def vote_scores(
     """
     n_classes = int(data.labels.max()) + 1
     splits = data.splits(np.arange(len(data.labels)))
+    if isinstance(machines[0], ForeignClassifier):
+        return [foreign_scores(machines[0], data, points, splits, n_jobs)]
     if isinstance(machines[0], JointClassifier) and n_classes > 2:
         blocks = shared_blocks(machines[0], data.X, points, data.X)
         return [joint_scores(machines[0], blocks, data.labels, points, splits, n_jobs)]

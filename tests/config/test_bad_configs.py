@@ -93,6 +93,30 @@ FAULTS = {
         "m: {machine: emamc, params: {reading: gram}}",
         ["machines.m.params.reading", "'empirical'", "lssvm takes other values"],
     ),
+    "estimator and machine": (
+        *("  rmm: {", "  m: {machine: rmm, estimator: a.b, ", ["machines.m", "exclude each other"]),
+    ),
+    "estimator that is not there": (
+        *("  rmm: {", "  m: {estimator: sklearn.svm.SWC, ", ["machines.m.estimator", "SWC"]),
+    ),
+    "estimator that is no classifier": (
+        *("  rmm: {", "  m: {estimator: sklearn.svm.SVR, ", ["m.estimator", "no classifier"]),
+    ),
+    "estimator that needs arguments": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "m: {estimator: sklearn.ensemble.VotingClassifier}",
+        ["machines.m.estimator", "without arguments"],
+    ),
+    "parameter that an estimator lacks": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "m: {estimator: sklearn.svm.SVC, params: {D: 1}}",
+        ["machines.m.params.D", "no parameter"],
+    ),
+    "estimator under a machine's name": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "rmm: {estimator: sklearn.svm.SVC}",
+        ["machines.rmm", "another machine"],
+    ),
     "what an alias is named for": (
         "rmm: {use: svm, grid: {B: auto}}",
         "emamc: {params: {reading: gram}}",

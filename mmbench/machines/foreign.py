@@ -1,0 +1,143 @@
+"""A classifier of scikit-learn, or one that behaves like it, beside the machines of this package.
+
+It is selected on the same inner folds and tested on the same rows, but solves no problem that is
+stated here: its fits have no certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from time import perf_counter
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+
+from mmbench.errors import Status, UserError
+from mmbench.machines.problem import Fit
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.voting import class_pairs
+
+
+class AnyValue:
+    """The declaration of a parameter of which nothing is known; the estimator judges its values."""
+
+    numeric = False
+
+    def problem(self, value: object) -> str | None:
+        """Return None: every value may be valid."""
+        return None
+
+
+class ForeignClassifier:
+    """Adapter of a classifier with ``fit``, ``predict`` and parameters.
+
+    Parameters
+    ----------
+    **params
+        Of the estimator.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    fits_ : list of Fit
+        One, with the status "uncertified".
+    """
+
+    make: ClassVar[Callable[[], Any]]
+    parameters: ClassVar[dict[str, Any]]
+    kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
+    search_space: ClassVar[SearchSpace] = SearchSpace()
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)
+    version: ClassVar[int] = 1
+
+    def __init__(self, **params: Any):
+        self.estimator = type(self).make().set_params(**params)
+
+    def __sklearn_clone__(self) -> Self:
+        other = object.__new__(type(self))
+        other.estimator = clone(self.estimator)
+        return other
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the estimator."""
+        self.estimator.set_params(**params)
+        return self
+
+    def fit(self, X: NDArray, y: NDArray) -> Self:
+        """Fit the estimator."""
+        started = perf_counter()
+        self.estimator.fit(X, y)
+        self.classes_ = self.estimator.classes_
+        seconds, unknown = perf_counter() - started, float("nan")
+        pair = tuple(self.classes_[[0, -1]])
+        self.fits_ = [Fit(Status.UNCERTIFIED, *[unknown] * 3, 0, seconds, 0, pair=pair)]
+        return self
+
+    def predict(self, X: NDArray) -> NDArray:
+        """Return the predictions of the estimator."""
+        return self.estimator.predict(X)
+
+    def pairwise_decision_function(self, X: NDArray) -> NDArray:
+        """Return values by whose votes the class that the estimator predicts wins.
+
+        Of two classes the magnitude is that of the estimator's decision value, or the distance of
+        its probability to 1/2, where it has them; else 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_pairs)
+        """
+        predicted = np.searchsorted(self.classes_, self.estimator.predict(X))
+        if len(self.classes_) == 2:
+            return np.where(predicted == 1, 1.0, -1.0)[:, None] * self._magnitude(X)[:, None]
+        # in a pair without the predicted class the later one gets the vote
+        pairs = class_pairs(len(self.classes_))
+        return np.column_stack([np.where(predicted == low, -1.0, 1.0) for low, _ in pairs])
+
+    def _magnitude(self, X: NDArray) -> NDArray:
+        if hasattr(self.estimator, "decision_function"):
+            values = self.estimator.decision_function(X)
+        elif hasattr(self.estimator, "predict_proba"):
+            values = self.estimator.predict_proba(X)[:, 1] - 0.5
+        else:
+            values = np.ones(len(X))
+        return np.maximum(np.abs(values), np.finfo(np.float32).tiny)
+
+
+@cache
+def foreign_class(path: str) -> type[ForeignClassifier]:
+    """Return the adapter class of what ``module:name`` names, a class or a function that makes one.
+
+    Raises
+    ------
+    UserError
+        If it cannot be imported, cannot be made without arguments, or is no classifier.
+    """
+    name = path.partition(":")[2]
+    make = imported(path)
+    try:
+        parameters = dict.fromkeys(make().get_params(), AnyValue())
+        good = is_classifier(make())
+    except Exception as error:
+        raise UserError(f"{path!r} makes no estimator without arguments: {error}") from None
+    if not good:
+        raise UserError(f"{path!r} is no classifier")
+    return type(name, (ForeignClassifier,), {"make": staticmethod(make), "parameters": parameters})
+
+
+def imported(path: str) -> Any:
+    """Return what ``module:name`` names.
+
+    Raises
+    ------
+    UserError
+    """
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except Exception as error:  # whatever the module does when it is imported
+        raise UserError(f"{path!r} cannot be imported: {error}") from None

@@ -1,0 +1,67 @@
+"""Classifiers from elsewhere: selected on the same folds, tested on the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mmbench.errors import Status
+from mmbench.jobs.record import is_done
+from mmbench.machines import SVM, make_machine
+from mmbench.machines.voting import resolve_votes, votes
+from mmbench.running.worker import execute
+from mmbench.selection import select
+from mmbench.selection.folds import inner_splits
+
+FOREST = "sklearn.ensemble:RandomForestClassifier"
+
+
+def pipeline():
+    """Return a pipeline, as a function of a user's own module does."""
+    return make_pipeline(StandardScaler(), GaussianNB())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_votes_are_for_what_the_estimator_predicts(n_classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50 * (3 - n_classes) :, :2], np.array(["a", "b", "c"])[y[50 * (3 - n_classes) :]]
+    plain = RandomForestClassifier(n_estimators=8, random_state=1).fit(X[::2], y[::2])
+    machine = make_machine(FOREST, n_estimators=8, random_state=1).fit(X[::2], y[::2])
+    decisions = machine.pairwise_decision_function(X).astype(np.float32)
+    found = machine.classes_[resolve_votes(votes(decisions, n_classes))]
+    np.testing.assert_array_equal(found, plain.predict(X))
+    assert [fit.status for fit in machine.fits_] == [Status.UNCERTIFIED]
+
+
+def test_selection_is_that_of_a_plain_grid_search():
+    X, y = load_wine(return_X_y=True)
+    grid = {"gaussiannb__var_smoothing": [1e-9, 1.0, 100.0]}
+    found = select(make_machine(f"{__name__}:pipeline"), X, y, grid, folds=4, seed=3)
+    plain = GridSearchCV(pipeline(), grid, cv=inner_splits(y, 4, None, 1, 3)).fit(X, y)
+    scores = [row["score"] for row in found.scores]
+    np.testing.assert_allclose(scores, plain.cv_results_["mean_test_score"])
+    assert found.params == plain.best_params_
+
+
+def test_a_job_has_a_record_without_a_certificate(job, context):
+    """scikit-learn's SVC solves the SVM's problem, so both make the same errors."""
+    theirs, _ = execute(replace(job, machine="sklearn.svm:SVC"), context)
+    ours, _ = execute(job, context)
+    assert is_done(theirs), theirs["reason"]
+    assert theirs["status"] == Status.UNCERTIFIED
+    assert theirs["fits"]["worst_gap"] is theirs["fits"]["worst_violation"] is None
+    for part in ("metrics", "split", "seeds"):
+        assert theirs[part] == ours[part]
+    assert theirs["selection"]["params"] == ours["selection"]["params"]
+
+
+def test_a_machine_from_elsewhere_is_a_machine():
+    assert isinstance(make_machine("mmbench.machines.svm:SVM"), SVM)
