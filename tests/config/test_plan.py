@@ -66,6 +66,14 @@ def test_documented_keys_are_valid_and_complete(tmp_path: Path):
     assert len(offline_plan(config, tmp_path)) == 3 * 50 * (2 + 3 + 2 * 2)
 
 
+def test_the_example_for_own_data_is_valid(tmp_path: Path):
+    text = (CONFIGS.parent / "README.md").read_text().partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "my.csv").write_text("a,label\n1,x\n2,y\n")
+    jobs = by_machine(offline_plan(config_from(text, tmp_path), tmp_path))
+    assert list(jobs) == ["svm", "rmm", "mmrm", "rf"]
+    assert dict(jobs["mmrm"].params)["C"] is None
+
+
 @pytest.mark.parametrize("name", config_names())
 def test_configs_of_the_repository_are_valid_and_survive_yaml(name: str, tmp_path: Path):
     config = load(name)
