@@ -45,12 +45,16 @@ class MemoryNeeds:
         Arrays as large as a pair's Gram matrix, that matrix included.
     linear_gram_copies : int or None
         The same for a linear kernel, where rows take the place of most of them.
+    linear_row_copies : int or None
+        Arrays as large as a pair's rows that a linear kernel takes instead of any Gram matrix,
+        beside up to three as large as a covariance matrix.
     part_bytes : int
         Most bytes taken for parts of that matrix.
     """
 
     gram_copies: int = 1
     linear_gram_copies: int | None = None
+    linear_row_copies: int | None = None
     part_bytes: int = 0
 
     def copies(self, kernel: str) -> int:

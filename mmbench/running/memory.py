@@ -28,6 +28,9 @@ DATA_COPIES = 3
 #: Multiple of a Gram matrix that the reference linear program takes: two dense copies of it as
 #: sparse columns (12 bytes a number), and the solver's own factors.
 REFERENCE_GRAMS = 8
+
+#: Arrays as large as a covariance matrix that a machine without a Gram matrix holds.
+COVARIANCE_COPIES = 3
 #: Parts of a Gram matrix take no more than so many of it.
 PART_GRAMS = 12
 #: Share of the free memory that jobs may claim: estimates are no promises.
@@ -131,17 +134,23 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
     blocks = 2 * BLOCK_BYTES * threads
     expansions = 2 * 8 * sizes.n_pairs * sizes.n_train
     machine = machine_class(job.machine)
-    fit = threads * _training_bytes(job, machine, sizes.largest_pair) + expansions
+    rows, columns = sizes.largest_pair, sizes.n_features
+    fit = threads * _training_bytes(job, machine, rows, columns) + expansions
     search = _search_bytes(job, machine, sizes, threads) if job.grid else 0
     return PROCESS_BYTES + data + raw + blocks + max(fit, search)
 
 
-def _training_bytes(job: Job, machine: Machine, n_rows: int, itemsize: int = 8) -> int:
+def _training_bytes(
+    job: Job, machine: Machine, n_rows: int, n_columns: int, itemsize: int = 8
+) -> int:
     """Return what one binary training holds beside its data: Gram matrices, and parts of one."""
-    grams = machine.memory_needs.copies(job.kernel)
-    if dict(job.params).get("solver") == "reference":
+    needs, by_reference = machine.memory_needs, dict(job.params).get("solver") == "reference"
+    if job.kernel == "linear" and needs.linear_row_copies is not None and not by_reference:
+        return 8 * n_columns * (needs.linear_row_copies * n_rows + COVARIANCE_COPIES * n_columns)
+    grams = needs.copies(job.kernel)
+    if by_reference:
         grams = max(grams, REFERENCE_GRAMS)
-    parts = min(machine.memory_needs.part_bytes, PART_GRAMS * 8 * n_rows**2)
+    parts = min(needs.part_bytes, PART_GRAMS * 8 * n_rows**2)
     return grams * itemsize * n_rows**2 + parts
 
 
@@ -150,7 +159,9 @@ def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
-    fold = _training_bytes(job, machine, int(share * sizes.largest_pair), itemsize)
+    fold = _training_bytes(
+        job, machine, int(share * sizes.largest_pair), sizes.n_features, itemsize
+    )
     if job.validates_on_rest:  # there is one fold, and its matrix is that of the pair
         return threads * fold
     # The base matrix is kept beside the kernel matrix while other widths are to come.

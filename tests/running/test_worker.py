@@ -236,6 +236,12 @@ class TestMemory:
         )
         assert estimate_bytes(mmrm, small) - estimate_bytes(mamc, small) == 12 * 8 * 400**2
 
+    @pytest.mark.parametrize("machine", ["lda", "mpm", "mempm", "m4"])
+    def test_many_rows_of_few_columns_need_no_gram_matrix_of_a_linear_machine(self, job, machine):
+        linear = replace(job, grid=(), machine=machine, kernel="linear")
+        assert estimate_bytes(linear, Sizes((20000, 20000), 10000, 10, 10)) < 2 * 2**30
+        assert estimate_bytes(replace(linear, kernel="rbf"), self.MNIST) > 2**32
+
     def test_two_classes_are_one_pair_whatever_the_threads(self, job):
         sizes = Sizes((400, 300), 100, 5, 5)
         assert estimate_bytes(job, sizes, 8) == estimate_bytes(job, sizes, 1)

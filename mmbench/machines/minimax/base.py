@@ -46,7 +46,7 @@ class CovarianceMachine(PairwiseClassifier):
         single_precision=False,  # a factor of float32 values has their noise for rank
     )
     #: What a search holds; one training over a Gram matrix has 2.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4)
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=20)
 
     ridge: float = parameter(
         1e-8,
