@@ -1,4 +1,4 @@
-"""``mmbench table`` and ``mmbench figure``."""
+"""``mmbench table``, ``figure``, ``export`` and ``clean``."""
 
 from __future__ import annotations
 
@@ -61,6 +61,27 @@ def figure(
     from mmbench.commands.tables import figure as draw
 
     typer.echo(draw(name, results, output, _say))
+
+
+def export(
+    results: Results,
+    fmt: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="csv or parquet [default: by the suffix of --output].",
+        ),
+    ] = None,
+    output: Output = None,
+    predictions: Annotated[
+        bool, typer.Option("--predictions", help="A row for each test row, not for each split.")
+    ] = False,
+) -> None:
+    """Write stored records as a plain table: a row for each split."""
+    from mmbench.commands.export import export as write
+
+    typer.echo(write(results, fmt, output, predictions, _say), nl=output is not None)
 
 
 def clean(

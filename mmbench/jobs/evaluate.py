@@ -104,13 +104,21 @@ def count_errors(
     return metrics, drawn if ties == "random" else lowest
 
 
-def certificates(fits: Sequence[Fit]) -> dict[str, Any]:
-    """Return the certificate of every binary problem, and how many ended how and the worst."""
+def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
+    """Return the certificate of every binary problem, and how many ended how and the worst.
+
+    Parameters
+    ----------
+    fits : sequence of Fit
+    gap_tolerance : float
+        The relative gap that was asked of them; infinite where none was.
+    """
     summary = {
         "n": len(fits),
         "statuses": dict(Counter(fit.status for fit in fits)),
         "worst_violation": max(fit.max_violation for fit in fits),
         "worst_gap": max(fit.gap for fit in fits),
+        "gap_tolerance": gap_tolerance,
         "n_support_mean": sum(fit.n_support for fit in fits) / len(fits),
         "iterations": sum(fit.iterations for fit in fits),
     }

@@ -92,6 +92,9 @@ class Record:
             If they state no job.
         """
         names = {f.name for f in fields(cls)}
+        if None in content.get("metrics", {}).values():  # NaN, as JSON has it
+            why = {"status": Status.FAILED, "reason": "a metric is not a number", "metrics": {}}
+            content = {**content, **why}
         known = {name: value for name, value in content.items() if name in names}
         try:
             return cls(**{**known, "job": Job.from_dict(content["job"])})
@@ -129,7 +132,7 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
 
 def is_done(record: Mapping[str, Any]) -> bool:
     """Return whether a job has its result; if not, it is run again."""
-    return bool(record["metrics"])
+    return bool(record["metrics"]) and None not in record["metrics"].values()
 
 
 def timestamp() -> str:

@@ -144,7 +144,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         "selection": selection,
         "seeds": seeds,
         "split": data.split,
-        **certificates(machine.fits_),
+        **certificates(machine.fits_, machine.gap_tolerance),
         "deviations": data.deviations,
         "warnings": data.warnings,
         "environment": environment(threads),

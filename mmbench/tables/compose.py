@@ -1,9 +1,10 @@
-"""From grids to a table: legend, notes of the layout, protocol, certificates and remarks."""
+"""From grids to a table: details below them, legend, notes of the layout, protocol and remarks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mmbench.tables.blocks.details import certificates, parameters
 from mmbench.tables.cells import PUBLISHED_ONLY
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Grid, Table
 from mmbench.tables.rows import Row
@@ -32,7 +33,9 @@ def compose(
     spread: str = STANDARD_ERROR,
     runs: str = "",
 ) -> Table:
-    """Return the table of some grids; those without rows are left out.
+    """Return the table of some grids, and those of parameters and certificates below them.
+
+    Grids without rows are left out.
 
     Parameters
     ----------
@@ -48,9 +51,9 @@ def compose(
         *(legend(sheet, metric, spread, runs) if metric else []),
         *notes,
         *sheet.facts.protocol,
-        *certificates(sheet),
         *sheet.facts.remarks,
     ]
+    grids = [*grids, parameters(sheet), certificates(sheet)]
     return Table(title, [grid for grid in grids if grid.rows], texts, sheet.footnotes)
 
 
@@ -102,21 +105,3 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
     if same_test_rows:
         return f"of a mean over {runs} {own}, {means}, and with it {BINOMIAL}"
     return f"{own}, {means}"
-
-
-def certificates(sheet: Sheet) -> list[str]:
-    """Return one line on the worst certificate of each machine."""
-    lines = []
-    for machine in sheet.configured:
-        worst = [_largest(sheet, machine, m) for m in ("worst_violation", "worst_gap")]
-        if None not in worst:
-            lines.append(f"{sheet.label(machine)} {worst[0]:.1e} / {worst[1]:.1e}")
-    if not lines:
-        return []
-    return [f"Worst constraint violation / relative gap over all fits: {', '.join(lines)}."]
-
-
-def _largest(sheet: Sheet, machine: str, metric: str) -> float | None:
-    keys = (key for key in sheet.keys if key.machine == machine)
-    values = [value for key in keys if (value := sheet.value(key, metric)) is not None]
-    return max(values, default=None)

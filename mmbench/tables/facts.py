@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
+from mmbench.tables.fits import Fits, fits_of
 from mmbench.tables.protocol import protocol
 from mmbench.tables.records import Experiment
 from mmbench.tables.rows import Published
+from mmbench.tables.selected import Selected, selected
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +40,10 @@ class Facts:
         Accuracy in per cent of every finished split.
     per_pair : mapping of Key to mapping
         The certificates of the pairs of classes of every finished split.
+    fits : mapping of str to Fits
+        The certificates of each machine.
+    selected : mapping of Key to list of Selected
+        The parameters that each cell's machine has selected.
     hits : callable
         Takes a Key and a split and returns which test rows that run has right, shape (n_test,), or
         None where there is no such run.
@@ -55,6 +61,8 @@ class Facts:
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     by_split: Mapping[Key, Mapping[Split, float]] = field(default_factory=dict)
     per_pair: Mapping[Key, Mapping[Split, list]] = field(default_factory=dict)
+    fits: Mapping[str, Fits] = field(default_factory=dict)
+    selected: Mapping[Key, Sequence[Selected]] = field(default_factory=dict)
     hits: Callable[[Key, Split], NDArray | None] = lambda key, split: None
     rule: str = ""
     protocol: tuple[str, ...] = ()
@@ -74,6 +82,8 @@ def gather_facts(experiment: Experiment, published: Sequence[Published] = ()) ->
         sizes={name: _sizes(name, records) for name, records in by_dataset.items()},
         by_split=_by_split(experiment, lambda record: record.metrics["accuracy_pct"]),
         per_pair=_by_split(experiment, lambda record: record.per_pair),
+        fits=_fits(experiment),
+        selected={cell.key: selected(cell.done) for cell in experiment.cells},
         hits=_hits(experiment),
         rule=next((job.split.rule for job in jobs), ""),
         protocol=protocol(jobs, experiment.plan.label),
@@ -111,6 +121,14 @@ def _by_split(experiment: Experiment, read: Callable[[Record], Any]) -> dict[Key
     return {
         cell.key: {record.at: read(record) for record in cell.done} for cell in experiment.cells
     }
+
+
+def _fits(experiment: Experiment) -> dict[str, Fits]:
+    """Return the certificates of each machine that has any."""
+    by_machine: dict[str, list[Record]] = {}
+    for cell in experiment.cells:
+        by_machine.setdefault(cell.key.machine, []).extend(cell.done)
+    return {machine: fits_of(records) for machine, records in by_machine.items() if records}
 
 
 def _hits(experiment: Experiment) -> Callable[[Key, Split], Any]:

@@ -11,6 +11,8 @@ from typing import Any
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
 from mmbench.tables.cells import Cell
+from mmbench.tables.fits import fits_of
+from mmbench.tables.selected import selected
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 #: How a remark begins that speaks of the published value alone.
@@ -28,11 +30,17 @@ METRICS: dict[str, Callable[[Record], float | None]] = {
     "n_support": lambda r: r.fits.get("n_support_mean"),
 }
 
-#: Certificates: a cell shows the worst of its splits.
-WORST: dict[str, Callable[[Record], float | None]] = {
-    "worst_violation": lambda r: r.fits.get("worst_violation"),
-    "worst_gap": lambda r: r.fits.get("worst_gap"),
+#: Metrics of all fits of a cell together, as in `Fits`.
+OF_FITS = {
+    "worst_violation": lambda fits: fits.worst_violation,
+    "worst_gap": lambda fits: fits.worst_gap,
+    "median_gap": lambda fits: fits.median_gap,
+    "gap_tolerance": lambda fits: fits.gap_tolerance,
+    "gaps_above_tolerance": lambda fits: fits.n_above,
 }
+
+#: Begins the metric of a parameter of a machine's own grid, as ``selected_C``.
+SELECTED = "selected_"
 
 #: Metrics that count errors among the test rows: a single run has a binomial standard error.
 COUNTED = {"accuracy_pct", "errors_count", "errors_expected"}
@@ -112,11 +120,31 @@ def build_rows(
 
 def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[Row]:
     """Return a cell's rows: every metric of a cell that ran, else what is published."""
-    metrics = [*METRICS, *WORST] if cell.done else ["accuracy_pct", "errors_count"]
+    metrics = list(METRICS) if cell.done else ["accuracy_pct", "errors_count"]
     found = {metric: known.get((cell.key, metric)) for metric in metrics}
     if cell.planned.published_only:
         metrics = [metric for metric in metrics if found[metric]]
-    return [_row(cell, metric, found[metric], compare) for metric in metrics]
+    rows = [_row(cell, metric, found[metric], compare) for metric in metrics]
+    return [*rows, *_rows_of_fits(cell), *_rows_of_parameters(cell)] if cell.done else rows
+
+
+def _rows_of_fits(cell: Cell) -> list[Row]:
+    """Return the certificates of a cell's fits, as far as they are known."""
+    fits = fits_of(cell.done)
+    values = {metric: read(fits) for metric, read in OF_FITS.items()}
+    return [
+        Row(cell.key, metric, cell.status, cell.note, measured=float(value), n=len(cell.done))
+        for metric, value in values.items()
+        if value is not None
+    ]
+
+
+def _rows_of_parameters(cell: Cell) -> list[Row]:
+    """Return the parameters that a cell's machine has selected from its own grid."""
+    return [
+        Row(cell.key, f"{SELECTED}{one.name}", cell.status, one.note, measured=one.median, n=one.n)
+        for one in selected(cell.done)
+    ]
 
 
 def _row(cell: Cell, metric: str, published: Published | None, compare: bool) -> Row:
@@ -135,12 +163,9 @@ def _row(cell: Cell, metric: str, published: Published | None, compare: bool) ->
 
 def _measured(cell: Cell, metric: str) -> dict[str, Any]:
     """Return value, spread, standard error and count of a metric over the splits that are done."""
-    read = METRICS.get(metric) or WORST[metric]
-    values = [float(v) for v in map(read, cell.done) if v is not None]
+    values = [float(v) for v in map(METRICS[metric], cell.done) if v is not None]
     if not values:
         return {}
-    if metric in WORST:
-        return {"measured": max(values), "n": len(values)}
     out: dict[str, Any] = {"measured": statistics.fmean(values), "n": len(values)}
     if len(values) > 1:
         out["sd"] = statistics.stdev(values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mmbench.jobs.plan import Key
 from mmbench.tables.model import NOTHING, Column, Grid
 from mmbench.tables.sheet import Sheet
@@ -37,11 +39,13 @@ def _cell(sheet: Sheet, place: Key, machine: str) -> str:
     return " + ".join(map(seconds_text, values)) if None not in values else NOTHING
 
 
-def place_columns(sheet: Sheet, head: str) -> tuple[Column, ...]:
+def place_columns(
+    sheet: Sheet, head: str, machines: Sequence[str] | None = None
+) -> tuple[Column, ...]:
     """Return the columns of a grid whose lines name kernel and, where there are several, size."""
     sized = any(place.size is not None for place in sheet.places)
     words = sheet.columns(head, "kernel", machines=())
-    return (*words, *[Column("rows")][:sized], *sheet.columns())
+    return (*words, *[Column("rows")][:sized], *sheet.columns(machines=machines))
 
 
 def place_heads(place: Key) -> list[str]:

@@ -1,0 +1,92 @@
+"""Records as plain rows: one a split, or one a test row of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from mmbench.jobs.record import Record
+from mmbench.machines import alias_of
+from mmbench.tables.cells import Cell
+from mmbench.tables.records import Experiment
+
+_PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
+_METRICS = ("accuracy_pct", "errors_count", "errors_expected", "n_ties")
+_SIZES = ("n_train", "n_test")
+_STAGES = ("selection", "training", "test")
+_CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
+
+#: Columns of `split_rows`.
+SPLIT_COLUMNS = (
+    *_PLACE,
+    *("seed", "status", "reason", *_METRICS, *_SIZES, "parameters"),
+    *(f"seconds_{stage}" for stage in _STAGES),
+    *("n_fits", "fits", *_CERTIFICATES, "record"),
+)
+#: Columns of `prediction_rows`.
+PREDICTION_COLUMNS = (*_PLACE, "row", "label", "predicted", "decision", "record")
+
+
+def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each record, failed jobs included, with `SPLIT_COLUMNS`.
+
+    ``parameters`` and ``fits`` are JSON: fixed and selected parameters, of each pair of classes
+    where they were selected so; how many fits ended how.
+    """
+    for experiment, cell, record in _records(experiments):
+        fits = record.fits
+        yield {
+            **_place(experiment, cell, record),
+            "seed": record.job.split.seed,
+            "status": record.status,
+            "reason": record.reason,
+            **{name: record.metrics.get(name) for name in _METRICS},
+            **{name: record.split.get(name) for name in _SIZES},
+            "parameters": json.dumps(_parameters(record)),
+            **{f"seconds_{stage}": record.cpu_seconds.get(stage) for stage in _STAGES},
+            "n_fits": fits.get("n"),
+            "fits": json.dumps(fits.get("statuses", {})),
+            **{name: fits.get(name) for name in _CERTIFICATES},
+        }
+
+
+def prediction_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each test row of each finished record, with `PREDICTION_COLUMNS`.
+
+    ``row`` counts the rows of the data set; ``decision`` is there where there are two classes.
+    """
+    for experiment, cell, record in _records(experiments):
+        if not record.done or record.arrays is None:
+            continue
+        place, arrays = _place(experiment, cell, record), experiment.store.arrays(record.key)
+        decisions = arrays["decisions"]
+        for k, row in enumerate(arrays["test_index"]):
+            yield {
+                **place,
+                "row": int(row),
+                "label": str(arrays["y_test"][k]),
+                "predicted": str(arrays["predicted"][k]),
+                "decision": float(decisions[k, 0]) if decisions.shape[1] == 1 else None,
+            }
+
+
+def _records(experiments: Iterable[Experiment]) -> Iterator[tuple[Experiment, Cell, Record]]:
+    for experiment in experiments:
+        for cell in experiment.cells:
+            for record in cell.records:
+                yield experiment, cell, record
+
+
+def _place(experiment: Experiment, cell: Cell, record: Record) -> dict[str, Any]:
+    repeat, fold = record.at
+    place = {"experiment": experiment.name, **cell.key._asdict(), "repeat": repeat, "fold": fold}
+    return {**place, "record": record.key}
+
+
+def _parameters(record: Record) -> Any:
+    fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
+    chosen = record.selection.get("params") or {}
+    if isinstance(chosen, list):
+        return [{**one, **fixed} for one in chosen]
+    return {**chosen, **fixed}

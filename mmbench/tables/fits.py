@@ -1,0 +1,76 @@
+"""The certificates of many fits together: how they ended, and gaps against what was asked."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import median
+
+from mmbench.errors import SEVERITY, Status
+from mmbench.jobs.record import Record
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What is known of the fits of some records.
+
+    Attributes
+    ----------
+    statuses : Counter of str
+        How many ended how.
+    gaps : tuple of float
+        Relative gap of each; infinite where there is no bound.
+    worst_gap, worst_violation : float or None
+        The largest relative gap and constraint violation.
+    gap_tolerance : float or None
+        The relative gap that was asked; None where none was, or where it is not known.
+    """
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    gaps: tuple[float, ...] = ()
+    worst_gap: float | None = None
+    worst_violation: float | None = None
+    gap_tolerance: float | None = None
+
+    @property
+    def median_gap(self) -> float | None:
+        """The gap that half of the fits do not exceed."""
+        return median(self.gaps) if self.gaps else None
+
+    @property
+    def n_above(self) -> int | None:
+        """How many gaps are larger than asked."""
+        if self.gap_tolerance is None or not self.gaps:
+            return None
+        return sum(gap > self.gap_tolerance for gap in self.gaps)
+
+    def ended(self) -> str:
+        """Return how many fits ended how, the gravest first.
+
+        Examples
+        --------
+        >>> Fits(Counter(optimal=7, trivial=1, one_class=2)).ended()
+        '1 trivial, 2 one class, 7 optimal'
+        """
+        order = sorted(self.statuses, key=lambda status: -SEVERITY.index(Status(status)))
+        return ", ".join(f"{self.statuses[s]} {s.replace('_', ' ')}" for s in order)
+
+
+def fits_of(records: Iterable[Record]) -> Fits:
+    """Return what is known of the fits of finished records."""
+    records = [record for record in records if record.done]
+    stored = (pair["gap"] for r in records for pair in r.per_pair if "gap" in pair)
+    gaps = tuple(math.inf if gap is None else gap for gap in stored)
+    return Fits(
+        sum((Counter(record.fits["statuses"]) for record in records), Counter()),
+        gaps,
+        max(gaps) if gaps else _largest(records, "worst_gap"),
+        *(_largest(records, name) for name in ("worst_violation", "gap_tolerance")),
+    )
+
+
+def _largest(records: Iterable[Record], name: str) -> float | None:
+    values = (record.fits.get(name) for record in records)
+    return max((value for value in values if value is not None), default=None)

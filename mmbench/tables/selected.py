@@ -1,0 +1,66 @@
+"""Which parameters were selected, and how often at an end of their grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median_low
+
+from mmbench.jobs.record import Record
+
+#: A grid of fewer values is nothing but ends.
+MIN_VALUES = 3
+
+
+@dataclass(frozen=True)
+class Selected:
+    """One parameter of a cell.
+
+    Attributes
+    ----------
+    name : str
+    median : float
+        Over splits and, where each has its own choice, pairs of classes; a value of the grid.
+    n : int
+        Number of choices.
+    n_low, n_high : int
+        How many are the smallest and the largest value of the grid.
+    """
+
+    name: str
+    median: float
+    n: int
+    n_low: int = 0
+    n_high: int = 0
+
+    @property
+    def note(self) -> str:
+        """Where the choices lie at the grid's ends, in words."""
+        ends = (("lower", self.n_low), ("upper", self.n_high))
+        return "; ".join(
+            f"at the {end} end of its grid in {count} of {self.n} choices"
+            for end, count in ends
+            if count
+        )
+
+    def __str__(self) -> str:
+        ends = (("min", self.n_low), ("max", self.n_high))
+        texts = [f"{end} {count}/{self.n}" if self.n > 1 else end for end, count in ends if count]
+        return f"{self.name} {self.median:.3g}" + (f" ({', '.join(texts)})" if texts else "")
+
+
+def selected(records: Sequence[Record]) -> list[Selected]:
+    """Return the numbers that the records of a cell have selected from their own grids."""
+    grids = {name: values for record in records for name, values in record.job.grid}
+    return [found for name, grid in grids.items() if (found := _selected(name, grid, records))]
+
+
+def _selected(name: str, grid: Sequence, records: Sequence[Record]) -> Selected | None:
+    params = (record.selection.get("params") or {} for record in records)
+    choices = [one for many in params for one in (many if isinstance(many, list) else [many])]
+    values = [c[name] for c in choices if isinstance(c.get(name), int | float)]
+    numbers = [value for value in grid if isinstance(value, int | float)]
+    if not values:
+        return None
+    ends = (min(numbers), max(numbers)) if len(numbers) >= MIN_VALUES else ()
+    return Selected(name, median_low(values), len(values), *map(values.count, ends))

@@ -1,0 +1,84 @@
+"""What stands below every table: selected parameters, and certificates against what was asked."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from helpers.drawn import cells_of, table
+
+from mmbench.tables.build import sheet_of
+from mmbench.tables.results import read_results
+from mmbench.tables.selected import Selected
+
+GRID = (("C", (1.0, 10.0, 100.0)),)
+
+
+def values(experiment) -> dict[str, float]:
+    (read,) = read_results([experiment.folder])
+    return {row.metric: row.measured for row in sheet_of(read).rows}
+
+
+@pytest.fixture
+def certified(results):
+    """Three splits of a machine: one gap is above the 1e-6 that was asked, one has no bound."""
+    experiment = results.experiment("own")
+    for repeat, gap in enumerate((1e-9, 3e-7, 2e-6, None)):
+        fits = {"statuses": {"optimal": 1}, "worst_violation": 1e-8, "gap_tolerance": 1e-6}
+        pair = {"pair": [0, 1], "status": "optimal", "gap": gap, "extra": {}}
+        experiment.add(experiment.job("pima", "svm", repeat=repeat), fits=fits, per_pair=[pair])
+    return experiment
+
+
+def test_gaps_stand_beside_what_was_asked(certified) -> None:
+    text = table(certified.folder)
+    row = cells_of(text, "SVM")
+    assert row == ["SVM", "4 optimal", "1.0e-06", "1.2e-06", "inf", "2 of 4", "1.0e-08"]
+    found = values(certified)
+    assert (found["gap_tolerance"], found["gaps_above_tolerance"]) == (1e-6, 2)
+    assert found["median_gap"] == pytest.approx(1.15e-6)
+    assert math.isinf(found["worst_gap"])
+
+
+def test_of_older_records_it_is_not_known_what_was_asked(usps) -> None:
+    assert "gap_tolerance" not in values(usps)
+    assert cells_of(table(usps.folder), "SVM", nth=-1)[2:6] == ["–", "–", "2.0e-10", "–"]
+
+
+def test_fits_that_are_not_optimal_are_counted_the_gravest_first(results) -> None:
+    experiment = results.experiment("own")
+    for repeat, statuses in enumerate(({"optimal": 3}, {"unbounded": 1, "trivial": 2})):
+        job = experiment.job("pima", "svm", repeat=repeat)
+        experiment.add(job, fits={"statuses": statuses, "n_support_mean": 1.0})
+    row = cells_of(table(experiment.folder), "SVM")
+    assert row[1] == "1 unbounded, 2 trivial, 3 optimal"
+
+
+def test_selected_parameters_say_where_the_grid_ends(results) -> None:
+    experiment = results.experiment("own")
+    for repeat, C in enumerate((10.0, 100.0, 100.0)):
+        job = experiment.job("pima", "svm", repeat=repeat, grid=GRID)
+        experiment.add(job, selection={"params": {"C": C, "gamma": 3.0}})
+    text = table(experiment.folder)
+    assert cells_of(text, "pima", nth=-1)[2] == "C 100 (max 2/3)"
+    assert values(experiment)["selected_C"] == 100
+    assert "at the upper end of its grid in 2 of 3 choices" in table(experiment.folder, "csv")
+
+
+def test_choices_of_pairs_are_taken_together(results) -> None:
+    experiment = results.experiment("own")
+    job = experiment.job("pima", "svm", grid=GRID)
+    experiment.add(job, selection={"params": [{"C": 1.0}, {"C": 1.0}, {"C": 10.0}]})
+    assert cells_of(table(experiment.folder), "pima", nth=-1)[2] == "C 1 (min 2/3)"
+
+
+def test_a_grid_of_two_values_has_no_inside() -> None:
+    assert str(Selected("C", 10.0, 1)) == "C 10"
+    assert str(Selected("C", 10.0, 1, n_high=1)) == "C 10 (max)"
+
+
+def test_words_and_inherited_parameters_are_not_shown(results) -> None:
+    experiment = results.experiment("own")
+    job = experiment.job("pima", "svm", grid=(("gamma", ("scale", "auto")),))
+    experiment.add(job, selection={"params": {"gamma": "scale", "C": 3.0}})
+    assert "Selected parameters" not in table(experiment.folder)

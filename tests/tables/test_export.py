@@ -1,0 +1,99 @@
+"""Records as plain tables: by the command, and as a data frame."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mmbench.results
+from mmbench.commands.export import export
+from mmbench.errors import Status, UserError
+from mmbench.tables.export import PREDICTION_COLUMNS, SPLIT_COLUMNS
+
+
+@pytest.fixture
+def pima(results):
+    """Two splits of an SVM, one with arrays; a variant of the M4 that failed."""
+    experiment = results.experiment("own")
+    arrays = {
+        "test_index": np.array([7, 3]),
+        "y_test": np.array(["a", "b"]),
+        "predicted": np.array(["a", "a"]),
+        "decisions": np.array([[-1.0], [-0.25]], dtype=np.float32),
+    }
+    for repeat in (0, 1):
+        job = experiment.job("pima", "svm", repeat=repeat, params=(("tol", 1e-4),))
+        selection = {"params": {"C": 10.0 * (repeat + 1)}}
+        experiment.add(job, 10 + repeat, selection=selection, arrays=arrays if repeat else None)
+    experiment.fail(experiment.job("pima", "m4_nu80"), Status.TIME_LIMIT, "too slow")
+    return experiment
+
+
+def test_every_split_is_a_row_failed_ones_too(pima) -> None:
+    frame = mmbench.results.load(pima.folder)
+    assert tuple(frame.columns) == SPLIT_COLUMNS
+    assert list(frame.machine) == ["svm", "svm", "m4_nu80"]
+    assert frame.accuracy_pct[:2].tolist() == [90.0, 89.0]
+    assert json.loads(frame.parameters[1]) == {"C": 20.0, "tol": 1e-4}
+    assert json.loads(frame.parameters[2]) == {"nu": 0.8}
+    assert (frame.status[2], frame.reason[2]) == ("time_limit", "too slow")
+    assert pd.isna(frame.accuracy_pct[2])
+    assert frame.seconds_training[0] == 1.5
+
+
+def test_predictions_are_a_row_a_test_row(pima) -> None:
+    frame = mmbench.results.load(pima.folder, predictions=True)
+    assert tuple(frame.columns) == PREDICTION_COLUMNS
+    assert frame[["row", "label", "predicted", "decision"]].values.tolist() == [
+        [7, "a", "a", -1.0],
+        [3, "b", "a", -0.25],
+    ]
+    assert set(frame.repeat) == {1}
+
+
+def test_csv_and_parquet_hold_the_same(pima, tmp_path) -> None:
+    pytest.importorskip("pyarrow")
+    said = export([pima.folder], output=tmp_path / "all.parquet")
+    assert said == f"3 rows written to {tmp_path / 'all.parquet'}"
+    export([pima.folder], output=tmp_path / "all.csv")
+    text = export([pima.folder])
+    assert (tmp_path / "all.csv").read_text() == text
+    one = pd.read_csv(io.StringIO(text), keep_default_na=False, dtype=str)
+    other = pd.read_parquet(tmp_path / "all.parquet")
+    assert list(one.columns) == list(other.columns)
+    assert one.record.tolist() == other.record.tolist()
+    assert one.errors_count[0] == str(other.errors_count[0]) == "10"
+
+
+def test_several_folders_and_whole_results_are_one_table(pima, usps) -> None:
+    both = mmbench.results.load(pima.folder, usps.folder)
+    assert set(both.experiment) == {"own", "usps_rbf"}
+    assert len(mmbench.results.load(usps.folder.parent)) == len(both) == 6
+
+
+def test_what_cannot_be_exported_is_one_line(pima, tmp_path) -> None:
+    reference = tmp_path / "reference" / "own"
+    reference.mkdir(parents=True)
+    (reference / "table.csv").write_text("dataset,kernel,machine,metric,status,note,n,in_band\n")
+    with pytest.raises(UserError, match="no records to export"):
+        export([reference])
+    with pytest.raises(UserError, match="did you mean 'csv'"):
+        export([pima.folder], fmt="cvs")
+    with pytest.raises(UserError, match="name a file with --output"):
+        export([pima.folder], fmt="parquet")
+    with pytest.raises(UserError, match="cannot be written"):
+        export([pima.folder], output=tmp_path / "no" / "all.csv")
+
+
+def test_a_metric_that_is_no_number_is_a_failed_split(results) -> None:
+    experiment = results.experiment("own")
+    experiment.add(experiment.job("pima", "svm"), 10)
+    metrics = {"accuracy_pct": None, "errors_count": None, "n_test": 100}
+    experiment.add(experiment.job("pima", "svm", repeat=1), metrics=metrics)
+    frame = mmbench.results.load(experiment.folder)
+    assert frame.status.tolist() == ["optimal", "failed"]
+    assert frame.reason[1] == "a metric is not a number"
