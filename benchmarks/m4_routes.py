@@ -6,8 +6,8 @@
 Three references, in CPU seconds of one thread, all in the coordinates that the default uses (they
 make the cones diagonal, which spares the references most of their work):
 
-    printed   the paper's route: search over rho by quadratic interpolation, one cone a point, ECOS.
-              Its normalisation is w'(xm - ym) = 1. The default runs at the price of slack at which
+    printed   the paper's route: search over rho by interpolation, one cone a point, ECOS.
+              Its normalisation is w'(xm - ym) = 1. The default runs at the C at which
               both weigh margin and slack alike there, and the value compared is the default's
               objective, ``sx + sy + C sum xi``, at the best b and multiple of each w. A search
               that takes longer than the cap ends after the cone program it is at: its best rho so
@@ -25,27 +25,27 @@ import time
 from functools import partial
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from mmbench.datasets import load_dataset, make_preprocess
 from mmbench.kernels import Kernel
 from mmbench.machines.minimax.coordinates import KernelCoordinates, LinearCoordinates
 from mmbench.machines.minimax.direction import minimax_direction
-from mmbench.machines.minimax.line_search import interpolate
 from mmbench.machines.minimax.m4_margin import solve_soft
-from mmbench.machines.minimax.m4_mean import LEAST, least_penalty
+from mmbench.machines.minimax.m4_mean import least_penalty
 from mmbench.machines.minimax.m4_problem import MarginProblem
 from mmbench.machines.minimax.m4_programs import fixed_program
 from mmbench.machines.minimax.spread_program import solve_spread
 from mmbench.machines.problem import BinaryProblem
 
 RIDGE = {"linear": 1e-6, "rbf": 1e-3}
-#: Multiples of the least useful price of slack.
+#: Multiples of the least useful C.
 FACTOR = 2.0
 
 
 def read(mirror, name, kernel):
-    """Return the set's problem in diagonal coordinates, with unit price of slack."""
+    """Return the set's problem in diagonal coordinates, with C = 1."""
     data = load_dataset(name, store="datasets", mirror=mirror, allow_network=False)
     X = make_preprocess((("minmax", None),)).fit_transform(data.X)
     y = np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)
@@ -55,8 +55,8 @@ def read(mirror, name, kernel):
     return MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, C=1.0)
 
 
-def at_price(problem, C):
-    """Return the problem at another price."""
+def at_penalty(problem, C):
+    """Return the problem at another C."""
     return MarginProblem(problem.rows, problem.y, problem.delta, problem.var_x, problem.var_y, C)
 
 
@@ -64,27 +64,27 @@ class OutOfTime(Exception):
     """A reference has had its time."""
 
 
-def printed(problem, price, cap):
+def printed(problem, penalty, cap):
     """Return CPU seconds, the number of cone programs, rho, w, and whether the search ended."""
     kappa = 1 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     values, directions = {}, {}
 
     def criterion(rho):
-        if rho <= 0:
-            return -np.inf
         if values and time.process_time() - started > cap:
             raise OutOfTime
         program = fixed_program(problem, rho)
         x = solve_spread(program, "ecos", 1e-8, cone_a_row=True).x
-        values[rho], directions[rho] = rho - price * program.value(x), x[: len(problem.delta)]
+        values[rho], directions[rho] = penalty * program.value(x) - rho, x[: len(problem.delta)]
         return values[rho]
 
     started = time.process_time()
     try:
-        rho, _ = interpolate(criterion, (LEAST * kappa, 0.5 * kappa, kappa), 1e-4 * kappa)
+        options = {"xatol": 1e-4 * kappa}
+        minimize_scalar(criterion, bounds=(0.0, kappa), method="bounded", options=options)
         ended = True
     except OutOfTime:
-        rho, ended = max(values, key=values.get), False
+        ended = False
+    rho = min(values, key=values.get)
     seconds = time.process_time() - started
     return seconds, len(values), rho, directions[rho], ended
 
@@ -112,18 +112,18 @@ def line(name, seconds, fast_seconds, value, fast_value, note="", ended=True):
 def report(problem, name, kernel, routes, cap):
     """Run the default and the references on one set."""
     print(f"{name} {kernel}, {problem.rows.shape[0]} rows, {problem.rows.shape[1]} coordinates")
-    price = FACTOR * least_penalty(problem)
+    penalty = FACTOR * least_penalty(problem)
     if "printed" in routes:
-        seconds, programs, rho, w, ended = printed(problem, price, cap)
-        equal = at_price(problem, price * problem.spreads(w / (problem.delta @ w)).sum() / rho)
+        seconds, programs, rho, w, ended = printed(problem, penalty, cap)
+        equal = at_penalty(problem, penalty * problem.spreads(w / (problem.delta @ w)).sum() / rho)
         fast_seconds, fast = timed(equal, "auto", 10)
         value = equal.value(*equal.tuned(w))
         note = f"{programs} programs" if ended else f"{programs} programs, not at its end"
         line("printed", seconds, fast_seconds, value, fast.value, note, ended)
     else:
-        # The least useful price of the default's normalisation is 1/(kappa n), not kappa/n.
+        # The least useful C of the default's normalisation is 1/(kappa n), not kappa/n.
         spread = minimax_direction(problem.delta, problem.var_x, problem.var_y).value
-        equal = at_price(problem, price * spread**2)
+        equal = at_penalty(problem, penalty * spread**2)
         fast_seconds, fast = timed(equal, "auto", 10)
     for route, solver in (("search", "reference"), ("single", "clarabel")):
         if route in routes:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, cho_solve, cholesky, solve_triangular
 
 from mmbench.machines.minimax.direction import Direction
-from mmbench.machines.minimax.secant import Secant
+from mmbench.machines.minimax.line_search import Secant
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, solve_triangular
 
 from mmbench.machines.minimax.direction import Direction
-from mmbench.machines.minimax.secant import Secant
+from mmbench.machines.minimax.line_search import Secant
 
 #: Squared distance of the class means, relative to the mean squared length of a row, at which
 #: rounding alone keeps them apart.

@@ -1,130 +1,118 @@
-"""Searches along one number: the outer loops of the M4 and the MEMPM.
-
-A criterion may have several local optima, so the default looks at a grid first. The papers' own
-searches, bisection and three-point quadratic interpolation, are here as they are printed.
-
-References
-----------
-D. Bertsekas: Nonlinear programming, 2nd edition, 1999.
-"""
+"""Searches along one number: the outer loops of the M4 and the MEMPM."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
+from itertools import count, pairwise
+from typing import Protocol, TypeVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from numpy.typing import NDArray
+
+#: Largest change of a logarithm in one step of a `Secant`.
+MAX_LOG_STEP = 1.5
 
 
-def bisect(feasible: Callable[[float], bool], low: float, high: float, tol: float) -> float:
-    """Return the largest value known to be feasible, within `tol` of the smallest that is not.
+class Evaluated(Protocol):
+    """A number and the value of a function there."""
 
-    Parameters
-    ----------
-    feasible : callable
-        True up to some value, false from there on.
-    low, high : float
-        Feasible, and infeasible.
-    tol : float
-    """
-    while high - low > tol:
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if feasible(middle) else (low, middle)
-    return low
+    @property
+    def at(self) -> float:
+        """The number."""
+
+    @property
+    def value(self) -> float:
+        """The value."""
 
 
-def maximise(
-    criterion: Callable[[float], float], grid: Sequence[float], tol: float
-) -> tuple[float, float]:
-    """Return (argument, value) of the best point of a grid, refined between its neighbours.
-
-    Parameters
-    ----------
-    criterion : callable
-    grid : sequence of float
-        Ascending, two points at least.
-    tol : float
-        Accuracy of the argument.
-    """
-    values = [criterion(point) for point in grid]
-    k = int(np.argmax(values))
-    low, high = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
-    found = minimize_scalar(
-        lambda point: -criterion(point),
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": tol},
-    )
-    if -found.fun > values[k]:
-        return float(found.x), float(-found.fun)
-    return float(grid[k]), float(values[k])
+Point = TypeVar("Point", bound=Evaluated)
 
 
-def interpolate(
-    criterion: Callable[[float], float],
-    pattern: tuple[float, float, float],
+def minimise(
+    evaluate: Callable[[float], Point],
+    lower: Callable[[Point, Point], float],
+    ends: Sequence[Point],
     tol: float,
-    max_iter: int = 100,
-) -> tuple[float, float]:
-    """Return (argument, value) of a local maximum by quadratic interpolation.
+    max_points: int = 300,
+) -> tuple[Point, float]:
+    """Minimise a function that may have several local minima, by branch and bound.
 
     Parameters
     ----------
-    criterion : callable
-    pattern : tuple of three float
-        Ascending; the first is the least argument allowed. Where the last is the best the pattern
-        moves up, where the first is it shrinks towards it.
+    evaluate : callable
+        Returns the point at a number.
+    lower : callable
+        Returns a lower bound of all values between two points.
+    ends : sequence of points
+        Ascending; the function is minimised from the first to the last.
     tol : float
-        Accuracy of the argument.
-    max_iter : int, default=100
-        Evaluations.
+        Gap of value and bound, relative to the larger of their magnitudes, at which to stop.
+    max_points : int, default=300
+        How many to evaluate.
 
-    Notes
-    -----
-    The bare method stalls where the new point falls on a known one, or where the criterion has a
-    kink. It then looks `tol` to the side, or halves the longer interval.
+    Returns
+    -------
+    point
+        The best.
+    float
+        A lower bound of all values.
     """
-    points = [(float(point), float(criterion(point))) for point in pattern]
-    widths = [np.inf, np.inf]
-    for _ in range(max_iter):
-        (low, f_low), (middle, f_middle), (high, f_high) = points
-        if high - low <= 2.0 * tol:
+    order, best = count(), min(ends, key=lambda point: point.value)
+    heap = [(lower(left, right), next(order), left, right) for left, right in pairwise(ends)]
+    heapq.heapify(heap)
+    for _ in range(max_points):
+        bound = heap[0][0]
+        if best.value - bound <= tol * max(abs(best.value), abs(bound)) < np.inf:
             break
-        if f_high > max(f_low, f_middle):
-            new = high + 2.0 * (high - middle)
-            points = [points[1], points[2], (new, float(criterion(new)))]
-            continue
-        if f_low > f_middle:
-            new = 0.5 * (low + middle)
-            points = [points[0], (new, float(criterion(new))), points[1]]
-            continue
-        side = 1.0 if high - middle > middle - low else -1.0
-        longer = max(high - middle, middle - low)
-        new = _vertex(points)
-        if high - low > 0.5 * widths[-2]:
-            new = middle + 0.5 * side * longer
-        elif not abs(new - middle) > 0.5 * tol:
-            new = middle + side * min(tol, 0.5 * longer)
-        widths.append(high - low)
-        points = _narrowed(points, (new, float(criterion(new))))
-    return max(points, key=lambda point: point[1])
+        _, _, left, right = heapq.heappop(heap)
+        middle = evaluate(0.5 * (left.at + right.at))
+        best = min(best, middle, key=lambda point: point.value)
+        for pair in ((left, middle), (middle, right)):
+            heapq.heappush(heap, (lower(*pair), next(order), *pair))
+    return best, min(best.value, heap[0][0])
 
 
-def _vertex(points: list[tuple[float, float]]) -> float:
-    """Return where the parabola through three points is largest, the middle where it is flat."""
-    (a, f_a), (b, f_b), (c, f_c) = points
-    left, right = (b - a) * (f_b - f_c), (b - c) * (f_b - f_a)
-    if left == right:
-        return b
-    return b - 0.5 * ((b - a) * left - (b - c) * right) / (left - right)
+def lowest_of_lines(*lines: tuple[float, float]) -> float:
+    """Return the minimum of the larger of one or two lines, each given by its values at both ends.
+
+    Examples
+    --------
+    >>> lowest_of_lines((0.0, -2.0), (-3.0, 1.0))
+    -1.0
+    """
+    values = [max(ends) for ends in zip(*lines, strict=True)]
+    if len(lines) == 2:
+        first, last = np.subtract(*lines)
+        if first * last < 0:
+            values.append(lines[0][0] + (lines[0][1] - lines[0][0]) * first / (first - last))
+    return float(min(values))
 
 
-def _narrowed(
-    points: list[tuple[float, float]], new: tuple[float, float]
-) -> list[tuple[float, float]]:
-    """Return the three neighbouring points around the best of four."""
-    four = sorted([*points, new])
-    best = max((1, 2), key=lambda k: four[k][1])
-    return four[best - 1 : best + 2]
+class Secant:
+    """Secant steps on a fixed point of positive numbers in their logarithms.
+
+    Where they do not help, the plain step is taken.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[NDArray, NDArray] | None = None
+
+    def next(self, weights: NDArray, image: NDArray) -> NDArray:
+        """Return the next point, given a point and its image under the plain iteration."""
+        at, residual = np.log(weights), np.log(image / weights)
+        step = residual
+        if self._last is not None:
+            before, last_residual = self._last
+            change = residual - last_residual
+            helped = np.linalg.norm(residual) < np.linalg.norm(last_residual)
+            if helped and change.any():
+                share = (change @ residual) / (change @ change)
+                step = residual - share * (at - before + change)
+        self._last = at, residual
+        return np.exp(at + np.clip(step, -MAX_LOG_STEP, MAX_LOG_STEP))
+
+    def next_share(self, theta: float, image: float) -> float:
+        """Return the next point of a share in (0, 1), sought by its odds."""
+        odds = self.next(*(np.array([share / (1.0 - share)]) for share in (theta, image)))
+        return float(odds[0] / (1.0 + odds[0]))

@@ -53,10 +53,9 @@ class M4(SpreadMachine):
     classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         The certificate of each pair. `objective` is ``sx + sy + C sum xi`` for "margin" and the
-        hard margin, and ``C sum xi - rho`` for "mean"; `bound` is a dual value, for "mean" at the
-        rho that was found. ``extra`` has "rho", "kappa" (the MPM's; rho of a hard margin is never
-        larger), "C", and with a reduction "kept". `n_support` counts the rows whose constraint is
-        active.
+        hard margin, and ``C sum xi - rho`` for "mean"; `bound` is a dual value. ``extra`` has
+        "rho", "kappa" (the MPM's; rho of a hard margin is never larger), "C", and with a reduction
+        "kept". `n_support` counts the rows whose constraint is active.
     coef_ : ndarray of shape (n_pairs, n_features)
         w of each pair (``linear``).
     dual_coef_, support_, support_vectors_ : ndarray
@@ -129,8 +128,8 @@ class M4(SpreadMachine):
         choice("auto", "reweighted", "gram", "reference", "clarabel", "ecos"),
         '"auto" takes a few reweighted SVMs for the soft margin without reduction, with a kernel '
         'and more than 1000 rows over the whole Gram matrix ("gram"), and cone programs by '
-        'Clarabel for the rest. "reference" fixes rho, solves one cone program and searches rho as '
-        "the paper does, by quadratic interpolation (soft) or bisection (hard).",
+        'Clarabel for the rest. "reference" solves a cone program for each rho of a search, '
+        "as the paper does.",
     )
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
@@ -261,8 +260,6 @@ class M4(SpreadMachine):
         found = solve_mean(problem, self._solver_in_coordinates, self.tol)
         n_support = _n_support(found.multipliers)
         fit = certificate(found, self.tol, n_support, rho=found.rho, slack=found.slack)
-        if found.value - found.bound <= 100 * self.tol * max(1.0, abs(found.value)):
-            fit = replace(fit, status=Status.OPTIMAL)
         return BinaryModel(found.b, fit, w=found.w)
 
     def _margin_model(self, problem: MarginProblem, found: MarginSolution) -> BinaryModel:

@@ -5,15 +5,16 @@
 The default is the reweighted SVM, and one cone program by Clarabel where that does not serve: for a
 hard margin, with a reduction, for many rows of few coordinates. Their times are compared by
 benchmarks/m4_routes.py. The reference follows the paper: rho is fixed, one cone program solved, and
-rho searched for, by quadratic interpolation (soft) or bisection (hard).
+rho searched for.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from scipy.optimize import bisect, minimize_scalar
+
 from mmbench.machines.minimax.direction import minimax_direction
-from mmbench.machines.minimax.line_search import bisect, interpolate
 from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution
 from mmbench.machines.minimax.m4_programs import budget_program, margin_program, step_program
 from mmbench.machines.minimax.reweighted import solve_reweighted
@@ -94,24 +95,22 @@ def _from_program(problem: MarginProblem, found: SpreadSolution) -> MarginSoluti
 def _search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
     """Search ``sx + sy = 2/rho``, one cone program each.
 
-    The objective is convex in 2/rho, which makes that the variable to interpolate in. A search has
-    no multipliers of its own; those of the program in all variables at once give the bound.
+    The objective is convex in 2/rho, which makes that the variable to search. A search has no
+    multipliers of its own; those of the program in all variables at once give the bound.
     """
     best = problem.trivial_solution()
 
-    def criterion(budget: float) -> float:
+    def value(budget: float) -> float:
         nonlocal best
-        if budget <= 0:
-            return -problem.trivial[0]
         program = budget_program(problem, 2.0 / budget)
         found = solve_program(program, "reference", tol)
-        iterations = best.iterations + found.iterations
         a = problem.C * found.multipliers  # they are those of slack at unit penalty
+        iterations = best.iterations + found.iterations
         best = best.better(problem.solution(found.x[: len(problem.delta)], a, iterations))
-        return -(budget + problem.C * program.value(found.x))
+        return float(budget + problem.C * program.value(found.x))
 
-    kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
-    interpolate(criterion, (0.0, 2.0 / kappa, 4.0 / kappa), 1e-2 * tol / kappa)
+    most = problem.trivial[0]
+    minimize_scalar(value, bounds=(0.0, most), method="bounded", options={"xatol": 1e-9 * most})
     joint = _from_program(problem, solve_program(margin_program(problem), "reference", tol))
     return replace(best, bound=max(best.bound, joint.bound))
 
@@ -122,13 +121,13 @@ def _bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
     kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     best = problem.trivial_solution()
 
-    def feasible(rho: float) -> bool:
+    def step(rho: float) -> float:
         nonlocal best
         found = solve_program(step_program(problem, rho), "reference", 1e-3 * tol)
         best = best.better(
             problem.solution(found.x[:k], found.multipliers, best.iterations + found.iterations)
         )
-        return bool(found.x[-1] <= 0)
+        return float(found.x[-1])
 
-    bisect(feasible, 0.0, kappa, 0.1 * tol * kappa)
+    bisect(step, 0.0, (1.0 + 1e-6) * kappa, xtol=0.1 * tol * kappa)
     return best

@@ -1,36 +1,50 @@
-"""Routes to the soft M4 as the paper states it, made well posed by ``w'(xm - ym) = 1``.
+"""The soft M4 as the paper states it, made well posed by ``w'(xm - ym) = 1``.
 
     max over rho   rho - C g(rho),    g(rho) = min sum_i xi_i   subject to
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
 Without the equation everything but rho can shrink to zero at no cost, and the paper's objective is
 unbounded. With it, ``g(rho) ~ rho min(nx, ny)/kappa`` for large rho, kappa being the MPM's: bounded
-if and only if C exceeds ``kappa/min(nx, ny)``. g need not be convex, so that a search by
-interpolation alone may end at a local maximum.
+if and only if C exceeds ``kappa/min(nx, ny)``.
+
+g need not be convex, so rho is found by branch and bound. Multipliers a of the points and c of the
+row of means, of any rho, give the lower bound gamma(rho), the largest number for which
+
+    sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
+
+These (gamma, rho) are a convex set, and so ``C gamma(rho) - rho`` is concave: between two rho it is
+no smaller than the line between its ends. Where ``C (sum_x a + c) >= kappa`` it rises for ever, and
+no larger rho is of interest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from mmbench.errors import Status
-from mmbench.machines.hinge import balanced
+from mmbench.machines.hinge import balanced, best_bias
 from mmbench.machines.minimax.direction import minimax_direction
-from mmbench.machines.minimax.line_search import interpolate, maximise
+from mmbench.machines.minimax.line_search import lowest_of_lines, minimise
 from mmbench.machines.minimax.m4_margin import solve_program
 from mmbench.machines.minimax.m4_problem import MarginProblem
 from mmbench.machines.minimax.m4_programs import fixed_program
-from mmbench.machines.minimax.spread_program import SpreadSolution, solve_spread
+from mmbench.machines.minimax.spread_program import solve_spread
 from mmbench.solvers.result import Result
 
-#: The grid of rho: this many points up to this multiple of kappa.
-GRID, REACH = 20, 3.0
+#: What rounding may leave in the dual's equation, as a share of the tolerance of the objective at a
+#: w of twice the spreads that the solution has.
+RESIDUAL_SHARE = 0.2
 
-#: The least rho, relative to kappa: at zero the spreads would drop out of the program.
-LEAST = 1e-4
+#: Values of rho, each twice the one before, among which the last of interest is sought.
+MAX_ENDS = 30
+
+#: Steps of a bracket around gamma; each is four times the one before.
+MAX_BRACKET_STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -54,106 +68,185 @@ class MeanSolution(Result):
 
 
 def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MeanSolution:
-    """Maximise ``rho - C g(rho)``.
+    """Minimise ``C g(rho) - rho``.
 
     Parameters
     ----------
     problem : MarginProblem
         With points of both classes, different means and C above `least_penalty`.
     solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
-        "reference" interpolates from (0, kappa/2, kappa) on and gives each point a cone, as the
-        paper; the others look at a grid first.
+        "reference" gives each point a cone, as the paper.
     tol : float, default=1e-6
-        Of rho relative to kappa, and of each program.
+        Relative gap.
     """
-    kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     search = _Search(problem, solver, tol)
-    if solver == "reference":
-        pattern = (LEAST * kappa, 0.5 * kappa, kappa)
-        rho, _ = interpolate(search.criterion, pattern, tol * kappa)
-    else:
-        grid = np.concatenate([[LEAST], np.linspace(0.0, REACH, GRID + 1)[1:]]) * kappa
-        rho, _ = maximise(search.criterion, list(grid), tol * kappa)
-    return search.solution(rho)
+    ends = [search.evaluate(0.0), search.evaluate(search.kappa)]
+    while ends[-1].weight * problem.C < search.kappa and len(ends) < MAX_ENDS:
+        ends.append(search.evaluate(2.0 * ends[-1].at))
+    best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol)
+    if ends[-1].weight * problem.C < search.kappa:  # C is so near the least that rho has no end
+        bound = -np.inf
+    return MeanSolution(
+        best.w,
+        best.b,
+        best.rho,
+        best.slack,
+        best.a,
+        value=best.value,
+        bound=bound,
+        violation=abs(float(problem.delta @ best.w) - 1.0),
+        iterations=search.iterations,
+        status=Status.OPTIMAL,
+    )
 
 
 def least_penalty(problem: MarginProblem) -> float:
-    """Return the C below which rho grows without end."""
-    kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
+    """Return the C up to which rho grows without end."""
     n_positive = int((problem.y > 0).sum())
-    return kappa / (min(n_positive, len(problem.y) - n_positive) + problem.removed)
+    spread = minimax_direction(problem.delta, problem.var_x, problem.var_y).value
+    return 1.0 / (spread * (min(n_positive, len(problem.y) - n_positive) + problem.removed))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The program of a rho: a solution, and what its multipliers prove.
+
+    Attributes
+    ----------
+    at : float
+        The program's rho.
+    value, rho, slack : float
+        The objective at (w, b) and at the rho that is best for them.
+    w, b
+        See `MeanSolution`.
+    a : ndarray of shape (n,)
+    target : ndarray of shape (k,)
+        ``sum a_i y_i z_i + c delta``.
+    weight : float
+        ``sum_x a + c``.
+    gamma : float
+        The solver's, for the program's rho.
+    residual, uncertainty : float
+        By how much p and q may be too long, and what that is worth in the objective.
+    """
+
+    at: float
+    value: float
+    rho: float
+    slack: float
+    w: NDArray
+    b: float
+    a: NDArray
+    target: NDArray
+    weight: float
+    gamma: float
+    residual: float
+    uncertainty: float
 
 
 class _Search:
-    """The programs of all rho that were looked at."""
+    """The programs of all rho, and what their multipliers prove of others."""
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
         self.problem, self.solver, self.tol = problem, solver, tol
-        self.found: dict[float, tuple[SpreadSolution, float]] = {}
+        self.mpm = minimax_direction(problem.delta, problem.var_x, problem.var_y)
+        self.kappa, self.iterations = 1.0 / self.mpm.value, 0
 
-    def criterion(self, rho: float) -> float:
-        """Return ``rho - C g(rho)``."""
-        if rho <= 0:
-            return -np.inf
-        if rho not in self.found:
-            program = fixed_program(self.problem, rho)
-            if self.solver == "reference":
-                found = solve_spread(program, "clarabel", 1e-3 * self.tol, cone_a_row=True)
-            else:
-                found = solve_program(program, self.solver, self.tol)
-            self.found[rho] = found, self._slack(found, rho)
-        return rho - self.problem.C * self.found[rho][1]
-
-    def _slack(self, found: SpreadSolution, rho: float) -> float:
-        """Return the sum of slacks at the true spreads of w, scaled to meet the equation."""
-        problem, k = self.problem, len(self.problem.delta)
-        scale = float(problem.delta @ found.x[:k])
-        w, b = found.x[:k] / scale, float(found.x[k]) / scale
-        spreads = problem.spreads(w)
-        need = rho * np.where(problem.y > 0, spreads[0], spreads[1])
-        own = np.maximum(0.0, need - problem.y * (problem.rows @ w + b)).sum()
-        shared = max(0.0, rho * float(spreads.sum()) - 1.0)
-        return float(own) + problem.removed * shared
-
-    def solution(self, rho: float) -> MeanSolution:
-        """Return the solution of a rho that was looked at."""
-        problem, k, n = self.problem, len(self.problem.delta), len(self.problem.y)
-        found, slack = self.found[rho]
-        scale = float(problem.delta @ found.x[:k])
-        w = found.x[:k] / scale
-        return MeanSolution(
-            w,
-            float(found.x[k]) / scale,
+    def evaluate(self, at: float) -> _Point:
+        """Solve the program of a rho."""
+        problem, (n, k) = self.problem, self.problem.rows.shape
+        program = fixed_program(problem, at)
+        if self.solver == "reference":
+            found = solve_spread(program, "clarabel", 1e-3 * self.tol, cone_a_row=at > 0)
+        else:
+            found = solve_program(program, self.solver, self.tol)
+        self.iterations += found.iterations
+        w, b = found.x[:k], float(found.x[k])
+        scale = float(problem.delta @ w)
+        if not scale > 0:  # the solver has failed
+            w, b, scale = self.mpm.w, best_bias(problem.rows @ self.mpm.w, problem.y), 1.0
+        w, b = w / scale, b / scale
+        rho, slack = self._best_rho(w, b)
+        uncertainty = RESIDUAL_SHARE * self.tol * abs(problem.C * slack - rho)
+        a = balanced(found.multipliers[:n], problem.y, 1.0)
+        c = float(np.clip(found.multipliers[n:].sum(), 0.0, problem.removed))
+        return _Point(
+            at,
+            problem.C * slack - rho,
             rho,
             slack,
-            found.multipliers[:n],
-            value=problem.C * slack - rho,
-            bound=problem.C * slack_bound(problem, rho, found) - rho,
-            violation=abs(float(problem.delta @ w) - 1.0),
-            iterations=sum(solution.iterations for solution, _ in self.found.values()),
-            status=Status.OPTIMAL,
+            w,
+            b,
+            a,
+            target=problem.rows.T @ (a * problem.y) + c * problem.delta,
+            weight=0.5 * float(a.sum()) + c,
+            gamma=found.equation_multiplier,
+            residual=0.5 * uncertainty / (problem.C * float(problem.spreads(w).sum())),
+            uncertainty=uncertainty,
         )
 
+    def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
+        """Return the rho that is best for (w, b), and the sum of slacks there.
 
-def slack_bound(problem: MarginProblem, rho: float, found: SpreadSolution) -> float:
-    """Return a lower bound of g(rho) from the multipliers of a solution.
+        The slope in rho is -1 and C times the spreads of the rows that have slack.
+        """
+        problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
+        spreads = np.where(problem.y > 0, spread_x, spread_y)
+        margins = problem.y * (problem.rows @ w + b)
+        spreads = np.append(spreads, problem.removed * (spread_x + spread_y))
+        margins = np.append(margins, problem.removed)
+        ends = np.divide(margins, spreads, out=np.full_like(spreads, np.inf), where=spreads > 0)
+        order = np.argsort(ends)
+        rises = np.flatnonzero(problem.C * np.cumsum(spreads[order]) >= 1.0)
+        rho = max(0.0, float(ends[order[rises[0]]])) if len(rises) else 0.0
+        return rho, float(np.maximum(0.0, rho * spreads - margins).sum())
 
-    Notes
-    -----
-    With multipliers a of the points and c of the row of means, gamma is a bound if
-    ``sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q)`` with p and q no longer
-    than 1. The solver's gamma may be too large by its rounding; it is lowered until this holds.
-    """
-    n = len(problem.y)
-    a = balanced(found.multipliers[:n], problem.y, 1.0)
-    share = float(np.clip(found.multipliers[n:].sum(), 0.0, problem.removed))
-    pull = problem.rows.T @ (a * problem.y)
-    room = rho * (0.5 * float(a.sum()) + share)
-    step = 1e-12 * max(1.0, abs(found.equation_multiplier))
-    while step < max(1.0, abs(found.equation_multiplier)):
-        gamma = found.equation_multiplier - step
-        target = pull + (share + gamma) * problem.delta
-        if minimax_direction(target, problem.var_x, problem.var_y).bound * room >= 1.0:
-            return max(0.0, gamma)
-        step *= 4.0
-    return 0.0
+    def lower(self, left: _Point, right: _Point) -> float:
+        """Return a lower bound between two rho: of lines, and as g does not fall."""
+        lines = [(self._bound(p, left.at), self._bound(p, right.at)) for p in (left, right)]
+        lines = [line for line in lines if np.isfinite(line).all()]
+        monotone = max(0.0, self._bound(left, left.at) + left.at) - right.at
+        return max([monotone, *([lowest_of_lines(*lines)] if lines else [])])
+
+    def _bound(self, point: _Point, rho: float) -> float:
+        """Return ``C gamma(rho) - rho``; minus infinity where the multipliers give no gamma."""
+        room = rho * point.weight + point.residual
+
+        def excess(gamma: float) -> float:
+            """Return the length of p and q less what they may have."""
+            target = point.target + gamma * self.problem.delta
+            if not target.any():
+                return -room
+            found = minimax_direction(target, self.problem.var_x, self.problem.var_y)
+            return 1.0 / found.bound - room
+
+        unit = max(1.0, abs(point.gamma))
+        bracket = _bracket(excess, point.gamma, 1e-6 * unit)
+        if bracket is None:
+            return -np.inf
+        gamma = brentq(excess, *bracket, xtol=1e-13 * unit) - 1e-12 * unit
+        return self.problem.C * float(gamma) - rho - point.uncertainty
+
+
+def _bracket(
+    excess: Callable[[float], float], start: float, step: float
+) -> tuple[float, float] | None:
+    """Return where a convex function rises through zero, if it is found from `start`."""
+    low = high = start
+    value = excess(start)
+    if value <= 0:
+        for _ in range(MAX_BRACKET_STEPS):
+            high = low + step
+            if excess(high) > 0:
+                return low, high
+            low, step = high, 4.0 * step
+        return None
+    for _ in range(MAX_BRACKET_STEPS):
+        low, last = high - step, value
+        value = excess(low)
+        if value <= 0:
+            return low, high
+        if value >= last:
+            return None
+        high, step = low, 4.0 * step
+    return None

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor, minimax_factor
+from mmbench.machines.minimax.line_search import Secant
 from mmbench.machines.minimax.m4_problem import LineSolution, along
-from mmbench.machines.minimax.secant import Secant
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo
 

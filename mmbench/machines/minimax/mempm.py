@@ -7,7 +7,11 @@
 alpha and beta are the accuracies that the two classes have at least, whatever their distributions;
 the MPM forces them to be equal. At the optimum ``kap(alpha) sx + kap(beta) sy = 1``, so for a given
 beta the best alpha comes from ``max (1 - kap(beta) sy) / sx``, a ratio of a concave and a convex
-function, and beta is searched for. Decision: ``f(z) = w'z - b'``.
+function. Decision: ``f(z) = w'z - b'``.
+
+Beta is found by branch and bound, since there may be several local optima. The least of
+``kap(alpha) sx + kap(beta) sy`` over w is concave in (kap(alpha), kap(beta)), so the largest
+kap(alpha) is a convex function of kap(beta): between two of its points it lies below their chord.
 
 References
 ----------
@@ -18,29 +22,30 @@ K. Huang, H. Yang, I. King, M. Lyu, L. Chan: The minimum error minimax probabili
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
 from mmbench.machines.minimax.direction import Direction
-from mmbench.machines.minimax.line_search import interpolate, maximise
+from mmbench.machines.minimax.line_search import minimise
 from mmbench.machines.minimax.mpm import direction
-from mmbench.machines.parameter import choice, parameter, positive
+from mmbench.machines.parameter import choice, parameter
 from mmbench.machines.problem import BinaryModel
 from mmbench.solvers.result import Result
-
-#: Points of the grid over beta.
-N_BETA = 50
 
 #: Rounds of the ratio's iteration; it converges quadratically.
 MAX_RATIO_ROUNDS = 60
 
 #: kap(alpha) of a class that has no spread; alpha is 1 then.
 MAX_KAPPA = 1e12
+
+#: Beyond this kap the chord's polynomial drowns in rounding.
+MAX_CHORD_KAPPA = 1e3
 
 
 class MEMPM(CovarianceMachine):
@@ -51,8 +56,7 @@ class MEMPM(CovarianceMachine):
     classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         One a pair. `objective` is ``1 - (theta alpha + (1 - theta) beta)``, the error that cannot
-        be exceeded; ``extra`` has "alpha" and "beta". `bound` is that of the problem at the beta
-        found: no bound over all beta is known.
+        be exceeded, `bound` a lower bound of it over all beta; ``extra`` has "alpha" and "beta".
     coef_ : ndarray of shape (n_pairs, n_features)
         w of each pair (``linear``).
     dual_coef_, support_, support_vectors_ : ndarray
@@ -72,15 +76,13 @@ class MEMPM(CovarianceMachine):
     {'alpha': 0.88, 'beta': 0.69}
     """
 
+    version: ClassVar[int] = 2
+
     solver: str = parameter(
         "auto",
         choice("auto", "reference", "clarabel", "ecos"),
-        '"auto" searches beta on a grid and refines; the inner problems are solved as the MPM\'s. '
-        '"reference" is the authors\' search by quadratic interpolation, with cone programs. The '
-        "names of cone solvers keep the grid.",
-    )
-    tol: float = parameter(
-        1e-6, positive(), "Accuracy of the search for beta, and relative gap of the inner problem."
+        "The problems for a given beta are solved as the MPM's, or as cone programs by Clarabel "
+        '("reference") or the solver named.',
     )
 
     def solve(self, pencil: Pencil, state: Any) -> BinaryModel:
@@ -88,44 +90,46 @@ class MEMPM(CovarianceMachine):
             reason = "the class means are equal"
             return majority_model(pencil, Status.INFEASIBLE, reason, objective=1.0, bound=1.0)
         search = _Search(pencil, self.solver)
-        beta = search.best_beta(self.solver, self.tol)
-        biased = search.biased(beta)
-        w, theta = biased.w, search.theta
-        alpha, most = accuracy(biased.kappa), accuracy(search.kappa_bound(biased))
+        best, bound = minimise(search.evaluate, search.lower, search.ends(), 0.5 * self.tol)
+        alpha, beta = accuracy(best.kappa_x), accuracy(best.kappa_y)
         found = Result(
-            value=1.0 - theta * alpha - (1.0 - theta) * beta,
-            bound=1.0 - theta * most - (1.0 - theta) * beta,
-            violation=abs(float(pencil.delta @ w) - 1.0),
+            value=best.value,
+            bound=bound,
+            violation=abs(float(pencil.delta @ best.w) - 1.0),
             iterations=search.iterations,
             status=Status.OPTIMAL,
         )
         fit = certificate(found, self.tol, len(pencil.y), alpha=alpha, beta=beta)
-        return BinaryModel(biased.kappa * biased.spread_x - float(w @ pencil.mean_x), fit, w=w)
+        b = best.kappa_x * best.spread_x - float(best.w @ pencil.mean_x)
+        return BinaryModel(b, fit, w=best.w)
 
 
 @dataclass(frozen=True)
 class Biased:
-    """The best direction for a given beta, with its spreads.
+    """The best direction for a given beta.
 
     Attributes
     ----------
+    at, value : float
+        ``arctan(kap(beta))``, and the objective.
     w : ndarray of shape (k,)
-    spread_x, spread_y : float
-    kappa : float
-        kap(alpha), the largest for kap(beta).
-    kappa_y : float
-        kap(beta).
+    spread_x, kappa_x, kappa_y : float
+        Its spread in the positive class, kap(alpha) and kap(beta).
+    most_x : float
+        A kap(alpha) that no direction exceeds at this beta.
     """
 
+    at: float
+    value: float
     w: NDArray
     spread_x: float
-    spread_y: float
-    kappa: float
+    kappa_x: float
     kappa_y: float
+    most_x: float
 
 
 class _Search:
-    """The problem for a given beta, and the search over beta."""
+    """The problem for a given beta, and what two of them prove of those between."""
 
     def __init__(self, pencil: Pencil, solver: str):
         self.pencil, self.solver = pencil, solver
@@ -136,52 +140,66 @@ class _Search:
         _, spread = self._spreads(self.narrowest)
         self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
 
-    def best_beta(self, solver: str, tol: float) -> float:
-        """Return the best beta: of a grid, refined, or by the authors' interpolation."""
-        highest = accuracy(self.limit) * (1.0 - 1e-9)
-        if solver == "reference":
-            return interpolate(self.value, (0.0, 0.5 * highest, highest), tol)[0]
-        return maximise(self.value, list(np.linspace(0.0, highest, N_BETA)), tol)[0]
+    def ends(self) -> tuple[Biased, Biased]:
+        """Return the points of the least and the largest beta."""
+        return self.evaluate(0.0), self.evaluate(float(np.arctan(self.limit)))
 
-    def value(self, beta: float) -> float:
-        """Return the criterion at the best direction for beta; nothing beyond the feasible ones."""
-        if not 0.0 <= beta < accuracy(self.limit):
-            return -np.inf
-        return self.theta * accuracy(self.biased(beta).kappa) + (1.0 - self.theta) * beta
-
-    def biased(self, beta: float) -> Biased:
+    def evaluate(self, angle: float) -> Biased:
         """Maximise ``(1 - kap(beta) sy)/sx`` by Dinkelbach's iteration, which only rises."""
-        kappa_y = float(np.sqrt(beta / (1.0 - beta)))
-        best = self._along(self.narrowest, kappa_y)
+        kappa_y = float(np.tan(angle))
+        best, kappa_x = self.narrowest, self._ratio(self.narrowest, kappa_y)
         for _ in range(MAX_RATIO_ROUNDS):
-            found = self._along(self._weighted(best.kappa, kappa_y).w, kappa_y)
-            if not found.kappa > best.kappa * (1.0 + 1e-13):
+            w = self._weighted(kappa_x, kappa_y).w
+            ratio = self._ratio(w, kappa_y)
+            if not ratio > kappa_x * (1.0 + 1e-13):
                 break
-            best = found
-            if best.kappa == MAX_KAPPA:
+            best, kappa_x = w, ratio
+            if kappa_x == MAX_KAPPA:
                 break
-        return best
+        return Biased(
+            angle,
+            self._error(kappa_x, kappa_y),
+            best,
+            self._spreads(best)[0],
+            kappa_x,
+            kappa_y,
+            self._refuted(kappa_x, kappa_y),
+        )
 
-    def kappa_bound(self, biased: Biased) -> float:
-        """Return a kappa that no direction reaches.
+    def lower(self, left: Biased, right: Biased) -> float:
+        """Return the least error with kap(alpha) on the chord between two points."""
+        monotone = self._error(left.most_x, right.kappa_y)
+        if max(left.most_x, right.kappa_y) > MAX_CHORD_KAPPA:
+            return monotone
+        x = Polynomial([left.most_x, right.most_x - left.most_x])
+        y = Polynomial([left.kappa_y, right.kappa_y - left.kappa_y])
+        slope = self.theta * x.deriv() * x * (1 + y**2) ** 2
+        slope += (1.0 - self.theta) * y.deriv() * y * (1 + x**2) ** 2
+        shares = [0.0, 1.0, *np.clip(slope.roots().real, 0.0, 1.0)]
+        return max(monotone, min(self._error(x(share), y(share)) for share in shares))
 
-        ``kappa sx + kappa_y sy <= 1`` must hold; a dual value of its left hand side above 1 refutes
-        a kappa. The step is doubled until it does.
+    def _error(self, kappa_x: float, kappa_y: float) -> float:
+        """Return ``1 - (theta alpha + (1 - theta) beta)``."""
+        return float(self.theta / (1.0 + kappa_x**2) + (1.0 - self.theta) / (1.0 + kappa_y**2))
+
+    def _refuted(self, kappa_x: float, kappa_y: float) -> float:
+        """Return a kap(alpha) that no direction reaches.
+
+        ``kap(alpha) sx + kap(beta) sy <= 1`` must hold; a dual value of its left hand side above 1
+        refutes a kap(alpha). The step is enlarged until it does.
         """
-        step = 1e-10
-        while step < 1.0:
-            kappa = biased.kappa * (1.0 + step)
-            if self._weighted(kappa, biased.kappa_y).bound >= 1.0:
-                return kappa
+        step = 1e-10 * max(1.0, kappa_x)
+        while kappa_x + step < MAX_KAPPA:
+            if self._weighted(kappa_x + step, kappa_y).bound >= 1.0:
+                return kappa_x + step
             step *= 4.0
         return MAX_KAPPA
 
-    def _along(self, w: NDArray, kappa_y: float) -> Biased:
+    def _ratio(self, w: NDArray, kappa_y: float) -> float:
         """Return the largest kap(alpha) of a direction."""
         spread_x, spread_y = self._spreads(w)
         room = max(0.0, 1.0 - kappa_y * spread_y)
-        kappa = min(room / spread_x, MAX_KAPPA) if spread_x > 0 else MAX_KAPPA
-        return Biased(w, spread_x, spread_y, kappa, kappa_y)
+        return min(room / spread_x, MAX_KAPPA) if spread_x > 0 else MAX_KAPPA
 
     def _spreads(self, w: NDArray) -> tuple[float, float]:
         x, y = (

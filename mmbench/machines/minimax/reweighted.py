@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.machines.minimax.direction import minimax_direction
+from mmbench.machines.minimax.line_search import Secant
 from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution
-from mmbench.machines.minimax.secant import Secant
 from mmbench.solvers.svm_dual.active_set import FREE_ROWS_TOLERANCE, train_scaled
 
 #: A spread below this share of the other counts as this share.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers.minimax_family import random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
 
 from mmbench.machines.hinge import balanced, best_bias
-from mmbench.machines.minimax.line_search import bisect, interpolate, maximise
+from mmbench.machines.minimax.line_search import lowest_of_lines, minimise
 from mmbench.machines.minimax.reweighted import solve_reweighted
 from mmbench.solvers.svm_dual.active_set import settle
 from mmbench.solvers.svm_dual.problem import PiecewiseQP
@@ -104,34 +105,32 @@ def test_reweighting_closes_the_gap_from_any_neighbour(seed):
 # -- searches along a line ---------------------------------------------------------------------
 
 
-def test_bisection_ends_at_the_last_feasible_value():
-    assert bisect(lambda rho: rho <= 0.3, 0.0, 1.0, 1e-9) == pytest.approx(0.3, abs=1e-8)
-    assert bisect(lambda rho: True, 0.0, 1.0, 0.0) == pytest.approx(1.0)
+def two_dips(t):
+    return min(0.5 + abs(t - 0.5), 0.1 + 2 * abs(t - 2.5), 3.0)
 
 
-SMOOTH = {
-    "parabola": lambda t: -((t - 0.7) ** 2),
-    "skew": lambda t: np.log(t + 1e-9) - t,
-    "kink": lambda t: -max(3 * (0.4 - t), t - 0.4),
-    "far": lambda t: -(abs(t - 35.0) ** 1.5),
-    "at the end": lambda t: -t,
-}
+@pytest.mark.parametrize("function", [two_dips, lambda t: (t - 0.7) ** 2 + 1, lambda t: t + 1])
+def test_branch_and_bound_finds_and_proves_the_global_minimum(function):
+    evaluated = []
+
+    def evaluate(t):
+        evaluated.append(SimpleNamespace(at=t, value=function(t)))
+        return evaluated[-1]
+
+    def lower(left, right):  # no slope is steeper than 5
+        rise = 5 * (right.at - left.at)
+        return lowest_of_lines((left.value, left.value - rise), (right.value - rise, right.value))
+
+    best, bound = minimise(evaluate, lower, [evaluate(0.0), evaluate(3.0)], 1e-2)
+    least = min(map(function, np.linspace(0, 3, 1001)))
+    assert bound <= least
+    assert bound <= best.value <= bound * 1.011
+    assert len(evaluated) < 200
 
 
-@pytest.mark.parametrize("name", SMOOTH)
-def test_interpolation_finds_the_maximum(name):
-    criterion = SMOOTH[name]
-    at, value = interpolate(criterion, (0.0, 0.5, 1.0), 1e-7)
-    best = minimize_scalar(
-        lambda t: -criterion(t), bounds=(0, 100), method="bounded", options={"xatol": 1e-10}
+def test_branch_and_bound_says_what_it_proved_when_it_has_to_stop():
+    points = [SimpleNamespace(at=t, value=1.0) for t in (0.0, 1.0)]
+    best, bound = minimise(
+        lambda t: SimpleNamespace(at=t, value=1.0), lambda *_: -np.inf, points, 1e-3, max_points=5
     )
-    assert value == pytest.approx(max(-best.fun, criterion(0.0)), abs=1e-5)
-    assert criterion(at) == value
-
-
-def test_the_grid_sees_a_second_maximum_that_interpolation_misses():
-    def criterion(t):
-        return max(0.5 - abs(t - 0.5), 1.0 - 2 * abs(t - 2.5))
-
-    assert maximise(criterion, list(np.linspace(0, 3, 20)), 1e-6)[1] == pytest.approx(1.0)
-    assert interpolate(criterion, (0.0, 0.5, 1.0), 1e-6)[1] == pytest.approx(0.5)
+    assert (best.value, bound) == (1.0, -np.inf)
