@@ -76,8 +76,22 @@ def test_comparison_has_ranks_and_corrected_tests(mamc):
     assert cells_of(text, "Heart")[1] == "−1.00 (0) −"
 
 
+def test_ranks_are_over_data_sets_one_kernel_at_a_time(results, tmp_path):
+    experiment = results.experiment("own")
+    for dataset in ("heart", "pima", "sonar"):
+        for kernel in ("linear", "rbf"):
+            for machine, errors in (("svm", 10), ("rmm", 12), ("m4", 14)):
+                experiment.add(experiment.job(dataset, machine, kernel=kernel), errors)
+    text = table(experiment.folder, layout="comparison")
+    assert text.count("Friedman over 3 data sets") == 2
+    assert "over 6 data sets" not in text
+    numbers = figure("critical_difference", experiment.folder, tmp_path / "cd.png")
+    assert numbers.startswith("Linear kernel. Friedman over 3 data sets")
+    assert "RBF kernel. Friedman over 3 data sets" in numbers
+
+
 def test_too_little_to_rank_is_said(usps, tmp_path):
-    assert "No ranks: ranks need three machines and two" in table(usps.folder, layout="comparison")
+    assert "no ranks, ranks need three machines and two" in table(usps.folder, layout="comparison")
     with pytest.raises(UserError, match="three machines and two data sets"):
         figure("critical_difference", usps.folder, tmp_path / "cd.png")
 

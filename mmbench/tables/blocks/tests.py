@@ -5,7 +5,7 @@ from __future__ import annotations
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.counts import measured_lines
 from mmbench.tables.ranks import Ranks, rank_machines
-from mmbench.tables.sheet import Sheet
+from mmbench.tables.sheet import KernelKey, Sheet
 
 BETTER, WORSE = "+", "−"
 
@@ -16,16 +16,18 @@ def with_results(sheet: Sheet) -> list[str]:
     return [machine for machine in sheet.machines if machine in found]
 
 
-def ranks_of(sheet: Sheet) -> Ranks:
+def ranks_of(sheet: Sheet, kernel: KernelKey) -> Ranks:
     """Return the ranks of the machines with results, over the data sets that all of them have.
+
+    One kernel at a time: a data set with another kernel is no independent data set.
 
     Raises
     ------
     ValueError
         If there are too few machines or data sets.
     """
-    machines = with_results(sheet)
-    lines = measured_lines(sheet, sheet.places)
+    lines = measured_lines(sheet, sheet.places_of(kernel))
+    machines = [machine for machine in sheet.machines if any(machine in line for line in lines)]
     whole = [line for line in lines if len(line) == len(machines)]
     return rank_machines([{m: line[m].mean for m in machines} for line in whole])
 

@@ -15,6 +15,7 @@ from mmbench.tables.build import sheet_of
 from mmbench.tables.ranks import LEVEL, Ranks
 from mmbench.tables.records import Experiment
 from mmbench.tables.sheet import Sheet
+from mmbench.tables.text import kernel_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,35 +37,47 @@ def draw(experiment: Experiment, output: Path) -> str:
     """
     sheet = sheet_of(experiment)
     try:
-        ranks = ranks_of(sheet)
+        found = {kernel_caption(*kernel): ranks_of(sheet, kernel) for kernel in sheet.kernels}
     except ValueError as error:
         raise UserError(f"{experiment.name}: {error}") from None
-    _plot(ranks, sheet, output)
-    return _describe(ranks, sheet.label)
+    _plot(found, sheet, output)
+    texts = (f"{name}. {_describe(ranks, sheet.label)}" for name, ranks in found.items())
+    return "\n".join(texts)
 
 
-def _plot(ranks: Ranks, sheet: Sheet, output: Path) -> None:
+def _plot(found: Mapping[str, Ranks], sheet: Sheet, output: Path) -> None:
     from matplotlib.figure import Figure
 
+    depths = [_depth(ranks) for ranks in found.values()]
+    canvas = Figure(figsize=(7, sum(1.3 + 0.35 * depth for depth in depths)), layout="constrained")
+    panels = canvas.subplots(len(found), 1, squeeze=False)[:, 0]
+    for axes, depth, (kernel, ranks) in zip(panels, depths, found.items(), strict=True):
+        title = f"{sheet.facts.experiment}, {kernel}: mean ranks over {ranks.n} data sets"
+        axes.set_title(title, fontsize=10)
+        _panel(axes, ranks, depth, sheet.label)
+    canvas.savefig(output, dpi=160)
+
+
+def _depth(ranks: Ranks) -> float:
+    """Return the height of a diagram in lines: the bars, and the longer side of the labels."""
+    return FIRST_LABEL + BAR_STEP * len(ranks.cliques()) + (len(ranks.means) + 1) // 2
+
+
+def _panel(axes: Axes, ranks: Ranks, depth: float, label: Callable[[str], str]) -> None:
     order = sorted(ranks.means, key=lambda machine: ranks.means[machine])
-    bars = ranks.cliques()
-    left, right = order[: (len(order) + 1) // 2], order[(len(order) + 1) // 2 :][::-1]
-    top_of_labels = FIRST_LABEL + BAR_STEP * len(bars)
-    depth = top_of_labels + max(len(left), len(right))
-    canvas = Figure(figsize=(7, 1.3 + 0.35 * depth), layout="constrained")
-    axes = canvas.subplots()
+    bars, half = ranks.cliques(), (len(order) + 1) // 2
+    left, right = order[:half], order[half:][::-1]
     low, high = 1, len(order)
     axes.set(xlim=(low - 1.1, high + 1.1), ylim=(depth, -1.6))
     axes.axis("off")
-    axes.set_title(f"{sheet.facts.experiment}: mean ranks over {ranks.n} data sets", fontsize=10)
     _draw_scale(axes, low, high)
     _draw_critical_difference(axes, low, ranks.critical_difference)
     for k, group in enumerate(bars):
         ends = [ranks.means[group[0]] - 0.04, ranks.means[group[-1]] + 0.04]
         axes.plot(ends, [FIRST_BAR + BAR_STEP * k] * 2, color="black", lw=3)
-    _draw_labels(axes, ranks.means, left, sheet.label, low - 0.15, top_of_labels)
-    _draw_labels(axes, ranks.means, right, sheet.label, high + 0.15, top_of_labels)
-    canvas.savefig(output, dpi=160)
+    top = FIRST_LABEL + BAR_STEP * len(bars)
+    _draw_labels(axes, ranks.means, left, label, low - 0.15, top)
+    _draw_labels(axes, ranks.means, right, label, high + 0.15, top)
 
 
 def _draw_scale(axes: Axes, low: int, high: int) -> None:

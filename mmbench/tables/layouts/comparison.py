@@ -24,6 +24,7 @@ from mmbench.tables.counting import Counts
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.ranks import LEVEL, Ranks, holm, paired_p
 from mmbench.tables.sheet import Sheet
+from mmbench.tables.text import kernel_caption
 
 
 class Difference(NamedTuple):
@@ -42,11 +43,15 @@ def layout(sheet: Sheet) -> Table:
     """Arrange ranks and paired differences."""
     sheet.machines = with_results(sheet)
     reference = sheet.label(sheet.machines[0]) if sheet.machines else NOTHING
-    try:
-        ranks = ranks_of(sheet)
-        head, grids = _friedman(ranks), [_ranks(sheet, ranks)]
-    except ValueError as error:
-        head, grids = [f"No ranks: {error}."], []
+    head, grids = [], []
+    for kernel in sheet.kernels:
+        try:
+            ranks = ranks_of(sheet, kernel)
+        except ValueError as error:
+            head.append(f"{kernel_caption(*kernel)}: no ranks, {error}.")
+        else:
+            head.append(f"{kernel_caption(*kernel)}: {_friedman(ranks)}")
+            grids.append(_ranks(sheet, ranks, kernel_caption(*kernel)))
     return compose(
         sheet,
         "Comparison of the machines over data sets and splits",
@@ -58,16 +63,15 @@ def layout(sheet: Sheet) -> Table:
     )
 
 
-def _friedman(ranks: Ranks) -> list[str]:
-    return [
+def _friedman(ranks: Ranks) -> str:
+    return (
         f"Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, p = {ranks.p:.2g}. "
-        "Rank 1 is best; accuracies are ranked as printed.",
-        f"Nemenyi at {LEVEL:g}: mean ranks differ significantly from "
-        f"{ranks.critical_difference:.2f} on.",
-    ]
+        f"Rank 1 is best; accuracies are ranked as printed. Nemenyi at {LEVEL:g}: mean ranks "
+        f"differ significantly from {ranks.critical_difference:.2f} on."
+    )
 
 
-def _ranks(sheet: Sheet, ranks: Ranks) -> Grid:
+def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
     groups = ranks.cliques()
     rows = [
         [
@@ -78,7 +82,8 @@ def _ranks(sheet: Sheet, ranks: Ranks) -> Grid:
         for machine in sorted(ranks.means, key=lambda machine: ranks.means[machine])
     ]
     columns = (Column("machine", align="left"), Column("mean rank"), Column("group", align="left"))
-    return Grid(columns, rows, "Mean ranks; machines of one group do not differ significantly")
+    caption = f"{kernel}: mean ranks; machines of one group do not differ significantly"
+    return Grid(columns, rows, caption)
 
 
 def _differences(sheet: Sheet, reference: str) -> Grid:
