@@ -33,6 +33,9 @@ from mmbench.solvers.result import Result
 #: log(theta / (1 - theta)) is sought between minus and plus this.
 MAX_LOGIT = 30.0
 
+#: Targets larger than this, or smaller than its reciprocal, are scaled.
+MAX_TARGET = 1e100
+
 TINY = np.finfo(float).tiny
 
 
@@ -97,6 +100,11 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
     >>> found.w.round(3), round(found.value, 6), round(found.bound, 6)
     (array([0.8, 0.2]), 1.788854, 1.788854)
     """
+    size = float(np.abs(target).max())
+    if not 1.0 / MAX_TARGET < size < MAX_TARGET:  # squares would underflow
+        found = minimax_direction(target / size, var_x, var_y)
+        spreads = found.spread_x, found.spread_y
+        return Direction.along(found.w, target, spreads, found.bound / size, found.iterations)
     evaluations = 0
 
     def trial(logit: float) -> tuple[NDArray, float, float]:

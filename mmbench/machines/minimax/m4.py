@@ -91,6 +91,7 @@ class M4(SpreadMachine):
         prefer={"C": "small", "C_factor": "small", **SpreadMachine.search_space.prefer},
         tol=1e-3,
     )
+    version: ClassVar[int] = 2
 
     C: float | None = parameter(
         None, positive(optional=True), "Regularization parameter: penalty on the sum of slacks."
@@ -275,7 +276,8 @@ class M4(SpreadMachine):
         """Return the solution when the points of a class have no constraints left: the MPM's.
 
         b satisfies the other class for nothing, and what remains is the row of the means. Its slack
-        is paid for as soon as that is worth it. b is not determined: the MPM's is taken.
+        is paid for as soon as that is worth it. b is not determined: the MPM's is taken, or the
+        nearest at which no point has slack.
         """
         penalty = problem.C * problem.removed
         if pencil.equal_means:
@@ -285,6 +287,11 @@ class M4(SpreadMachine):
         found = minimax_direction(pencil.delta, problem.var_x, problem.var_y)
         kappa = 1.0 / found.value
         b = -float(found.w @ pencil.mean_x) + kappa * found.spread_x
+        decision = problem.rows @ found.w
+        if (problem.y > 0).any():
+            b = max(b, float((kappa * found.spread_x - decision).max()))
+        elif len(decision):
+            b = min(b, float((-kappa * found.spread_y - decision).min()))
         fit = replace(
             certificate(found, self.tol, 0, rho=kappa), objective=-kappa, bound=-1.0 / found.bound
         )

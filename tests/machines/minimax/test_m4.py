@@ -341,6 +341,21 @@ def test_hard_margin_is_the_limit_of_the_soft_ones():
     assert values == pytest.approx(dict.fromkeys(values, hard.extra["rho"]), rel=1e-4)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("form", [{}, {"normalization": "mean"}, {"margin": "hard"}], ids=str)
+def test_a_reduction_that_leaves_one_class_keeps_its_points_without_slack(sign, form):
+    X, y = gaussians(n_x=60, n_y=20)
+    X[0] -= 20.0  # the only point far from its mean
+    y = sign * y
+    model = m4(nu=0.97, C_factor=20.0, ridge=0, **form).train(problem(X, y))
+    fit, (Sx, Sy) = model.fit, covariances(X, y)
+    assert fit.status is Status.OPTIMAL
+    assert fit.extra["kept"] == 1
+    sx, sy = (np.sqrt(model.w @ S @ model.w) for S in (Sx, Sy))
+    needed = fit.extra["rho"] * (sx if sign > 0 else sy)
+    assert sign * (X[0] @ model.w + model.intercept) >= needed * (1 - 1e-9)
+
+
 # -- invariances -------------------------------------------------------------------------------
 
 FORMS = [
@@ -426,6 +441,14 @@ def _fixed_value(data, rho):
 
     program = fixed_program(data, rho)
     return rho - data.C * program.value(solve_program(program, "clarabel", 1e-6).x)
+
+
+@pytest.mark.parametrize("C", [1e-300, 1e-200])
+def test_the_smallest_C_gives_the_larger_class(C):
+    X, y = gaussians()
+    fit = m4(C=C).train(problem(X, y)).fit
+    assert fit.status is Status.TRIVIAL
+    assert fit.objective == pytest.approx(50 * C, rel=1e-9, abs=0)
 
 
 def test_small_price_gives_the_larger_class_and_says_so():
