@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from operator import itemgetter
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from helpers.small_run import make_jobs
 
+from mmbench.datasets import DatasetRef
 from mmbench.errors import Status
 from mmbench.jobs.record import new_record
 from mmbench.running.progress import Lines, TimeLeft, duration, progress_for
 from mmbench.running.schedule import Schedule
+
+ROOT = Path(__file__).parents[2]
 
 
 def done(job, seconds=1.0):
@@ -124,6 +131,37 @@ def test_time_left_is_that_of_similar_jobs(jobs):
     assert estimate.seconds(2) < 10.0 / 2
     estimate.end(parents[1])
     assert estimate.seconds(2) == 0
+
+
+def test_the_time_left_of_a_table_is_right_after_a_tenth_of_its_jobs(monkeypatch):
+    """With the measured seconds of fsvm_table2, on a clock that only jobs move."""
+    table = pd.read_csv(ROOT / "results/reference/fsvm_table2/table.csv")
+    table = table[table.metric.isin(["seconds_selection", "seconds_training", "seconds_test"])]
+    cells = table.groupby(["dataset", "kernel", "machine"]).measured.sum()
+    template, rng = make_jobs(1)[0], np.random.default_rng(0)
+    jobs, seconds, now = [], {}, [0.0]
+    for (dataset, kernel, machine), mean in cells.items():
+        for repeat in range(20):
+            ref, split = DatasetRef(dataset), replace(template.split, repeat=repeat)
+            job = replace(template, dataset=ref, split=split, kernel=kernel, machine=machine)
+            jobs.append(job)
+            seconds[job.key] = mean * rng.lognormal(sigma=0.5)
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    left = TimeLeft(jobs)
+    schedule, running, estimate = Schedule(jobs, {}, 2, left.expected, 2), [], None
+    for count in range(len(jobs)):
+        for start in schedule.starts():
+            left.start(start.job)
+            running.append((now[0] + seconds[start.job.key], start.job))
+        now[0], job = min(running, key=itemgetter(0))
+        running.remove((now[0], job))
+        record = done(job, seconds[job.key])
+        schedule.finish(record)
+        left.end(job)
+        left.learn(record)
+        if count == len(jobs) // 10:
+            estimate, at = left.seconds(2), now[0]
+    assert 0.5 < estimate / (now[0] - at) < 2
 
 
 def test_without_a_terminal_each_job_is_a_line(jobs):
