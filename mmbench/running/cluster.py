@@ -213,7 +213,11 @@ def _local_cluster(slots: int) -> Any:
     """Start a scheduler and workers on this computer, which leave Ctrl-C to this process."""
     from multiprocessing import resource_tracker
 
+    import dask
     from distributed import LocalCluster
+
+    # else a worker that is lost twice within 15 s is never started again
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
     resource_tracker.ensure_running()  # its start would lift the block below
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

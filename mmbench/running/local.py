@@ -112,6 +112,7 @@ class LocalExecutor:
             process = worker.process
             if process is not None:
                 process.kill()
+                process.wait()
 
 
 class _Worker:

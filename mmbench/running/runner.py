@@ -188,6 +188,8 @@ class _Run:
         """Start what can start, then wait for something to end."""
         for job, reason in self.schedule.impossible():
             self._keep(job, new_record(job, Status.FAILED, reason), {})
+        if not self.executor.slots and self.schedule.slots:
+            self.progress.say("no worker is left; waiting for one to join")
         self.schedule.slots = self.executor.slots
         for start in self.schedule.starts():
             self._start(start)

@@ -51,13 +51,15 @@ def drain(executor, count, seconds=120):
 
 
 def lose_workers(executor, count, seed):
-    """Kill Dask workers at random, each once it has had time to take a task."""
-    rng = random.Random(seed)
-    for _ in range(count):
-        pids = list(executor._client.run(os.getpid, on_error="ignore").values())
-        if pids:
-            os.kill(rng.choice(pids), signal.SIGKILL)
-        time.sleep(rng.uniform(0.05, 0.5))
+    """Kill so many Dask workers at random, each once it has had time to take a task."""
+    rng, seen = random.Random(seed), set()
+    while count:
+        alive = set(executor._client.run(os.getpid, on_error="ignore").values())
+        if ready := sorted(alive & seen):
+            os.kill(rng.choice(ready), signal.SIGKILL)
+            count -= 1
+        seen = alive
+        time.sleep(rng.uniform(0.3, 0.6))
 
 
 def test_results_and_exceptions_come_back(executor):
