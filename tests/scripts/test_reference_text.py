@@ -51,6 +51,13 @@ def test_what_a_warm_start_saves_is_over_all_sizes() -> None:
     assert "{} % at B₁, {} % at B₂ and nothing ({} %) at B₃".format(*saved) in TEXT
 
 
+def test_rounds_of_the_alternation_help_on_breast_cancer() -> None:
+    text = (REFERENCE / "fsvm_rounds" / "table.md").read_text()
+    row = next(line for line in text.splitlines() if line.startswith("| ida_breast_cancer"))
+    five, fifteen = (float(row.split("|")[k].split("(")[0]) for k in (5, 6))
+    assert f"from {five:.0f} % after five rounds to {fifteen:.0f} % after 15" in TEXT
+
+
 def test_errors_of_1000_mnist_are_means() -> None:
     svm, rmm = (cell("rmm_table1_mnist1000", m, kernel="rbf").measured for m in ("svm", "rmm"))
     assert f"({svm:.0f} here against 670 for the SVM, {rmm:.0f} against 613 for the RMM)" in TEXT
