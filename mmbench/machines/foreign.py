@@ -53,6 +53,7 @@ class ForeignClassifier:
     search_space: ClassVar[SearchSpace] = SearchSpace()
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)
     version: ClassVar[int] = 1
+    gap_tolerance: ClassVar[float] = float("inf")
 
     def __init__(self, **params: Any):
         self.estimator = type(self).make().set_params(**params)
