@@ -6,6 +6,7 @@ stated here: its fits have no certificate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -73,9 +74,18 @@ class ForeignClassifier:
         started = perf_counter()
         self.estimator.fit(X, y)
         self.classes_ = self.estimator.classes_
-        seconds, unknown = perf_counter() - started, float("nan")
-        pair = tuple(self.classes_[[0, -1]])
-        self.fits_ = [Fit(Status.UNCERTIFIED, *[unknown] * 3, 0, seconds, 0, pair=pair)]
+        self.fits_ = [
+            Fit(
+                Status.UNCERTIFIED,
+                objective=math.nan,
+                bound=math.nan,
+                max_violation=math.nan,
+                iterations=0,
+                seconds=perf_counter() - started,
+                n_support=0,
+                pair=tuple(self.classes_[[0, -1]]),
+            )
+        ]
         return self
 
     def predict(self, X: NDArray) -> NDArray:
