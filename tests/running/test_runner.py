@@ -141,7 +141,7 @@ def test_wrong_input_is_told_apart_and_loses_nothing(jobs, store):
 
 def test_a_job_too_large_beside_others_runs_alone(jobs, store, monkeypatch):
     class TwoSlots(SerialExecutor):
-        slots = 2
+        slots = task_threads = computer_slots = 2
 
     shares = []
 
