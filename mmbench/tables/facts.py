@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
-from mmbench.tables.fits import Fits, fits_of
 from mmbench.tables.protocol import protocol
 from mmbench.tables.records import Experiment
 from mmbench.tables.rows import Published
-from mmbench.tables.selected import Selected, selected
+from mmbench.tables.summaries.fits import Fits, fits_of
+from mmbench.tables.summaries.selected import Selected, selected
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,9 +11,9 @@ from typing import Any
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
 from mmbench.tables.cells import Cell
-from mmbench.tables.fits import fits_of
-from mmbench.tables.selected import selected
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
+from mmbench.tables.summaries.fits import fits_of
+from mmbench.tables.summaries.selected import selected
 
 #: How a remark begins that speaks of the published value alone.
 NO_TARGET = "the published value is no target"

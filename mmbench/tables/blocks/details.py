@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mmbench.tables.blocks.seconds import place_columns, place_heads
-from mmbench.tables.fits import Fits
 from mmbench.tables.model import NOTHING, Column, Grid
 from mmbench.tables.sheet import Sheet
+from mmbench.tables.summaries.fits import Fits
 
 
 def parameters(sheet: Sheet) -> Grid:

@@ -1,0 +1,1 @@
+"""What the many fits and selections behind a cell come to together."""
