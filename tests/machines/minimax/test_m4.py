@@ -474,9 +474,9 @@ def test_kernel_without_ridge_is_refused_and_almost_without_is_degenerate():
         M4(kernel="rbf", ridge=0).fit(X, y)
     rho = [
         m4(RBF, ridge=ridge, margin="hard").train(problem(X, y, RBF)).fit.extra["rho"]
-        for ridge in (1e-2, 1e-4, 1e-6)
+        for ridge in (1e-2, 1e-6)
     ]
-    assert rho[0] < rho[1] / 3 < rho[2] / 9
+    assert rho[0] < rho[1] / 9
 
 
 def test_hard_margin_on_overlapping_classes_says_so_and_still_decides():
