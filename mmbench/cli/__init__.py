@@ -4,6 +4,7 @@ import signal
 import sys
 
 EXIT_INTERRUPTED = 130
+INTERRUPTED = "interrupted; finished jobs are stored"
 
 
 def main() -> None:
@@ -15,7 +16,7 @@ def main() -> None:
 
         app()
     except KeyboardInterrupt:
-        print("mmbench: interrupted; finished jobs are stored", file=sys.stderr)
+        print(f"mmbench: {INTERRUPTED}", file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
     except (MemoryError, ImportError) as error:
         if isinstance(error, ImportError) and "failed to map" not in str(error):

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from mmbench import __version__
-from mmbench.cli import EXIT_INTERRUPTED
+from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
 from mmbench.cli.config import app as config_app
 from mmbench.cli.data import app as data_app
 from mmbench.cli.listing import app as list_app
@@ -29,6 +29,13 @@ EXIT_WRONG_INPUT = 2
 class OneLineErrors(TyperGroup):
     """A group of commands in which a user's mistake ends in one line, never in a traceback."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read the command line; without this, typer ends a Ctrl-C here without a word."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise _stop(INTERRUPTED, EXIT_INTERRUPTED) from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; a mistake of the user's or Ctrl-C becomes a line and an exit code."""
         try:
@@ -36,7 +43,7 @@ class OneLineErrors(TyperGroup):
         except UserError as error:
             raise _stop(str(error), EXIT_WRONG_INPUT) from None
         except KeyboardInterrupt:
-            raise _stop("interrupted; finished jobs are stored", EXIT_INTERRUPTED) from None
+            raise _stop(INTERRUPTED, EXIT_INTERRUPTED) from None
         except OSError as error:
             if error.errno is None or error.errno == errno.EPIPE:  # typer ends in silence
                 raise

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from mmbench import __version__
@@ -174,6 +175,16 @@ def test_what_commands_raise_becomes_a_line_and_an_exit_code(error, code, line, 
     assert result.exit_code == code
     assert result.stderr.startswith(line)
     assert result.stderr.count("\n") == 1
+
+
+def test_ctrl_c_while_the_command_line_is_read_has_its_word_too(monkeypatch):
+    def interrupted(*_args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TyperGroup, "parse_args", interrupted)
+    result = run("run", "usps")
+    assert result.exit_code == 130
+    assert result.stderr == "mmbench: interrupted; finished jobs are stored\n"
 
 
 def test_an_error_of_ours_is_not_hidden(monkeypatch):
