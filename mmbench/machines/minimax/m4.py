@@ -236,14 +236,16 @@ class M4(SpreadMachine):
         if len(set(problem.y)) < 2 and not pencil.equal_means:
             return self._reduced_to_means(pencil, problem)
         hard = replace(problem, C=np.inf)
-        found = (
-            None if pencil.equal_means else solve_hard(hard, self._solver_in_coordinates, self.tol)
-        )
-        if found is not None:
+        found: MarginSolution | Status = Status.INFEASIBLE
+        if not pencil.equal_means:
+            found = solve_hard(hard, self._solver_in_coordinates, self.tol)
+        if isinstance(found, MarginSolution):
             return self._margin_model(hard, found)
         soft = self._soft(pencil, problem, state)
-        fit = replace(soft.fit, status=Status.INFEASIBLE, objective=np.inf, bound=np.inf)
-        reason = "the classes are not separable; the soft margin stands in"
+        bound = np.inf if found is Status.INFEASIBLE else -np.inf
+        fit = replace(soft.fit, status=found, objective=np.inf, bound=bound)
+        known = "not" if found is Status.INFEASIBLE else "not known to be"
+        reason = f"the classes are {known} separable; the soft margin stands in"
         return _with_facts(replace(soft, fit=fit), reason=reason)
 
     def _mean(self, pencil: Pencil, problem: MarginProblem) -> BinaryModel:

@@ -12,19 +12,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import bisect, minimize_scalar
 
+from mmbench.errors import Status
 from mmbench.machines.minimax.direction import minimax_direction
-from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution
+from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution, middle_bias
 from mmbench.machines.minimax.m4_programs import budget_program, margin_program, step_program
 from mmbench.machines.minimax.reweighted import solve_reweighted
 from mmbench.machines.minimax.spread_program import SpreadProgram, SpreadSolution, solve_spread
+from mmbench.solvers.highs_ import solve_lp
 
 #: Up to this many rows, or from this many coordinates a row on, reweighting beats Clarabel.
 REWEIGHTED_ROWS, REWEIGHTED_WIDTH = 2000, 0.25
 
 #: Classes are not separable if their margin is below this share of the distance of the means.
 LEAST_MARGIN = 1e-9
+
+#: A dual solution proves an overlap if its bound on the margin and its violation are below this.
+MARGIN_TOL = 1e-6
 
 
 def solve_soft(
@@ -58,8 +65,8 @@ def solve_soft(
 
 def solve_hard(
     problem: MarginProblem, solver: str = "auto", tol: float = 1e-6
-) -> MarginSolution | None:
-    """Minimise ``sx + sy`` without slack; None where the classes are not separable.
+) -> MarginSolution | Status:
+    """Minimise ``sx + sy`` without slack.
 
     Parameters
     ----------
@@ -67,19 +74,55 @@ def solve_hard(
         With an infinite C.
     solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
     tol : float, default=1e-6
+
+    Returns
+    -------
+    MarginSolution or Status
+        INFEASIBLE where the classes are not separable, FAILED where that could not be told.
     """
-    apart = step_program(problem, 0.0)
-    widest = solve_program(apart, solver, 1e-3 * tol).x
-    margin = -apart.value(widest)
+    w, margin, overlap = widest_margin(problem)
     if margin <= LEAST_MARGIN:
-        return None
+        return Status.INFEASIBLE if overlap else Status.FAILED
     if solver == "reference":
         return _bisect_rho(problem, tol)
     # The length of w is free: at this one the spreads are of order 1.
-    scale = 1.0 / float(problem.spreads(widest[: len(problem.delta)]).sum())
+    scale = 1.0 / float(problem.spreads(w).sum())
     program = margin_program(problem)
     program = replace(program, sides=0.5 * scale * margin * program.sides)
     return _from_program(problem, solve_program(program, solver, tol))
+
+
+def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
+    """Return the direction that separates the classes widest, as seen from their means.
+
+    Returns
+    -------
+    w : ndarray of shape (k,)
+        Its decisions at the class means differ by 1.
+    margin : float
+        Smallest decision of a row on its own side, at the best b; at most 0 where rows overlap.
+    overlap : bool
+        Whether a dual solution proves that no direction leaves any margin.
+
+    Notes
+    -----
+    At rho = 0 "step" has no cone left and is a linear program.
+    """
+    program = step_program(problem, 0.0)
+    used = np.setdiff1d(np.arange(len(program.cost)), program.scales)
+    sides = np.append(program.sides, 1.0)
+    found = solve_lp(
+        program.cost[used],
+        np.vstack([program.rows[:, used], np.append(problem.delta, [0.0, 0.0])]),
+        row_lower=sides,
+        row_upper=np.where(np.arange(len(sides)) < len(program.sides), np.inf, 1.0),
+        col_lower=-np.inf,
+        tol=LEAST_MARGIN,
+    )
+    w = found.x[: len(problem.delta)]
+    decision = problem.rows @ w
+    margin = float((problem.y * (decision + middle_bias(decision, problem.y))).min())
+    return w, margin, max(found.violation, -found.bound) <= MARGIN_TOL
 
 
 def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolution:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers.minimax_family import (
@@ -21,6 +23,7 @@ from sklearn.svm import SVC
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM
+from mmbench.machines.minimax import m4_margin
 from mmbench.machines.minimax.coordinates import LinearCoordinates
 from mmbench.machines.minimax.m4_mean import least_penalty, solve_mean
 from mmbench.machines.minimax.m4_problem import MarginProblem
@@ -472,11 +475,28 @@ def test_kernel_without_ridge_is_refused_and_almost_without_is_degenerate():
     X, y = gaussians()
     with pytest.raises(ValueError, match="ridge must be > 0"):
         M4(kernel="rbf", ridge=0).fit(X, y)
-    rho = [
-        m4(RBF, ridge=ridge, margin="hard").train(problem(X, y, RBF)).fit.extra["rho"]
-        for ridge in (1e-2, 1e-6)
+    fits = [
+        m4(RBF, ridge=ridge, margin="hard").train(problem(X, y, RBF)).fit
+        for ridge in (1e-2, 1e-4, 1e-6)
     ]
-    assert rho[0] < rho[1] / 9
+    assert [fit.status for fit in fits] == [Status.OPTIMAL] * 3
+    rho = [fit.extra["rho"] for fit in fits]
+    assert rho[0] < rho[1] / 3 < rho[2] / 9
+
+
+def test_hard_margin_is_infeasible_by_proof_alone(monkeypatch):
+    X, y = separable()
+    unsolved = SimpleNamespace(x=np.zeros(6), violation=0.0, bound=-np.inf)
+    monkeypatch.setattr(f"{m4_margin.__name__}.solve_lp", lambda *_args, **_options: unsolved)
+    fit = m4(margin="hard").train(problem(X, y)).fit
+    assert fit.status is Status.FAILED
+    assert "not known to be separable" in fit.extra["reason"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hard_margin_of_many_coordinates_is_found(seed):
+    X, y = gaussians(seed=seed, n_x=60, n_y=60, d=110, shift=0.2)
+    assert m4(margin="hard").train(problem(X, y)).fit.status is Status.OPTIMAL
 
 
 def test_hard_margin_on_overlapping_classes_says_so_and_still_decides():
