@@ -56,6 +56,23 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
     - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
     - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
     - ``version``: raised whenever a change may alter results; part of every record's key.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    fits_ : list of Fit
+        The certificate of each pair of classes.
+    kernels_ : list of Kernel
+        The kernel of each pair, with the gamma that "scale" came to.
+    dual_coef_ : ndarray of shape (n_pairs, n_support)
+        Expansion of w over the training rows (``rbf``, ``poly``).
+    support_, support_vectors_ : ndarray
+        Rows with a non-zero coefficient in some pair (``rbf``, ``poly``).
+    coef_ : ndarray of shape (n_pairs, n_features)
+        w of each pair (``linear``).
+    intercept_ : ndarray of shape (n_pairs,)
+        b of each pair.
     """
 
     kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")

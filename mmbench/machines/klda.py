@@ -46,7 +46,6 @@ class KLDA(PairwiseClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         One a pair. `objective` is that of the first formula, `bound` what it cannot fall below by
         the residual r of its optimality condition: ``objective - ||r||^2 / (2 eta)``.
@@ -55,10 +54,6 @@ class KLDA(PairwiseClassifier):
         a of each pair (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
         Rows with a non-zero coefficient: all (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Examples
     --------

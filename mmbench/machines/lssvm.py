@@ -55,7 +55,6 @@ class LSSVM(PairwiseClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         One a pair. `objective` is (30) without C_a at the returned w and b, `bound` the dual
         ``y'a - 1/2 a'(G + I/C)a`` at the returned a, centred so that it is feasible.
@@ -64,10 +63,6 @@ class LSSVM(PairwiseClassifier):
         a, or w for the reading "empirical" (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
         Rows with a non-zero coefficient: all (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        Weights of the features (``linear``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Examples
     --------

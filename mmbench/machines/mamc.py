@@ -48,7 +48,6 @@ class MAMC(PairwiseClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         One a pair. `objective` is (11) with its sign changed, with Cm on the rows of class 2, and
         without the terms in b when the bias is optimized. It is solved in closed form, so `bound`
@@ -57,10 +56,6 @@ class MAMC(PairwiseClassifier):
         on each side had them the wrong way round.
     dual_coef_, support_, support_vectors_ : ndarray
         The expansion (29); every training row is in it (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -170,27 +171,33 @@ def parameter(default: Any, valid: Param, doc: str, after: str | None = None) ->
     return Parameter(default, valid, doc, after)
 
 
+#: The head of the section that lists what a fitted machine holds.
+_ATTRIBUTES = "\n\nAttributes\n----------\n"
+
+
 class Declared:
     """Base of classes whose constructor arguments are the parameters declared in their bodies.
 
     A subclass inherits the parameters of its base. One that it declares again keeps its place in
-    the signature; new ones come first, or where their `after` says.
+    the signature; new ones come first, or where their `after` says. The attributes of its
+    docstring join those of its base in the same way.
     """
 
     parameters: ClassVar[dict[str, Any]] = {}
     _annotated: ClassVar[dict[str, Any]] = {}
+    _attributes: ClassVar[dict[tuple[str, ...], str]] = {}
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
-        if not own:
-            return
-        for name in own:
-            delattr(cls, name)
-        cls.parameters = _ordered(own, cls.parameters)
-        cls._annotated = {**cls._annotated, **inspect.get_annotations(cls)}
-        cls.__init__ = _constructor(cls.parameters)  # type: ignore[method-assign]
-        cls.__doc__ = _documented(cls)
+        if own:
+            for name in own:
+                delattr(cls, name)
+            cls.parameters = _ordered(own, cls.parameters)
+            cls._annotated = {**cls._annotated, **inspect.get_annotations(cls)}
+            cls.__init__ = _constructor(cls.parameters)  # type: ignore[method-assign]
+        if vars(cls).get("__doc__"):
+            cls.__doc__ = _documented(cls)
 
 
 def _ordered(own: Mapping[str, Parameter], inherited: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,12 +228,34 @@ def _constructor(parameters: Mapping[str, Parameter]) -> Callable[..., None]:
 
 
 def _documented(cls: type[Declared]) -> str:
-    """Return the docstring of a class with a section on its parameters after the first part."""
-    text = inspect.cleandoc(vars(cls).get("__doc__") or "")
+    """Return the docstring of a class with sections on its parameters and its attributes."""
+    text = inspect.cleandoc(cls.__doc__ or "")
     entries = [p.described(n, cls._annotated.get(n, "object")) for n, p in cls.parameters.items()]
     section = "Parameters\n----------\n" + "\n".join(entries)
-    head, found, rest = text.partition("\n\nAttributes\n----------\n")
-    return f"{head}\n\n{section}{found}{rest}\n"
+    head, _, rest = text.partition(_ATTRIBUTES)
+    own, gap, rest = rest.partition("\n\n")
+    cls._attributes = _overriding(cls._attributes, _entries(own))
+    attributes = _ATTRIBUTES + "\n".join(cls._attributes.values())
+    return f"{head}\n\n{section}{attributes}{gap}{rest}\n"
+
+
+def _entries(section: str) -> dict[tuple[str, ...], str]:
+    """Return the entries of a numpydoc section by the names that they are about."""
+    texts = re.split(r"\n(?=\S)", section) if section else []
+    return {tuple(text.partition(" : ")[0].split(", ")): text for text in texts}
+
+
+def _overriding(
+    inherited: Mapping[tuple[str, ...], str], own: Mapping[tuple[str, ...], str]
+) -> dict[tuple[str, ...], str]:
+    """Return inherited entries, each replaced by the one of `own` that is about the same names."""
+    merged, left = {}, dict(own)
+    for names, text in inherited.items():
+        about = [other for other in own if set(other) & set(names)]
+        merged.update({other: left.pop(other) for other in about if other in left})
+        if not about:
+            merged[names] = text
+    return {**merged, **left}
 
 
 def _quoted(value: Any) -> str:

@@ -42,18 +42,11 @@ class SVM(PairwiseClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         The certificate of each pair. `objective` is (1) at the returned w and b, `bound` is (2) at
         a feasible u, so the optimum lies between them.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         u of each pair (``rbf``, ``poly``).
-    support_, support_vectors_ : ndarray
-        Rows with a non-zero u in some pair (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Examples
     --------

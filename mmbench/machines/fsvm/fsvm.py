@@ -60,7 +60,6 @@ class FSVM(JointClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         One a pair; what concerns all pairs is the same in each. `objective` is (12) summed over the
         pairs (with ``eps tr(M^{-1})/2`` for "eps") and `bound` a dual value, so that the optimum
@@ -71,10 +70,6 @@ class FSVM(JointClassifier):
         Coefficients over the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
         Rows with a non-zero coefficient: all (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Examples
     --------

@@ -32,16 +32,9 @@ class LDA(CovarianceMachine):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         One a pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` at ``w'(xm - ym) = 1``, the reciprocal of
         the criterion, and `bound` its dual value. Equal class means: status ``trivial``.
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    dual_coef_, support_, support_vectors_ : ndarray
-        Expansion over the training rows (``rbf``, ``poly``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Examples
     --------

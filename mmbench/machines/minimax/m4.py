@@ -50,18 +50,11 @@ class M4(SpreadMachine):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         The certificate of each pair. `objective` is ``sx + sy + C sum xi`` for "margin" and the
         hard margin, and ``C sum xi - rho`` for "mean"; `bound` is a dual value. ``extra`` has
         "rho", "kappa" (the MPM's; rho of a hard margin is never larger), "C", and with a reduction
         "kept". `n_support` counts the rows whose constraint is active.
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    dual_coef_, support_, support_vectors_ : ndarray
-        Expansion over the training rows (``rbf``, ``poly``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Notes
     -----

@@ -53,14 +53,9 @@ class MEMPM(CovarianceMachine):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         One a pair. `objective` is ``1 - (theta alpha + (1 - theta) beta)``, the error that cannot
         be exceeded, `bound` a lower bound of it over all beta; ``extra`` has "alpha" and "beta".
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    dual_coef_, support_, support_vectors_ : ndarray
-        Expansion over the training rows (``rbf``, ``poly``).
     intercept_ : ndarray of shape (n_pairs,)
         -b' of each pair.
 

@@ -41,16 +41,9 @@ class MPM(SpreadMachine):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         One a pair. `objective` is (12), `bound` its dual value; ``extra`` has "kappa" and "alpha".
         Equal class means: no w exists, status ``infeasible``, and the larger class is predicted.
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    dual_coef_, support_, support_vectors_ : ndarray
-        Expansion over the training rows (``rbf``, ``poly``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Examples
     --------

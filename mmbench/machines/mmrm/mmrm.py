@@ -49,7 +49,6 @@ class MMRM(PairwiseClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         The certificate of each pair. `objective` is (28) or (30), `bound` its dual value less what
         its violations may amount to. ``extra`` has "margin_ratio", "separable" (no slack is used)
@@ -58,12 +57,6 @@ class MMRM(PairwiseClassifier):
         rho of each pair on its training rows; negative where the projections overlap.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         alpha and -beta of each pair (``rbf``, ``poly``).
-    support_, support_vectors_ : ndarray
-        Rows with a non-zero coefficient in some pair (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Notes
     -----

@@ -23,7 +23,6 @@ class RSVMPlus(PairwiseRadiusMachine):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is (9) at the returned w and b with the
         r that all pairs of rows satisfy, `bound` a dual value, `max_violation` that of the dual.
@@ -32,10 +31,6 @@ class RSVMPlus(PairwiseRadiusMachine):
         w of each pair, over the training rows that make its features (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
         Rows whose feature has a non-zero w in some pair (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Examples
     --------

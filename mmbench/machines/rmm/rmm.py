@@ -45,7 +45,6 @@ class RMM(PairwiseClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         The certificate of each pair. `objective` is (7) at the returned w and b, which are
         feasible; `bound` is (8) at a feasible u; the optimum lies between them. `extra` holds
@@ -53,12 +52,6 @@ class RMM(PairwiseClassifier):
         `seconds` and `iterations` include the SVM that gives theta.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         u of each pair (``rbf``, ``poly``).
-    support_, support_vectors_ : ndarray
-        Rows with a non-zero u in some pair (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
 
     Notes
     -----

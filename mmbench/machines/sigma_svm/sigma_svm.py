@@ -40,7 +40,6 @@ class SigmaSVM(PairwiseClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
     fits_ : list of Fit
         The certificate of each pair. `objective` is (3) at the returned w and b, `bound` its dual
         at a feasible point, so the optimum lies between them. `n_support` counts the rows with a
@@ -49,8 +48,6 @@ class SigmaSVM(PairwiseClassifier):
         Coefficients of w over the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
         Rows with a non-zero coefficient: all, since each has a part in Sigma (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
     intercept_ : ndarray of shape (n_pairs,)
         ``b - w'mu`` of each pair: ``f(x) = w'phi(x) + intercept``.
 
