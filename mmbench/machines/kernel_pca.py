@@ -21,7 +21,7 @@ from mmbench.machines.problem import BinaryProblem
 NO_VARIANCE = 1e-12
 
 #: Up to this share of all components it pays to find no more than those that are wanted.
-FEW = 0.25
+PARTIAL_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def few_features(problem: BinaryProblem) -> NDArray | None:
 
 
 def _first_degree(problem: BinaryProblem) -> Spectrum:
-    """Return what `_kernel` does, at the price of `_linear`."""
+    """Return what `_kernel` does, at the cost of `_linear`."""
     found = _linear(problem.X / np.sqrt(problem.kernel.divisor))
     basis = (found.rows - found.rows.mean(axis=0)) / (len(problem.X) * found.variances)
     means = np.asarray(problem.gram, dtype=np.float64).mean(axis=0)
@@ -162,7 +162,8 @@ def _kernel(gram: NDArray, most: int | None) -> Spectrum:
 def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:
     """Return the eigenvalues that are not zero, descending, at most so many, and their vectors."""
     n = len(matrix)
-    wanted = [n - most, n - 1] if most is not None and most <= FEW * n else None
+    partial = most is not None and most <= PARTIAL_SHARE * n
+    wanted = [n - most, n - 1] if partial else None
     values, vectors = eigh(matrix, driver="evr", subset_by_index=wanted, check_finite=False)
     kept = np.flatnonzero(values > NO_VARIANCE * max(values[-1], 0.0))[::-1]
     return values[kept], vectors[:, kept]

@@ -7,7 +7,7 @@ With rows F, class covariances Sx and Sy and their ridges, every machine of the 
 Coordinates in which both covariances are diagonal serve every theta, but cost as much as ten
 Cholesky factors of S. The minimum is flat: at a theta whose log-odds are off by delta the root is
 too large by a share of ``delta^2 theta (1 - theta)/2``, at most ``delta^2/8``. To the accuracy that
-ranks the points of a grid one or two theta do for a ridge, whatever the price of slack.
+ranks the points of a grid one or two theta do for a ridge, whatever the penalty C.
 """
 
 from __future__ import annotations

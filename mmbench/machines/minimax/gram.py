@@ -1,8 +1,8 @@
 """Class spreads over a whole Gram matrix: one Cholesky factor where coordinates cost an eigenbasis.
 
-Coordinates in which both covariances are diagonal serve every price of slack, but of a Gram matrix
-of 12000 rows they take ten minutes. A single training needs less. With K = F F', class means taken
-out by H, and ``S = theta^-1 Sx + (1 - theta)^-1 Sy``, ridge r in both,
+Coordinates in which both covariances are diagonal serve every penalty C on slack, but of a Gram
+matrix of 12000 rows they take ten minutes. A single training needs less. With K = F F', class means
+taken out by H, and ``S = theta^-1 Sx + (1 - theta)^-1 Sy``, ridge r in both,
 
     S = F'H D H F + r' I,    D_ii = 1/(n_c theta_c),    r' = r/theta + r/(1 - theta)
     S^-1 F't = F'c,          c = (t - H M^-1 H K t)/r',    M = H K H + r' D^-1

@@ -41,24 +41,24 @@ from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: Share of the rows in the first working set, and their least number; most that join it at a time,
 #: as a share of those that it has, and at least.
-FIRST_SHARE, FIRST = 1 / 6, 600
-JOIN_SHARE, JOIN = 0.5, 100
+FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
+JOINING_ROWS_SHARE, JOINING_ROWS = 0.5, 100
 
 #: Rows violate their margin by more than this before they join.
-OUTSIDE = 1e-9
+MARGIN_TOLERANCE = 1e-9
 
-#: Rounds that an accelerated step looks back on.
-DEPTH = 8
+#: Rounds that an Anderson step combines.
+ANDERSON_DEPTH = 8
 
-#: A round that leaves more than so many times the least residual starts the look back anew.
-WORSE = 3.0
+#: A round whose residual is more than so many times the least one makes Anderson steps start anew.
+RESTART_RESIDUAL_RATIO = 3.0
 
 #: Tolerance of pairwise steps, in units of f, and their number for a row: they only have to find
 #: which rows are free.
-LOOSE, STEPS_PER_ROW = 1e-3, 200
+SMO_TOLERANCE, SMO_STEPS_PER_ROW = 1e-3, 200
 
 #: Share of its diagonal that makes the working set's kernel definite.
-JITTER = {np.float32: 1e-6, np.float64: 1e-13}
+DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
 
 
 def solve_gram(
@@ -120,7 +120,7 @@ class _Part:
 
     def _firm(self, known: int) -> None:
         new = np.arange(known, len(self.rows))
-        self.kernel[new, new] *= 1.0 + JITTER[self.metric.dtype]
+        self.kernel[new, new] *= 1.0 + DIAGONAL_SHIFTS[self.metric.dtype]
         self._free, self._factor = np.zeros(0, dtype=int), np.zeros((0, 0))
 
     def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray:
@@ -129,12 +129,14 @@ class _Part:
         if found is not None:
             return found
         ends, slopes = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1), (offset - y)[:, None]
-        most = STEPS_PER_ROW * len(v)
-        v = solve_smo(PiecewiseQP(self.kernel.astype(np.float32), ends, slopes), v, LOOSE, most).u
+        most = SMO_STEPS_PER_ROW * len(v)
+        v = solve_smo(
+            PiecewiseQP(self.kernel.astype(np.float32), ends, slopes), v, SMO_TOLERANCE, most
+        ).u
         found = self._settle(offset, y, C, v)
         if found is not None:
             return found
-        return solve_smo(PiecewiseQP(self.kernel, ends, slopes), v, OUTSIDE, most).u
+        return solve_smo(PiecewiseQP(self.kernel, ends, slopes), v, MARGIN_TOLERANCE, most).u
 
     def _settle(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray | None:
         return settle_by(self._free_part, lambda v: self.kernel @ v + offset, y, C, v)
@@ -166,7 +168,9 @@ class _State:
         self.c, self.decision = c, decision
         self.u, self.rounds = np.zeros(len(problem.y)), 0
         margins = problem.y * (self.decision + best_bias(self.decision, problem.y))
-        first = np.argsort(margins, kind="stable")[: max(FIRST, int(FIRST_SHARE * len(margins)))]
+        first = np.argsort(margins, kind="stable")[
+            : max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(margins)))
+        ]
         self.part = _Part(metric, np.sort(first))
         self.past = _Past()
         self.best_c, self.best_line = self.c, self._line()
@@ -205,10 +209,10 @@ class _State:
         b = float(np.mean((y - decision)[free])) if free.any() else best_bias(decision, y)
         margins = y * (decision + b)
         margins[rows] = np.inf
-        missing = np.flatnonzero(margins < 1.0 - OUTSIDE)
+        missing = np.flatnonzero(margins < 1.0 - MARGIN_TOLERANCE)
         if not len(missing):
             return False
-        most = max(JOIN, int(JOIN_SHARE * len(rows)))
+        most = max(JOINING_ROWS, int(JOINING_ROWS_SHARE * len(rows)))
         self.part.join(missing[np.argsort(margins[missing], kind="stable")[:most]])
         return True
 
@@ -260,11 +264,11 @@ class _Past:
             The image.
         """
         size = float(change[0] @ change[1])
-        if size > WORSE**2 * self._least:
+        if size > RESTART_RESIDUAL_RATIO**2 * self._least:
             self.changes, self.points = [], []
         self._least = min(self._least, size)
-        self.changes = [*self.changes, change][-DEPTH:]
-        self.points = [*self.points, point][-DEPTH:]
+        self.changes = [*self.changes, change][-ANDERSON_DEPTH:]
+        self.points = [*self.points, point][-ANDERSON_DEPTH:]
         n = len(self.points)
         products = np.array([[a[0] @ b[1] for b in self.changes] for a in self.changes])
         lengths = np.sqrt(np.maximum(np.diagonal(products), 1e-300))

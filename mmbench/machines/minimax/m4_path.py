@@ -1,4 +1,4 @@
-"""The soft M4 at many prices of slack, to the accuracy of a search.
+"""The soft M4 at many penalties C on slack, to the accuracy of a search.
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b))
 
@@ -9,8 +9,8 @@ At a fixed theta, with ``q = sqrt(w'S w)`` in the place of ``sx + sy``, see
         = min over s   s/2 + min over w, b   q^2/(2 s) + C sum_i ...
 
 an SVM for every s, solved at ``s = q``. In multipliers ``v = s u`` its dual has the kernel
-``G = F S^-1 F'`` whatever s and C are, and both only move the bounds ``0 <= y v <= s C``: all
-prices share G, and each starts from the multipliers, the s and the theta of the price before it.
+``G = F S^-1 F'`` whatever s and C are, and both only move the bounds ``0 <= y v <= s C``: all C
+share G, and each starts from the multipliers, the s and the theta of the C before it.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from mmbench.machines.minimax.m4_problem import LineSolution, along
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Values of theta for a price, and of s for a theta.
+#: Most values of theta that are tried for a C, and of s for a theta.
 MAX_THETAS, MAX_SCALES = 10, 30
 
 #: From one s to the next it shrinks by no more than this.
-LEAST_STEP = 1e-3
+LEAST_SCALE_RATIO = 1e-3
 
 #: Tolerance of the first training for a theta: it has to be near enough for the next s.
-LOOSE = 1e-2
+FIRST_TRAINING_TOLERANCE = 1e-2
 
 #: Pairwise steps that a row is worth.
-STEPS_PER_ROW = 200
+SMO_STEPS_PER_ROW = 200
 
 
 def solve_path(
     problem: SpreadFactor,
-    prices_at: Callable[[float], Sequence[float]],
+    penalties_at: Callable[[float], Sequence[float]],
     theta: float,
     tol: float,
 ) -> tuple[list[LineSolution], float, float]:
-    """Minimise the objective at ascending prices of slack.
+    """Minimise the objective at ascending penalties C on slack.
 
     Parameters
     ----------
     problem : SpreadFactor
-    prices_at : callable
+    penalties_at : callable
         Given the total spread of the MPM: C, ascending.
     theta : float
         From which the MPM's is sought.
@@ -69,18 +69,18 @@ def solve_path(
     start, metric = minimax_factor(problem, theta, tol)
     path, theta = _Path(problem, metric, 2.0 * start.value), metric.theta
     del metric  # the path lets it go before it makes another
-    return [path.solve(C, tol) for C in prices_at(start.value)], start.value, theta
+    return [path.solve(C, tol) for C in penalties_at(start.value)], start.value, theta
 
 
 class _Path:
-    """What one price hands to the next: theta and its kernel, s, and the multipliers."""
+    """What one C hands to the next: theta and its kernel, s, and the multipliers."""
 
     def __init__(self, problem: SpreadFactor, metric: FactorMetric, scale: float):
         self.problem, self.metric, self.kernel = problem, metric, metric.kernel()
         self.scale, self.v = scale, np.zeros(len(problem.y))
 
     def solve(self, C: float, tol: float) -> LineSolution:
-        """Return the solution at one price."""
+        """Return the solution at one C."""
         secant, trainings = Secant(), 0
         for _ in range(MAX_THETAS):
             decision, more = self._settle(C, tol)
@@ -103,7 +103,7 @@ class _Path:
         would go on to zero.
         """
         y, scale, secant = self.problem.y, self.scale, Secant()
-        finest, accuracy = tol, LOOSE
+        finest, accuracy = tol, FIRST_TRAINING_TOLERANCE
         trivial = 2.0 * C * min((y > 0).sum(), (y < 0).sum())
         for trainings in range(1, MAX_SCALES + 1):  # noqa: B007 - how many it took is returned
             found = self.train(C, scale, max(finest, accuracy))
@@ -116,7 +116,7 @@ class _Path:
             if abs(q - scale) <= tol * scale:  # it is the training that is too rough
                 finest *= 0.1
             accuracy = 0.1 * gap
-            image = max(q, LEAST_STEP * scale)
+            image = max(q, LEAST_SCALE_RATIO * scale)
             scale = float(secant.next(np.array([scale]), np.array([image]))[0])
         return found.decision, trainings
 
@@ -130,7 +130,7 @@ class _Path:
         y = self.problem.y
         ends = np.sort(np.outer(scale * C * y, [0.0, 1.0]), axis=1)
         dual = PiecewiseQP(self.kernel, ends, -y[:, None])
-        return solve_smo(dual, self.v * (scale / self.scale), tol, STEPS_PER_ROW * len(y))
+        return solve_smo(dual, self.v * (scale / self.scale), tol, SMO_STEPS_PER_ROW * len(y))
 
     def _solution(
         self, C: float, w: NDArray, decision: NDArray, spreads: NDArray, iterations: int

@@ -20,7 +20,7 @@ from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution
 from mmbench.solvers.svm_dual.active_set import FREE_ROWS_TOLERANCE, train_scaled
 
 #: A spread below this share of the other counts as this share.
-FLOOR = 1e-13
+LEAST_SPREAD_SHARE = 1e-13
 
 
 def solve_reweighted(
@@ -58,7 +58,9 @@ def solve_reweighted(
             break
         gap = best.gap
         spreads = problem.spreads(w)
-        weights = secant.next(weights, np.maximum(spreads, FLOOR * spreads.sum() + 1e-300))
+        weights = secant.next(
+            weights, np.maximum(spreads, LEAST_SPREAD_SHARE * spreads.sum() + 1e-300)
+        )
     return best
 
 
@@ -71,4 +73,4 @@ def _first(problem: MarginProblem, start: MarginSolution | None) -> tuple[NDArra
         return np.ones(2), u
     found = minimax_direction(problem.delta, problem.var_x, problem.var_y)
     weights = 2.0 * np.array([found.spread_x, found.spread_y])
-    return np.maximum(weights, FLOOR * weights.sum()), u
+    return np.maximum(weights, LEAST_SPREAD_SHARE * weights.sum()), u
