@@ -1,15 +1,15 @@
 """The estimator that all machines share.
 
-A machine adds one method, `train`: a `BinaryProblem` in, a `BinaryModel` out (see `problem`).
-Everything a user of scikit-learn expects (validation, one-vs-one, prediction, tie rules) is here.
+A machine adds one method, `train`: a `BinaryProblem` in, a `BinaryModel` out (see `trainer` and
+`problem`). Everything a user of scikit-learn expects (validation, one-vs-one, prediction, tie
+rules) is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from mmbench.kernels import Kernel
 from mmbench.machines.blas_threads import blas_threads_for
 from mmbench.machines.expansion import expand, is_finite, linear_weights
-from mmbench.machines.parameter import Declared, Param, choice, parameter, positive
+from mmbench.machines.parameter import choice, parameter
 from mmbench.machines.problem import BinaryModel, BinaryProblem, judged, warn_unless_solved
-from mmbench.machines.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.trainer import PairwiseTrainer
 from mmbench.machines.voting import (
     class_pairs,
     encode_labels,
@@ -43,19 +42,8 @@ def kernel_scaling() -> Any:
     )
 
 
-class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
+class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
     """Base of the machines: a two-class trainer, extended to many classes one-vs-one.
-
-    A subclass declares its parameters (see `parameter`) and implements `train`. Selection
-    calls `with_params`, `kernel_for`, `train_path` and `train_folds`, which a machine may override
-    where it shares work between grid points or folds, and reads these class attributes:
-
-    - ``kernels``: names of the kernels for which the machine is defined;
-    - ``parameters``: the declared parameters by name;
-    - ``search_space``: how its parameters are searched, a `SearchSpace`;
-    - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
-    - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
-    - ``version``: raised whenever a change may alter results; part of every record's key.
 
     Attributes
     ----------
@@ -74,138 +62,6 @@ class PairwiseClassifier(Declared, ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (n_pairs,)
         b of each pair.
     """
-
-    kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
-    search_space: ClassVar[SearchSpace] = SearchSpace(
-        {"gamma": ("gamma", tuple(2.0**k for k in range(-15, 4, 2)))},  # libsvm's guide
-        prefer={"C": "small", "gamma": "small", "degree": "small"},
-    )
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds()
-    gap_tolerance_factor: ClassVar[float] = 1.0
-    version: ClassVar[int] = 1
-
-    kernel: str = parameter(
-        "rbf",
-        choice("linear", "poly", "rbf"),
-        "``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma ||u - v||^2)``.",
-    )
-    gamma: float | str = parameter(
-        "scale",
-        Param(low=0, open_low=True, choices=("scale",)),
-        'Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.',
-    )
-    gamma_scaling: str = parameter(
-        "none",
-        choice("none", "per_feature"),
-        '"per_feature" divides gamma by the number of features.',
-    )
-    degree: int = parameter(3, Param(low=1, integer=True), "Degree of ``poly``.")
-    solver: str = parameter(
-        "auto", choice("auto", "reference"), "Which route solves the optimisation problem."
-    )
-    tol: float = parameter(1e-6, positive(), "Tolerance of the solver.")
-    ties: str = parameter(
-        "lowest",
-        choice("lowest", "random"),
-        "Which of several classes with most votes is predicted.",
-    )
-    random_state: int | None = parameter(
-        None, Param(low=0, integer=True, optional=True), 'Seed of ``ties="random"``.'
-    )
-    n_jobs: int | None = parameter(
-        None, Param(integer=True, optional=True), "Threads over pairs of classes."
-    )
-
-    # -- what a machine implements, and selection uses --------------------------------------
-
-    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        """Solve one binary problem: the method that a machine has to implement.
-
-        Parameters
-        ----------
-        problem : BinaryProblem
-        warm : BinaryModel, optional
-            The solution of a neighbouring problem on the same rows, to start from.
-
-        Returns
-        -------
-        BinaryModel
-            With its certificate, whose `pair` the caller sets.
-        """
-        raise TypeError(f"{type(self).__name__} does not implement train")
-
-    def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Return the sort key of a grid point on a warm-started path: C ascending by default."""
-        return (point.get("C", 0),)
-
-    def train_path(
-        self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
-    ) -> list[BinaryModel]:
-        """Train at every grid point of one kernel; the models come back in the order of `points`.
-
-        Each training starts from the one before it on the path. A machine that shares more than
-        that between points (an eigendecomposition, class sums) overrides this.
-        """
-        models: list[BinaryModel | None] = [None] * len(points)
-        model = None
-        for k in sorted(range(len(points)), key=lambda k: self.path_key(points[k])):
-            model = models[k] = self.with_params(points[k]).train(problem, model)
-        return models  # type: ignore[return-value]
-
-    def train_folds(
-        self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
-    ) -> Iterator[list[BinaryModel]]:
-        """Train a path on every fold of a cross-validation, one fold's matrix alive at a time.
-
-        A machine that shares work between folds overrides this.
-        """
-        for problem in problems:
-            yield self.train_path(problem, points)
-
-    def with_params(self, params: Mapping[str, Any]) -> Self:
-        """Return an unfitted copy with other parameters, at a fraction of the cost of `clone`.
-
-        `clone` inspects signatures and copies deeply: on a path of a thousand small problems that
-        takes longer than the training.
-        """
-        other = copy(self)
-        other.__dict__.update(params)
-        return other
-
-    def kernel_for(self, X: NDArray) -> Kernel:
-        """Return the kernel with the width and scaling that follow from the training rows.
-
-        Raises
-        ------
-        ValueError
-            If it has values on these rows that are not finite.
-        """
-        gamma = self.gamma
-        if gamma == "scale":
-            with np.errstate(over="ignore", invalid="ignore"):  # refused below
-                variance = X.shape[1] * X.var()
-            gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
-        if self.gamma_scaling == "per_feature":
-            gamma = gamma / X.shape[1]
-        kernel = Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
-        # a parameter of the machines that were published with it
-        trace = getattr(self, "kernel_scaling", "none") == "trace"
-        kernel = kernel.trace_normalised(X) if trace else kernel
-        if not kernel.is_finite(X):
-            raise ValueError("the kernel matrix has values that are not finite; scale the data")
-        return kernel
-
-    @property
-    def gap_tolerance(self) -> float:
-        """Largest relative gap of a solution that counts as optimal."""
-        return self.gap_tolerance_factor * self.tol
-
-    @property
-    def violation_tolerance(self) -> float:
-        """Largest violation of a constraint by a solution that counts as optimal."""
-        return self.tol
-
-    # -- scikit-learn ----------------------------------------------------------------------
 
     def fit(self, X: NDArray, y: NDArray) -> PairwiseClassifier:
         """Train one binary machine per pair of classes.
