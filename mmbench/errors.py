@@ -66,9 +66,13 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 class Status(StrEnum):
-    """How a fit ended. Every native solver status is translated to one of these."""
+    """How a fit ended. Every native solver status is translated to one of these.
+
+    ``stopped_by_rule``: the paper's algorithm ends by a rule of its own, short of the optimum.
+    """
 
     OPTIMAL = "optimal"
+    STOPPED_BY_RULE = "stopped_by_rule"
     UNCERTIFIED = "uncertified"
     INACCURATE = "inaccurate"
     INFEASIBLE = "infeasible"
@@ -84,6 +88,7 @@ class Status(StrEnum):
 #: From harmless to fatal.
 SEVERITY = (
     Status.OPTIMAL,
+    Status.STOPPED_BY_RULE,
     Status.UNCERTIFIED,
     Status.ONE_CLASS,
     Status.TRIVIAL,
@@ -95,6 +100,9 @@ SEVERITY = (
     Status.MEMORY_LIMIT,
     Status.FAILED,
 )
+
+#: The training did what it was asked to do: there is nothing to tell of it.
+FINISHED = (Status.OPTIMAL, Status.STOPPED_BY_RULE)
 
 
 def worst(statuses: Iterable[Status | str]) -> Status:

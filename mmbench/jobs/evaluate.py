@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.errors import SEVERITY, Status
+from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.machines.voting import expected_errors, n_ties, resolve_votes, votes
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def doubts(fits: Sequence[Fit]) -> str:
     """
     kinds: dict[Status, list[Fit]] = {}
     for fit in fits:
-        if fit.status not in (Status.OPTIMAL, Status.ONE_CLASS, Status.UNCERTIFIED):
+        if fit.status not in (*FINISHED, Status.UNCERTIFIED, Status.ONE_CLASS):
             kinds.setdefault(Status(fit.status), []).append(fit)
     return "; ".join(
         f"{status}: {len(found)} of {len(fits)} pairs, {'first ' if found[1:] else ''}"

@@ -112,7 +112,9 @@ def _linear(X: NDArray) -> Spectrum:
     rows = X - origin
     n, d = rows.shape
     if d <= n:
-        variances, basis = _eigh(rows.T @ rows / n)
+        with np.errstate(over="ignore"):  # refused there
+            scatter = rows.T @ rows / n
+        variances, basis = _eigh(scatter)
         return Spectrum(rows @ basis, variances, basis, origin, True)
     variances, vectors = _eigh(rows @ rows.T / n)
     lengths = np.sqrt(n * variances)
@@ -161,9 +163,14 @@ def _kernel(gram: NDArray, most: int | None) -> Spectrum:
 
 def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:
     """Return the eigenvalues that are not zero, descending, at most so many, and their vectors."""
+    if not np.isfinite(matrix).all():
+        raise ValueError("the scatter of the training rows is not finite; scale the data")
     n = len(matrix)
-    partial = most is not None and most <= PARTIAL_SHARE * n
-    wanted = [n - most, n - 1] if partial else None
+    few = most if most is not None and most <= PARTIAL_SHARE * n else n
+    wanted = [n - few, n - 1] if few < n else None
     values, vectors = eigh(matrix, driver="evr", subset_by_index=wanted, check_finite=False)
+    if len(values) < few:  # LAPACK misses some where many are equal
+        values, vectors = eigh(matrix, driver="evd", check_finite=False)
+        values, vectors = values[-few:], vectors[:, -few:]
     kept = np.flatnonzero(values > NO_VARIANCE * max(values[-1], 0.0))[::-1]
     return values[kept], vectors[:, kept]

@@ -6,6 +6,7 @@ it is.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mmbench.errors import Status
+from mmbench.errors import FINISHED, Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.solvers.result import relative_gap
@@ -77,6 +78,8 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     """
     if fit.status not in (Status.OPTIMAL, Status.INACCURATE, Status.ITERATION_LIMIT):
         return fit
+    if math.isinf(gap_tolerance):  # none was asked, so none makes good what the machine reports
+        return fit
     if abs(fit.gap) <= gap_tolerance and fit.max_violation <= violation_tolerance:
         return replace(fit, status=Status.OPTIMAL)
     return replace(fit, status=Status.INACCURATE) if fit.status is Status.OPTIMAL else fit
@@ -84,7 +87,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
 
 def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
     """Warn of a training whose solution is not proven: nobody has to look at `fits_` to know."""
-    if fit.status in (Status.OPTIMAL, Status.TRIVIAL):
+    if fit.status in (*FINISHED, Status.TRIVIAL):
         return
     low, high = fit.pair
     warnings.warn(

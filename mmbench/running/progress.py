@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TextIO
 
+from mmbench.errors import FINISHED
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import Content, is_done
 
@@ -119,7 +120,7 @@ def outcome(record: Content) -> str:
     if not is_done(record):
         return f"{record['status']}: {record['reason']}"
     metrics, seconds = record["metrics"], sum(record["wall_seconds"].values())
-    status = "" if record["status"] == "optimal" else f" ({record['reason'] or record['status']})"
+    status = "" if record["status"] in FINISHED else f" ({record['reason'] or record['status']})"
     return f"{metrics['accuracy_pct']:.2f} % correct{status}, {duration(seconds)}"
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from mmbench.errors import Status, UserError
+from mmbench.errors import FINISHED, Status, UserError
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, is_done, new_record
@@ -27,7 +27,7 @@ from mmbench.running.worker import Arrays, Context, execute
 TICK_SECONDS = 1.0
 
 #: Statuses of jobs whose fits are as good as they can be.
-HARMLESS = (Status.OPTIMAL, Status.UNCERTIFIED, Status.ONE_CLASS, Status.TRIVIAL)
+HARMLESS = (*FINISHED, Status.UNCERTIFIED, Status.ONE_CLASS, Status.TRIVIAL)
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 

@@ -19,6 +19,8 @@ S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
@@ -32,8 +34,44 @@ FIRST_PRODUCT_SHARE = 0.1
 #: A step shorter than this is taken towards the centre instead; one as short as that, not at all.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
+#: The first C is at most this many times the first multipliers: products differ as much as these.
+LARGEST_FIRST_RATIO = 1e6
+
+#: Multipliers below this share of C have no slack at the optimum, nor with any larger C.
+FREE_SHARE = 0.5
+
 #: A value of each variable, or its change, by name.
 Values = dict[str, NDArray]
+
+
+def solve_growing(
+    start: Callable[[float, NDArray | None], InteriorPoint], C: float, tol: float
+) -> InteriorPoint:
+    """Return the point at the end, for a C that may be far larger than the multipliers become.
+
+    Parameters
+    ----------
+    start : callable
+        Takes a C and, but for the first, multipliers; returns a point to start from.
+    C : float
+    tol : float
+        Relative gap.
+    """
+    point, iterations = start(C, None), 0
+    smaller = LARGEST_FIRST_RATIO * float(point.at["a"].max())
+    while smaller < C:
+        point = start(smaller, point.at["a"] if iterations else None)
+        point.run(tol)
+        iterations += point.iterations
+        if point.gap <= tol and float(point.at["a"].max()) < FREE_SHARE * smaller:
+            break
+        smaller *= LARGEST_FIRST_RATIO
+    else:
+        point = start(C, point.at["a"] if iterations else None)
+        point.run(tol)
+        iterations += point.iterations
+    point.iterations = iterations
+    return point
 
 
 class InteriorPoint:
@@ -49,6 +87,10 @@ class InteriorPoint:
     y : ndarray of shape (n,)
         -1.0 or +1.0; both occur.
     C : float
+    a : ndarray of shape (n,), optional
+        Multipliers to start from, positive and less than C, with ``y'a = 0``.
+    offset : ndarray of shape (n,), default=0.0
+        Decisions to which ``Zw + b`` is added.
     **given : ndarray
         First values of added variables on which `_norm` depends.
 
@@ -65,16 +107,25 @@ class InteriorPoint:
     #: Variables whose products vanish at the optimum, and the weight of these in the gap.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
 
-    def __init__(self, rows: NDArray, y: NDArray, C: float, **given: NDArray):
+    def __init__(
+        self,
+        rows: NDArray,
+        y: NDArray,
+        C: float,
+        a: NDArray | None = None,
+        offset: NDArray | float = 0.0,
+        **given: NDArray,
+    ):
         self.Z, self.y, self.at, self.iterations = rows, y, given, 0
+        self.margin_cost = 1.0 - y * offset
         n_positive = int((y > 0).sum())
-        a = np.where(y > 0, 1.0 / n_positive, 1.0 / (len(y) - n_positive))
-        v = rows.T @ (y * a)
-        # w along the difference of means, no longer than it takes or than half of C allows
-        factor = min(2.0 / max(self._norm(v), 1e-300), 0.5 * C / float(a.max()))
-        self.at |= {"a": factor * a, "v": factor * v, "rest": C - factor * a}
+        if a is None:  # w along the difference of means, no longer than it takes, or half of C
+            a = np.where(y > 0, 1.0 / n_positive, 1.0 / (len(y) - n_positive))
+            norm = max(self._norm(rows.T @ (y * a)), 1e-300)
+            a = min(2.0 / norm, 0.5 * C / float(a.max())) * a
+        self.at |= {"a": a, "v": rows.T @ (y * a), "rest": C - a}
         largest = self._begin()
-        decision = rows @ self.at["w"]
+        decision = rows @ self.at["w"] + offset
         b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()  # least sum of slacks
         margin = y * (decision + b) - 1.0
         # steps are short where the products of rows are far smaller than others
@@ -109,7 +160,7 @@ class InteriorPoint:
         return self.at["w"] - self.at["v"], 1.0
 
     def _dual_value(self) -> float:
-        return float(self.at["a"].sum()) - 0.5 * self._norm(self.at["v"])
+        return float(self.at["a"] @ self.margin_cost) - 0.5 * self._norm(self.at["v"])
 
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
         """Return a diagonal for w, and the added unknowns against w and against themselves."""

@@ -10,19 +10,18 @@ conditions are tested as those of pairwise steps.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.solvers.interior_point import InteriorPoint
+from mmbench.solvers.interior_point import InteriorPoint, solve_growing
 from mmbench.solvers.svm_dual.active_set import settle
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
 #: Relative gap to which the interior point goes.
 GAP_TOLERANCE = 1e-10
-
-#: A multiplier so near to a bound, as a share of C, is guessed to be there; as near as that, it is.
-GUESS_SHARE, ROUNDING_SHARE = 1e-4, 2e-6
 
 
 def solve_near(
@@ -58,13 +57,17 @@ def solve_near(
 
 
 def solve_inside(
-    rows: NDArray, y: NDArray, C: float, tol: float = 1e-5
+    rows: NDArray,
+    y: NDArray,
+    C: float,
+    tol: float = 1e-5,
+    offset: NDArray | float = 0.0,
 ) -> PiecewiseSolution | None:
     """Solve by an interior point, or return None where rounding leaves it short of the test.
 
     Parameters
     ----------
-    rows, y, C, tol
+    rows, y, C, tol, offset
         As for `solve_near`.
 
     Returns
@@ -72,21 +75,13 @@ def solve_inside(
     PiecewiseSolution or None
         Status ``optimal``.
     """
-    point = InteriorPoint(rows, y, C)
-    point.run(GAP_TOLERANCE)
-    u = y * point.at["a"]
-    found = _settled(rows, y, C, _snapped(u, y, C, GUESS_SHARE), tol, point.iterations)
-    if found is not None:
-        return found
-    # Equal rows, or many on one hyperplane, share their multipliers in more than one way.
-    u = _dual(rows, y, C).feasible(_snapped(u, y, C, ROUNDING_SHARE))
-    return _tested(rows, y, C, u, tol, point.iterations)
-
-
-def _snapped(u: NDArray, y: NDArray, C: float, share: float) -> NDArray:
-    """Return multipliers with those at a bound that are so near to it, as a share of C."""
-    size = y * u / C
-    return C * y * np.where(size < share, 0.0, np.where(size > 1.0 - share, 1.0, size))
+    point = solve_growing(partial(InteriorPoint, rows, y, offset=offset), C, GAP_TOLERANCE)
+    a, rest = point.at["a"], point.at["rest"]
+    # of the two factors of a product that vanishes, the smaller one in its own unit is zero
+    below, above = a < point.at["surplus"] * a.max(), rest < point.at["slack"] * C
+    guess = y * np.where(below, 0.0, np.where(above, C, a))
+    found = _settled(rows, y, C, guess, tol, point.iterations, offset)
+    return found or _shared(rows, y, C, guess, tol, point.iterations, offset)
 
 
 def _settled(
@@ -102,6 +97,32 @@ def _settled(
     return None if u is None else _tested(rows, y, C, u, tol, iterations + 1, offset)
 
 
+def _shared(
+    rows: NDArray,
+    y: NDArray,
+    C: float,
+    guess: NDArray,
+    tol: float,
+    iterations: int,
+    offset: NDArray | float,
+) -> PiecewiseSolution | None:
+    """Solve where more rows than features are free: their ``y f = 1`` fix w and b, not their u.
+
+    Equal rows, or many on one hyperplane, share their multipliers in more than one way; the guess
+    is changed as little as these equations ask.
+    """
+    free = np.flatnonzero((y * guess > 0) & (y * guess < C))
+    if len(free) <= rows.shape[1]:
+        return None
+    part = np.column_stack([rows[free], np.ones(len(free))])
+    missing = (y - offset - rows @ (rows.T @ guess))[free]
+    move = np.linalg.lstsq(part, missing)[0]  # of w, and b
+    move[-1] = -guess.sum()
+    u = guess.copy()
+    u[free] += np.linalg.lstsq(part.T, move)[0]
+    return _tested(rows, y, C, u, tol, iterations, offset)
+
+
 def _tested(
     rows: NDArray,
     y: NDArray,
@@ -112,6 +133,8 @@ def _tested(
     offset: NDArray | float = 0.0,
 ) -> PiecewiseSolution | None:
     """Return the solution if no two rows disagree on b by more than `tol`, else None."""
+    dual = _dual(rows, y, C, offset)
+    u = dual.feasible(u)
     decision, size = rows @ (rows.T @ u), y * u
     miss = y - offset - decision
     below, above = size < C, size > 0
@@ -121,7 +144,7 @@ def _tested(
     free = below & above
     ends = miss[grows].max() + miss[shrinks].min()
     bias = float(miss[free].mean() if free.any() else 0.5 * ends)
-    return _dual(rows, y, C, offset).solution(u, decision, bias, iterations, Status.OPTIMAL)
+    return dual.solution(u, decision, bias, iterations, Status.OPTIMAL)
 
 
 def _dual(rows: NDArray, y: NDArray, C: float, offset: NDArray | float = 0.0) -> PiecewiseQP:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from mmbench.errors import Status, worst
+from mmbench.errors import FINISHED, worst
 from mmbench.jobs.plan import Key, PlannedCell
 from mmbench.jobs.record import Record
 
@@ -92,6 +92,6 @@ class Cell:
         parts = [
             f"{statuses[s]} {s.replace('_', ' ')}"
             for s in sorted(statuses)
-            if s != Status.OPTIMAL and statuses[s]
+            if s not in FINISHED and statuses[s]
         ]
         return f"of {statuses.total()} fits {', '.join(parts)}" if parts else ""

@@ -61,3 +61,14 @@ def test_a_neighbour_settles_beside_given_decisions(rows):
     assert found.value == pytest.approx(slow.value, rel=1e-9)
     np.testing.assert_allclose(found.decision, X @ (X.T @ found.u), atol=1e-12)
     assert found.bias == pytest.approx(slow.bias, abs=1e-6)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e12])
+def test_a_C_far_above_all_multipliers_takes_the_interior_point_no_longer(C):
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(200) % 2 == 0, 1.0, -1.0)
+    X = rng.normal(size=(200, 3)) + 3.0 * y[:, None]
+    found, hard = solve_inside(X, y, C), solve_inside(X, y, 1e3)
+    assert found is not None
+    np.testing.assert_allclose(X.T @ found.u, X.T @ hard.u, rtol=1e-6)
+    assert found.iterations < 60

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky
+from scipy.linalg import LinAlgError, cholesky
 
+from mmbench.errors import Status
 from mmbench.machines.fsvm.hyperplanes import (
     INTERIOR_ROWS_IN_SEARCH,
     SEARCH_TOL,
+    STEPS_BEFORE_INTERIOR,
     Hyperplanes,
     JointRows,
     JointSolution,
@@ -32,6 +35,7 @@ def alternate(
     eps: float = 0.0,
     solver: str = "auto",
     starts: Sequence[NDArray] | None = None,
+    max_steps: int = 10**7,
 ) -> JointSolution:
     """Alternate SVMs and M-steps from the semi-whitening ``M = S^{-1/2}``, equation (17).
 
@@ -48,6 +52,8 @@ def alternate(
         Ends where F falls by less than this share; 0 for never.
     eps : float, default=0.0
         Added to ``ww'``; then the M-step is exact. Without it, gradient steps are taken.
+    max_steps : int, default=10**7
+        Steps of the solver that the SVMs of a pair may take in all rounds together.
 
     Returns
     -------
@@ -62,16 +68,18 @@ def alternate(
     planes = train_hyperplanes(rows, first, C, starts, tol, solver)
     start, iterations = planes.u, np.array(planes.iterations)
     bound, values = lower_bound(planes, rows.s), [_value(M, planes, rows.s, C, eps)]
-    for _ in range(rounds):
-        W = M @ planes.q
-        if eps:
-            next_root = closed_form_root(W, rows.s, eps)
-            moved = next_root @ next_root.T
-        else:
-            moved = gradient_steps(M, W, rows.s)
-            next_root = cholesky(moved, lower=True)
+    while len(values) <= rounds and planes.status is not Status.ITERATION_LIMIT:
+        if iterations.max() >= STEPS_BEFORE_INTERIOR:
+            solver = "interior"
+        try:
+            moved, next_root = _transformation(M, M @ planes.q, rows.s, eps)
+        except LinAlgError:  # M is singular but for rounding
+            planes = replace(planes, status=Status.INACCURATE)
+            break
         after = train_hyperplanes(rows, rows.transformed(next_root), C, planes.u, tol, solver)
         iterations += after.iterations
+        if iterations.max() > max_steps:
+            after = replace(after, status=Status.ITERATION_LIMIT)
         value = _value(moved, after, rows.s, C, eps)
         if value >= values[-1]:  # below the accuracy of the SVMs
             break
@@ -95,6 +103,15 @@ def alternate(
         status=planes.status,
         state=start,
     )
+
+
+def _transformation(M: NDArray, W: NDArray, s: NDArray, eps: float) -> tuple[NDArray, NDArray]:
+    """Return the next M, and a root of it."""
+    if eps:
+        root = closed_form_root(W, s, eps)
+        return root @ root.T, root
+    moved = gradient_steps(M, W, s)
+    return moved, cholesky(moved, lower=True)
 
 
 def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) -> float:

@@ -32,11 +32,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.errors import Status
 from mmbench.machines.fsvm.alternation import alternate
 from mmbench.machines.fsvm.hyperplanes import JointRows, JointSolution, PairRows
 from mmbench.machines.fsvm.optimum import solve_pair
@@ -53,6 +55,8 @@ from mmbench.machines.voting import pair_rows
 KERNEL_SHARE = 0.9
 #: A gap of pairs that share M is small enough at this multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
+#: C / sqrt(rho) has products and powers that leave the range of double precision beyond this.
+LARGEST_RATIO = 1e50
 
 
 class FSVM(JointClassifier):
@@ -63,9 +67,10 @@ class FSVM(JointClassifier):
     fits_ : list of Fit
         One a pair; what concerns all pairs is the same in each. `objective` is (12) summed over the
         pairs (with ``eps tr(M^{-1})/2`` for "eps") and `bound` a dual value, so that the optimum
-        lies between them. `status` is that of the SVMs; for "opt" and "eps" also of the gap.
-        `extra` has "rounds", "objectives" (after 0, 1, ... rounds) and "eigenvalues", the smallest
-        and the largest of M.
+        lies between them. `status` is "optimal" where they agree, "stopped_by_rule" where `rounds`
+        or `decrease` ended an alternation before, or that of SVMs that were not solved. `extra` has
+        "rounds", "objectives" (after 0, 1, ... rounds) and "eigenvalues", the smallest and the
+        largest of M.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients over the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -148,6 +153,15 @@ class FSVM(JointClassifier):
         "Without effect: the pairs are trained together.",
     )
 
+    @property
+    def gap_tolerance(self) -> float:
+        """Largest relative gap at the optimum; an alternation ends by its rule at any gap."""
+        return self._optimal_gap if self.variant == "opt" else math.inf
+
+    @property
+    def _optimal_gap(self) -> float:
+        return SVM.gap_tolerance_factor * self.tol
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         wanted = self.n_components
@@ -155,11 +169,6 @@ class FSVM(JointClassifier):
             raise ValueError(
                 f"{type(self).__name__}: n_components above 1 must be a whole number, got {wanted}"
             )
-
-    @property
-    def gap_tolerance(self) -> float:
-        """Largest relative gap at the optimum; the paper's rules of stopping know no gap."""
-        return SVM.gap_tolerance_factor * self.tol if self.variant == "opt" else math.inf
 
     def train_jointly(
         self, problem: JointProblem, points: Sequence[Mapping[str, Any]]
@@ -180,7 +189,7 @@ class FSVM(JointClassifier):
             key = (*place, one._ratio, *rule)
             if key not in trained:
                 started = time.perf_counter()
-                found = one._train_in(spaces[place])
+                found = one._judged(one._train_in(spaces[place]))
                 trained[key] = found, time.perf_counter() - started
             models[k] = spaces[place].models(*trained[key], one.rho)
         return models
@@ -188,7 +197,14 @@ class FSVM(JointClassifier):
     @property
     def _ratio(self) -> float:
         """The one number that C and rho amount to; rounded, for equal ratios in a grid."""
-        return float(f"{self.C / np.sqrt(self.rho):.12g}")
+        with np.errstate(over="ignore"):  # refused below
+            ratio = float(f"{self.C / np.sqrt(self.rho):.12g}")
+        if not 1.0 / LARGEST_RATIO <= ratio <= LARGEST_RATIO:
+            raise ValueError(
+                f"{type(self).__name__}: C / sqrt(rho) must lie between {1 / LARGEST_RATIO:g} and "
+                f"{LARGEST_RATIO:g}, got {ratio:g}"
+            )
+        return ratio
 
     @property
     def _components(self) -> float | None:
@@ -198,7 +214,20 @@ class FSVM(JointClassifier):
 
     def _train_in(self, space: Space) -> JointSolution:
         """Train in units in which rho = 1."""
-        return self._optimum(space) if self.variant == "opt" else self._alternation(space)
+        try:
+            return self._optimum(space) if self.variant == "opt" else self._alternation(space)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                f"{type(self).__name__}: the transformation of the data leaves the range of double "
+                f"precision ({error}); scale the data"
+            ) from error
+
+    def _judged(self, found: JointSolution) -> JointSolution:
+        """Name the gap for what it is: an alternation ends by its rule, the optimum has none."""
+        if found.status is not Status.OPTIMAL or found.closed(self._optimal_gap):
+            return found
+        by_rule = self.variant != "opt"
+        return replace(found, status=Status.STOPPED_BY_RULE if by_rule else Status.INACCURATE)
 
     def _optimum(self, space: Space) -> JointSolution:
         rows, C = space.rows, self._ratio
@@ -208,7 +237,7 @@ class FSVM(JointClassifier):
             return solve_reference(rows, C)
         whitened, start = space.transformed("white"), space.states.get("opt")
         if len(whitened) == 1:
-            found = solve_pair(rows, whitened[0], C, self.tol, start)
+            found = solve_pair(rows, whitened[0], C, self.tol, self.gap_tolerance, start)
         else:
             gap = SHARED_GAP_TOLERANCE_FACTOR * self.tol
             found = solve_pairs(rows, whitened, C, self.tol, gap, start)

@@ -31,6 +31,9 @@ from mmbench.machines.fsvm.transformation import infimum_root
 #: SVMs that one search for C' may take.
 MAX_SVMS = 60
 
+#: An SVM with a relative gap leaves one of F* that is at most twice as large.
+SVM_SHARE_OF_GAP = 0.5
+
 
 @dataclass(frozen=True)
 class WhitenedSVM:
@@ -69,6 +72,7 @@ def solve_pair(
     whitened: PairRows,
     C: float,
     tol: float,
+    gap_tolerance: float,
     start: WhitenedSVM | None = None,
 ) -> JointSolution:
     """Minimise F* of one pair.
@@ -80,6 +84,8 @@ def solve_pair(
     C : float
     tol : float
         Tolerance of the SVMs' KKT conditions, and of C', relatively.
+    gap_tolerance : float
+        Largest relative gap.
     start : WhitenedSVM, optional
         `JointSolution.state` of a neighbouring C.
 
@@ -96,7 +102,9 @@ def solve_pair(
         penalty = exp(search.at)
         # multipliers at their bound stay there
         starts = None if start is None else [penalty / start.penalty * start.u]
-        planes = train_hyperplanes(rows, [whitened], penalty, starts, tol)
+        planes = train_hyperplanes(
+            rows, [whitened], penalty, starts, tol, gap_tolerance=SVM_SHARE_OF_GAP * gap_tolerance
+        )
         length = max(sqrt(max(planes.norm, 0.0)), 1e-300)
         start = WhitenedSVM(penalty, planes.u[0], length, search.slope)
         iterations += planes.iterations[0]
@@ -109,7 +117,11 @@ def solve_pair(
         if abs(miss) <= tol or best[0] - bound <= 0.1 * tol * best[0]:
             break
         search.move(miss)
+        if search.is_settled or planes.status is Status.ITERATION_LIMIT:
+            break
     value, W, b = best
+    if value - bound > gap_tolerance * value:
+        value, W, b = best_multiple(rows, C, W, b)
     return JointSolution(
         W=W,
         b=b,
@@ -125,6 +137,25 @@ def solve_pair(
         status=planes.status if W.any() else Status.TRIVIAL,
         state=start,
     )
+
+
+def best_multiple(
+    rows: JointRows, C: float, W: NDArray, b: NDArray
+) -> tuple[float, NDArray, NDArray]:
+    """Return F* of one pair, w and b for the best multiple of w and b.
+
+    Where a margin is missed by a rounding error and C is large, a w that is longer by as little has
+    no slack. The slope in the multiple s is ``sqrt(2) ||v|| - C (sum of y f where s y f < 1)``.
+    """
+    index, y = rows.pairs[0]
+    margins = y * (rows.Z[index] @ W[:, 0] + b[0])
+    length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
+    ends = np.sort(margins[margins > 0])[::-1]  # s reaches the largest margin first
+    slopes = length - C * (margins.sum() - np.cumsum(ends))
+    rising = np.flatnonzero(slopes >= 0)
+    s = 1.0 / float(ends[rising[0]]) if len(rising) else 1.0
+    slack = float(np.maximum(0.0, 1.0 - s * margins).sum())
+    return s * length + C * slack, s * W, s * b
 
 
 class SecantSearch:
@@ -155,6 +186,11 @@ class SecantSearch:
         self.at, self.slope = at, slope
         self.low, self.high = -np.inf, np.inf
         self.last: tuple[float, float] | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the bracket is so narrow that only the values' own errors decide in it."""
+        return self.high - self.low <= 1e-12 * max(1.0, abs(self.at))
 
     def move(self, value: float) -> None:
         """Go to the next point, given the value at this one."""

@@ -41,6 +41,9 @@ from mmbench.machines.fsvm.transformation import infimum_root
 #: Rounds of the method, its over-relaxation, and every how many rounds the penalty is adapted.
 MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 
+#: Where the SVMs' own gaps are more than this share of the one asked for, their tolerance falls.
+SVM_SHARE_OF_GAP, TIGHTENING_FACTOR = 0.5, 1 / 8
+
 #: The penalty is adapted by the root of the residuals' ratio, if that is at least 2, by at most 5.
 SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
@@ -112,6 +115,10 @@ def solve_pairs(
         if best[0] - bound <= gap_tolerance * best[0]:
             status = planes.status if best[1].any() else Status.TRIVIAL
             break
+        if planes.status is Status.ITERATION_LIMIT:
+            break
+        if planes.missed * at.penalty > SVM_SHARE_OF_GAP * gap_tolerance * best[0]:
+            tol *= TIGHTENING_FACTOR
         at = _advance(
             replace(at, u=[u / cost for u in planes.u]), U, adapt=rounds % ROUNDS_PER_PENALTY == 0
         )

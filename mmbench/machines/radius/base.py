@@ -105,7 +105,8 @@ class RadiusMachine(PairwiseClassifier):
         started = time.perf_counter()
         features = Features(problem)
         solve = self._solve if features.unit > 0 else self._all_equal
-        model = solve(features, problem.y, None if warm is None else warm.state)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # the status says so
+            model = solve(features, problem.y, None if warm is None else warm.state)
         return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
 
     def _all_equal(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:

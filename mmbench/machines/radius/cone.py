@@ -52,10 +52,10 @@ class Columns:
         ]
         return sparse.hstack(blocks)
 
-    def margins(self, rows: NDArray, y: NDArray) -> sparse.sparray:
+    def margins(self, rows: NDArray, y: NDArray, slack_unit: float = 1.0) -> sparse.sparray:
         """Return the rows of ``1 - y_i (w'z_i + b) - xi_i <= 0``, without the 1."""
-        n = len(y)
-        parts = {"w": -y[:, None] * rows, "b": -y[:, None], "xi": -sparse.eye_array(n)}
+        n, signs = len(y), -y[:, None]
+        parts = {"w": signs * rows, "b": signs, "xi": -slack_unit * sparse.eye_array(n)}
         return self.rows(n, parts)
 
     def products(self, d: int, second: str | None) -> tuple[sparse.sparray, NDArray]:

@@ -15,12 +15,15 @@ Added unknowns are t, theta and r. Against second-order cone programs of a gener
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.machines.radius.cone import without_zeros
 from mmbench.machines.radius.problem import RadiusProblem, RestrictedSolution
-from mmbench.solvers.interior_point import InteriorPoint, Values
+from mmbench.solvers.interior_point import InteriorPoint, Values, solve_growing
 
 
 def solve_interior(problem: RadiusProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
@@ -39,8 +42,8 @@ def solve_interior(problem: RadiusProblem, pairs: NDArray, tol: float) -> Restri
     RestrictedSolution
     """
     paid = pairs if problem.lam > 0 else pairs[:0]
-    point = (_Simplex if problem.simplex else _Squares)(problem, problem.squares(paid))
-    point.run(tol)
+    kind = _Simplex if problem.simplex else _Squares
+    point = solve_growing(partial(kind, problem, problem.squares(paid)), problem.C, tol)
     at = point.at
     w, mu = without_zeros(at["w"], at["mu"]) if problem.simplex else (at["w"], None)
     theta = np.append(at["theta"], np.zeros(len(pairs) - len(paid)))
@@ -48,20 +51,22 @@ def solve_interior(problem: RadiusProblem, pairs: NDArray, tol: float) -> Restri
     return RestrictedSolution(w=w, mu=mu, u=u, theta=theta, iterations=point.iterations)
 
 
-class _Pairs(InteriorPoint):
+class _Pairs(InteriorPoint, ABC):
     """What both programs share; theta and r are the last of the added unknowns."""
 
     positive = (*InteriorPoint.positive, "theta")
     products = (*InteriorPoint.products, ("e", "theta", 1.0))
 
-    def __init__(self, problem: RadiusProblem, squares: NDArray):
+    def __init__(
+        self, problem: RadiusProblem, squares: NDArray, C: float, a: NDArray | None = None
+    ):
         self.D = squares
         theta = np.full(len(squares), problem.lam / max(len(squares), 1))
-        super().__init__(problem.rows, problem.y, problem.C, theta=theta)
+        super().__init__(problem.rows, problem.y, C, a, theta=theta)
 
+    @abstractmethod
     def _lengths(self) -> NDArray:
         """Return ``D s / 2``."""
-        raise NotImplementedError
 
     def _begin_pairs(self) -> float:
         """Set r and what follows; return the largest product that has nothing to do with rows."""

@@ -19,6 +19,7 @@ H. Do, A. Kalousis: Convex formulations of radius-margin based support vector ma
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,10 @@ from mmbench.machines.radius.base import Features, RadiusMachine
 from mmbench.machines.radius.cone import Columns, without_zeros
 from mmbench.machines.radius.problem import quotient
 from mmbench.solvers.cone_program import ConeProgram, solve_socp
+from mmbench.solvers.result import Result
+
+#: Cone programs, each in units of the value of the one before.
+MAX_PROGRAMS = 4
 
 
 class MRSVM(RadiusMachine):
@@ -67,50 +72,130 @@ class MRSVM(RadiusMachine):
     tol: float = parameter(1e-6, positive(), "Relative duality gap.")
 
     def _solve(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:
-        rows, square = features.rows, features.unit**2
-        squares = (0.5 * np.ptp(rows, axis=0)) ** 2
-        program, columns = cone_program(rows, y, self.C, squares)
-        found = solve_socp(program, tol=float(np.clip(0.01 * self.tol, 1e-10, 1e-5)))
-        w, mu = without_zeros(found.x[columns.at["w"]], found.x[columns.at["mu"]])
-        b = float(found.x[columns.at["b"]][0])
-        slack = np.maximum(0.0, 1.0 - y * (rows @ w + b))
-        radius = float(mu @ squares)
-        a = balanced(found.z[: len(y)], y, np.inf)
-        largest = float(((rows.T @ (y * a)) ** 2 + squares * (a @ a) / (2.0 * self.C)).max())
         # w and R are in units of the rows: C stays, the value does not
-        value = 0.5 * quotient(w, mu) + self.C * float(slack @ slack) / radius
-        bound = float(a.sum()) ** 2 / (2.0 * max(largest, 1e-300))
+        rows, square = features.rows, features.unit**2
+        best = majority(rows, y, self.C)
+        for _ in range(MAX_PROGRAMS):
+            unit = best.value
+            found = solve_in_units(rows, y, self.C, unit, 0.01 * self.tol)
+            bound, iterations = max(best.bound, found.bound), best.iterations + found.iterations
+            best = replace(
+                found if found.value < best.value else best, bound=bound, iterations=iterations
+            )
+            if best.closed(self.tol) or best.value > 0.5 * unit:
+                break
         return features.model(
-            *(w, b, y * a),
-            status=Status.OPTIMAL if value - bound <= self.tol * value else Status.INACCURATE,
-            objective=value / square,
-            bound=bound / square,
-            max_violation=abs(float((y * a).sum())) / square,
-            iterations=found.iterations,
-            extra={"radius": radius * square},
+            *(best.w, best.b, best.u),
+            status=Status.OPTIMAL if best.closed(self.tol) else Status.INACCURATE,
+            objective=best.value / square,
+            bound=best.bound / square,
+            max_violation=best.violation,
+            iterations=best.iterations,
+            extra={"radius": best.radius * square},
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class FeatureRadiusSolution(Result):
+    """A point of (3) with the smallest slacks, and a bound; the violation is relative to sum a.
+
+    Attributes
+    ----------
+    w : ndarray of shape (k,)
+    b : float
+    radius : float
+        ``sum_k mu_k R_k^2``.
+    u : ndarray of shape (n,)
+        Signed multipliers of the rows, of sum 1 in absolute value.
+    """
+
+    w: NDArray
+    b: float
+    radius: float
+    u: NDArray
+
+
+def majority(rows: NDArray, y: NDArray, C: float) -> FeatureRadiusSolution:
+    """Return the best point with w = 0: b is the mean of y, mu all on the largest radius."""
+    radius, b = float(squared_radii(rows).max()), float(y.mean())
+    value = C * len(y) * (1.0 - b * b) / radius
+    ones = np.zeros(len(y))
+    return FeatureRadiusSolution(
+        w=np.zeros(rows.shape[1]),
+        b=b,
+        radius=radius,
+        u=ones,
+        value=value,
+        bound=0.0,
+        violation=0.0,
+        iterations=0,
+        status=Status.INACCURATE,
+    )
+
+
+def squared_radii(rows: NDArray) -> NDArray:
+    """Return R_k^2."""
+    return (0.5 * np.ptp(rows, axis=0)) ** 2
+
+
+def solve_in_units(
+    rows: NDArray, y: NDArray, C: float, unit: float, tol: float
+) -> FeatureRadiusSolution:
+    """Minimise (3) by a cone program whose value is in units of a given one.
+
+    Its accuracy is absolute: the unit should be about the optimum, which a larger C may lie far
+    above.
+    """
+    squares = squared_radii(rows)
+    program, columns, length = cone_program(rows, y, C, unit)
+    found = solve_socp(program, tol=float(np.clip(tol, 1e-10, 1e-5)))
+    if not (np.isfinite(found.x).all() and np.isfinite(found.z).all()):
+        return replace(majority(rows, y, C), iterations=found.iterations)
+    w, mu = without_zeros(found.x[columns.at["w"]], found.x[columns.at["mu"]])
+    w, b, radius = length * w, float(found.x[columns.at["b"]][0]), float(mu @ squares)
+    slack = np.maximum(0.0, 1.0 - y * (rows @ w + b))
+    a = balanced(found.z[: len(y)], y, np.inf)
+    a = a / max(float(a.sum()), 1e-300)
+    largest = float(((rows.T @ (y * a)) ** 2 + squares * (a @ a) / (2.0 * C)).max())
+    return FeatureRadiusSolution(
+        w=w,
+        b=b,
+        radius=radius,
+        u=y * a,
+        value=0.5 * quotient(w, mu) + C * float(slack @ slack) / max(radius, 1e-300),
+        bound=float(a.sum()) / (2.0 * max(largest, 1e-300)),
+        violation=abs(float((y * a).sum())),
+        iterations=found.iterations,
+        status=found.status,
+    )
+
+
 def cone_program(
-    rows: NDArray, y: NDArray, C: float, squares: NDArray
-) -> tuple[ConeProgram, Columns]:
-    """Return (3) as a cone program; zeta stands for ``sum xi^2 / sum mu R^2``."""
-    n, d = rows.shape
+    rows: NDArray, y: NDArray, C: float, unit: float
+) -> tuple[ConeProgram, Columns, float]:
+    """Return (3) as a cone program, in units of its value, and the unit of w.
+
+    In these units zeta stands for ``C sum xi^2 / sum mu R^2``, xi for ``sqrt(C / max R^2) xi``.
+    """
+    (n, d), length = rows.shape, float(np.sqrt(unit))
+    squares = squared_radii(rows)
+    radius = squares.max()
     columns = Columns(w=d, b=1, xi=n, e=d, mu=d, zeta=1)
     cost = np.zeros(columns.n)
-    cost[columns.at["e"]], cost[columns.at["zeta"]] = 0.5, C
+    cost[columns.at["e"]], cost[columns.at["zeta"]] = 0.5, 1.0
     products, sides = columns.products(d, "mu")
     # ((zeta + sum mu R^2)/2, (zeta - sum mu R^2)/2, xi), its first entry no smaller than the others
-    ends, halves = np.array([[-0.5], [-0.5]]), np.array([[-0.5], [0.5]]) * squares
+    ends, halves = np.array([[-0.5], [-0.5]]), np.array([[-0.5], [0.5]]) * squares / radius
     both = columns.rows(2, {"zeta": ends, "mu": halves})
     slack = columns.rows(n, {"xi": -sparse.eye_array(n)})
+    margins = columns.margins(length * rows, y, slack_unit=float(np.sqrt(unit / C * radius)))
     program = ConeProgram(
         c=cost,
         A=sparse.csc_array(columns.rows(1, {"mu": np.ones((1, d))})),
         b=np.ones(1),
-        G=sparse.csc_array(sparse.vstack([columns.margins(rows, y), products, both, slack])),
+        G=sparse.csc_array(sparse.vstack([margins, products, both, slack])),
         h=np.concatenate([-np.ones(n), sides, np.zeros(n + 2)]),
         n_linear=n,
         cones=(3,) * d + (n + 2,),
     )
-    return program, columns
+    return program, columns, length

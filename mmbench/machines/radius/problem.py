@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.hinge import balanced, best_bias
+from mmbench.machines.svm import svm_dual
 from mmbench.solvers.result import Result
 
 #: Rows whose distances to all others are held at once.
@@ -142,15 +143,19 @@ class RadiusProblem:
         listed = float((0.5 * self.squares(pairs) @ weights).max(initial=0.0))
         far, lengths = far_pairs(self.rows * np.sqrt(weights), listed, n_far)
         r = float(lengths.max(initial=listed))
-        decision = self.rows @ w
-        b = best_bias(decision, self.y)
-        slack = float(np.maximum(0.0, 1.0 - self.y * (decision + b)).sum())
-        norm = float(w @ w) if mu is None else quotient(w, mu)
+        norm = quotient(w, mu) if mu is not None else float(w @ w) + 2.0 * self.lam * r
+        b, scale, slack = self._threshold(w, norm)
+        w = scale * w
+        value = 0.5 * scale**2 * norm + self.C * slack
+        if mu is None:
+            r *= scale**2
+        else:
+            value += self.lam * r
         u = balanced(self.y * found.u, self.y, self.C) * self.y
         theta = np.maximum(found.theta, 0.0)
         theta = theta * (self.lam / theta.sum()) if theta.any() else theta
         point = RadiusPoint(
-            value=0.5 * norm + self.lam * r + self.C * slack,
+            value=value,
             bound=self.bound(u, pairs, theta),
             violation=abs(float(u.sum())),
             iterations=found.iterations,
@@ -165,6 +170,19 @@ class RadiusProblem:
             columns=columns,
         )
         return point, far
+
+    def _threshold(self, w: NDArray, norm: float) -> tuple[float, float, float]:
+        """Return b of the least slack, the best factor for w, and the slack with both.
+
+        Where a margin is missed by rounding and C is large, a longer w has no slack. `norm` is
+        twice what grows with the square of the factor.
+        """
+        decision = self.rows @ w
+        b = best_bias(decision, self.y)
+        decision += b
+        scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
+        slack = np.maximum(0.0, 1.0 - self.y * scale * decision).sum()
+        return scale * b, scale, float(slack)
 
     def bound(self, u: NDArray, pairs: NDArray, theta: NDArray) -> float:
         """Return the dual at feasible multipliers."""

@@ -1,0 +1,154 @@
+"""The F-SVM's optimum: a whitened SVM for one pair, a semidefinite program for several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+import pytest
+from helpers.joint_rows import COSTS, optimum_of, random_problem, rows_of, transform_value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmbench.errors import FINISHED, Status
+from mmbench.kernels import Kernel
+from mmbench.machines import FSVM
+from mmbench.machines.fsvm.hyperplanes import lower_bound, train_hyperplanes
+from mmbench.machines.fsvm.reference import solve_reference
+from mmbench.machines.fsvm.shared import SplitState, solve_pairs
+from mmbench.machines.kernel_pca import spectrum
+from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.svm import train_svm
+
+
+@pytest.mark.parametrize("C", COSTS)
+def test_the_optimum_is_that_of_one_cone_program(two, C):
+    _, rows = two
+    fast, reference = optimum_of(rows, C), solve_reference(rows, C)
+    assert reference.status is Status.OPTIMAL
+    assert fast.value == pytest.approx(reference.value, rel=1e-6)
+    assert fast.bound == pytest.approx(reference.bound, rel=1e-6)
+    assert fast.bound <= reference.value * (1 + 1e-8)
+
+
+def test_the_optimum_is_the_svm_on_whitened_data(two):
+    """With C' = C ||S^{1/2}w*|| / sqrt(2 rho); F* follows from that SVM alone."""
+    (problem, rows), C = two, 0.3
+    found = optimum_of(rows, C)
+    length = float(np.linalg.norm(np.sqrt(rows.s) * found.W[:, 0]))
+    whitened = BinaryProblem(rows.Z / np.sqrt(rows.s), problem.y, Kernel("linear"))
+    svm = train_svm(whitened, C * length / sqrt(2), "reference", 1e-8)
+    w = whitened.X.T @ svm.coef
+    slack = np.maximum(0, 1 - problem.y * (whitened.X @ w + svm.intercept)).sum()
+    assert np.linalg.norm(w) == pytest.approx(length, rel=1e-3)
+    assert sqrt(2) * np.linalg.norm(w) + C * slack == pytest.approx(found.value, rel=1e-5)
+
+
+@given(st.integers(0, 10_000), st.floats(0.1, 10), st.floats(0.1, 10))
+@settings(max_examples=20, deadline=None)
+def test_no_transformation_is_better_than_the_closed_infimum(seed, rho, scale):
+    """1/2 w'M^{-1}w + rho tr(MS) >= sqrt(2 rho) ||S^{1/2}w||, reached as M tends to c ww'."""
+    rng = np.random.default_rng(seed)
+    s, w = rng.uniform(0.1, 2, 5), scale * rng.normal(size=5)
+    infimum = sqrt(2 * rho) * np.linalg.norm(np.sqrt(s) * w)
+    root = rng.normal(size=(5, 5))
+    W = w[:, None]
+    for M in (root @ root.T + 0.01 * np.eye(5), np.outer(w, w) + np.eye(5)):
+        assert transform_value(M, W, rho * s) >= infimum * (1 - 1e-9)
+    near = np.outer(w, w) / (sqrt(2 * rho) * np.linalg.norm(np.sqrt(s) * w)) + 1e-9 * np.eye(5)
+    assert transform_value(near, W, rho * s) == pytest.approx(infimum, rel=1e-3)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=10, deadline=None)
+def test_the_optimum_is_affine_invariant(seed):
+    X, y = random_problem(seed)
+    rng = np.random.default_rng(seed + 1)
+    other = X @ (rng.normal(size=(4, 4)) + 2 * np.eye(4)) + rng.normal(size=4)
+    machine = FSVM(C=0.5, variant="opt", ridge=0.0, tol=1e-7)
+    plain, moved = machine.fit(X, y).decision_function(X), machine.fit(other, y)
+    # an objective to tol gives decisions to its root, times what the map stretches
+    np.testing.assert_allclose(moved.decision_function(other), plain, atol=5e-3)
+
+
+@pytest.mark.parametrize("variant", ["semi", "opt"])
+def test_many_rows_of_few_features_reach_what_the_reference_reaches(variant):
+    """Without the Gram matrix of the rows."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(2100) % 2 == 0, 1.0, -1.0)
+    X = rng.normal(size=(2100, 3)) * [1.0, 5.0, 0.2] + 0.4 * y[:, None]
+    fits = [
+        FSVM(C=0.3, variant=variant, solver=s).fit(X, y).fits_[0] for s in ("auto", "reference")
+    ]
+    assert fits[0].status is (Status.OPTIMAL if variant == "opt" else Status.STOPPED_BY_RULE)
+    assert fits[0].objective == pytest.approx(fits[1].objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["pg", "opt"])
+def test_a_path_to_a_search_tolerance_ends_beside_the_optimum(variant, real_problem):
+    """Each C from the last."""
+    problem = real_problem("pima", 0, 1, Kernel("rbf", gamma=2.0**-5), rows=520)
+    path = [{"C": C, "n_components": 20} for C in (0.01, 0.3, 10.0)]
+    machines = [FSVM(kernel="rbf", variant=variant, tol=tol) for tol in (1e-3, 1e-5)]
+    fits = [[model.fit for model in machine.train_path(problem, path)] for machine in machines]
+    for loose, exact in zip(*fits, strict=True):
+        assert loose.status in (*FINISHED, Status.TRIVIAL)
+        assert loose.bound <= loose.objective * (1 + 1e-12)
+        allowed = 1e-2 if variant == "pg" else 1e-3  # a round may lower F by less than 1e-3
+        assert loose.objective == pytest.approx(exact.objective, rel=allowed)
+
+
+def test_points_of_a_path_that_differ_in_tol_are_trained_apart(two):
+    problem, _ = two
+    path = [{"tol": 1e-1}, {"tol": 1e-8}]
+    loose, exact = (m.fit for m in FSVM(variant="opt").train_path(problem, path))
+    alone = FSVM(variant="opt", tol=1e-8).train(problem).fit
+    assert exact.objective == pytest.approx(alone.objective, rel=1e-8)
+    assert exact.gap < 1e-7 < loose.gap
+
+
+def test_a_small_C_is_worth_no_direction(two):
+    problem, rows = two
+    found = optimum_of(rows, 1e-4)
+    fewer = min((problem.y > 0).sum(), (problem.y < 0).sum())
+    assert found.status is Status.TRIVIAL and not found.W.any()
+    assert found.value == pytest.approx(2e-4 * fewer) and found.bound == pytest.approx(found.value)
+    machine = FSVM(C=1e-4, variant="opt").fit(problem.X, problem.y)
+    majority = 1.0 if fewer == (problem.y < 0).sum() else -1.0
+    assert (machine.predict(problem.X) == majority).all()
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_pairs_that_share_M_reach_the_semidefinite_program(wine, C):
+    X, labels = wine
+    problem = BinaryProblem(X, np.ones(len(X)), Kernel("linear"))
+    rows = rows_of(spectrum(problem), labels)
+    fast = solve_pairs(rows, rows.transformed(rows.s**-0.5), C, 1e-7, 1e-6)
+    reference = solve_reference(rows, C)
+    assert fast.status is reference.status is Status.OPTIMAL
+    assert fast.value == pytest.approx(reference.value, rel=1e-6)
+    assert fast.bound <= reference.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("C", "ends"), [(0.003, Status.TRIVIAL), (1.0, Status.OPTIMAL)])
+@pytest.mark.parametrize("penalty", [0.1, 10.0])
+def test_pairs_that_share_M_end_there_from_any_penalty(wine, penalty, C, ends):
+    X, labels = wine
+    rows = rows_of(spectrum(BinaryProblem(X, np.ones(len(X)), Kernel("linear"))), labels)
+    images, nothing = rows.transformed(rows.s**-0.5), np.zeros((len(rows.s), 3))
+    plain = solve_pairs(rows, images, C, 1e-7, 1e-6)
+    found = solve_pairs(rows, images, C, 1e-7, 1e-6, SplitState(nothing, nothing, penalty, None))
+    assert found.status is ends
+    assert found.value == pytest.approx(plain.value, rel=2e-6)
+    assert found.bound <= plain.value * (1 + 1e-12)
+    assert found.violation <= 1e-9
+
+
+def test_any_multipliers_bound_the_optimum_from_below(two):
+    _, rows = two
+    planes = train_hyperplanes(rows, rows.transformed(rows.s**-0.25), 3.0, None, 1e-6)
+    best = optimum_of(rows, 3.0).value
+    for factor in (0.01, 0.5, 1.0):
+        scaled = replace(planes, u=[factor * u for u in planes.u], q=factor * planes.q)
+        assert lower_bound(scaled, rows.s) <= best * (1 + 1e-9)

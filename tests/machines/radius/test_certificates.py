@@ -1,0 +1,132 @@
+"""R-SVM+, R-SVM_mu+ and MR-SVM: certificates recomputed from w and b, and hard data that end."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
+from sklearn.exceptions import ConvergenceWarning
+
+from mmbench.errors import Status
+from mmbench.machines import MRSVM, RSVMMuPlus, RSVMPlus
+
+KERNELS = ("linear", "rbf", "poly")
+
+
+def two_classes(seed=0, n=16, d=3):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    return rng.normal(size=(n, d)) + 0.8 * y[:, None] * np.eye(d)[0], y
+
+
+def hard_cases():
+    X, y = two_classes()
+    return {
+        "repeated rows": (np.vstack([X, X[:5]]), np.append(y, 1 - y[:5])),
+        "fewer rows than features": two_classes(n=8, d=12),
+        "unbalanced": (X, (np.arange(16) > 13).astype(int)),
+        "collinear": (X[:, :1] * [1.0, -2.0, 3.0], y),
+    }
+
+
+by_case = pytest.mark.parametrize("case", hard_cases())
+by_kernel = pytest.mark.parametrize("kernel", KERNELS)
+by_machine = pytest.mark.parametrize("machine", [RSVMPlus, RSVMMuPlus, MRSVM])
+
+
+def quiet_fit(machine, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return machine.fit(X, y)
+
+
+def features(machine, X):
+    """The rows in the features that the machine weighs, and their weights w."""
+    if machine.kernel == "linear":
+        return X, machine.coef_[0]
+    w = np.zeros(len(X))
+    w[machine.support_] = machine.dual_coef_[0]
+    return machine.kernels_[0](X, X), w
+
+
+@by_case
+@by_kernel
+@by_machine
+def test_every_route_is_bounded_by_every_other(machine, kernel, case):
+    X, y = hard_cases()[case]
+    solvers = ("auto", "reference") if machine is MRSVM else ("auto", "clarabel", "reference")
+    options = {"C": 3.0, "kernel": kernel, "degree": 2}
+    fits = [quiet_fit(machine(**options, solver=s), X, y).fits_[0] for s in solvers]
+    for fit in fits:
+        for other in fits:
+            assert fit.bound <= other.objective * (1 + 1e-9)
+    assert fits[0].status in (Status.OPTIMAL, Status.TRIVIAL)
+    assert fits[0].gap <= 1e-6
+
+
+@by_case
+@by_kernel
+def test_the_objective_of_rsvm_plus_follows_from_w_and_b(kernel, case):
+    X, y = hard_cases()[case]
+    C, lam = 3.0, 0.7
+    machine = RSVMPlus(C=C, lam=lam, kernel=kernel, degree=2).fit(X, y)
+    rows, w = features(machine, X)
+    slack = np.maximum(0.0, 1.0 - np.where(y > 0, 1, -1) * machine.decision_function(X)).sum()
+    r = 0.5 * pdist(rows * np.abs(w), "sqeuclidean").max()
+    assert machine.fits_[0].objective == pytest.approx(0.5 * w @ w + lam * r + C * slack, rel=1e-6)
+
+
+@by_case
+@pytest.mark.parametrize("machine", [RSVMMuPlus, MRSVM])
+def test_the_objective_follows_from_w_and_b_at_the_best_mu(machine, case):
+    X, y = hard_cases()[case]
+    fitted = machine(C=3.0).fit(X, y)
+    fit, w = fitted.fits_[0], fitted.coef_[0]
+    slack = np.maximum(0.0, 1.0 - np.where(y > 0, 1, -1) * fitted.decision_function(X))
+    i, j = np.triu_indices(len(X), 1)
+    halves, radii = 0.5 * (X[i] - X[j]) ** 2, (0.5 * np.ptp(X, axis=0)) ** 2
+
+    def value(mu):
+        mu = np.maximum(mu, 1e-12)
+        norm = 0.5 * np.sum(w**2 / mu)
+        if machine is MRSVM:
+            return norm + 3.0 * slack @ slack / (mu @ radii)
+        return norm + (halves @ mu).max() + 3.0 * slack.sum()
+
+    start = np.abs(w) + 1e-3 * np.abs(w).max()
+    one = {"type": "eq", "fun": lambda mu: mu.sum() - 1.0}
+    best = minimize(value, start / start.sum(), bounds=[(0, 1)] * len(w), constraints=one)
+    assert value(best.x / best.x.sum()) >= fit.bound * (1 - 1e-6)
+    assert fit.objective <= value(best.x / best.x.sum()) * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+@by_machine
+def test_penalties_of_all_sizes_are_solved(machine, C):
+    X, y = two_classes(n=40)
+    fit = machine(C=C).fit(X, y).fits_[0]
+    assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
+    assert fit.gap <= 1e-6
+
+
+def test_a_polynomial_kernel_on_hundreds_of_rows_is_solved():
+    """Its features are of order 1e6, so that C is 1e12 in units of them."""
+    rng = np.random.default_rng(0)
+    X = 100.0 * rng.normal(size=(200, 3))
+    fit = RSVMPlus(kernel="poly", C=1.0).fit(X, rng.integers(0, 2, 200)).fits_[0]
+    assert fit.status is Status.OPTIMAL
+
+
+@by_machine
+def test_absurd_scales_end_in_a_status_or_a_value_error(machine):
+    X, y = two_classes()
+    for scale, C in ((1e-150, 1.0), (1e150, 1.0), (1.0, 1e250), (1.0, 1e-250)):
+        try:
+            fits = quiet_fit(machine(C=C), scale * X, y).fits_
+        except ValueError as error:
+            assert "scale the data" in str(error)
+        else:
+            assert fits[0].status in list(Status)
