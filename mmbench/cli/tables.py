@@ -53,7 +53,8 @@ def figure(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Image to write; its suffix says the format [default: beside the records].",
+            help="Image to write; its suffix says the format [default: NAME.png beside the "
+            "records, or here for a reference table].",
         ),
     ] = None,
 ) -> None:

@@ -11,6 +11,7 @@ from mmbench.errors import UserError
 from mmbench.jobs.files import write_atomically
 from mmbench.tables import check_figure, check_names, draw_figure, draw_tables, read_results
 from mmbench.tables.figures import choose
+from mmbench.tables.reference import Reference
 
 Say = Callable[[str], object]
 
@@ -69,7 +70,7 @@ def figure(
         Results folders, or folders of experiments in them.
     output : path, optional
         File to write; its suffix (png, pdf, svg) says the format. By default ``NAME.png`` beside
-        the records.
+        the records, or here for a reference table.
     say : callable, optional
         Gets a line for each folder that cannot be read, and the name of the file.
 
@@ -79,9 +80,10 @@ def figure(
         If there is no such figure, no suitable record, or the output cannot be written.
     """
     check_figure(name, output)
-    experiment = choose(name, read_results(results, replan, say=say))
-    output = output or experiment.folder / f"{name}.png"
-    numbers = draw_figure(name, experiment, output)
+    chosen = choose(name, read_results(results, replan, say=say))
+    place = Path() if isinstance(chosen, Reference) else chosen.folder
+    output = output or place / f"{name}.png"
+    numbers = draw_figure(name, chosen, output)
     say(f"written to {output}")
     return numbers
 

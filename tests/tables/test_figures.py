@@ -10,6 +10,7 @@ from helpers.drawn import figure
 
 from mmbench.commands import tables
 from mmbench.errors import UserError
+from mmbench.resources import REFERENCE
 from mmbench.tables.figures.mmrm_fig2 import Point, fit_line, pair_points
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
@@ -110,6 +111,27 @@ def test_a_picture_is_put_beside_the_records(margin_ratios) -> None:
     tables.figure("mmrm_fig2", [experiment.folder], say=said.append)
     assert (experiment.folder / "mmrm_fig2.png").read_bytes().startswith(SIGNATURES[".png"])
     assert said == [f"written to {experiment.folder / 'mmrm_fig2.png'}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "said"),
+    [
+        ("m4_fig7", "m4_fig7", "nu 0.95: 81.96 (1.08) % correct"),
+        ("critical_difference", "mamc_table2", "Nemenyi: critical difference 2.09"),
+    ],
+)
+def test_a_reference_table_is_drawn_into_this_folder(
+    name, of, said, tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert said in tables.figure(name, [REFERENCE / of], say=print)
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(SIGNATURES[".png"])
+    assert capsys.readouterr().out == f"written to {name}.png\n"
+
+
+def test_a_figure_of_records_says_so_of_a_reference_table() -> None:
+    with pytest.raises(UserError, match="tables alone: mmbench run mmrm_fig2"):
+        tables.figure("mmrm_fig2", [REFERENCE])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 A figure registers itself by one line in `FIGURES`. Its module holds `draw`, a function of an
 experiment and an output path that writes the picture and returns its numbers in words, and
-`MACHINE`, the machine whose records it needs; None where any will do.
+`MACHINE`, the machine whose records it needs; None where any will do. With ``FROM_TABLE = True`` it
+can be drawn from the CSV of a reference table as well.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from mmbench.errors import UserError, did_you_mean
 from mmbench.tables.records import Experiment
@@ -45,39 +47,51 @@ def check_figure(name: str, output: Path | None) -> None:
         raise UserError(f"{output}: a figure's file ends in {', '.join(SUFFIXES)}")
 
 
-def choose(name: str, experiments: Sequence[Experiment | Reference]) -> Experiment:
-    """Return the experiment that a figure is drawn of.
+def choose(name: str, results: Sequence[Experiment | Reference]) -> Experiment | Reference:
+    """Return what a figure is drawn of.
 
-    The one that bears the figure's name, or else the only one with records of its machine.
+    The experiment or reference table that bears the figure's name, or else the only one with
+    results of its machine.
 
     Raises
     ------
     UserError
         If there is none, or several.
     """
-    machine = import_module(FIGURES[name]).MACHINE
-    found = {e.name: e for e in experiments if isinstance(e, Experiment) and _has(e, machine)}
-    if name in found or len(found) == 1:
-        return found.get(name) or next(iter(found.values()))
+    module = import_module(FIGURES[name])
+    machine = module.MACHINE
+    found = {e.name: e for e in results if (have := _machines(e)) and machine in (None, *have)}
+    able = {n: e for n, e in found.items() if isinstance(e, Experiment) or _from_table(module)}
+    if name in able or len(able) == 1:
+        return able.get(name) or next(iter(able.values()))
+    if able:
+        raise UserError(f"{name} can be drawn of {', '.join(able)}; name one folder")
     if found:
-        raise UserError(f"{name} can be drawn of {', '.join(found)}; name one folder")
+        runs = " or ".join([name] if name in found else found)
+        raise UserError(f"{name} needs records, and here are tables alone: mmbench run {runs}")
     whose = f" of {machine}" if machine else ""
     raise UserError(f"no finished record{whose}, which {name} needs")
 
 
-def _has(experiment: Experiment, machine: str | None) -> bool:
-    done = (record.job.column for record in experiment.records if record.done)
-    return any(machine in (name, None) for name in done)
+def _from_table(module: ModuleType) -> bool:
+    return getattr(module, "FROM_TABLE", False)
 
 
-def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
+def _machines(results: Experiment | Reference) -> set[str]:
+    """Return the columns that have results."""
+    if isinstance(results, Reference):
+        return {row.key.machine for row in results.rows if row.measured is not None}
+    return {record.job.column for record in results.records if record.done}
+
+
+def draw_figure(name: str, experiment: Experiment | Reference, output: Path) -> str:
     """Draw a figure and return its numbers.
 
     Parameters
     ----------
     name : str
         One of `list_figures`.
-    experiment : Experiment
+    experiment : Experiment or Reference
         As from `choose`.
     output : path
         File to write; its suffix (png, pdf, svg) says the format.

@@ -14,6 +14,7 @@ from mmbench.tables.blocks.tests import ranks_of
 from mmbench.tables.build import sheet_of
 from mmbench.tables.ranks import LEVEL, Ranks
 from mmbench.tables.records import Experiment
+from mmbench.tables.reference import Reference
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.text import kernel_caption
 
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 
 #: Any machine will do.
 MACHINE = None
+FROM_TABLE = True
 
 #: Heights, in lines of text below the axis of ranks.
 FIRST_BAR, BAR_STEP, FIRST_LABEL = 0.45, 0.3, 0.6
 
 
-def draw(experiment: Experiment, output: Path) -> str:
+def draw(experiment: Experiment | Reference, output: Path) -> str:
     """Write the diagram of an experiment and return its numbers in words.
 
     Raises

@@ -1,7 +1,8 @@
 """Figure 7 of the M4 paper: accuracy and training time on Heart against the reduction's threshold.
 
 The accuracy is the mean over splits, with its standard error; the time the mean CPU time of one
-training. At nu = 1 the M4 comes down to the MPM, which is drawn beside it.
+training. At nu = 1 the M4 comes down to the MPM, which is drawn beside it. How many rows keep a
+constraint is known from records alone.
 """
 
 from __future__ import annotations
@@ -12,14 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
+from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
+from mmbench.tables.build import sheet_of
 from mmbench.tables.cells import Cell
 from mmbench.tables.records import Experiment
+from mmbench.tables.reference import Reference
+from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MACHINE = "m4_nu100"
+FROM_TABLE = True
 MPM = "mpm"
 ACCURACY, TIME, PLAIN = "#1f5fa8", "#c0392b", "#2e8b57"
 
@@ -35,8 +41,8 @@ class Point:
         Mean accuracy in per cent, and its standard error.
     milliseconds : float
         Mean CPU time of a training.
-    kept : float
-        Mean share of the training rows that keep a constraint of their own.
+    kept : float or None
+        Mean share of the training rows that keep a constraint of their own, where it is known.
     n : int
         Splits.
     """
@@ -45,49 +51,54 @@ class Point:
     accuracy: float
     error: float
     milliseconds: float
-    kept: float
+    kept: float | None
     n: int
 
 
-def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure of an experiment's M4 records and return its numbers in words.
+def draw(experiment: Experiment | Reference, output: Path) -> str:
+    """Write the figure of an experiment's M4 results and return its numbers in words.
 
     Raises
     ------
     UserError
-        If records of several data sets or kernels meet.
+        If results of several data sets or kernels meet.
     """
-    done = [cell for cell in experiment.cells if cell.done]
-    places = {cell.key._replace(machine="") for cell in done}
+    sheet = sheet_of(experiment)
+    done = [key for key in sheet.keys if sheet.value(key, "accuracy_pct") is not None]
+    places = {key._replace(machine="") for key in done}
     if len(places) > 1:
         raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
-    curve = sorted((_point(c) for c in done if c.key.machine != MPM), key=lambda p: p.nu)
-    mpm = [_point(cell) for cell in done if cell.key.machine == MPM]
+    cells = {} if isinstance(experiment, Reference) else {c.key: c for c in experiment.cells}
+    curve = [_point(sheet, key, cells.get(key)) for key in done if key.machine != MPM]
+    curve.sort(key=lambda point: point.nu)
+    mpm = [_point(sheet, key, cells.get(key)) for key in done if key.machine == MPM]
     _plot(curve, mpm, next(iter(places)).dataset, output)
     return _describe(curve, mpm)
 
 
-def _point(cell: Cell) -> Point:
-    accuracies = [record.metrics["accuracy_pct"] for record in cell.done]
-    spread = statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0
+def _point(sheet: Sheet, key: Key, cell: Cell | None) -> Point:
+    rows = {row.metric: row for row in sheet.rows if row.key == key}
+    accuracy, time = rows["accuracy_pct"], rows["seconds_training"]
     return Point(
-        nu=threshold(cell.done[0]),
-        accuracy=statistics.fmean(accuracies),
-        error=spread / len(accuracies) ** 0.5,
-        milliseconds=1e3 * statistics.fmean(r.cpu_seconds["training"] for r in cell.done),
-        kept=statistics.fmean(map(_kept, cell.done)),
-        n=len(accuracies),
+        nu=threshold(cell.done[0]) if cell else nu_of(key.machine),
+        accuracy=accuracy.measured or 0.0,
+        error=accuracy.se or 0.0,
+        milliseconds=1e3 * (time.measured or 0.0),
+        kept=statistics.fmean(map(_kept, cell.done)) if cell else None,
+        n=accuracy.n or 0,
     )
 
 
 def threshold(record: Record) -> float:
-    """Return the nu of a record: stated in its job, or the machine's own; 1 for the MPM."""
+    """Return the nu of a record: stated in its job, or the machine's own."""
+    return {"nu": nu_of(record.job.machine), **dict(record.job.params)}["nu"]
+
+
+def nu_of(machine: str) -> float:
+    """Return the nu that a machine has by its name; 1 for the MPM."""
     from mmbench.machines import make_machine
 
-    job = record.job
-    if job.machine == MPM:
-        return 1.0
-    return {"nu": make_machine(job.machine).nu, **dict(job.params)}["nu"]
+    return 1.0 if machine == MPM else make_machine(machine).nu
 
 
 def _kept(record: Record) -> float:
@@ -119,7 +130,8 @@ def _plot(curve: list[Point], mpm: list[Point], dataset: str, output: Path) -> N
     left.set(ylabel="accuracy (%), with standard error", title="accuracy")
     slowest = max(point.milliseconds for point in curve)
     right.set(ylabel="CPU time of a training (ms)", title="time", ylim=(0, 1.25 * slowest))
-    _label_kept(right, curve)
+    if all(map(_share, curve)):
+        _label_kept(right, curve)
     for axes in (left, right):
         axes.set_xlabel("threshold ν of the reduction")
         axes.grid(alpha=0.25, lw=0.6)
@@ -132,7 +144,7 @@ def _label_kept(axes: Axes, curve: list[Point]) -> None:
     """Write at each point how many rows are left."""
     for point in curve:
         axes.annotate(
-            f"{100 * point.kept:.0f} %",
+            _share(point),
             (point.nu, point.milliseconds),
             textcoords="offset points",
             xytext=(5, 6),
@@ -142,10 +154,15 @@ def _label_kept(axes: Axes, curve: list[Point]) -> None:
     axes.annotate("beside each point: rows kept", (0.03, 0.3), xycoords="axes fraction", fontsize=8)
 
 
+def _share(point: Point) -> str:
+    return "" if point.kept is None else f"{100 * point.kept:.0f} %"
+
+
 def _describe(curve: list[Point], mpm: list[Point]) -> str:
     lines = [
         f"nu {point.nu:.2f}: {point.accuracy:.2f} ({point.error:.2f}) % correct, "
-        f"{point.milliseconds:.2f} ms, {100 * point.kept:.0f} % of the rows kept"
+        f"{point.milliseconds:.2f} ms"
+        + (f", {_share(point)} of the rows kept" if _share(point) else "")
         for point in curve
     ]
     lines += [f"MPM:     {p.accuracy:.2f} ({p.error:.2f}) %, {p.milliseconds:.2f} ms" for p in mpm]
