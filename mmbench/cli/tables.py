@@ -37,11 +37,18 @@ def table(
     mix: Annotated[
         bool, typer.Option("--mix", help="Allow records of different settings in one table.")
     ] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Show auc, mcc, confusion_matrix, ... of the stored predictions; repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Print the tables of stored records, each measured value beside the published one."""
     from mmbench.commands.tables import table as build
 
-    text = build(results, fmt, layout, output, mix, _say)
+    text = build(results, fmt, layout, output, mix, _say, tuple(metric or ()))
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))
 

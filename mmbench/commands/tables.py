@@ -26,6 +26,7 @@ def table(
     output: Path | None = None,
     mix: bool = False,
     say: Say = lambda line: None,
+    metrics: Sequence[str] = (),
 ) -> str:
     """Return the tables of results folders, measured beside published.
 
@@ -44,15 +45,18 @@ def table(
         Whether records of different settings may stand in one table.
     say : callable, optional
         Gets a line for each folder that cannot be read.
+    metrics : sequence of str, default=()
+        What is shown, computed from the stored predictions, in place of what the experiments say.
 
     Raises
     ------
     UserError
-        If no folder can be read, the layout or format is unknown, or `output` cannot be written.
+        If no folder can be read, the layout, format or a metric is unknown, or `output` cannot be
+        written.
     """
     fmt = fmt or FORMATS.get(output.suffix.lower() if output else "", "markdown")
-    check_names(fmt, layout)
-    text = draw_tables(read_results(results, replan, mix, say), fmt, layout, say)
+    check_names(fmt, layout, metrics)
+    text = draw_tables(read_results(results, replan, mix, say), fmt, layout, say, metrics)
     if output is not None:
         _write(output, text)
     return text

@@ -37,7 +37,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         if entry.label or column != config.machine_of(column)
     }
     smoke = config.name.endswith(SUFFIX)
-    return Plan(config.name, config.layout, cells, labels, _published_as(config), smoke)
+    published, metrics = _published_as(config), tuple(config.metrics)
+    return Plan(config.name, config.layout, cells, labels, published, smoke, metrics)
 
 
 def replan(folder: Path) -> Plan | None:

@@ -13,6 +13,7 @@ from mmbench.datasets.reference import Steps
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES
 from mmbench.tables import (
+    check_any_metric,
     check_sized,
     layout_names,
     load_published,
@@ -139,6 +140,9 @@ def _check_layout(config: Config) -> None:
     if len(config.protocol.subsets) > 1:
         with at("layout"):
             check_sized(config.layout)
+    if config.metrics:
+        with at("metrics"):
+            check_any_metric(config.layout, config.metrics)
 
 
 # -- data sets ---------------------------------------------------------------------------------

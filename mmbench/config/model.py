@@ -37,10 +37,13 @@ from mmbench.config.values import (
     resolve,
 )
 from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
+from mmbench.datasets.card import one_or_more
 from mmbench.datasets.reference import Steps
 from mmbench.errors import UserError
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits
+from mmbench.selection.metrics import check_selectable
+from mmbench.tables.metrics import check_metrics
 
 #: Folders below results/ that are no experiment's.
 TAKEN_NAMES = ("reference",)
@@ -145,11 +148,29 @@ class Protocol(Strict):
         return test.spec
 
 
+def _parse_metric(value: Any) -> Any:
+    try:
+        check_selectable(value)
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def _parse_metrics(value: Any) -> list[str]:
+    names = one_or_more(value)
+    try:
+        check_metrics(names)
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    return names
+
+
 class Select(Strict):
     """Inner model selection: folds, repeated random splits, or the rows that max_train leaves.
 
-    ``validation: test`` chooses by the accuracy on the test part. That is a leak; it is there to
-    measure the optimism of published results that have it, and every table says so.
+    ``metric`` is what the choice goes by. ``validation: test`` chooses by the accuracy on the test
+    part. That is a leak; it is there to measure the optimism of published results that have it, and
+    every table says so.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -158,6 +179,7 @@ class Select(Strict):
     repeats: Positive = 1
     scope: Literal["global", "pair"] = "global"
     prefer: dict[str, Literal["small", "large"]] = {}
+    metric: Annotated[str, BeforeValidator(_parse_metric)] = "accuracy"
 
     @model_validator(mode="after")
     def _one_way(self) -> Select:
@@ -168,6 +190,8 @@ class Select(Strict):
             raise ValueError("validation is made once; repeats belong to folds and split")
         if self.validation == "test" and self.scope == "pair":
             raise ValueError("validation on the test part is of all classes, scope global")
+        if self.validation == "test" and self.metric != "accuracy":
+            raise ValueError("validation on the test part goes by the accuracy")
         return self
 
     @property
@@ -176,7 +200,8 @@ class Select(Strict):
         nothing = self.folds is None and self.split is None and self.validation is None
         folds = 5 if nothing else self.folds
         scope = "test" if self.validation == "test" else self.scope
-        return SelectRef(folds, self.split, self.repeats, scope, tuple(self.prefer.items()))
+        prefer = tuple(self.prefer.items())
+        return SelectRef(folds, self.split, self.repeats, scope, prefer, self.metric)
 
 
 class MachineEntry(Strict):
@@ -243,6 +268,7 @@ class Config(Strict):
     parameters_from: str | None = None
     limits: JobLimits = JobLimits()
     published_only: list[str] = []
+    metrics: Annotated[list[str], BeforeValidator(_parse_metrics)] = []
     layout: str = "generic"
     _source: Config | None = PrivateAttr(default=None)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import FINISHED, SEVERITY, Status
+from mmbench.machines.foreign import ForeignClassifier
 from mmbench.machines.voting import expected_errors, n_ties, resolve_votes, votes
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def evaluate(
     -------
     metrics : dict
     arrays : dict
-        ``test_index``, ``predicted``, ``decisions`` (float32) and ``y_test``.
+        ``test_index``, ``predicted``, ``decisions`` (float32) and ``y_test``; of other classifiers
+        ``classes`` with ``scores`` or ``probabilities`` of them, where they have such.
 
     Raises
     ------
@@ -58,7 +60,19 @@ def evaluate(
         "decisions": decisions,
         "y_test": _storable(data.y_test),
     }
-    return metrics, arrays
+    return metrics, arrays | of_classes(machine, data.X_test)
+
+
+def of_classes(machine: PairwiseClassifier, X: NDArray) -> dict[str, NDArray]:
+    """Return what a classifier from elsewhere says of each class, as metrics need it."""
+    if not isinstance(machine, ForeignClassifier):
+        return {}
+    scores, probabilities = machine.class_scores(X), machine.class_probabilities(X)
+    found = {"probabilities": probabilities}
+    if probabilities is None or not np.array_equal(scores, probabilities):
+        found["scores"] = scores
+    known = {name: values for name, values in found.items() if values is not None}
+    return {"classes": _storable(machine.classes_), **known} if known else {}
 
 
 def count_errors(

@@ -77,6 +77,8 @@ class SelectRef:
         One choice for all pairs of classes, one for each, or one for all by the test rows: a leak.
     prefer : tuple of (parameter, "small" or "large")
         Which of equally good grid points wins, where it differs from the machine's own order.
+    metric : str
+        What the choice goes by; see `mmbench.selection.metrics`.
     """
 
     folds: int | None = 5
@@ -84,6 +86,7 @@ class SelectRef:
     repeats: int = 1
     scope: str = "global"
     prefer: tuple[tuple[str, str], ...] = ()
+    metric: str = field(default="accuracy", metadata=ADDED)
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,7 @@ def _digest(content: Any) -> str:
 def _canonical(value: Any) -> Any:
     """Return JSON types in which 10 and 10.0 are the same number."""
     if is_dataclass(value):
-        return {f.name: _canonical(getattr(value, f.name)) for f in fields(value)}
+        return {name: _canonical(item) for name, item in _filled(value).items()}
     if isinstance(value, Mapping):
         return {name: _canonical(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -72,6 +72,8 @@ class Plan:
         of a data set, which are not compared with the whole.
     smoke : bool
         Whether it is the smoke version of an experiment, whose numbers are held against nothing.
+    metrics : tuple of str
+        What its tables show of each classification; the layout decides where none are named.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Plan:
     labels: Mapping[str, str] = field(default_factory=dict)
     published_as: Mapping[str, str] = field(default_factory=dict)
     smoke: bool = False
+    metrics: tuple[str, ...] = ()
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -123,8 +126,8 @@ class Plan:
         """
         content = seal.parse(text, PLAN_SCHEMA)
         del content["schema"]
-        cells = content.pop("cells")
-        return cls(**content, cells=tuple(map(_planned_cell, cells)))
+        cells = tuple(map(_planned_cell, content.pop("cells")))
+        return cls(**{**content, "cells": cells, "metrics": tuple(content.get("metrics", ()))})
 
 
 def _planned_cell(content: Mapping[str, Any]) -> PlannedCell:

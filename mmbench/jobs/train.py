@@ -124,6 +124,7 @@ def _search(
         split=job.select.split,
         repeats=job.select.repeats,
         scope=job.select.scope,
+        metric=job.select.metric,
         prefer=dict(job.select.prefer),
         seed=seed,
         n_jobs=threads,

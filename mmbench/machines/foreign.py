@@ -92,6 +92,26 @@ class ForeignClassifier:
         """Return the predictions of the estimator."""
         return self.estimator.predict(X)
 
+    def class_probabilities(self, X: NDArray) -> NDArray | None:
+        """Return the probability of each class, (n_samples, n_classes); None without such."""
+        if not hasattr(self.estimator, "predict_proba"):
+            return None
+        return _finite(self.estimator.predict_proba(X))
+
+    def class_scores(self, X: NDArray) -> NDArray | None:
+        """Return a value that rises with the chance of each class, (n_samples, n_classes).
+
+        The decision function of the estimator, else its probabilities; None where it has neither,
+        or decides between pairs of classes.
+        """
+        if not hasattr(self.estimator, "decision_function"):
+            return self.class_probabilities(X)
+        params = self.estimator.get_params().items()
+        if any(n.endswith("decision_function_shape") and v == "ovo" for n, v in params):
+            return None
+        values = self.estimator.decision_function(X)
+        return _finite(np.column_stack([-values, values]) if values.ndim == 1 else values)
+
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
         """Return values by whose votes the class that the estimator predicts wins.
 
@@ -117,6 +137,10 @@ class ForeignClassifier:
         else:
             values = np.ones(len(X))
         return np.maximum(np.abs(values), np.finfo(np.float32).tiny)
+
+
+def _finite(values: NDArray) -> NDArray | None:
+    return values if np.isfinite(values).all() else None
 
 
 @cache

@@ -95,11 +95,32 @@ def ovr_scores(decisions: NDArray, n_classes: int) -> NDArray:
     -------
     ndarray of shape (n_samples, n_classes)
     """
+    confidence = summed_decisions(decisions, n_classes)
+    return scores_of_votes(votes(decisions, n_classes), confidence)
+
+
+def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
+    """Return the sum over pairs of the decision values for each class less those against it."""
     confidence = np.zeros((len(decisions), n_classes))
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         confidence[:, j] += decisions[:, k]
         confidence[:, i] -= decisions[:, k]
-    counts = votes(decisions, n_classes)
+    return confidence
+
+
+def scores_of_votes(counts: NDArray, confidence: NDArray) -> NDArray:
+    """Return class scores by votes and summed decision values; of two classes the latter alone.
+
+    Parameters
+    ----------
+    counts, confidence : ndarray of shape (n_samples, n_classes)
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+    """
+    if counts.shape[1] == 2:
+        return confidence
     scores = counts + confidence / (3 * (np.abs(confidence) + 1))
     scores[np.arange(len(scores)), resolve_votes(counts)] = scores.max(axis=1)
     return scores

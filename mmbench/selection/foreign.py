@@ -10,16 +10,28 @@ from sklearn.base import clone
 from mmbench.machines.foreign import ForeignClassifier
 from mmbench.selection.folds import SearchRows, Splits
 from mmbench.selection.grid import Point
+from mmbench.selection.metrics import Metric
 
 
 def foreign_scores(
-    machine: ForeignClassifier, data: SearchRows, points: list[Point], splits: Splits, n_jobs: int
+    machine: ForeignClassifier,
+    data: SearchRows,
+    points: list[Point],
+    splits: Splits,
+    metric: Metric,
+    n_jobs: int,
 ) -> NDArray:
-    """Return the (n_points, n_splits) accuracies."""
+    """Return the (n_points, n_splits) values of a metric."""
 
     def score(point: Point, train: NDArray, held: NDArray) -> float:
         model = clone(machine).set_params(**point).fit(data.X[train], data.labels[train])
-        return float(np.mean(model.predict(data.X[held]) == data.labels[held]))
+        truth, X = data.labels[held], data.X[held]
+        given = model.predict(X) if metric.source == "predictions" else model.class_scores(X)
+        if given is None:
+            raise ValueError(
+                f"{metric.label} needs class scores, which {type(model).__name__} lacks"
+            )
+        return metric.compute(truth, given, model.classes_)
 
     found = Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(score)(point, *rows) for point in points for rows in splits

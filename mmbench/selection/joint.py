@@ -9,9 +9,10 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mmbench.machines.joint_training import JointClassifier, JointProblem
-from mmbench.machines.voting import resolve_votes, votes
+from mmbench.machines.voting import summed_decisions, votes
 from mmbench.selection.folds import Splits
 from mmbench.selection.grid import Point, kernel_part, without_kernel
+from mmbench.selection.metrics import Metric
 from mmbench.selection.views import Block, View
 
 
@@ -21,9 +22,10 @@ def joint_scores(
     labels: NDArray,
     points: list[Point],
     splits: Splits,
+    metric: Metric,
     n_jobs: int,
 ) -> NDArray:
-    """Return the (n_points, n_splits) accuracies of the one-vs-one vote.
+    """Return the (n_points, n_splits) scores of the one-vs-one vote.
 
     Parameters
     ----------
@@ -36,6 +38,7 @@ def joint_scores(
         The grid.
     splits : list of (ndarray, ndarray)
         Rows to train on and rows to decide on.
+    metric : Metric
     n_jobs : int
         Threads over splits.
     """
@@ -45,27 +48,33 @@ def joint_scores(
         local = machine.with_params(kernel_part(points[members[0]]))
         path = [without_kernel(points[k]) for k in members]
         columns = pool(
-            delayed(_accuracies)(local, view, labels, path, train, held) for train, held in splits
+            delayed(_values)(local, view, labels, path, train, held, metric)
+            for train, held in splits
         )
         table[members] = np.column_stack(columns)
     return table
 
 
-def _accuracies(
+def _values(
     machine: JointClassifier,
     view: View,
     labels: NDArray,
     path: list[Point],
     train: NDArray,
     held: NDArray,
+    metric: Metric,
 ) -> NDArray:
-    """Return the accuracy on the rows held out at each point of a path."""
+    """Return the score on the rows held out at each point of a path."""
     present, own = np.unique(labels[train], return_inverse=True)
     if len(present) == 1:
-        return np.full(len(path), np.mean(labels[held] == present[0]))
+        nothing = np.zeros((len(held), 1))
+        return np.full(len(path), metric.of_votes(labels[held], nothing, nothing, present))
     problem = JointProblem(view.problem(train, np.ones(len(train))), own)
-    decided = [
-        present[resolve_votes(votes(view.decisions(models, train, held), len(present)))]
-        for models in machine.train_jointly(problem, path)
-    ]
-    return np.array([np.mean(labels[held] == one) for one in decided])
+    decided = (view.decisions(m, train, held) for m in machine.train_jointly(problem, path))
+    return np.array([_value(metric, labels[held], values, present) for values in decided])
+
+
+def _value(metric: Metric, truth: NDArray, decisions: NDArray, classes: NDArray) -> float:
+    n = len(classes)
+    counts, confidence = votes(decisions, n), summed_decisions(decisions, n)
+    return metric.of_votes(truth, counts, confidence, classes)

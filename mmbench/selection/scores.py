@@ -1,4 +1,4 @@
-"""Accuracies of every grid point on every inner split, of one pair of classes or of the vote.
+"""Scores of every grid point on every inner split, of one pair of classes or of the vote.
 
 The kernel is the outer loop where all pairs read one stored matrix, so that a single one is alive;
 where that matrix is too large, each pair goes through the kernels with its own.
@@ -15,22 +15,24 @@ from numpy.typing import NDArray
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.foreign import ForeignClassifier
 from mmbench.machines.joint_training import JointClassifier
-from mmbench.machines.voting import pair_rows, resolve_votes
+from mmbench.machines.voting import pair_rows, summed_decisions, votes
 from mmbench.selection.folds import Fold, SearchRows, Splits
 from mmbench.selection.foreign import foreign_scores
 from mmbench.selection.grid import Point, kernel_part, without_kernel
 from mmbench.selection.joint import joint_scores
+from mmbench.selection.metrics import Metric
 from mmbench.selection.views import Block, View, can_share, pair_blocks, shared_blocks
 
 Machines = list[PairwiseClassifier]
-#: Grid points of one kernel, and which held-out rows of each split they call positive.
-Signs = list[tuple[list[int], list[NDArray]]]
+#: Grid points of one kernel, and their decisions on the held-out rows of each split, (n_held,
+#: n_points): whether they are positive, where no more is asked for.
+Decided = list[tuple[list[int], list[NDArray]]]
 
 
 def pair_scores(
-    machines: Machines, data: SearchRows, points: list[Point], n_jobs: int
+    machines: Machines, data: SearchRows, points: list[Point], metric: Metric, n_jobs: int
 ) -> list[NDArray]:
-    """Return one (n_points, n_splits) array of accuracies a pair, on the rows of that pair.
+    """Return one (n_points, n_splits) array of scores a pair, on the rows of that pair.
 
     Parameters
     ----------
@@ -38,17 +40,22 @@ def pair_scores(
         One a pair, with the parameters that are not searched.
     data : SearchRows
     points : list of dict
+    metric : Metric
     n_jobs : int
         Threads over pairs.
     """
     return Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_scores_of_pair)(machine, data, points, pair)
+        delayed(_scores_of_pair)(machine, data, points, pair, metric)
         for machine, pair in zip(machines, data.pairs, strict=True)
     )
 
 
 def _scores_of_pair(
-    machine: PairwiseClassifier, data: SearchRows, points: list[Point], pair: tuple[int, int]
+    machine: PairwiseClassifier,
+    data: SearchRows,
+    points: list[Point],
+    pair: tuple[int, int],
+    metric: Metric,
 ) -> NDArray:
     rows, signs = pair_rows(data.labels, *pair)
     folds = [Fold(train, signs[train], held) for train, held in data.splits(rows)]
@@ -61,60 +68,81 @@ def _scores_of_pair(
     for members, view in blocks:
         path = [points[k] for k in members]
         for s, decisions in enumerate(_decisions(machine, view, folds, path)):
-            truth = signs[folds[s].held] > 0
-            table[members, s] = ((decisions >= 0) == truth[:, None]).mean(axis=0)
+            truth = (signs[folds[s].held] > 0).astype(int)
+            table[members, s] = [_of_pair(metric, truth, values) for values in decisions.T]
     return table
 
 
+def _of_pair(metric: Metric, truth: NDArray, decisions: NDArray) -> float:
+    values = decisions[:, None]
+    return metric.of_votes(truth, votes(values, 2), summed_decisions(values, 2), np.arange(2))
+
+
 def vote_scores(
-    machines: Machines, data: SearchRows, points: list[Point], n_jobs: int
+    machines: Machines, data: SearchRows, points: list[Point], metric: Metric, n_jobs: int
 ) -> list[NDArray]:
-    """Return the (n_points, n_splits) accuracies of the one-vs-one vote, in a list.
+    """Return the (n_points, n_splits) scores of the one-vs-one vote, in a list.
 
     Parameters
     ----------
-    machines, data, points, n_jobs
+    machines, data, points, metric, n_jobs
         As in `pair_scores`.
     """
     n_classes = int(data.labels.max()) + 1
     splits = data.splits(np.arange(len(data.labels)))
     if isinstance(machines[0], ForeignClassifier):
-        return [foreign_scores(machines[0], data, points, splits, n_jobs)]
+        return [foreign_scores(machines[0], data, points, splits, metric, n_jobs)]
     if isinstance(machines[0], JointClassifier) and n_classes > 2:
         blocks = shared_blocks(machines[0], data.X, points, data.X)
-        return [joint_scores(machines[0], blocks, data.labels, points, splits, n_jobs)]
+        return [joint_scores(machines[0], blocks, data.labels, points, splits, metric, n_jobs)]
+    ranked = metric.source == "scores"
     counts = [np.zeros((len(points), len(held), n_classes), np.int16) for _, held in splits]
-    for (i, j), found in _signs_of_pairs(machines, data, points, splits, n_jobs):
-        for members, signs in found:
-            for count, positive in zip(counts, signs, strict=True):
+    confidence = [
+        np.zeros(count.shape if ranked else (len(points), 0), np.float32) for count in counts
+    ]
+    for (i, j), found in _decided_by_pairs(machines, data, points, splits, ranked, n_jobs):
+        for members, decided in found:
+            for count, total, values in zip(counts, confidence, decided, strict=True):
+                positive = values >= 0 if ranked else values
                 count[members, :, j] += positive.T
                 count[members, :, i] += ~positive.T
-    hits = [
-        [np.mean(resolve_votes(votes) == data.labels[held]) for votes in count]
-        for count, (_, held) in zip(counts, splits, strict=True)
+                if ranked:
+                    total[members, :, j] += values.T
+                    total[members, :, i] -= values.T
+    columns = [
+        [
+            metric.of_votes(data.labels[held], *point, np.arange(n_classes))
+            for point in zip(count, total, strict=True)
+        ]
+        for count, total, (_, held) in zip(counts, confidence, splits, strict=True)
     ]
-    return [np.array(hits).T]
+    return [np.array(columns).T]
 
 
-def _signs_of_pairs(
-    machines: Machines, data: SearchRows, points: list[Point], splits: Splits, n_jobs: int
-) -> Iterator[tuple[tuple[int, int], Signs]]:
+def _decided_by_pairs(
+    machines: Machines,
+    data: SearchRows,
+    points: list[Point],
+    splits: Splits,
+    ranked: bool,
+    n_jobs: int,
+) -> Iterator[tuple[tuple[int, int], Decided]]:
     """Yield a pair and what its models say, for every pair and grid point."""
     pool = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
 
-    def signs(blocks: Iterable[Iterable[Block]]) -> Iterator[tuple[tuple[int, int], Signs]]:
+    def decided(blocks: Iterable[Iterable[Block]]) -> Iterator[tuple[tuple[int, int], Decided]]:
         tasks = (
-            delayed(_signs_of_pair)(machine, data.labels, pair, splits, points, own)
+            delayed(_decided_by_pair)(machine, data.labels, pair, splits, points, own, ranked)
             for machine, pair, own in zip(machines, data.pairs, blocks, strict=True)
         )
         return zip(data.pairs, pool(tasks), strict=True)
 
     if len(data.X) == data.n_train and _can_share_view(machines, data.X):
         for block in shared_blocks(machines[0], data.X, points, data.X):
-            yield from signs([[block]] * len(machines))
+            yield from decided([[block]] * len(machines))
     else:
         rows = (np.flatnonzero(np.isin(data.labels[: data.n_train], pair)) for pair in data.pairs)
-        yield from signs(
+        yield from decided(
             pair_blocks(machine, data.X, own, points, data.X_train)
             for machine, own in zip(machines, rows, strict=True)
         )
@@ -126,15 +154,16 @@ def _can_share_view(machines: Machines, X: NDArray) -> bool:
     return len(kernels) == 1 and (name == "linear" or can_share(len(X), name, single))
 
 
-def _signs_of_pair(
+def _decided_by_pair(
     machine: PairwiseClassifier,
     labels: NDArray,
     pair: tuple[int, int],
     splits: Splits,
     points: list[Point],
     blocks: Iterable[Block],
-) -> Signs:
-    """Return, per block of grid points and split, which held-out rows are called positive.
+    ranked: bool,
+) -> Decided:
+    """Return, per block of grid points and split, the decisions on held-out rows or their signs.
 
     The held-out rows are those of all classes: every pair votes on every row.
     """
@@ -146,7 +175,8 @@ def _signs_of_pair(
     out = []
     for members, view in blocks:
         path = [points[k] for k in members]
-        out.append((members, [d >= 0 for d in _decisions(machine, view, folds, path)]))
+        decisions = _decisions(machine, view, folds, path)
+        out.append((members, [values if ranked else values >= 0 for values in decisions]))
     return out
 
 

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.selection.folds import InnerSplits, SearchRows
 from mmbench.selection.grid import Point, best_point, grid_points, staged
+from mmbench.selection.metrics import METRICS, check_selectable
 from mmbench.selection.scores import pair_scores, vote_scores
 
 
@@ -30,10 +31,10 @@ class Selection:
     params : dict or list of dict
         The chosen grid point; for scope "pair" one a pair, in the order of `class_pairs`.
     scores : list of dict
-        Every grid point tried with its mean validation accuracy ("score") and its standard
-        deviation over the inner splits ("sd"). For scope "pair" the mean over pairs.
+        Every grid point tried with the mean of the metric over the inner splits ("score") and its
+        standard deviation ("sd"). For scope "pair" the mean over pairs.
     best_score : float
-        Mean validation accuracy of the choice (the mean over pairs for scope "pair").
+        The mean of the choice (over pairs, too, for scope "pair").
     """
 
     params: Point | list[Point]
@@ -63,8 +64,9 @@ def select(
     pair_params: Sequence[Point] | None = None,
     tol: float | None = None,
     stages: Sequence[Sequence[str]] = (),
+    metric: str = "accuracy",
 ) -> Selection:
-    """Choose the grid point with the best accuracy on rows that were not trained on.
+    """Choose the grid point that is best on rows that were not trained on.
 
     Parameters
     ----------
@@ -82,8 +84,8 @@ def select(
     repeats : int, default=1
         Repetitions of the folds, or number of random splits.
     scope : {"global", "pair"}, default="global"
-        One choice by the accuracy of the whole one-vs-one classifier, or one per pair of classes
-        by the accuracy of its binary machine on that pair.
+        One choice by how good the whole one-vs-one classifier is, or one per pair of classes by how
+        good its binary machine is on that pair.
     prefer : mapping of str to {"small", "large", "near_one"}, optional
         Tie rule, before the machine's own.
     seed : int, default=0
@@ -100,6 +102,8 @@ def select(
     stages : sequence of sequences of str, default=()
         Axes that are searched one group after the other, each at the choices of the groups before
         it and the machine's own values of those after. Axes in no group join the first.
+    metric : str, default="accuracy"
+        What the choice goes by, one of `mmbench.selection.metrics.SELECTABLE`.
 
     Returns
     -------
@@ -108,8 +112,12 @@ def select(
     Raises
     ------
     ValueError
-        If the grid is empty or a class has fewer rows than folds.
+        If the grid is empty, a class has fewer rows than folds, or the metric has no value on some
+        inner split.
+    UserError
+        If there is no such metric.
     """
+    check_selectable(metric)
     parts = [grid_points(part) for part in staged(grid, stages)]
     if tol is not None:
         machine = machine.with_params({"tol": tol})
@@ -121,7 +129,9 @@ def select(
     scores: list[dict[str, Any]] = []
     for points in parts:
         machines = [clone(machine).set_params(**params) for params in given]
-        tables = score(machines, data, points, n_jobs)
+        tables = score(machines, data, points, METRICS[metric], n_jobs)
+        if np.isnan(tables).any():
+            raise ValueError(f"{metric} has no value where the rows held out are of one class")
         winners = [best_point(points, table.mean(axis=1), rule) for table in tables]
         best = float(np.mean([t[k].mean() for t, k in zip(tables, winners, strict=True)]))
         scores += _score_rows([{**chosen, **point} for point in points], np.mean(tables, axis=0))

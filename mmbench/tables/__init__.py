@@ -2,11 +2,12 @@
 
 from mmbench.tables.build import check_names, draw_tables
 from mmbench.tables.figures import check_figure, draw_figure, list_figures
-from mmbench.tables.layouts import check_sized, layout_names, list_layouts
+from mmbench.tables.layouts import check_any_metric, check_sized, layout_names, list_layouts
 from mmbench.tables.published import load_published, published_machines, published_tables
 from mmbench.tables.results import read_results
 
 __all__ = [
+    "check_any_metric",
     "check_figure",
     "check_names",
     "check_sized",

@@ -6,8 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mmbench.errors import UserError
 from mmbench.tables.facts import Facts, gather_facts
-from mmbench.tables.layouts import check_sized, layout_module
+from mmbench.tables.layouts import (
+    GENERIC,
+    check_any_metric,
+    check_sized,
+    layout_module,
+    shows_any_metric,
+)
+from mmbench.tables.metrics import check_metrics, measure
 from mmbench.tables.model import Table
 from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.records import Experiment
@@ -18,16 +26,19 @@ from mmbench.tables.rows import build_rows
 from mmbench.tables.sheet import Sheet
 
 
-def check_names(fmt: str, layout: str | None) -> None:
-    """Refuse an unknown format or layout.
+def check_names(fmt: str, layout: str | None, metrics: Sequence[str] = ()) -> None:
+    """Refuse an unknown format, layout or metric, and a layout that shows the accuracy alone.
 
     Raises
     ------
     UserError
     """
     check_format(fmt)
+    check_metrics(metrics)
     if layout is not None:
         layout_module(layout)
+    if layout is not None and metrics:
+        check_any_metric(layout, metrics)
 
 
 def draw_tables(
@@ -35,6 +46,7 @@ def draw_tables(
     fmt: str = "markdown",
     layout: str | None = None,
     say: Callable[[str], object] = lambda line: None,
+    metrics: Sequence[str] = (),
 ) -> str:
     """Return the tables of some experiments, measured beside published.
 
@@ -48,39 +60,58 @@ def draw_tables(
         Layout instead of the one that each experiment's configuration names.
     say : callable, optional
         Gets a line for each experiment that the layout cannot show.
+    metrics : sequence of str, default=()
+        What is shown of each classification, in place of what each experiment says. Layouts of
+        papers show accuracies: without `layout` it is then the generic one.
 
     Raises
     ------
     UserError
         If the layout or format is unknown, or the layout can show none of the experiments.
     """
-    check_names(fmt, layout)
+    check_names(fmt, layout, metrics)
     if fmt == "csv":
         from mmbench.tables.render.csv import to_csv
 
-        return to_csv(each(lambda experiment: sheet_of(experiment, layout), experiments, say))
+        return to_csv(each(lambda one: sheet_of(one, layout, metrics), experiments, say))
 
     def draw(experiment: Experiment | Reference) -> str:
         ready = experiment.text if isinstance(experiment, Reference) else None
-        if ready is None or fmt != "markdown" or layout is not None:
-            ready = renderer(fmt)(_arrange(layout, sheet_of(experiment, layout)))
+        if ready is None or fmt != "markdown" or layout is not None or metrics:
+            name = _layout_of(experiment, layout, metrics)
+            ready = renderer(fmt)(_arrange(name, sheet_of(experiment, layout, metrics)))
         return ready
 
     return "\n".join(each(draw, experiments, say))
 
 
-def sheet_of(experiment: Experiment | Reference, layout: str | None = None) -> Sheet:
+def sheet_of(
+    experiment: Experiment | Reference, layout: str | None = None, metrics: Sequence[str] = ()
+) -> Sheet:
     """Return what a layout draws on: the rows of an experiment and the facts beside them."""
-    layout = layout or experiment.plan.layout
+    layout = _layout_of(experiment, layout, metrics)
     if any(cell.key.size is not None for cell in experiment.plan.cells):
         check_sized(layout)
     table = published_table(experiment.name, layout)
     published = _comparable(table, experiment.plan.published_as) if table else []
     if isinstance(experiment, Reference):
+        if metrics:
+            raise UserError(f"{experiment.folder}: a table without records has no other metrics")
         facts = Facts(experiment.name, published, remarks=experiment.remarks)
         return Sheet(experiment.rows, facts, experiment.plan)
     rows = build_rows(experiment.cells, published, compare=not experiment.plan.smoke)
-    return Sheet(rows, gather_facts(experiment, published), experiment.plan)
+    shown = metrics or (experiment.plan.metrics if shows_any_metric(layout) else ())
+    measures = measure(experiment, shown)
+    rows += measures.rows(experiment.cells)
+    return Sheet(rows, gather_facts(experiment, published, measures), experiment.plan)
+
+
+def _layout_of(
+    experiment: Experiment | Reference, layout: str | None, metrics: Sequence[str]
+) -> str:
+    """Return the layout that is asked for, else the experiment's, unless it lacks the metrics."""
+    own = experiment.plan.layout
+    return layout or (GENERIC if metrics and not shows_any_metric(own) else own)
 
 
 def published_table(experiment: str, layout: str) -> str | None:
@@ -100,6 +131,6 @@ def _comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, A
     return rows
 
 
-def _arrange(layout: str | None, sheet: Sheet) -> Table:
-    arranged = layout_module(layout or sheet.plan.layout).layout(sheet)
+def _arrange(layout: str, sheet: Sheet) -> Table:
+    arranged = layout_module(layout).layout(sheet)
     return replace(arranged, title=f"{sheet.facts.experiment}: {arranged.title}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
+from mmbench.tables.metrics import Measures, Split
 from mmbench.tables.protocol import protocol
 from mmbench.tables.records import Experiment
 from mmbench.tables.rows import Published
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SMOKE = "Smoke version: fewer splits, rows and grid points; nothing is compared with the paper."
-
-#: A split, as (repeat, fold).
-Split = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,8 @@ class Facts:
         By data set: ``n_train``, ``n_test``, ``n_classes``, ``n_features`` as far as known.
     by_split : mapping of Key to mapping
         Accuracy in per cent of every finished split.
+    measures : Measures
+        The metrics that are asked for.
     per_pair : mapping of Key to mapping
         The certificates of the pairs of classes of every finished split.
     fits : mapping of str to Fits
@@ -60,6 +60,7 @@ class Facts:
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     by_split: Mapping[Key, Mapping[Split, float]] = field(default_factory=dict)
+    measures: Measures = field(default_factory=Measures)
     per_pair: Mapping[Key, Mapping[Split, list]] = field(default_factory=dict)
     fits: Mapping[str, Fits] = field(default_factory=dict)
     selected: Mapping[Key, Sequence[Selected]] = field(default_factory=dict)
@@ -69,7 +70,11 @@ class Facts:
     remarks: tuple[str, ...] = ()
 
 
-def gather_facts(experiment: Experiment, published: Sequence[Published] = ()) -> Facts:
+def gather_facts(
+    experiment: Experiment,
+    published: Sequence[Published] = (),
+    measures: Measures | None = None,
+) -> Facts:
     """Return the facts of an experiment."""
     by_dataset: dict[str, list[Record]] = {}
     for record in experiment.records:
@@ -81,6 +86,7 @@ def gather_facts(experiment: Experiment, published: Sequence[Published] = ()) ->
         deviations={name: _remarks_on_data(name, records) for name, records in by_dataset.items()},
         sizes={name: _sizes(name, records) for name, records in by_dataset.items()},
         by_split=_by_split(experiment, lambda record: record.metrics["accuracy_pct"]),
+        measures=measures or Measures(),
         per_pair=_by_split(experiment, lambda record: record.per_pair),
         fits=_fits(experiment),
         selected={cell.key: selected(cell.done) for cell in experiment.cells},

@@ -72,16 +72,29 @@ def _trained(subset: int | tuple[str, int] | None) -> str:
 def selected(jobs: Sequence[Job]) -> str:
     """Return how the parameters of a data set's jobs are chosen."""
     job = jobs[0]
+    pairs = ", for each pair of classes" if job.select.scope == "pair" else ""
+    return _selected_on(job) + _selected_by(job) + pairs
+
+
+def _selected_by(job: Job) -> str:
+    """Return the metric of the choice, where it is not the accuracy."""
+    if job.select.metric == "accuracy":
+        return ""
+    from mmbench.selection.metrics import METRICS
+
+    label = METRICS[job.select.metric].label
+    return f", by {label if label.isupper() else label[0].lower() + label[1:]}"
+
+
+def _selected_on(job: Job) -> str:
     times = f", {job.select.repeats} times" if job.select.repeats > 1 else ""
     if job.validates_on_test:
         return "the accuracy on the test part (a leak)"
     if job.select.folds:
-        text = f"{job.select.folds}-fold cross-validation on each training part{times}"
-    elif job.select.split:
-        text = f"{100 * job.select.split:g} % of each training part{times}"
-    else:
-        text = "the rows that training leaves out"
-    return text + (", for each pair of classes" if job.select.scope == "pair" else "")
+        return f"{job.select.folds}-fold cross-validation on each training part{times}"
+    if job.select.split:
+        return f"{100 * job.select.split:g} % of each training part{times}"
+    return "the rows that training leaves out"
 
 
 def preprocessed(jobs: Sequence[Job]) -> str:

@@ -49,6 +49,11 @@ class Sheet:
         self.places = list(dict.fromkeys(key._replace(machine="") for key in self.keys))
         self._notes: dict[str, list[Subject]] = {}
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that are asked for; none where the layout decides."""
+        return self.facts.measures.names
+
     # -- looking up ------------------------------------------------------------------------------
 
     def arrange(self, first: Sequence[str]) -> None:

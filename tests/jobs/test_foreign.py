@@ -63,5 +63,23 @@ def test_a_job_has_a_record_without_a_certificate(job, context):
     assert theirs["selection"]["params"] == ours["selection"]["params"]
 
 
+@pytest.mark.parametrize(
+    ("machine", "kinds"),
+    [
+        ("sklearn.linear_model:LogisticRegression", {"scores", "probabilities"}),
+        ("sklearn.naive_bayes:GaussianNB", {"probabilities"}),
+        ("sklearn.svm:SVC", {"scores"}),
+    ],
+)
+def test_what_a_classifier_says_of_each_class_is_stored(job, context, machine, kinds):
+    plain = replace(job, machine=machine, grid=())
+    record, arrays = execute(plain, context)
+    assert is_done(record), record["reason"]
+    assert kinds == set(arrays) - {"test_index", "predicted", "decisions", "y_test", "classes"}
+    for kind in kinds:
+        best = arrays["classes"][arrays[kind].argmax(axis=1)]
+        np.testing.assert_array_equal(best, arrays["predicted"])
+
+
 def test_a_machine_from_elsewhere_is_a_machine():
     assert isinstance(make_machine("mmbench.machines.svm:SVM"), SVM)

@@ -2,15 +2,20 @@
 
 A layout registers itself by one line in `LAYOUTS`. Its module holds `layout`, a function that makes
 a table of a `Sheet`, mostly of shared blocks (`mmbench.tables.blocks`), and optionally `PUBLISHED`,
-the published table it shows, and `SIZED`, set where it has a place for several training sizes.
+the published table it shows, `SIZED`, set where it has a place for several training sizes, and
+`ANY_METRIC`, set where it shows other metrics than the accuracy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
 from mmbench.errors import UserError, did_you_mean
+
+#: The layout of experiments that name none.
+GENERIC = "generic"
 
 LAYOUTS = {
     "generic": "mmbench.tables.layouts.generic",
@@ -64,3 +69,21 @@ def check_sized(name: str) -> None:
     sized = [other for other in LAYOUTS if getattr(layout_module(other), "SIZED", False)]
     if name not in sized:
         raise UserError(f"{name} cannot show several training sizes; {' and '.join(sized)} can")
+
+
+def shows_any_metric(name: str) -> bool:
+    """Return whether a layout shows other metrics than the accuracy."""
+    return getattr(layout_module(name), "ANY_METRIC", False)
+
+
+def check_any_metric(name: str, metrics: Sequence[str]) -> None:
+    """Refuse a layout that shows what its paper shows and nothing else.
+
+    Raises
+    ------
+    UserError
+        Names those that show others.
+    """
+    if not shows_any_metric(name):
+        able = " and ".join(filter(shows_any_metric, LAYOUTS))
+        raise UserError(f"layout {name} cannot show {metrics[0]}; {able} can")

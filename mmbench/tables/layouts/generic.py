@@ -1,11 +1,12 @@
 """Any experiment: a line for each data set, kernel and training size, a column for each machine.
 
-Accuracy, and published values where a published table belongs to the experiment; then the CPU
-seconds of each machine.
+Accuracy, and published values where a published table belongs to the experiment, or the metrics
+that are asked for; then the CPU seconds of each machine.
 """
 
 from __future__ import annotations
 
+from mmbench.tables.blocks import metrics
 from mmbench.tables.blocks.seconds import by_stage, place_columns, place_heads
 from mmbench.tables.compose import compose
 from mmbench.tables.model import Grid, Table
@@ -14,10 +15,15 @@ from mmbench.tables.sheet import Sheet
 from mmbench.tables.text import measured_text, published_text
 
 SIZED = True
+ANY_METRIC = True
 
 
 def layout(sheet: Sheet) -> Table:
     """Arrange accuracies (errors where only these are published) and CPU seconds."""
+    if sheet.metrics:
+        title, grids = ", ".join(map(metrics.label, sheet.metrics)), metrics.grids(sheet)
+        about, first = metrics.definitions(sheet), metrics.row_name(sheet.metrics[0])
+        return compose(sheet, title, [*grids, by_stage(sheet)], *about, metric=first)
     published = {row.metric for row in sheet.rows if row.published is not None}
     counts = "errors_count" in published and "accuracy_pct" not in published
     metric = "errors_count" if counts else "accuracy_pct"

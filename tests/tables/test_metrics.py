@@ -1,0 +1,111 @@
+"""Metrics of records: from stored predictions, and by name where something is not stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.drawn import cells_of, table
+from sklearn.metrics import confusion_matrix, matthews_corrcoef, roc_auc_score
+
+from mmbench.config.cells import plan_of
+from mmbench.config.model import Config
+from mmbench.errors import UserError
+from mmbench.jobs.plan import Plan
+
+PAIRS = [{"pair": [i, j], "status": "optimal", "extra": {}} for i, j in ((0, 1), (0, 2), (1, 2))]
+
+
+def two_classes(seed: int, n: int = 60) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    decisions = (2 * y[:, None] - 1 + 2 * rng.normal(size=(n, 1))).astype(np.float32)
+    return {"y_test": y, "decisions": decisions, "predicted": (decisions[:, 0] >= 0).astype(int)}
+
+
+@pytest.fixture
+def old(results):
+    """Records as earlier versions wrote them: predictions and decision values alone."""
+    experiment = results.experiment("old", datasets=["mine"], machines=["svm", "rf"], splits=2)
+    for repeat in range(2):
+        job = experiment.job("mine", "svm", repeat=repeat, rule="holdout")
+        experiment.add(job, arrays=two_classes(repeat))
+        arrays = two_classes(repeat + 5)
+        if repeat:
+            arrays["probabilities"] = np.column_stack([1 - arrays["y_test"], arrays["y_test"]])
+        experiment.add(experiment.job("mine", "rf", repeat=repeat, rule="holdout"), arrays=arrays)
+    return experiment
+
+
+def test_metrics_of_old_records_need_no_training(old):
+    found = [two_classes(seed) for seed in (0, 1)]
+    auc = np.mean([roc_auc_score(a["y_test"], a["decisions"][:, 0]) for a in found])
+    mcc = np.mean([matthews_corrcoef(a["y_test"], a["predicted"]) for a in found])
+    text = table(old.folder, metrics=["auc", "mcc"])
+    for nth, value in ((0, auc), (1, mcc)):
+        assert cells_of(text, "mine", nth)[2].startswith(f"{value:.3f} (")
+    assert "area under the ROC curve" in text
+    line = next(x for x in table(old.folder, "csv", metrics=["auc"]).splitlines() if ",auc," in x)
+    assert float(line.split(",")[6]) == pytest.approx(auc)
+
+
+def test_what_records_lack_is_said_by_name(old):
+    text = table(old.folder, metrics=["log_loss"])
+    svm, rf = cells_of(text, "mine")[2:4]
+    assert svm == "– [1]"
+    assert rf == "0.000 [2]"
+    assert "SVM on mine (rbf): log_loss: 2 of 2 records lack probabilities" in text
+    assert "RF on mine (rbf): log_loss: 1 of 2 records lack probabilities" in text
+
+
+def test_a_confusion_matrix_counts_the_test_rows_of_all_splits(old):
+    text = table(old.folder, metrics=["confusion_matrix"])
+    parts = [two_classes(seed) for seed in (0, 1)]
+    expected = sum(confusion_matrix(part["y_test"], part["predicted"]) for part in parts)
+    for k in range(2):
+        assert cells_of(text, f"{k} ")[1:] == [str(n) for n in expected[k]]
+    (line,) = [
+        line
+        for line in table(old.folder, "csv", metrics=["confusion_matrix"]).splitlines()
+        if line.startswith('old,mine,rbf,,svm,"confusion_matrix[0,1]",')
+    ]
+    assert float(line.split(",")[7]) == expected[0][1]
+
+
+def test_votes_rank_rows_of_many_classes(results):
+    experiment = results.experiment("three", datasets=["mine"], machines=["svm"])
+    y, signs = np.arange(9) % 3, np.zeros((9, 3), dtype=np.float32)
+    for k, fit in enumerate(PAIRS):
+        signs[:, k] = np.where(y == fit["pair"][1], 2.0, -1.5)
+    arrays = {"y_test": y, "decisions": signs, "predicted": y}
+    experiment.add(experiment.job("mine", "svm"), per_pair=PAIRS, arrays=arrays)
+    assert cells_of(table(experiment.folder, metrics=["auc"]), "mine")[2] == "1.000"
+
+
+def test_one_test_row_has_no_correlation_and_predictions_no_ranks(results):
+    experiment = results.experiment("one", datasets=["mine"], machines=["svm"])
+    arrays = {name: values[:1] for name, values in two_classes(0).items()}
+    arrays["decisions"] = np.ones_like(arrays["decisions"])
+    experiment.add(experiment.job("mine", "svm"), arrays=arrays)
+    text = table(experiment.folder, metrics=["mcc", "auc"])
+    assert "records lack a second test row" in text
+    assert "records lack decision values" in text
+
+
+def test_metrics_of_a_configuration_are_those_of_its_tables():
+    content = {
+        "name": "mine",
+        "datasets": ["wine"],
+        "protocol": {"test": {"kfold": 2}},
+        "machines": {"svm": {}},
+        "metrics": ["accuracy", "auc"],
+    }
+    plan = plan_of(Config.model_validate(content))
+    assert Plan.parse(plan.dump()).metrics == ("accuracy", "auc")
+
+
+def test_a_layout_of_a_paper_gives_way_to_metrics_or_refuses_them(usps):
+    with pytest.raises(UserError, match="layout mmrm_table2 cannot show auc; generic"):
+        table(usps.folder, layout="mmrm_table2", metrics=["auc"])
+    assert "lack predictions" in table(usps.folder, metrics=["auc"])
+    with pytest.raises(UserError, match="did you mean 'auc'"):
+        table(usps.folder, metrics=["aux"])
