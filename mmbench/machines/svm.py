@@ -29,6 +29,7 @@ from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
+from mmbench.solvers.svm_dual.tightening import TOLERANCE_FACTORS
 
 #: Largest relative gap of a solution, in units of `tol`: what each row and slack misses adds to it.
 GAP_TOLERANCE_FACTOR = 100
@@ -155,7 +156,11 @@ def train_svm(
         from mmbench.solvers.libsvm_ import solve_libsvm
 
         found = solve_to_gap(
-            dual, tol, gap_tolerance, solve=lambda dual, _, tol: solve_libsvm(dual, y, C, tol)
+            dual,
+            tol,
+            gap_tolerance,
+            solve=lambda dual, _, tol: solve_libsvm(dual, y, C, tol),
+            factors=TOLERANCE_FACTORS[:3],  # libsvm's kernel values have the digits of float32
         )
     else:
         found = solve_to_gap(dual, tol, gap_tolerance, start)

@@ -296,3 +296,9 @@ def test_value_and_bound_enclose_the_optimum_at_any_point(problem):
     slack = 1e-6 * max(1, abs(best))
     assert found.bound - slack <= best <= found.value + slack
     assert problem.rescaled(found).bound >= found.bound - slack
+
+
+def test_a_start_that_is_not_finite_is_refused():
+    problem = hard_problem()
+    with pytest.raises(ValueError, match="start has values that are not finite"):
+        solve_smo(problem, np.full(len(problem.gram), np.nan))

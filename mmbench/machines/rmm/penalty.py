@@ -95,15 +95,6 @@ class DualPoint:
         return DualPoint(*mix)
 
 
-@dataclass(frozen=True)
-class Search:
-    """Points of the dual around the best t, with the work they took."""
-
-    points: list[DualPoint]
-    iterations: int
-    status: Status
-
-
 def train_penalty(
     problem: BinaryProblem,
     C: float,
@@ -142,17 +133,20 @@ def train_penalty(
     dual = rmm_dual(problem.gram, problem.y, C, 1.0, penalties.cap)
     if solver == "reference":
         found = solve_paper_dual(dual, problem.y, C, 1.0, tol, penalties.cap, D)
-        search = Search([DualPoint.of(found, problem.y, C)], found.iterations, found.status)
+        points = [DualPoint.of(found, problem.y, C)]
+        iterations, status = found.iterations, found.status
     else:
-        search = _search_to_gap(problem, penalties, tol, svm, start)
-    best, objective, t, bound = _best(search.points, problem.y, penalties)
-    state = dual.solution(best.u, best.decision, best.bias, search.iterations, search.status)
+        search = _Search(problem, penalties, svm, start)
+        points = search.to_gap(tol)
+        iterations, status = search.iterations, worst(search.statuses)
+    best, objective, t, bound = _best(points, problem.y, penalties)
+    state = dual.solution(best.u, best.decision, best.bias, iterations, status)
     fit = Fit(
-        status=search.status,
+        status=status,
         objective=objective,
         bound=bound,
         max_violation=state.violation,
-        iterations=search.iterations,
+        iterations=iterations,
         seconds=time.perf_counter() - started,
         n_support=int(np.count_nonzero(best.u)),
         extra={"B": t},
@@ -160,78 +154,99 @@ def train_penalty(
     return BinaryModel(intercept=best.bias, fit=fit, coef=best.u, state=state)
 
 
-def _search_to_gap(
-    problem: BinaryProblem,
-    penalties: Penalties,
-    tol: float,
-    svm: BinaryModel,
-    start: NDArray | None,
-) -> Search:
-    """Search to `tol`, and to parts of it until the relative gap is small; see `solve_to_gap`."""
-    search = _search(problem, penalties, tol, svm, start)
-    for factor in TOLERANCE_FACTORS[1:]:
-        best, objective, _, bound = _best(search.points, problem.y, penalties)
-        small = relative_gap(objective, bound) <= GAP_TOLERANCE_FACTOR * tol
-        if small or search.status is not Status.OPTIMAL:
-            break
-        finer = _search(problem, penalties, factor * tol, svm, best.u)
-        iterations = search.iterations + finer.iterations
-        search = Search(search.points + finer.points, iterations, search.status)
-        if finer.status is not Status.OPTIMAL:  # rounding ends it; `tol` itself has been reached
-            break
-    return search
+class _Search:
+    """The search for t over RMMs of bound t, which start from one another."""
+
+    def __init__(
+        self,
+        problem: BinaryProblem,
+        penalties: Penalties,
+        svm: BinaryModel,
+        start: NDArray | None,
+    ):
+        self.problem, self.penalties, self.last = problem, penalties, start
+        self.high = DualPoint.of(svm.state, problem.y, penalties.C)
+        self.theta = float(np.abs(self.high.decision + self.high.bias).max())
+        self.statuses, self.iterations = [svm.fit.status], 0
+        self.inaccurate: list[DualPoint] = []
+        self.max_iter = max(10**7, 100 * len(problem.y))
+
+    def to_gap(self, tol: float) -> list[DualPoint]:
+        """Search to `tol`, and to parts of it until the relative gap is small; see `solve_to_gap`.
+
+        Returned are all points around the best t, for each tolerance one at either side and their
+        mixture of total D.
+        """
+        points: list[DualPoint] = []
+        for factor in TOLERANCE_FACTORS:
+            points += self.around(factor * tol, GAP_TOLERANCE_FACTOR * tol)
+            accurate = self.gap(points) <= GAP_TOLERANCE_FACTOR * tol
+            if accurate or self.statuses[-1] is not Status.OPTIMAL:
+                break
+            self.last = _best(points, self.problem.y, self.penalties)[0].u
+        return points
+
+    def around(self, tol: float, gap_tolerance: float) -> list[DualPoint]:
+        """Return points around the best t, to a tolerance of t and of the RMMs."""
+        D, t_high, high = self.penalties.D, self.theta, self.high
+        t_low, low = t_high, high
+        for fraction in BOUND_FRACTIONS if self.theta > 1 else ():
+            t_low = 1 + fraction * (self.theta - 1)
+            low = self.solve(t_low, tol)
+            if low.total > D:
+                break
+            t_high, high = t_low, low
+        if low.total <= D:  # even at t = 1
+            return [low]
+        gain_low, gain_high, side = low.total - D, high.total - D, 0
+        for _ in range(MAX_ROOT_STEPS):
+            if t_high - t_low <= tol * t_high or gain_high == 0:
+                break
+            t = t_low + (t_high - t_low) * gain_low / (gain_low - gain_high)
+            if not t_low < t < t_high or self.exhausted(low, high, gap_tolerance):
+                break
+            point = self.solve(t, tol)
+            # Illinois: an end that stays twice counts half, so that both ends close in
+            if point.total > D:
+                t_low, low, gain_low = t, point, point.total - D
+                gain_high *= 0.5 if side < 0 else 1.0
+                side = -1
+            else:
+                t_high, high, gain_high = t, point, point.total - D
+                gain_low *= 0.5 if side > 0 else 1.0
+                side = 1
+        return [_mixture(low, high, D), low, high, *self.inaccurate]
+
+    def solve(self, t: float, tol: float) -> DualPoint:
+        """Return the RMM of bound t."""
+        y, C = self.problem.y, self.penalties.C
+        dual = rmm_dual(self.problem.gram, y, C, t, self.penalties.cap)
+        found = solve_smo(dual, self.last, tol, self.max_iter // 10)
+        self.last = found.u
+        self.iterations += found.iterations
+        self.statuses.append(found.status)
+        point = DualPoint.of(found, y, C)
+        if found.status is not Status.OPTIMAL:  # not where the search believes it to be
+            self.inaccurate.append(point)
+        return point
+
+    def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
+        """Whether more RMMs are of no use: no steps are left, or rounding ends them near enough."""
+        if self.iterations >= self.max_iter:
+            return True
+        if self.statuses[-1] is Status.OPTIMAL:
+            return False
+        return self.gap([_mixture(low, high, self.penalties.D), low, high]) <= gap_tolerance
+
+    def gap(self, points: list[DualPoint]) -> float:
+        """Return the relative gap that some points leave."""
+        _, objective, _, bound = _best(points, self.problem.y, self.penalties)
+        return relative_gap(objective, bound)
 
 
-def _search(
-    problem: BinaryProblem,
-    penalties: Penalties,
-    tol: float,
-    svm: BinaryModel,
-    start: NDArray | None,
-) -> Search:
-    """Return points around the best t: one at either side, and their mixture of total D."""
-    y, C, D = problem.y, penalties.C, penalties.D
-    iterations, statuses, last = 0, [svm.fit.status], start
-
-    def solve(t: float) -> DualPoint:
-        nonlocal iterations, last
-        found = solve_smo(rmm_dual(problem.gram, y, C, t, penalties.cap), last, tol)
-        iterations, last = iterations + found.iterations, found.u
-        statuses.append(found.status)
-        return DualPoint.of(found, y, C)
-
-    high = DualPoint.of(svm.state, y, C)
-    theta = float(np.abs(high.decision + high.bias).max())
-    if theta <= 1:
-        return Search([high], iterations, worst(statuses))
-    t_high, t_low, low = theta, theta, high
-    for fraction in BOUND_FRACTIONS:
-        t_low = 1 + fraction * (theta - 1)
-        low = solve(t_low)
-        if low.total > D:
-            break
-        t_high, high = t_low, low
-    if low.total <= D:  # even at t = 1
-        return Search([low], iterations, worst(statuses))
-    gain_low, gain_high, side = low.total - D, high.total - D, 0
-    for _ in range(MAX_ROOT_STEPS):
-        if t_high - t_low <= tol * t_high or gain_high == 0:
-            break
-        t = t_low + (t_high - t_low) * gain_low / (gain_low - gain_high)
-        if not t_low < t < t_high:
-            break
-        point = solve(t)
-        # Illinois: an end that stays twice counts half, so that both ends close in
-        if point.total > D:
-            t_low, low, gain_low = t, point, point.total - D
-            gain_high *= 0.5 if side < 0 else 1.0
-            side = -1
-        else:
-            t_high, high, gain_high = t, point, point.total - D
-            gain_low *= 0.5 if side > 0 else 1.0
-            side = 1
-    share = (D - high.total) / (low.total - high.total)
-    return Search([low.mixed(high, share), low, high], iterations, worst(statuses))
+def _mixture(low: DualPoint, high: DualPoint, D: float) -> DualPoint:
+    """Return the point between two whose total is D."""
+    return low.mixed(high, (D - high.total) / (low.total - high.total))
 
 
 def _best(

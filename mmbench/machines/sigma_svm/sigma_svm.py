@@ -81,7 +81,8 @@ class SigmaSVM(PairwiseClassifier):
         0.5,
         Param(low=0, high=1),
         "From 0, the SVM on centred data, to 1, the SVM on whitened data. There Sigma is inverted "
-        "where the training rows vary, and the machine is affinely invariant.",
+        "where the training rows vary (with a kernel, by more than 1.5e-8 of the largest "
+        "variance), and the machine is affinely invariant.",
     )
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(

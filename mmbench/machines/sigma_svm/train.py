@@ -22,6 +22,10 @@ from mmbench.machines.svm import train_svm
 #: In float32 (4) is a difference of two terms, if these are at most so much larger, by trace.
 CANCELLATION_LIMIT = 1.5
 
+#: Share of the largest variance that a direction of a kernel's space has to have at D = 1. With
+#: less, the coefficients over the rows are so large that sums of them lose half of their digits.
+LEAST_VARIANCE = float(np.sqrt(np.finfo(float).eps))
+
 
 def train_sigma_svm(
     problem: BinaryProblem,
@@ -72,7 +76,8 @@ def train_by_inverse(
             assert svm.coef is not None
             weights, intercept = kernel.original(svm.coef, svm.intercept)
             fit = replace(svm.fit, seconds=svm.fit.seconds + shared)
-            models[k] = BinaryModel(intercept=intercept, fit=fit, coef=weights, state=svm)
+            model = BinaryModel(intercept=intercept, fit=fit, coef=weights, state=svm)
+            models[k] = certified(problem, model, *penalties[k])
     return models
 
 
@@ -97,8 +102,26 @@ def train_by_decomposition(
             gram = rounded_gram(scatter, inverse, centred)
         points = {k: C for k, (own, C) in penalties.items() if own == D}
         for k, svm in along_costs(problem, gram, points, solver, tol):
-            models[k] = _in_the_original_space(scatter, inverse, svm, shared)
+            model = _in_the_original_space(scatter, inverse, svm, shared)
+            models[k] = model if single else certified(problem, model, *penalties[k])
     return models
+
+
+def certified(problem: BinaryProblem, model: BinaryModel, D: float, C: float) -> BinaryModel:
+    """Return a model with the objective (3) of its own coefficients.
+
+    That of the SVM with the kernel (4) is another one where their way back to the kernel of the
+    data loses digits, as near D = 1 on a singular Gram matrix.
+    """
+    if model.w is None:
+        products = problem.gram @ model.coef
+        norm = float(model.coef @ products)  # type: ignore[operator]
+    else:
+        products, norm = problem.X @ model.w, float(model.w @ model.w)
+    f = products + model.intercept
+    slack = np.maximum(0.0, 1.0 - problem.y * f).sum()
+    objective = 0.5 * ((1 - D) * norm + D * float(f.var())) + C * float(slack)
+    return replace(model, fit=replace(model.fit, objective=objective))
 
 
 def along_costs(
@@ -119,10 +142,11 @@ def along_costs(
 def inverse_metric(scatter: Spectrum, D: float) -> NDArray:
     """Return the diagonal of ``((1-D) I + D Sigma)^-1`` in the coordinates of `scatter`.
 
-    Of Sigma = 0, where all rows are equal, it is the pseudo-inverse that D = 1 takes: 0.
+    At D = 1 it is the pseudo-inverse, which is 0 where a kernel has no variance to speak of.
     """
     metric = (1 - D) + D * scatter.variances
-    return np.divide(1.0, metric, out=np.zeros_like(metric), where=metric > 0)
+    least = LEAST_VARIANCE * metric.max() if D == 1 and not scatter.linear else 0.0
+    return np.divide(1.0, metric, out=np.zeros_like(metric), where=metric > least)
 
 
 def sigma_gram(scatter: Spectrum, inverse: NDArray) -> NDArray:

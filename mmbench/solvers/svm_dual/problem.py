@@ -13,7 +13,7 @@ constraint is b, and at the optimum ``-f(x_i)`` is a slope of phi_i at u_i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,10 +151,23 @@ class PiecewiseQP:
             scale,
         )
 
+    def inward(self, share: float) -> PiecewiseQP:
+        """Return the problem whose decisions keep a distance from where their losses are infinite.
+
+        The last slope of an endless piece is smaller by a share of itself, by half its distance to
+        the slope before at most. A rounding error then leaves all losses finite.
+        """
+        slopes = self.slopes.copy()
+        for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
+            distance = self.slopes[:, last] - self.slopes[:, before]
+            step = np.minimum(share * np.abs(self.slopes[:, last]), 0.5 * np.abs(distance))
+            slopes[:, last] -= np.where(np.isinf(ends), np.sign(distance) * step, 0.0)
+        return replace(self, slopes=slopes)
+
     def violation(self, u: NDArray) -> float:
-        """Return the largest violation of a constraint."""
+        """Return the largest violation of a constraint; a sum is relative to that of ``|u_i|``."""
         outside = np.maximum(self.knots[:, 0] - u, u - self.knots[:, -1]).max()
-        return float(max(outside, abs(u.sum()), 0.0))
+        return float(max(outside, abs(u.sum()) / max(1.0, np.abs(u).sum()), 0.0))
 
     def feasible(self, u: NDArray) -> NDArray:
         """Return `u` clipped to its bounds and moved onto ``sum u = 0``.

@@ -52,6 +52,9 @@ SINGLE_PRECISION_TOLERANCE = 1e-4
 #: Rounds on parts that may go by without a smaller violation; then come steps among all rows.
 IDLE_ROUNDS = 3
 
+#: Times that ``Ku`` computed afresh may refute a solution: the violation is then one of rounding.
+MOST_REFUTATIONS = 20
+
 
 def solve_smo(
     problem: PiecewiseQP,
@@ -80,7 +83,7 @@ def solve_smo(
     Raises
     ------
     ValueError
-        If the Gram matrix is not finite.
+        If the Gram matrix or the start is not finite.
     """
     _compile()
     gram = np.ascontiguousarray(problem.gram)
@@ -94,7 +97,7 @@ def solve_smo(
     allowed = max(10**7, 100 * len(u)) if max_iter is None else max_iter
     state = _State(problem, diagonal, u, decision, tol, allowed)
     state.measure()
-    while state.violation > tol and state.left > 0:
+    while state.violation > tol and state.left > 0 and state.refutations < MOST_REFUTATIONS:
         rows = state.part()
         if rows is not None:
             state.solve_part(rows)
@@ -111,6 +114,8 @@ def _started(
     if start is None:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
     given = start.u if isinstance(start, PiecewiseSolution) else start
+    if not np.isfinite(given).all():
+        raise ValueError("the start has values that are not finite")
     u = problem.feasible(given)
     if isinstance(start, PiecewiseSolution) and np.array_equal(u, given):
         return u, start.decision.copy()
@@ -142,7 +147,8 @@ class _State:
     """Where a solution stands: u, ``Ku`` of all rows, and what may be spent.
 
     `left` counts steps, `work` the kernel values read since a part was last cut out, `budget` those
-    that Newton steps may still cost.
+    that Newton steps may still cost. `refutations` counts the renewals of ``Ku`` that brought back
+    a violation above the tolerance.
     """
 
     problem: PiecewiseQP
@@ -157,6 +163,7 @@ class _State:
     patience: int = IDLE_ROUNDS
     work: float = 0.0
     budget: float = 0.0
+    refutations: int = 0
     store: NDArray | None = None
 
     def measure(self, afresh: bool = False) -> None:
@@ -165,8 +172,10 @@ class _State:
             self.decision = combine(self.problem.gram, self.u)
         knots, slopes = self.problem.knots, self.problem.slopes
         self.bias, self.violation = _optimality(self.u, self.decision, knots, slopes)
-        if not afresh and self.work and (self.violation <= self.tol or self.left <= 0):
+        solved = self.violation <= self.tol
+        if not afresh and self.work and (solved or self.left <= 0):
             self.measure(afresh=True)
+            self.refutations += solved and self.violation > self.tol
 
     def step_among_all(self) -> bool:
         """Take a chunk of steps among all rows; return whether there was one to take."""

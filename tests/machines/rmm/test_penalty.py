@@ -150,3 +150,13 @@ def test_small_problems_with_repeated_rows_are_certified(n, C, D, nu, seed, kern
     assert fit.status is Status.OPTIMAL
     assert fit.max_violation <= 1e-8
     assert -1e-9 <= fit.gap < 1e-5
+
+
+@pytest.mark.parametrize("form", ["penalty", "relaxed"])
+def test_a_search_that_rounding_ends_is_short(form):
+    """``Ku`` computed afresh refutes every solution there: step after step, for a minute."""
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] + rng.normal(size=60) > 0, 1, -1)
+    machine = RMM(C=1e8, form=form, kernel="linear").fit(10 * X, y)
+    assert machine.fits_[0].iterations < 5e5

@@ -318,3 +318,11 @@ def test_costs_of_the_dual(tiny):
     assert dual.cost(2.0 * unit) == pytest.approx(-2)
     assert dual.cost(3.0 * unit) == pytest.approx(-2 + 1.5)
     assert dual.cost(-1.0 * unit) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_nearly_hard_margin_leaves_no_gap(seed):
+    """A tolerance that allows no step is no reason not to try the tighter ones."""
+    rng = np.random.RandomState(seed)
+    X, y = rng.normal(size=(20, 50)), np.where(rng.uniform(size=20) > 0.5, 1, -1)
+    assert RMM(C=1, kernel="poly", degree=2).fit(X, y).fits_[0].status is Status.OPTIMAL

@@ -394,3 +394,15 @@ def test_a_high_penalty_on_many_small_slacks_leaves_no_gap(machine):
     fit = machine.fit(*load_digits(n_class=2, return_X_y=True)).fits_[0]
     assert fit.status is Status.OPTIMAL
     assert fit.gap <= 100 * machine.tol  # 9e-2 and 3e-2 where each row is exact to tol and no more
+
+
+def test_the_objective_is_that_of_the_coefficients_on_a_singular_kernel():
+    """With D = 1 the rounding errors of a singular matrix must not be inverted with the rest."""
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] + rng.normal(size=60) > 0, 1, -1)
+    machine = SigmaSVM(gamma=0.01, C=1e3, D=1.0).fit(X, y)
+    f = machine.decision_function(X)
+    objective = f.var() / 2 + 1e3 * np.maximum(0, 1 - y * f).sum()
+    assert machine.fits_[0].objective == pytest.approx(objective, rel=1e-6)
+    assert machine.fits_[0].status is Status.OPTIMAL
