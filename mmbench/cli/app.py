@@ -20,7 +20,7 @@ from mmbench.cli.config import app as config_app
 from mmbench.cli.data import app as data_app
 from mmbench.cli.listing import app as list_app
 from mmbench.cli.run import run
-from mmbench.cli.tables import clean, export, figure, table
+from mmbench.cli.tables import clean, export, figure, report, table
 from mmbench.errors import UserError
 
 EXIT_WRONG_INPUT = 2
@@ -90,6 +90,7 @@ def _common(
 app.command()(run)
 app.command()(table)
 app.command()(figure)
+app.command()(report)
 app.command()(export)
 app.command()(clean)
 app.add_typer(data_app, name="data")

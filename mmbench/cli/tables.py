@@ -1,4 +1,4 @@
-"""``mmbench table``, ``figure``, ``export`` and ``clean``."""
+"""``mmbench table``, ``figure``, ``report``, ``export`` and ``clean``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from mmbench.cli.options import Output
 Results = Annotated[
     list[Path],
     typer.Argument(metavar="RESULTS...", help="Folders of results, or of experiments in them."),
+]
+
+Mix = Annotated[
+    bool, typer.Option("--mix", help="Allow records of different settings in one table.")
 ]
 
 
@@ -34,9 +38,7 @@ def table(
         typer.Option(metavar="NAME", help="Layout [default: the experiment's own]."),
     ] = None,
     output: Output = None,
-    mix: Annotated[
-        bool, typer.Option("--mix", help="Allow records of different settings in one table.")
-    ] = False,
+    mix: Mix = False,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,6 +71,19 @@ def figure(
     from mmbench.commands.tables import figure as draw
 
     typer.echo(draw(name, results, output, _say))
+
+
+def report(
+    results: Results,
+    output: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of the report, new or of an earlier one.")
+    ] = Path("report"),
+    mix: Mix = False,
+) -> None:
+    """Write a site of stored records that opens from a file; two runs are compared."""
+    from mmbench.commands.report import report as write
+
+    typer.echo(f"written to {write(results, output, mix, _say)}")
 
 
 def export(

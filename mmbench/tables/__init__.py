@@ -4,6 +4,7 @@ from mmbench.tables.build import check_names, draw_tables
 from mmbench.tables.figures import check_figure, draw_figure, list_figures
 from mmbench.tables.layouts import check_any_metric, check_sized, layout_names, list_layouts
 from mmbench.tables.published import load_published, published_machines, published_tables
+from mmbench.tables.report import write_report
 from mmbench.tables.results import read_results
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "published_machines",
     "published_tables",
     "read_results",
+    "write_report",
 ]

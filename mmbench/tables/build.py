@@ -79,7 +79,7 @@ def draw_tables(
         ready = experiment.text if isinstance(experiment, Reference) else None
         if ready is None or fmt != "markdown" or layout is not None or metrics:
             name = _layout_of(experiment, layout, metrics)
-            ready = renderer(fmt)(_arrange(name, sheet_of(experiment, layout, metrics)))
+            ready = renderer(fmt)(arrange(sheet_of(experiment, layout, metrics), name))
         return ready
 
     return "\n".join(each(draw, experiments, say))
@@ -97,7 +97,12 @@ def sheet_of(
     if isinstance(experiment, Reference):
         if metrics:
             raise UserError(f"{experiment.folder}: a table without records has no other metrics")
-        facts = Facts(experiment.name, published, remarks=experiment.remarks)
+        facts = Facts(
+            experiment.name,
+            published,
+            deviations=experiment.deviations,
+            remarks=experiment.remarks,
+        )
         return Sheet(experiment.rows, facts, experiment.plan)
     rows = build_rows(experiment.cells, published, compare=not experiment.plan.smoke)
     shown = metrics or (experiment.plan.metrics if shows_any_metric(layout) else ())
@@ -131,6 +136,7 @@ def _comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, A
     return rows
 
 
-def _arrange(layout: str, sheet: Sheet) -> Table:
-    arranged = layout_module(layout).layout(sheet)
+def arrange(sheet: Sheet, layout: str | None = None) -> Table:
+    """Return the table that a layout, the experiment's own by default, makes of a sheet."""
+    arranged = layout_module(layout or sheet.plan.layout).layout(sheet)
     return replace(arranged, title=f"{sheet.facts.experiment}: {arranged.title}")

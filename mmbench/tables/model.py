@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mmbench.tables.rows import Row
 
 #: Marks of a comparison, explained in the legend of every table that has one.
 IN_BAND = "✓"
 OUT_OF_BAND = "✗"
 NOTHING = "–"
+
+
+class Shown(str):
+    """Text of a cell that remembers the row that it shows, for formats that can say more of it.
+
+    Attributes
+    ----------
+    row : Row
+    """
+
+    row: Row
+
+    def __new__(cls, text: str, row: Row) -> Shown:
+        """Return the text with its row."""
+        shown = super().__new__(cls, text)
+        shown.row = row
+        return shown
 
 
 @dataclass(frozen=True)

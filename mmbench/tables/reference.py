@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmbench.errors import UserError
@@ -26,11 +26,14 @@ class Reference:
     plan : Plan
         Made of the configuration of the same name, which gives the layout.
     rows : list of Row
+    deviations : mapping of str to tuple of str
+        By data set: where the data differ from what the paper used.
     """
 
     folder: Path
     plan: Plan
     rows: list[Row]
+    deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -60,15 +63,24 @@ def read_reference(folder: Path, plan: Plan | None) -> Reference:
     path = folder / CSV
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            rows = [_row(line) for line in csv.DictReader(file)]
+            lines = list(csv.DictReader(file))
+        rows = [_row(line) for line in lines]
     except (KeyError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: not a table of mmbench ({error})") from None
-    return Reference(folder, plan or Plan(folder.name), rows)
+    deviations = {line["dataset"]: _notes(line)[1] for line in lines}
+    told = {name: (text,) for name, text in deviations.items() if text}
+    return Reference(folder, plan or Plan(folder.name), rows, told)
+
+
+def _notes(line: Mapping[str, str]) -> tuple[str, str]:
+    """Return what is said of a line's cell, and after it what is said of its data set."""
+    own, _, deviation = line["note"].partition(f"{line['dataset']}: ")
+    return own.removesuffix("; "), deviation
 
 
 def _row(line: Mapping[str, str]) -> Row:
     degree, size = (int(line[name]) if line.get(name) else None for name in ("degree", "size"))
-    note, mark, reason = line["note"].partition(NO_TARGET)
+    note, mark, reason = _notes(line)[0].partition(NO_TARGET)
     return Row(
         Key(line["dataset"], line["kernel"], degree, line["machine"], size),
         line["metric"],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from mmbench.jobs.plan import Key, Plan
 from mmbench.tables.cells import MISSING
 from mmbench.tables.facts import Facts
-from mmbench.tables.model import Column
+from mmbench.tables.model import Column, Shown
 from mmbench.tables.rows import Row
 from mmbench.tables.text import join, kernel_text, verdict_mark
 
@@ -119,7 +119,8 @@ class Sheet:
 
     def marked(self, text: str, row: Row | None, kernel: bool = True) -> str:
         """Return the text of a cell with its mark and its footnotes."""
-        return join(text, verdict_mark(row), self.cite(row, kernel))
+        text = join(text, verdict_mark(row), self.cite(row, kernel))
+        return text if row is None else Shown(text, row)
 
     def cite(self, row: Row | None, kernel: bool = True) -> str:
         """Return the marks of a cell's footnotes: its own note, and why there is no target.

@@ -1,0 +1,49 @@
+"""A static site of results: an overview, a page an experiment, a page a cell.
+
+It opens from a file, without a network and without a build step: pages of `templates`, one style
+sheet and one script of `assets`, and beside them the script that draws the pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mmbench.tables.records import Experiment
+from mmbench.tables.reference import Reference
+from mmbench.tables.report.cell import write_cells
+from mmbench.tables.report.experiment import write_experiment
+from mmbench.tables.report.names import Names
+from mmbench.tables.report.overview import write_overview
+from mmbench.tables.report.site import Site
+from mmbench.tables.report.view import View
+from mmbench.tables.results import each
+
+
+def write_report(
+    experiments: Sequence[Experiment | Reference],
+    folder: Path,
+    say: Callable[[str], object] = lambda line: None,
+) -> Path:
+    """Write the site of some experiments and return its first page.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment or Reference
+    folder : path
+        New, empty, or that of an earlier report, whose pages are replaced.
+    say : callable, optional
+        Gets a line for each experiment that cannot be shown.
+
+    Raises
+    ------
+    UserError
+        If the folder holds something else or cannot be written to, or no experiment can be shown.
+    """
+    site = Site.create(folder)
+    names = Names()
+    views = each(lambda one: View.of(one, names.free(one.name)), experiments, say)
+    for view in views:
+        write_experiment(site, view)
+        write_cells(site, view)
+    return write_overview(site, views)

@@ -1,0 +1,113 @@
+// Sorting, filtering and details of the pages of mmbench report. Without it everything can be read.
+"use strict";
+
+// -- sorting: a button in every head of a table of class "sortable" ------------------------------
+
+function valueOf(cell) {
+  const text = cell.dataset.sort ?? cell.textContent.trim();
+  const number = Number(text.replace("−", "-"));
+  return text === "" || text === "–" ? null : Number.isNaN(number) ? text.toLowerCase() : number;
+}
+
+function compare(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a).localeCompare(String(b), "en", { numeric: true });
+}
+
+function sortBy(table, column, ascending) {
+  const body = table.tBodies[0];
+  const rows = [...body.rows].map((row) => [valueOf(row.cells[column]), row]);
+  rows.sort(([a], [b]) => {
+    if (a === null || b === null) return (a === null) - (b === null); // what is unknown comes last
+    return ascending ? compare(a, b) : compare(b, a);
+  });
+  body.append(...rows.map(([, row]) => row));
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const ascending = head.getAttribute("aria-sort") !== "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+      sortBy(table, column, ascending);
+    });
+  });
+}
+
+// -- filtering: a form above a table; a select filters the column of its name -----------------------
+
+for (const form of document.querySelectorAll("form.filter")) {
+  const table = document.getElementById(form.dataset.table);
+  const rows = [...table.tBodies[0].rows];
+  const heads = [...table.tHead.rows[0].cells];
+  const filter = () => {
+    const wanted = [...form.querySelectorAll("select")]
+      .filter((select) => select.value)
+      .map((select) => [heads.findIndex((h) => h.dataset.name === select.name), select.value]);
+    const words = form.elements.text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      const fits = words.every((word) => text.includes(word)) &&
+        wanted.every(([column, value]) => row.cells[column].textContent.trim().endsWith(value));
+      row.hidden = !fits;
+      shown += fits;
+    }
+    form.querySelector("output").value = `${shown} of ${rows.length}`;
+  };
+  form.addEventListener("input", filter);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  filter();
+}
+
+// -- details of a cell: on hover, on focus, or at the first tap --------------------------------------
+
+const tip = document.createElement("div");
+tip.id = "tip";
+tip.hidden = true;
+tip.setAttribute("role", "tooltip");
+document.body.append(tip);
+let owner = null;
+
+function showTip(link) {
+  owner = link;
+  const details = document.getElementById(link.dataset.details);
+  tip.replaceChildren(...[...details.childNodes].map((node) => node.cloneNode(true)));
+  tip.hidden = false;
+  const at = link.getBoundingClientRect();
+  const below = at.bottom + 8 + tip.offsetHeight <= innerHeight || at.top < tip.offsetHeight + 8;
+  tip.style.top = `${below ? at.bottom + 6 : at.top - tip.offsetHeight - 6}px`;
+  tip.style.left = `${Math.max(8, Math.min(at.left, document.documentElement.clientWidth - tip.offsetWidth - 8))}px`;
+}
+
+function hideTip() {
+  owner = null;
+  tip.hidden = true;
+}
+
+for (const link of document.querySelectorAll("[data-details]")) {
+  link.setAttribute("aria-describedby", link.dataset.details);
+  let touched = false;
+  link.addEventListener("pointerdown", (event) => { touched = event.pointerType !== "mouse"; });
+  link.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") showTip(link); });
+  link.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") hideTip(); });
+  link.addEventListener("focus", () => { if (link.matches(":focus-visible")) showTip(link); });
+  link.addEventListener("blur", () => setTimeout(() => { if (owner === link && !tip.matches(":hover")) hideTip(); }, 100));
+  link.addEventListener("click", (event) => {
+    if (link.tagName === "BUTTON" || (touched && owner !== link)) {
+      event.preventDefault();
+      showTip(link);
+    }
+  });
+}
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
+document.addEventListener("pointerdown", (event) => {
+  if (owner && !tip.contains(event.target) && !owner.contains(event.target)) hideTip();
+});
+document.addEventListener("scroll", () => { if (owner) hideTip(); }, { passive: true, capture: true });

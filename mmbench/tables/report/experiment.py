@@ -1,0 +1,115 @@
+"""The page of an experiment: its tables, pictures, cells, failures and facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mmbench.tables.blocks.seconds import stages
+from mmbench.tables.export import SPLIT_COLUMNS, split_rows
+from mmbench.tables.records import Experiment
+from mmbench.tables.render.csv import to_csv
+from mmbench.tables.report import words
+from mmbench.tables.report.cell import limits_text
+from mmbench.tables.report.overview import summary_texts
+from mmbench.tables.report.provenance import config_text, data_facts, run_facts
+from mmbench.tables.report.site import INDEX, Site
+from mmbench.tables.report.summary import remarks, summarize
+from mmbench.tables.report.view import View
+from mmbench.tables.rows import Row
+from mmbench.tables.text import kernel_text, verdict_mark
+
+
+def write_experiment(site: Site, view: View) -> None:
+    """Write the page of an experiment and the files that it offers."""
+    files = _write_files(site, view)
+    site.page(
+        f"{view.folder}/{INDEX}",
+        "experiment.html",
+        view=view,
+        **summary_texts(summarize(view)),
+        lines=[_line(view, row) for row in view.rows],
+        sized=any(key.size is not None for key in view.keys),
+        details={
+            key: (f"details-{k}", words.details(view, key)) for k, key in enumerate(view.keys)
+        },
+        failures=failures(view),
+        remarks=remarks(view),
+        data=data_facts(view),
+        runs=run_facts(view),
+        config=config_text(view),
+        files=files,
+        metric=words.metric_name(view.metric),
+    )
+
+
+def _write_files(site: Site, view: View) -> dict[str, str]:
+    """Write the tables for other programs; return what each file holds."""
+    files = {"table.csv": "every cell and metric"}
+    site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))
+    if isinstance(view.experiment, Experiment):
+        rows = split_rows([view.experiment])
+        site.csv(f"{view.folder}/splits.csv", SPLIT_COLUMNS, rows)
+        files["splits.csv"] = "every split"
+    if config := config_text(view):
+        site.text(f"{view.folder}/experiment.yaml", config)
+        files["experiment.yaml"] = "the configuration as run"
+    return files
+
+
+def _line(view: View, row: Row) -> dict[str, Any]:
+    """Return a line of the list of all cells; numbers as they are, for sorting."""
+    key = row.key
+    apart = None
+    if row.measured is not None and row.published is not None:
+        apart = row.measured - row.published
+    seconds = [value for value in stages(view.sheet, key) if value is not None]
+    return {
+        "key": key,
+        "row": row,
+        "page": view.pages.get(key),
+        "kernel": kernel_text(key.kernel, key.degree),
+        "machine": view.sheet.label(key.machine),
+        "measured": row.measured,
+        "difference": apart,
+        "verdict": verdict_text(row),
+        "mark": verdict_mark(row),
+        "seconds": sum(seconds) if seconds else None,
+        "gap": view.sheet.value(key, "worst_gap"),
+        "parameters": words.parameters(view, key),
+        "texts": {
+            "measured": "" if row.measured is None else words.number(row.measured, row.metric),
+            "sd": "" if row.sd is None else words.number(row.sd, row.metric),
+            "published": words.published(row),
+            "difference": "" if apart is None else words.signed(apart, row.metric),
+        },
+    }
+
+
+def verdict_text(row: Row) -> str:
+    """Return the outcome of the comparison in a word."""
+    if row.in_band is None:
+        return "not compared"
+    return "in band" if row.in_band else "out of band"
+
+
+def failures(view: View) -> list[dict[str, Any]]:
+    """Return what is not as it should be, a line a cell: splits without result, doubtful fits."""
+    return [
+        {
+            "key": row.key,
+            "name": view.heading(row.key),
+            "page": view.pages.get(row.key),
+            "status": row.status.replace("_", " "),
+            "note": row.note,
+            "limits": "; ".join(_limits(view, row)),
+        }
+        for row in view.rows
+        if row.note or row.key in view.incomplete
+    ]
+
+
+def _limits(view: View, row: Row) -> list[str]:
+    """Return what stopped the jobs of a cell, each once."""
+    cell = view.cells.get(row.key)
+    texts = (limits_text(record) for record in cell.failed) if cell else ()
+    return list(dict.fromkeys(filter(None, texts)))

@@ -1,0 +1,109 @@
+"""The pages of a report: what they say, where their links lead, and what they refuse."""
+
+from __future__ import annotations
+
+import csv
+from urllib.parse import unquote
+
+import pytest
+
+from mmbench.commands.report import report
+from mmbench.errors import UserError
+from mmbench.resources import REFERENCE
+
+
+def test_every_link_leads_to_a_file_and_every_mark_to_its_note(evil, usps, pages) -> None:
+    found = pages(evil.folder, usps.folder)
+    for path, page in found.items():
+        ids = page.all("id")
+        assert len(ids) == len(set(ids)), path
+        for href in [*page.all("href"), *page.all("src")]:
+            if href.startswith("#"):
+                assert href[1:] in ids, (path, href)
+            elif not href.startswith("data:"):
+                assert (page.path.parent / unquote(href)).is_file(), (path, href)
+
+
+def test_nothing_is_asked_of_a_network(evil, pages) -> None:
+    for page in pages(evil.folder).values():
+        assert not [href for href in [*page.all("href"), *page.all("src")] if "//" in href]
+
+
+def test_names_of_data_are_text_whatever_they_hold(evil, pages) -> None:
+    found = pages(evil.folder)
+    for path, page in found.items():
+        scripts = [attributes for tag, attributes in page.tags if tag == "script"]
+        assert all(attributes.get("src") for attributes in scripts), path
+    assert "<script>alert('x')</script>\"/../&amp;" in found["evil/index.html"].text
+
+
+def test_an_experiment_shows_the_papers_table_with_marked_cells(usps, pages) -> None:
+    found = pages(usps.folder)
+    page = found["usps_rbf/index.html"]
+    assert "91 / 98 ✓" in page.text
+    assert sum("in" in classes.split() for classes in page.all("class")) >= 3
+    assert "3 of 3 compared" in page.text
+    assert {"usps_rbf/cells/usps-rbf-svm.html", "usps_rbf/cells/usps-rbf-svm.csv"} <= {
+        str(path.relative_to(page.path.parents[1])) for path in page.path.parent.rglob("*.*")
+    }
+
+
+def test_details_tell_mean_spread_number_published_value_and_difference(usps, pages) -> None:
+    text = " ".join(pages(usps.folder)["usps_rbf/index.html"].text.split())
+    assert "errors 91, standard error 9.3, n = 1" in text
+    assert "published errors 98 difference −7, 0.75 standard errors: in the band" in text
+
+
+def test_failures_are_listed_with_their_reasons(evil, pages) -> None:
+    found = pages(evil.folder)
+    assert "2 of 3 splits done, 1 failed (took over 600 s)" in found["evil/index.html"].text
+    assert "took over 600 s" in found["evil/cells/iris-rbf-rmm.html"].text
+
+
+def test_a_cell_shows_its_selection_and_where_parameters_come_from(evil, pages) -> None:
+    found = pages(evil.folder)
+    svm, rmm = found["evil/cells/iris-rbf-svm.html"], found["evil/cells/iris-rbf-rmm.html"]
+    assert "● 3" in svm.text and "89.00" in svm.text
+    assert "../cells/iris-rbf-svm.html" in rmm.all("href")
+
+
+def test_a_cell_counts_confusions_over_its_splits(evil, pages) -> None:
+    text = pages(evil.folder)["evil/cells/iris-rbf-svm.html"].text
+    assert "3 splits together" in text
+
+
+def test_every_split_of_a_cell_is_a_line_of_its_csv(evil, pages) -> None:
+    page = pages(evil.folder)["evil/cells/iris-rbf-rmm.html"]
+    with page.path.with_suffix(".csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["status"] for row in rows] == ["optimal", "optimal", "time_limit"]
+    assert {row["dataset"] for row in rows} == {"iris"}
+
+
+@pytest.mark.parametrize("name", ["usps_rbf", "fsvm_table2", "m4_table1"])
+def test_a_reference_table_has_a_page_without_cells(pages, name) -> None:
+    found = pages(REFERENCE / name)
+    assert set(found) == {"index.html", f"{name}/index.html"}
+    page = found[f"{name}/index.html"]
+    assert "Run with mmbench" in page.text
+    assert any(tag == "button" for tag, _ in page.tags)
+
+
+def test_two_experiments_of_one_name_have_folders_of_their_own(usps, pages) -> None:
+    found = pages(usps.folder, REFERENCE / "usps_rbf")
+    assert {"usps_rbf/index.html", "usps_rbf-2/index.html"} <= set(found)
+
+
+def test_a_report_is_written_over_an_earlier_one(usps, pages) -> None:
+    assert set(pages(usps.folder)) == set(pages(usps.folder))
+
+
+def test_a_folder_with_other_files_is_refused(usps, tmp_path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "index.html").write_text("my own page")
+    with pytest.raises(UserError, match="holds other files than a report"):
+        report([usps.folder], mine)
+    assert (mine / "index.html").read_text() == "my own page"
+    with pytest.raises(UserError, match="is a file"):
+        report([usps.folder], mine / "index.html")
