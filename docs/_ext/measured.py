@@ -1,0 +1,171 @@
+"""What the reference runs measured: a table for a machine's page, and a page for each experiment.
+
+Nothing is typed: all figures come from ``results/reference/*/table.csv`` when the pages are built.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from mmbench.machines import alias_of
+
+REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
+UNITS = {"accuracy_pct": "%", "errors_count": "errors"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a reference table: a machine on a data set with a kernel."""
+
+    place: tuple[str, ...]
+    column: str
+    metric: str
+    measured: float
+    published: float | None
+    in_band: bool | None
+    status: str
+
+    @property
+    def away(self) -> float:
+        """How far the measured value is from the published one."""
+        return 0.0 if self.published is None else abs(self.measured - self.published)
+
+    def __str__(self) -> str:
+        unit = UNITS[self.metric]
+        where = ", ".join(part for part in self.place if part)
+        return f"{where}: {self.measured:.4g} here, {self.published:g} {unit} published"
+
+
+def cells(folder: Path) -> list[Cell]:
+    """Return the cells of an experiment: the published metric, or else the accuracy."""
+    with (folder / "table.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["metric"] in UNITS and row["measured"]]
+    found: dict[tuple, Cell] = {}
+    for row in rows:
+        degree = f"degree {row['degree']}" if row["degree"] else ""
+        size = f"{row['size']} rows" if row.get("size") else ""
+        cell = Cell(
+            (row["dataset"], row["kernel"], degree, size),
+            row["machine"],
+            row["metric"],
+            float(row["measured"]),
+            float(row["published"]) if row["published"] else None,
+            {"True": True, "False": False}.get(row["in_band"]),
+            row["status"],
+        )
+        key = (cell.place, cell.column)
+        if key not in found or found[key].published is None:
+            found[key] = cell if cell.published is not None else found.get(key, cell)
+    return list(found.values())
+
+
+def lines_of(machines: set[str]) -> Iterator[list[str]]:
+    """Yield a line for each experiment and column that is one of some machines.
+
+    Of their variants only those that a paper shows.
+    """
+    for folder in sorted(REFERENCE.iterdir()):
+        if not (folder / "table.csv").is_file():
+            continue
+        experiment = cells(folder)
+        svm = {cell.place: cell for cell in experiment if cell.column == "svm"}
+        columns = dict.fromkeys(cell.column for cell in experiment)
+        for column in columns:
+            own = [cell for cell in experiment if cell.column == column]
+            told = column in machines or any(cell.in_band is not None for cell in own)
+            if told and alias_of(column).machine in machines:
+                yield [f"[{folder.name}](/tables/{folder.name})", *_line(column, own, svm)]
+
+
+def _line(column: str, own: list[Cell], svm: dict[tuple[str, ...], Cell]) -> list[str]:
+    compared = [cell for cell in own if cell.in_band is not None]
+    near = sum(bool(cell.in_band) for cell in compared)
+    farthest = max((c for c in compared if not c.in_band), key=lambda c: c.away, default=None)
+    pairs = [(cell, svm[cell.place]) for cell in own if cell.place in svm and column != "svm"]
+    wins = sum(_better(cell.measured, other.measured, cell.metric) for cell, other in pairs)
+    return [
+        alias_of(column).label or column,
+        str(len(own)),
+        f"{near} of {len(compared)}" if compared else "–",
+        str(farthest) if farthest else "–",
+        f"{wins} of {len(pairs)}" if pairs else "–",
+        _published_wins(pairs),
+    ]
+
+
+def _published_wins(pairs: list[tuple[Cell, Cell]]) -> str:
+    both = [
+        (a.published, b.published, a.metric)
+        for a, b in pairs
+        if a.published is not None and b.published is not None
+    ]
+    wins = sum(_better(ours, theirs, metric) for ours, theirs, metric in both)
+    return f"{wins} of {len(both)}" if both else "–"
+
+
+def _better(ours: float, theirs: float, metric: str) -> bool:
+    return ours < theirs if metric == "errors_count" else ours > theirs
+
+
+HEAD = (
+    "experiment",
+    "column",
+    "cells",
+    "near the paper",
+    "farthest of the others",
+    "better than the SVM here",
+    "better in the paper",
+)
+
+
+class Measured(SphinxDirective):
+    """``{measured} rmm``: what every reference run says of the columns of some machines."""
+
+    required_arguments = 1
+    optional_arguments = 9
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        rows = list(lines_of(set(self.arguments)))
+        if not rows:
+            raise self.error(f"no reference run has a column of {' or '.join(self.arguments)}")
+        text = [HEAD, ["---"] * len(HEAD), *rows]
+        lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in text]
+        node = nodes.container()
+        self.state.nested_parse(StringList(lines, source="measured"), self.content_offset, node)
+        return node.children
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write a page for each reference table, with its figures, into ``docs/tables``."""
+    target = Path(app.srcdir) / "tables"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    names = sorted(path.parent.name for path in REFERENCE.glob("*/table.md"))
+    for name in names:
+        text = (REFERENCE / name / "table.md").read_text(encoding="utf-8")
+        title, _, body = re.sub(r"^## [\w-]+: ", "", text).partition("\n")
+        pictures = []
+        for figure in sorted((REFERENCE / name).glob("*.png")):
+            shutil.copy(figure, target / f"{name}_{figure.name}")
+            pictures.append(f"![Figure of the experiment {name}]({name}_{figure.name})\n")
+        head = f"# {name}\n\n{title}. Run again with `mmbench run {name}`.\n\n"
+        page = head + "\n".join(pictures) + body.replace("\n## ", "\n## More of ")
+        (target / f"{name}.md").write_text(page, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive and the pages."""
+    app.add_directive("measured", Measured)
+    app.connect("builder-inited", write_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,277 @@
+"""The geometry of each family, drawn by the machines themselves when the pages are built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from sphinx.application import Sphinx
+
+from mmbench.machines import (
+    KLDA,
+    LDA,
+    LSSVM,
+    M4,
+    MAMC,
+    MMRM,
+    MPM,
+    RMM,
+    SVM,
+    RSVMPlus,
+    SigmaSVM,
+)
+
+#: Of Okabe and Ito: told apart by the colour-blind, and in grey by their line styles.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+STYLE = {"font.size": 9, "axes.titlesize": 9, "legend.frameon": False, "legend.fontsize": 8}
+DASHES = ("-", "--", "-.", ":")
+WIDTH, HEIGHT = 7.2, 3.1
+
+Line = tuple[NDArray, float]
+
+
+def classes(
+    means: tuple[tuple[float, float], tuple[float, float]],
+    variances: tuple[tuple[float, float], tuple[float, float]],
+    angle: float = 0.0,
+    n: int = 60,
+) -> tuple[NDArray, NDArray]:
+    """Return two normal classes of n rows each, turned by an angle, labels -1 and 1."""
+    random = np.random.RandomState(3)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    parts = [
+        mean + random.standard_normal((n, 2)) * np.sqrt(variance) @ turn.T
+        for mean, variance in zip(np.array(means), variances, strict=True)
+    ]
+    return np.vstack(parts), np.repeat([-1, 1], n)
+
+
+def strips() -> tuple[NDArray, NDArray]:
+    """Return two strips that lie far along one direction and are told apart by the other."""
+    random = np.random.RandomState(4)
+    along = np.r_[random.uniform(-5, -0.2, 60), random.uniform(0.2, 5, 60)]
+    across = np.repeat([-0.9, 0.9], 60) + 0.35 * random.standard_normal(120)
+    return np.column_stack([along, across]), np.repeat([-1, 1], 60)
+
+
+def points(axes: Axes, X: NDArray, y: NDArray) -> None:
+    """Draw the rows of two classes."""
+    for label, colour, marker in ((-1, ORANGE, "s"), (1, BLUE, "o")):
+        rows = X[y == label]
+        axes.scatter(*rows.T, s=14, c=colour, marker=marker, alpha=0.55, lw=0)
+    axes.set(aspect="equal", xticks=[], yticks=[])
+    low, high = X.min(axis=0) - 0.5, X.max(axis=0) + 0.5
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+
+
+def line_of(machine: Any) -> Line:
+    """Return w and b of a linear two-class machine."""
+    return machine.coef_[0], float(machine.intercept_[0])
+
+
+def level(axes: Axes, line: Line, value: float = 0.0, **style: Any) -> None:
+    """Draw the points where ``w'x + b`` has a value."""
+    w, b = line
+    on = (value - b) * w / (w @ w)
+    axes.axline(on, on + np.array([-w[1], w[0]]), **{"lw": 1.4, "color": "black", **style})
+
+
+def band(axes: Axes, line: Line, values: tuple[float, ...], **style: Any) -> None:
+    """Draw the boundary, and other levels thinner beside it."""
+    level(axes, line, **style)
+    for value in values:
+        level(axes, line, value, **{**style, "lw": 0.8, "ls": ":", "label": None})
+
+
+def svm(canvas: Figure) -> None:
+    """A small and a large penalty on slack."""
+    X, y = classes(((-1.6, 0), (1.6, 0)), ((0.9, 1.2), (0.9, 1.2)))
+    for axes, C in zip(canvas.subplots(1, 2), (0.02, 10.0), strict=True):
+        machine = SVM(C=C, kernel="linear").fit(X, y)
+        points(axes, X, y)
+        band(axes, line_of(machine), (-1, 1))
+        decisions = y * machine.decision_function(X)
+        axes.scatter(*X[decisions < 1 + 1e-3].T, s=46, fc="none", ec="black", lw=0.7)
+        axes.set_title(f"C = {C:g}: {machine.fits_[0].n_support} support vectors")
+
+
+def rmm(canvas: Figure) -> None:
+    """The SVM, and the RMM whose decisions are bounded."""
+    X, y = strips()
+    machines = (SVM(C=100, kernel="linear"), RMM(C=100, kernel="linear", B_fraction=0.3))
+    for axes, machine in zip(canvas.subplots(1, 2), machines, strict=True):
+        machine.fit(X, y)
+        name = type(machine).__name__
+        points(axes, X, y)
+        largest = abs(machine.decision_function(X)).max()
+        band(axes, line_of(machine), (-1, 1))
+        for value in (-largest, largest):
+            level(axes, line_of(machine), value, color=GREY, ls="--", lw=1)
+        axes.set_title(f"{name}: decisions from {-largest:.1f} to {largest:.1f}")
+
+
+def sigma_svm(canvas: Figure) -> None:
+    """What the penalty on the spread does to the direction."""
+    X, y = strips()
+    axes = canvas.subplots()
+    points(axes, X, y)
+    for D, dashes in zip((0.0, 0.9, 0.999), DASHES, strict=False):
+        machine = SigmaSVM(C=100, D=D, kernel="linear").fit(X, y)
+        spread = machine.decision_function(X).std()
+        name = f"D = {D:g}: f has deviation {spread:.2f}"
+        level(axes, line_of(machine), ls=dashes, label=name)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.03), ncols=3)
+
+
+def mmrm(canvas: Figure) -> None:
+    """The gap between the classes against the distance of their means."""
+    X, y = strips()
+    machines = (SVM(C=100, kernel="linear"), MMRM(C=100, kernel="linear"))
+    for axes, machine in zip(canvas.subplots(1, 2), machines, strict=True):
+        machine.fit(X, y)
+        points(axes, X, y)
+        w, b = line_of(machine)
+        f = X @ w + b
+        gap = f[y == 1].min() - f[y == -1].max()
+        means = [f[y == label].mean() for label in (-1, 1)]
+        for label, mean, colour in zip((-1, 1), means, (ORANGE, BLUE), strict=True):
+            level(axes, (w, b), mean, color=colour, ls="--", lw=1.1)
+            edge = f[y == label].max() if label < 0 else f[y == label].min()
+            level(axes, (w, b), edge, ls=":", lw=0.9)
+        level(axes, (w, b), (f[y == 1].min() + f[y == -1].max()) / 2)
+        ratio = gap / (means[1] - means[0] - gap)
+        axes.set_title(f"{type(machine).__name__}: margin ratio {ratio:.2f}")
+
+
+def minimax(canvas: Figure) -> None:
+    """The M4 paper's first example: the classes spread differently."""
+    X, y = classes(((-2.2, 0), (2.6, 0)), ((2.2, 3.0), (0.25, 0.6)), 0.5, n=80)
+    axes = canvas.subplots()
+    points(axes, X, y)
+    for label, colour in ((-1, ORANGE), (1, BLUE)):
+        ellipse(axes, X[y == label], colour)
+    machines = {
+        "SVM": SVM(C=1, kernel="linear"),
+        "MPM": MPM(kernel="linear"),
+        "M4": M4(C=1, kernel="linear"),
+        "LDA": LDA(kernel="linear"),
+    }
+    for (name, machine), dashes in zip(machines.items(), (":", "--", "-", "-."), strict=True):
+        level(axes, line_of(machine.fit(X, y)), ls=dashes, label=name)
+    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+
+
+def ellipse(axes: Axes, rows: NDArray, colour: str) -> None:
+    """Draw where the Mahalanobis distance from the mean of some rows is 1 and 2."""
+    values, vectors = np.linalg.eigh(np.cov(rows.T, bias=True))
+    angles = np.linspace(0, 2 * np.pi, 100)
+    circle = np.vstack([np.cos(angles), np.sin(angles)])
+    for radius in (1, 2):
+        curve = rows.mean(axis=0)[:, None] + radius * vectors * np.sqrt(values) @ circle
+        axes.plot(*curve, color=colour, lw=1)
+
+
+def mamc(canvas: Figure) -> None:
+    """One direction, the difference of class sums, and two thresholds."""
+    X, y = classes(((-1.2, 0), (1.6, 0.4)), ((0.8, 0.8), (0.8, 0.8)))
+    keep = np.r_[0:60, 60:80]
+    X, y = X[keep], y[keep]
+    axes = canvas.subplots()
+    points(axes, X, y)
+    for bias, dashes in (("prior", "--"), ("optimized", "-")):
+        machine = MAMC(kernel="rbf", gamma=0.2, bias=bias).fit(X, y)
+        errors = int((machine.predict(X) != y).sum())
+        name = f"b {'of (13)' if bias == 'prior' else 'optimized'}: {errors} errors"
+        contour(axes, machine, dashes, name)
+    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+
+
+def contour(axes: Axes, machine: Any, dashes: str, name: str, colour: str = "black") -> None:
+    """Draw the boundary of a machine with a kernel."""
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    across, up = np.meshgrid(np.linspace(left, right, 160), np.linspace(low, high, 160))
+    decisions = machine.decision_function(np.column_stack([across.ravel(), up.ravel()]))
+    axes.contour(
+        across, up, decisions.reshape(across.shape), [0.0], colors=colour, linestyles=dashes
+    )
+    axes.plot([], [], color=colour, ls=dashes, label=name)
+
+
+def least_squares(canvas: Figure) -> None:
+    """Far rows pull at a machine with squared residuals; they leave an SVM alone."""
+    X, y = classes(((-1.4, 0), (1.4, 0)), ((0.4, 0.8), (0.4, 0.8)))
+    random = np.random.RandomState(5)
+    X = np.vstack([X, [5.2, 2.6] + 0.4 * random.standard_normal((12, 2))])
+    y = np.r_[y, np.ones(12, dtype=int)]
+    axes = canvas.subplots()
+    points(axes, X, y)
+    machines = {
+        "SVM": SVM(C=1, kernel="linear"),
+        "LS-SVM": LSSVM(C=1, kernel="linear"),
+        "KLDA": KLDA(eta=1.0, kernel="linear"),
+    }
+    for (name, machine), dashes in zip(machines.items(), DASHES, strict=False):
+        level(axes, line_of(machine.fit(X, y)), ls=dashes, label=name)
+    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+
+
+def fsvm(canvas: Figure) -> None:
+    """The data, semi-whitened, and whitened."""
+    X, y = classes(((-1.0, -1.0), (1.0, 1.0)), ((6.0, 0.3), (6.0, 0.3)), 0.9)
+    values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
+    centred = (X - X.mean(axis=0)) @ vectors[:, ::-1]
+    titles = ("data", "semi-whitened", "whitened")
+    for axes, power, title in zip(canvas.subplots(1, 3), (0, -0.25, -0.5), titles, strict=True):
+        Z = centred * values[::-1] ** power
+        Z /= Z.std(axis=0)[0]
+        points(axes, Z, y)
+        level(axes, line_of(SVM(C=1, kernel="linear").fit(Z, y)))
+        axes.set(title=title, xlim=(-3, 3), ylim=(-3, 3))
+
+
+def radius(canvas: Figure) -> None:
+    """What the penalty on the radius leaves of a feature that lies far apart."""
+    X, y = strips()
+    axes = canvas.subplots()
+    points(axes, X, y)
+    for lam, dashes in zip((0.0, 0.1, 1.0), DASHES, strict=False):
+        machine = RSVMPlus(C=10, lam=lam, kernel="linear").fit(X, y)
+        w = line_of(machine)[0]
+        level(axes, line_of(machine), ls=dashes, label=f"λ = {lam:g}: w = ({w[0]:.2f}, {w[1]:.2f})")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.03), ncols=3)
+
+
+PICTURES: dict[str, Callable[[Figure], None]] = {
+    "svm": svm,
+    "rmm": rmm,
+    "sigma_svm": sigma_svm,
+    "mmrm": mmrm,
+    "minimax": minimax,
+    "mamc": mamc,
+    "least_squares": least_squares,
+    "fsvm": fsvm,
+    "radius": radius,
+}
+
+
+def draw_all(app: Sphinx) -> None:
+    """Write the pictures into ``docs/pictures``."""
+    folder = Path(app.srcdir) / "pictures"
+    folder.mkdir(exist_ok=True)
+    with rc_context(STYLE):
+        for name, draw in PICTURES.items():
+            canvas = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+            draw(canvas)
+            canvas.savefig(folder / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Draw before the pages are read."""
+    app.connect("builder-inited", draw_all)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,78 @@
+"""Settings of the documentation: ``sphinx-build -W docs docs/_build``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path[:0] = [str(HERE / "_ext"), str(ROOT)]
+
+import mmbench  # noqa: E402
+
+# examples are drawn on the data inside scikit-learn; one thread, as in a run
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+
+project = "mmbench"
+author = "The mmbench developers"
+copyright = author
+version = release = mmbench.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "pictures",
+    "measured",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
+templates_path = ["_templates"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": [str(ROOT / "examples")],
+    "gallery_dirs": ["gallery"],
+    "abort_on_example_error": True,
+    "only_warn_on_example_error": False,
+    "filename_pattern": r"/plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "remove_config_comments": True,
+    "within_subsection_order": "FileNameSortKey",
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "mmbench"
+html_static_path = ["_static"]
+html_css_files = ["mmbench.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {"index": [], "start": [], "glossary": [], "benchmarks": [], "changes": []}
+html_theme_options = {
+    "logo": {"text": "mmbench"},
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "navbar_end": ["search-button", "theme-switcher"],
+    "navbar_persistent": [],
+    # wide tables have the whole page
+    "secondary_sidebar_items": {
+        page: ["page-toc"]
+        for page in ("start", "experiments", "data", "cluster", "extending/*", "generated/*")
+    },
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}

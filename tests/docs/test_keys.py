@@ -1,0 +1,60 @@
+"""Every key of a configuration is documented, and every documented key exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from mmbench.config.model import Config
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "keys.md").read_text(encoding="utf-8")
+#: Heading on the page by where a model stands in a configuration.
+HEADINGS = {
+    "": "The experiment",
+    "datasets": "A data set",
+    "protocol": "The protocol",
+    "select": "Selection",
+    "machines": "A column",
+    "limits": "Limits",
+}
+#: Parsed forms of one value, whose keys nobody writes.
+VALUES = {"protocol.test"}
+
+
+def documented(heading: str) -> list[str]:
+    """Return the keys in the first column of the table below a heading."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(\w+)` \|", section, re.M)
+
+
+def models(model: type[BaseModel], path: str = "") -> dict[str, type[BaseModel]]:
+    """Return a model and those of its fields, by their path in a configuration."""
+    found = {path: model}
+    for name, field in model.model_fields.items():
+        for part in _models_in(field.annotation):
+            found |= models(part, f"{path}.{name}".strip("."))
+    return found
+
+
+def _models_in(annotation) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    inner = [*getattr(annotation, "__args__", ()), getattr(annotation, "__origin__", None)]
+    return [model for part in inner if part is not None for model in _models_in(part)]
+
+
+MODELS = {path: model for path, model in models(Config).items() if path not in VALUES}
+
+
+def test_every_part_of_a_configuration_has_a_section():
+    assert set(MODELS) == set(HEADINGS)
+
+
+@pytest.mark.parametrize("path", HEADINGS)
+def test_the_keys_of_a_section_are_those_of_its_model(path):
+    keys = documented(HEADINGS[path])
+    assert len(keys) == len(set(keys))
+    assert set(keys) == set(MODELS[path].model_fields)
