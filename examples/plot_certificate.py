@@ -66,6 +66,5 @@ print("by the default tolerances:", judged(rough, machine.gap_tolerance, 1e-6).s
 
 X, y = load_iris(return_X_y=True)
 for fit in SVM(C=10, gamma=0.5).fit(X, y).fits_:
-    print(
-        f"{fit.pair[0]} and {fit.pair[1]}: {fit.status}, gap {fit.gap:.1e}, {fit.n_support} support vectors"
-    )
+    low, high = fit.pair
+    print(f"{low} and {high}: {fit.status}, gap {fit.gap:.1e}, {fit.n_support} support vectors")

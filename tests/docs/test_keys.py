@@ -1,4 +1,4 @@
-"""Every key of a configuration is documented, and every documented key exists."""
+"""Every key, status and metric is documented, and what is documented exists."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from mmbench.config.model import Config
+from mmbench.errors import Status
+from mmbench.tables.metrics import metric_names
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "keys.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "keys.md").read_text(encoding="utf-8")
 #: Heading on the page by where a model stands in a configuration.
 HEADINGS = {
     "": "The experiment",
@@ -58,3 +61,13 @@ def test_the_keys_of_a_section_are_those_of_its_model(path):
     keys = documented(HEADINGS[path])
     assert len(keys) == len(set(keys))
     assert set(keys) == set(MODELS[path].model_fields)
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"), [("Certificates", Status), ("Metrics", metric_names())]
+)
+def test_every_status_and_metric_has_a_line(heading, names):
+    text = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    first = re.findall(r"^\| (`.*?`) \|", section, re.M)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(first))) == sorted(map(str, names))
