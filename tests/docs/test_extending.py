@@ -1,0 +1,89 @@
+"""The pages on extending mmbench, typed to the letter in a copy of the package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(
+    r"^```(?:\{code-block\} )?(?P<language>\w+)\n"
+    r"(?::caption: (?P<name>\S+)\n\n)?(?P<text>.*?)^```$",
+    re.M | re.S,
+)
+#: In the order of the index: later pages use records of the first.
+PAGES = re.findall(
+    r"^(\w+)$",
+    (ROOT / "docs/extending/index.md").read_text(encoding="utf-8").partition("```{")[2],
+    re.M,
+)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A folder with a copy of the package, to which the pages add."""
+    folder = tmp_path_factory.mktemp("checkout")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "mmbench", folder / "mmbench", ignore=ignored)
+    return folder
+
+
+def add_lines(path: Path, diff: str) -> None:
+    """Add the lines with a + below the one line before them, which the file must hold once."""
+    above, *added = diff.splitlines()
+    assert above[0] == " " and all(line[0] == "+" for line in added), diff
+    text = path.read_text(encoding="utf-8")
+    assert text.count(f"{above[1:]}\n") == 1, f"{path} has not one line {above[1:]!r}"
+    new = "".join(f"{line[1:]}\n" for line in added)
+    path.write_text(text.replace(f"{above[1:]}\n", f"{above[1:]}\n{new}"), encoding="utf-8")
+
+
+def run(command: str, folder: Path) -> str:
+    """Run a command of a page in the folder and return what it prints."""
+    python = {"mmbench": [sys.executable, "-m", "mmbench"], "python": [sys.executable]}
+    program, *arguments = command.split()
+    unset = {"MMBENCH_MIRROR", "MMBENCH_DATA", "MMBENCH_RESULTS"}
+    environment = {key: value for key, value in os.environ.items() if key not in unset}
+    done = subprocess.run(
+        [*python[program], *arguments],
+        cwd=folder,
+        env={**environment, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stderr + done.stdout
+
+
+def check_console(text: str, folder: Path) -> None:
+    """Run the commands of a block; what is printed must match, ``...`` being anything."""
+    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+        command, _, expected = part.partition("\n")
+        printed = run(command, folder)
+        escaped = re.sub(r"([\[\]?*])", r"[\1]", expected.strip())
+        pattern = re.sub(r"\n?\.\.\.\n?", "*", escaped)
+        assert fnmatchcase(printed.strip(), pattern), f"{command} printed\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_works_to_the_letter(page, checkout):
+    text = (ROOT / "docs" / "extending" / f"{page}.md").read_text(encoding="utf-8")
+    blocks = list(BLOCK.finditer(text))
+    assert blocks
+    for block in blocks:
+        name, code = block["name"], block["text"]
+        if block["language"] == "console":
+            check_console(code, checkout)
+        elif block["language"] == "diff":
+            add_lines(checkout / name, code)
+        else:
+            assert name is not None, f"{page}: a block of {block['language']} without a file"
+            (checkout / name).write_text(code, encoding="utf-8")
