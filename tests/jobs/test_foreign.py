@@ -83,3 +83,9 @@ def test_what_a_classifier_says_of_each_class_is_stored(job, context, machine, k
 
 def test_a_machine_from_elsewhere_is_a_machine():
     assert isinstance(make_machine("mmbench.machines.svm:SVM"), SVM)
+
+
+def test_a_run_does_not_repeat_that_an_estimator_is_about_to_lose_n_jobs(recwarn):
+    X, y = load_iris(return_X_y=True)
+    make_machine("sklearn.linear_model:LogisticRegression", n_jobs=1).fit(X, y)
+    assert not [warning for warning in recwarn if "n_jobs" in str(warning.message)]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from mmbench.datasets.card import Card, CardFile, Source
 from mmbench.datasets.fetch.files import SourceFiles
-from mmbench.datasets.fetch.sources import SourceError, obtain
+from mmbench.datasets.fetch.sources import SourceError, keel_, obtain
 from mmbench.datasets.fetch.sources.url import download, looks_like_html
 from mmbench.datasets.fetch.store import Store, file_hash
 from mmbench.datasets.fetch.verify import disagreement
@@ -115,6 +115,8 @@ class Search:
     def advice(self) -> str:
         """Return one line: what was looked at, and what the user can do."""
         card, places, tried = self.card, self.places, self.tried
+        if all(source.kind == "keel" for source in card.sources):
+            return f"data set {card.name!r} cannot be read: {keel_.NOT_INSTALLED}"
         if places.mirror_folder and not places.mirror_folder.is_dir():
             tried = [f"the mirror {places.mirror_folder} is not a folder", *tried]
         if not places.allow_network:
@@ -130,6 +132,8 @@ class Search:
         return f"data set {card.name!r} {reason}; {' or '.join(filter(None, [mirror, online]))}"
 
     def _in_store(self, source: Source) -> SourceFiles | None:
+        if source.kind == "keel" and not keel_.is_installed():
+            return None
         if source.in_memory:
             return SourceFiles(self.card, source)
         if source.kind == "files":

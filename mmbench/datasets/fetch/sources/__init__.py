@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmbench.datasets.card import Card, Source
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.fetch.sources import openml_, sklearn_, url
+from mmbench.datasets.fetch.sources import keel_, openml_, sklearn_, url
 from mmbench.datasets.fetch.sources.base import SourceError, one_line
 from mmbench.datasets.generators import generate
 
@@ -23,6 +23,7 @@ KINDS: dict[str, Callable[[Card, Source, Path, bool], Parsed]] = {
     "url": url.obtain,
     "openml": openml_.obtain,
     "sklearn": sklearn_.obtain,
+    "keel": keel_.obtain,
     "generator": _drawn,
 }
 
