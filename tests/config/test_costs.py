@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 
 import pytest
 from helpers.planned import config_names, full_plan
@@ -13,6 +15,7 @@ from mmbench.resources import CONFIGS
 from mmbench.running.memory import estimate_bytes
 
 LINE = re.compile(r"\| `(\w+)` \| (\d+) \| (\d+) (min|s) \| ([\d.]+) GiB \|")
+SETS = re.compile(r"The nightly set takes ([\d.]+) hours?, the weekly one ([\d.]+)")
 COSTS = {name: rest for name, *rest in LINE.findall((CONFIGS / "README.md").read_text())}
 
 
@@ -33,3 +36,13 @@ def test_lines_are_what_a_dry_run_estimates(name: str, tmp_path):
         minutes = sum(times.seconds(job) or 0.0 for job in jobs) / 2 / 60
         stated = int(time) if unit == "min" else int(time) / 60
         assert 0.5 * stated < minutes < 1.6 * stated + 0.1
+
+
+@pytest.mark.parametrize("options", [[], ["--weekly"]], ids=["nightly", "weekly"])
+def test_the_sets_that_run_by_themselves_take_what_is_said(options: list[str]):
+    reproduce = CONFIGS.parent / "scripts" / "reproduce"
+    listed = json.loads(subprocess.check_output([reproduce, "--list", *options]))
+    hours = sum(int(COSTS[n][1]) / {"min": 60, "s": 3600}[COSTS[n][2]] for n in listed)
+    stated = SETS.search((CONFIGS / "README.md").read_text())
+    assert hours == pytest.approx(float(stated[2 if options else 1]), abs=0.1)
+    assert hours < 4 or options
