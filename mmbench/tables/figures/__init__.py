@@ -3,7 +3,8 @@
 A figure registers itself by one line in `FIGURES`. Its module holds `draw`, a function of an
 experiment and an output path that writes the picture and returns its numbers in words, and
 `MACHINE`, the machine whose records it needs; None where any will do. With ``FROM_TABLE = True`` it
-can be drawn from the CSV of a reference table as well.
+can be drawn from the CSV of a reference table as well. `EXPERIMENTS` names the experiments that it
+belongs to, whose reports show it.
 """
 
 from __future__ import annotations
@@ -71,6 +72,19 @@ def choose(name: str, results: Sequence[Experiment | Reference]) -> Experiment |
         raise UserError(f"{name} needs records, and here are tables alone: mmbench run {runs}")
     whose = f" of {machine}" if machine else ""
     raise UserError(f"no finished record{whose}, which {name} needs")
+
+
+def figures_of(results: Experiment | Reference) -> list[str]:
+    """Return the figures that belong to an experiment, or to a smaller version of it."""
+    name = results.plan.name
+    modules = {figure: import_module(path) for figure, path in FIGURES.items()}
+    return [
+        figure
+        for figure, module in modules.items()
+        for own in getattr(module, "EXPERIMENTS", ())
+        if name == own or name.startswith(f"{own}-")
+        if isinstance(results, Experiment) or _from_table(module)
+    ]
 
 
 def _from_table(module: ModuleType) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 #: Any machine will do.
 MACHINE = None
+EXPERIMENTS = ("lfw",)
 
 #: Shares of false acceptances at which curves are averaged.
 GRID = np.linspace(0.0, 1.0, 201)

@@ -8,6 +8,7 @@ from mmbench.tables.figures.m4_boundaries import draw_sets
 from mmbench.tables.records import Experiment
 
 MACHINE = "m4"
+EXPERIMENTS = ("m4_table1",)
 SETS = {"toy_1": "Set I: unequal spreads", "toy_2": "Set II: unequal orientations"}
 
 

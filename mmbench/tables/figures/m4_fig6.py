@@ -8,6 +8,7 @@ from mmbench.tables.figures.m4_boundaries import draw_sets
 from mmbench.tables.records import Experiment
 
 MACHINE = "m4"
+EXPERIMENTS = ("m4_table1",)
 SETS = {"toy_3": "Set III: a mixture", "toy_4": "Set IV: 20 training points a class"}
 
 

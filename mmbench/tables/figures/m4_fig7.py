@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MACHINE = "m4_nu100"
 FROM_TABLE = True
+EXPERIMENTS = ("m4_fig7",)
 MPM = "mpm"
 ACCURACY, TIME, PLAIN = "#1f5fa8", "#c0392b", "#2e8b57"
 

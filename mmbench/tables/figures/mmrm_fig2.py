@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MACHINE = "mmrm"
+EXPERIMENTS = ("mmrm_fig2", "usps_rbf")
 PUBLISHED = "mmrm_fig2"
 #: Pairs whose classes are written at their point: those with the lowest accuracies.
 N_LABELLED = 4

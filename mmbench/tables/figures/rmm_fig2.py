@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 #: A machine that the figure cannot do without.
 MACHINE = "rmm_b1"
+EXPERIMENTS = ("rmm_fig2",)
 #: Of the SVM and the bounds of the RMMs; an RMM from zero is dashed.
 COLOURS = ("#333333", "#1f5fa8", "#2e8b57", "#c0392b")
 

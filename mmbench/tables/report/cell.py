@@ -13,13 +13,15 @@ from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
 from mmbench.tables.cells import Cell
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
+from mmbench.tables.metrics import CONFUSION, measure
 from mmbench.tables.records import Experiment
 from mmbench.tables.report import words
-from mmbench.tables.report.confusion import confusion
 from mmbench.tables.report.pairs import pair_lines
+from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.surface import surface
 from mmbench.tables.report.view import View
+from mmbench.tables.rows import Row
 
 
 def write_cells(site: Site, view: View) -> None:
@@ -27,6 +29,7 @@ def write_cells(site: Site, view: View) -> None:
     experiment = view.experiment
     if not isinstance(experiment, Experiment):
         return
+    confusions = measure(experiment, [CONFUSION]).confusion
     tables = _by_cell(split_rows([experiment]))
     keys = list(view.pages)
     for k, key in enumerate(keys):
@@ -40,16 +43,23 @@ def write_cells(site: Site, view: View) -> None:
             view=view,
             key=key,
             details=words.details(view, key),
-            metrics=[row for row in view.sheet.rows if row.key == key and row.n is not None],
+            metrics=_metrics(view, key),
             splits=split_lines(experiment, cell, tables[key], site.path(page).parent),
+            picture=splits_picture(view, cell),
             surface=surface(cell.done),
             source=_source(view, key),
-            confusion=confusion(experiment.store, cell.done),
+            confusion=confusions.get(key),
             pairs=pair_lines(cell.done),
             table=Path(table).name,
             before=_beside(view, keys, k - 1),
             after=_beside(view, keys, k + 1),
         )
+
+
+def _metrics(view: View, key: Key) -> list[Row]:
+    """Return the rows of a cell, but for counts of confusions, which have a table of their own."""
+    rows = (row for row in view.sheet.rows if row.key == key and row.n is not None)
+    return [row for row in rows if not row.metric.startswith(CONFUSION)]
 
 
 def _by_cell(rows: Iterable[Mapping[str, Any]]) -> dict[Key, list[Mapping[str, Any]]]:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from mmbench.errors import UserError
 from mmbench.tables.blocks.seconds import stages
+from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
+from mmbench.tables.model import Table
 from mmbench.tables.records import Experiment
 from mmbench.tables.render.csv import to_csv
 from mmbench.tables.report import words
 from mmbench.tables.report.cell import limits_text
+from mmbench.tables.report.drawn import drawings
 from mmbench.tables.report.overview import summary_texts
+from mmbench.tables.report.pictures import pictures_of
 from mmbench.tables.report.provenance import config_text, data_facts, run_facts
 from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.summary import remarks, summarize
 from mmbench.tables.report.view import View
 from mmbench.tables.rows import Row
 from mmbench.tables.text import kernel_text, verdict_mark
+
+#: The layout of ranks and paired tests.
+RANKS_LAYOUT = "comparison"
 
 
 def write_experiment(site: Site, view: View) -> None:
@@ -29,9 +37,13 @@ def write_experiment(site: Site, view: View) -> None:
         **summary_texts(summarize(view)),
         lines=[_line(view, row) for row in view.rows],
         sized=any(key.size is not None for key in view.keys),
+        several_statuses=len({row.status for row in view.rows}) > 1,
         details={
             key: (f"details-{k}", words.details(view, key)) for k, key in enumerate(view.keys)
         },
+        pictures=pictures_of(view),
+        drawings=drawings(site, view),
+        ranks=ranks_table(view),
         failures=failures(view),
         remarks=remarks(view),
         data=data_facts(view),
@@ -54,6 +66,17 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
         site.text(f"{view.folder}/experiment.yaml", config)
         files["experiment.yaml"] = "the configuration as run"
     return files
+
+
+def ranks_table(view: View) -> Table | None:
+    """Return mean ranks and paired tests of the machines; of three or more with records alone."""
+    machines = {key.machine for key, cell in view.cells.items() if cell.done}
+    if len(machines) < 3 or view.sheet.plan.layout == RANKS_LAYOUT:
+        return None
+    try:
+        return arrange(sheet_of(view.experiment, RANKS_LAYOUT), RANKS_LAYOUT)
+    except UserError:  # several training sizes, for which it has no place
+        return None
 
 
 def _line(view: View, row: Row) -> dict[str, Any]:

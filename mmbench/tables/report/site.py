@@ -19,6 +19,7 @@ from mmbench.tables.report.words import metric_name
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from mmbench.tables.metrics import Confusion
     from mmbench.tables.model import Column
 
 #: The first page, by which a folder is known as a report.
@@ -103,11 +104,8 @@ class Site:
             lstrip_blocks=True,
         )
         environment.globals["version"] = __version__
-        environment.filters |= {
-            "footnotes": footnotes,
-            "groupwise": groupwise,
-            "metric_name": metric_name,
-        }
+        filters = (footnotes, groupwise, metric_name, most_confused)
+        environment.filters |= {function.__name__: function for function in filters}
         return environment
 
 
@@ -127,6 +125,22 @@ def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
     """Return the groups of columns, each with how many columns it spans."""
     groups = (column.group for column in columns)
     return [(group, len(list(same))) for group, same in groupby(groups)]
+
+
+def most_confused(confusion: Confusion) -> int:
+    """Return the largest number of test rows of one class that were taken for one other."""
+    return (
+        max(
+            (
+                count
+                for row, counts in enumerate(confusion.counts)
+                for column, count in enumerate(counts)
+                if row != column
+            ),
+            default=0,
+        )
+        or 1
+    )
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -30,6 +32,14 @@ class Page(HTMLParser):
 
     def handle_data(self, data) -> None:
         self.text += data
+
+    def pictures(self) -> dict[str, dict]:
+        """Return what the pictures of the page are drawn of, by their names."""
+        text = self.path.read_text(encoding="utf-8")
+        found = re.findall(
+            r'<script type="application/json" data-plot="(.*?)">(.*?)</script>', text
+        )
+        return {name: json.loads(spec) for name, spec in found}
 
     def all(self, name: str) -> list[str]:
         """Return the values of an attribute, of all tags that have it."""

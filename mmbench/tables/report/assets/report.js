@@ -111,3 +111,46 @@ document.addEventListener("pointerdown", (event) => {
   if (owner && !tip.contains(event.target) && !owner.contains(event.target)) hideTip();
 });
 document.addEventListener("scroll", () => { if (owner) hideTip(); }, { passive: true, capture: true });
+
+// -- pictures: drawn by plotly in the colours of the page ---------------------------------------------
+
+function themed(layout) {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--ink"), zerolinewidth: 1.5, linecolor: colour("--line") };
+  return {
+    ...layout,
+    autosize: true,
+    dragmode: false,
+    hovermode: "closest",
+    margin: { l: 10, r: 10, t: 10, b: 10 },
+    paper_bgcolor: "transparent",
+    plot_bgcolor: "transparent",
+    font: { color: colour("--ink"), family: getComputedStyle(document.body).fontFamily, size: 13 },
+    hoverlabel: { align: "left", bgcolor: colour("--paper"), bordercolor: colour("--soft"), font: { color: colour("--ink") } },
+    legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom" },
+    xaxis: { ...axis, ...layout.xaxis },
+    yaxis: { ...axis, ...layout.yaxis },
+    shapes: (layout.shapes ?? []).map((shape) => (
+      shape.type === "line" ? { ...shape, line: { color: colour("--ink"), ...shape.line } } : shape
+    )),
+  };
+}
+
+function drawAll() {
+  for (const script of document.querySelectorAll("script[data-plot]")) {
+    const place = document.getElementById(script.dataset.plot);
+    const { data, layout } = JSON.parse(script.textContent);
+    Plotly.react(place, data, themed(layout), { displayModeBar: false, responsive: true });
+    if (place.dataset.drawn) continue;
+    place.dataset.drawn = "yes";
+    place.on("plotly_click", ({ points: [point] }) => {
+      if (point.customdata) location.href = point.customdata;
+    });
+  }
+}
+
+if (document.querySelector("script[data-plot]") && window.Plotly) {
+  drawAll();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+}

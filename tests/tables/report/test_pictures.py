@@ -1,0 +1,82 @@
+"""The pictures of a report: what is drawn, and that the drawing script takes it."""
+
+from __future__ import annotations
+
+import pytest
+from plotly.graph_objects import Figure
+
+from mmbench.resources import REFERENCE
+from mmbench.tables.figures import FIGURES, figures_of
+from mmbench.tables.reference import read_reference
+
+
+def test_every_picture_is_one_that_plotly_knows(evil, usps, pages) -> None:
+    found = {}
+    for path, page in pages(evil.folder, usps.folder, REFERENCE / "fsvm_table2").items():
+        for name, spec in page.pictures().items():
+            Figure(spec)  # raises at an attribute that does not exist
+            found.setdefault(name, []).append(path)
+    assert set(found) == {
+        "against-published",
+        "machine-differences",
+        "time-and-accuracy",
+        "splits-picture",
+    }
+
+
+def test_a_point_out_of_its_band_is_hollow_and_named(results, pages) -> None:
+    experiment = results.experiment("usps_rbf", layout="mmrm_table2")
+    for machine, errors in (("svm", 98), ("rmm", 300)):
+        split = {"digest": "d", "origin": "official", "n_train": 7291, "n_test": 2007}
+        experiment.add(experiment.job("usps", machine), errors, 2007, split=split)
+    page = pages(experiment.folder)["usps_rbf/index.html"]
+    traces = {trace["name"]: trace for trace in page.pictures()["against-published"]["data"]}
+    assert (traces["SVM"]["x"], traces["SVM"]["text"]) == ([0], [""])
+    (met,), (missed,) = (traces[name]["marker"]["symbol"] for name in ("SVM", "RMM"))
+    assert missed.endswith("-open") and not met.endswith("-open")
+    assert traces["RMM"]["text"] == [" RMM "] and traces["RMM"]["x"] == [300 - 96]
+
+
+def test_differences_are_held_against_the_first_machine_with_their_errors(evil, pages) -> None:
+    page = pages(evil.folder)["evil/index.html"]
+    (trace,) = page.pictures()["machine-differences"]["data"]
+    assert trace["name"] == "RMM"
+    assert trace["error_x"]["array"] == [0, 0]  # the same errors on both splits that both have
+    assert all(not name.count("<") for name in trace["y"])
+
+
+def test_points_open_the_pages_of_their_cells(usps, pages) -> None:
+    page = pages(usps.folder)["usps_rbf/index.html"]
+    for spec in page.pictures().values():
+        for trace in spec["data"]:
+            assert all((page.path.parent / target).is_file() for target in trace["customdata"])
+
+
+def test_a_figure_of_the_paper_is_drawn_as_a_vector(margin_ratios, pages) -> None:
+    page = pages(margin_ratios().folder)["mmrm_fig2/index.html"]
+    assert "figures/mmrm_fig2.svg" in page.all("src")
+    assert "published: accuracy = 0.20354" in page.text
+
+
+def test_a_figure_that_cannot_be_drawn_says_why(margin_ratios, pages) -> None:
+    pair = {"pair": [0, 1], "status": "optimal", "extra": {}}
+    page = pages(margin_ratios(pairs=[pair] * 45).folder)["mmrm_fig2/index.html"]
+    assert "mmrm_fig2 is not drawn" in page.text
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_belongs_to_a_report(name) -> None:
+    experiments = [path.parent for path in REFERENCE.glob("*/table.csv")]
+    shown = {
+        figure
+        for folder in experiments
+        for figure in figures_of(_as_run(read_reference(folder, None)))
+    }
+    assert name in {*shown, "critical_difference"}
+
+
+def _as_run(reference):
+    """Return what stands for an experiment with records of that name."""
+    from mmbench.tables.records import Experiment
+
+    return Experiment(None, reference.plan, [])
