@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from mmbench.machines.blas_threads import blas_threads_for
-from mmbench.machines.expansion import expand, is_finite, linear_weights
+from mmbench.machines.expansion import around, expand, far_origin, is_finite, linear_weights
 from mmbench.machines.parameter import choice, parameter
 from mmbench.machines.problem import BinaryModel, BinaryProblem, judged, warn_unless_solved
 from mmbench.machines.trainer import PairwiseTrainer
@@ -62,6 +62,11 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (n_pairs,)
         b of each pair.
     """
+
+    #: What rows were counted from in training a linear machine; with its intercept from there, no
+    #: digit of a decision is lost far from zero.
+    _origin: NDArray | None = None
+    _intercept_there: NDArray
 
     def fit(self, X: NDArray, y: NDArray) -> PairwiseClassifier:
         """Train one binary machine per pair of classes.
@@ -116,7 +121,9 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if hasattr(self, "coef_"):
-            return X @ self.coef_.T + self.intercept_
+            if self._origin is None:
+                return X @ self.coef_.T + self.intercept_
+            return around(X, self._origin) @ self.coef_.T + self._intercept_there
         out = np.tile(self.intercept_, (len(X), 1))
         for kernel in dict.fromkeys(self.kernels_):
             pairs = np.array([k for k, other in enumerate(self.kernels_) if other == kernel])
@@ -184,9 +191,12 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         for machine in machines:
             machine._check_parameters()
         self.kernels_ = [machine.kernel_for(X) for machine in machines]
+        moves = self.kernel == "linear" and self.translation_invariant
+        self._origin = far_origin(X) if moves else None
+        X = around(X, self._origin)
         rows = [pair_rows(labels, i, j) for i, j in pairs]
         problems = [
-            BinaryProblem(X[index], signs, kernel, classes=tuple(self.classes_[list(pair)]))
+            BinaryProblem(_rows(X, index), signs, kernel, classes=tuple(self.classes_[list(pair)]))
             for kernel, (index, signs), pair in zip(self.kernels_, rows, pairs, strict=True)
         ]
         with blas_threads_for(max(len(problem.y) for problem in problems)):
@@ -212,8 +222,11 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([m.intercept for m in models])
         if self.kernel == "linear":
             self.coef_ = np.array(
-                [linear_weights(X[r], m) for r, m in zip(rows, models, strict=True)]
+                [linear_weights(_rows(X, r), m) for r, m in zip(rows, models, strict=True)]
             )
+            if self._origin is not None:
+                self._intercept_there = self.intercept_
+                self.intercept_ = self.intercept_ - self.coef_ @ self._origin
             return
         dual_coef = np.zeros((len(models), len(X)))
         for k, model in enumerate(models):
@@ -221,3 +234,8 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         self.support_ = np.flatnonzero(dual_coef.any(axis=0))
         self.support_vectors_ = X[self.support_]
         self.dual_coef_ = dual_coef[:, self.support_]
+
+
+def _rows(X: NDArray, index: NDArray) -> NDArray:
+    """Return some rows, in ascending order: without a copy if they are all."""
+    return X if len(index) == len(X) else X[index]

@@ -47,7 +47,9 @@ class MemoryNeeds:
         The same for a linear kernel, where rows take the place of most of them.
     linear_row_copies : int or None
         Arrays as large as a pair's rows that a linear kernel takes instead of any Gram matrix,
-        beside up to three as large as a covariance matrix.
+        beside up to three as large as a covariance matrix and some vectors.
+    rows_per_feature : int
+        Rows a feature from which it does so.
     part_bytes : int
         Most bytes taken for parts of that matrix.
     """
@@ -55,7 +57,13 @@ class MemoryNeeds:
     gram_copies: int = 1
     linear_gram_copies: int | None = None
     linear_row_copies: int | None = None
+    rows_per_feature: int = 0
     part_bytes: int = 0
+
+    def in_features(self, kernel: str, n_rows: int, n_features: int) -> bool:
+        """Whether a training holds rows instead of any Gram matrix."""
+        few = n_rows >= self.rows_per_feature * n_features
+        return kernel == "linear" and self.linear_row_copies is not None and few
 
     def copies(self, kernel: str) -> int:
         """Return the arrays as large as a Gram matrix that a training with a kernel holds."""

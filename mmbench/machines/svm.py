@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.linear_route import ROWS_PER_FEATURE, rows_or_gram, solve_dual
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
@@ -66,7 +67,10 @@ class SVM(PairwiseClassifier):
         tol=1e-3,  # libsvm's own: a search ranks accuracies, the final training is certified
     )
     #: The matrix, and the part of it that steps go on with.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
+        gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE
+    )
+    translation_invariant = True
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -74,7 +78,9 @@ class SVM(PairwiseClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"auto" is "smo", pairwise steps on the stored Gram matrix; "reference" is libsvm.',
+        '"smo" takes pairwise steps on the stored Gram matrix; "auto" does too, but for a linear '
+        "kernel and many rows of few features, which an interior point solves without that matrix; "
+        '"reference" is libsvm.',
     )
     tol: float = parameter(
         1e-5,
@@ -150,7 +156,7 @@ def train_svm(
         Its `state` is the solution of (2).
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
-    dual = svm_dual(problem.gram, y, C)
+    dual = svm_dual(rows_or_gram(problem, solver), y, C)
     started = time.perf_counter()
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
@@ -163,7 +169,7 @@ def train_svm(
             factors=TOLERANCE_FACTORS[:3],  # libsvm's kernel values have the digits of float32
         )
     else:
-        found = solve_to_gap(dual, tol, gap_tolerance, start)
+        found = solve_dual(problem, dual, C, solver, tol, gap_tolerance, start)
     return certified(found, time.perf_counter() - started)
 
 

@@ -26,6 +26,7 @@ class PairwiseTrainer(Declared):
     - ``parameters``: the declared parameters by name;
     - ``search_space``: how its parameters are searched, a `SearchSpace`;
     - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
+    - ``translation_invariant``: whether a linear machine is the same for rows that are all moved;
     - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
     - ``version``: raised whenever a change may alter results; part of every record's key.
     """
@@ -36,6 +37,7 @@ class PairwiseTrainer(Declared):
         prefer={"C": "small", "gamma": "small", "degree": "small"},
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds()
+    translation_invariant: ClassVar[bool] = False
     gap_tolerance_factor: ClassVar[float] = 1.0
     version: ClassVar[int] = 1
 
@@ -133,7 +135,7 @@ class PairwiseTrainer(Declared):
         ValueError
             If it has values on these rows that are not finite.
         """
-        gamma = self.gamma
+        gamma = self.gamma if self.kernel == "rbf" else 1.0
         if gamma == "scale":
             with np.errstate(over="ignore", invalid="ignore"):  # refused below
                 variance = X.shape[1] * X.var()

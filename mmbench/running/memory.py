@@ -31,6 +31,8 @@ REFERENCE_GRAMS = 8
 
 #: Arrays as large as a covariance matrix that a machine without a Gram matrix holds.
 COVARIANCE_COPIES = 3
+#: Numbers a row that it holds besides: multipliers, slacks, steps.
+ROW_VECTORS = 60
 #: Parts of a Gram matrix take no more than so many of it.
 PART_GRAMS = 12
 #: Share of the free memory that jobs may claim: estimates are no promises.
@@ -145,8 +147,10 @@ def _training_bytes(
 ) -> int:
     """Return what one binary training holds beside its data: Gram matrices, and parts of one."""
     needs, by_reference = machine.memory_needs, dict(job.params).get("solver") == "reference"
-    if job.kernel == "linear" and needs.linear_row_copies is not None and not by_reference:
-        return 8 * n_columns * (needs.linear_row_copies * n_rows + COVARIANCE_COPIES * n_columns)
+    if needs.in_features(job.kernel, n_rows, n_columns) and not by_reference:
+        assert needs.linear_row_copies is not None
+        rows = needs.linear_row_copies * n_columns + ROW_VECTORS
+        return 8 * (rows * n_rows + COVARIANCE_COPIES * n_columns**2)
     grams = needs.copies(job.kernel)
     if by_reference:
         grams = max(grams, REFERENCE_GRAMS)
@@ -162,7 +166,8 @@ def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int
     fold = _training_bytes(
         job, machine, int(share * sizes.largest_pair), sizes.n_features, itemsize
     )
-    if job.validates_on_rest:  # there is one fold, and its matrix is that of the pair
+    # A linear kernel stores no matrix; without inner splits there is one fold, that of the pair.
+    if job.kernel == "linear" or job.validates_on_rest:
         return threads * fold
     # The base matrix is kept beside the kernel matrix while other widths are to come.
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1

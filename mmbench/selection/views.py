@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines.base import PairwiseClassifier
-from mmbench.machines.expansion import expand, linear_weights
+from mmbench.machines.expansion import around, expand, far_origin, linear_weights
 from mmbench.machines.problem import BinaryModel, BinaryProblem, PartProblem
 from mmbench.selection.grid import Point, group_by_kernel
 
@@ -56,7 +56,7 @@ def shared_blocks(
     for g, (kernel_params, members) in enumerate(groups):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
         if kernel.name == "linear":
-            yield members, LinearView(X, kernel)
+            yield members, LinearView(machine, X, kernel)
         else:
             gram = base.gram(kernel, last=g == len(groups) - 1)
             yield members, SharedView(X, kernel, gram)
@@ -69,7 +69,7 @@ def pair_blocks(
     for kernel_params, members in group_by_kernel(points):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
         if kernel.name == "linear":
-            yield members, LinearView(X, kernel)
+            yield members, LinearView(machine, X, kernel)
         else:
             yield members, PairView(X, kernel, rows, machine.search_space.single_precision)
 
@@ -163,8 +163,9 @@ class PairView:
 class LinearView:
     """No stored matrix: a linear machine decides by its weights."""
 
-    def __init__(self, X: NDArray, kernel: Kernel):
-        self.X, self.kernel = X, kernel
+    def __init__(self, machine: PairwiseClassifier, X: NDArray, kernel: Kernel):
+        origin = far_origin(X) if machine.translation_invariant else None
+        self.X, self.kernel = around(X, origin), kernel
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
         """Return the training problem on some rows; a linear machine may need no Gram matrix."""

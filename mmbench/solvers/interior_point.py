@@ -40,6 +40,9 @@ LARGEST_FIRST_RATIO = 1e6
 #: Multipliers below this share of C have no slack at the optimum, nor with any larger C.
 FREE_SHARE = 0.5
 
+#: Rows that are scaled together for a product, in bytes: no second array of their size is made.
+BLOCK_BYTES = 2**22
+
 #: A value of each variable, or its change, by name.
 Values = dict[str, NDArray]
 
@@ -106,6 +109,8 @@ class InteriorPoint:
     positive: tuple[str, ...] = ("surplus", "slack", "a", "rest")
     #: Variables whose products vanish at the optimum, and the weight of these in the gap.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
+    #: Multipliers of bounds of decisions, what room there is to these, and their sign in u.
+    bounds: tuple[tuple[str, str, float], ...] = ()
 
     def __init__(
         self,
@@ -127,11 +132,13 @@ class InteriorPoint:
         largest = self._begin()
         decision = rows @ self.at["w"] + offset
         b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()  # least sum of slacks
-        margin = y * (decision + b) - 1.0
+        self.at["b"] = b
+        margin = self._inside(y * (decision + b)) - 1.0
         # steps are short where the products of rows are far smaller than others
         room = max(float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / C)
         surplus, slack = np.maximum(margin, 0.0) + room, np.maximum(-margin, 0.0) + room
-        self.at |= {"b": b, "surplus": surplus, "slack": slack}
+        self.at |= {"surplus": surplus, "slack": slack}
+        self._begin_rows()
         self._evaluate()
 
     def run(self, tol: float, max_iter: int = 100) -> None:
@@ -144,6 +151,10 @@ class InteriorPoint:
             except LinAlgError:
                 break
 
+    def dual_variables(self) -> NDArray:
+        """Return u, by which ``v = Z'u``."""
+        return self.y * self._multipliers(self.at)
+
     # -- what a subclass may change -------------------------------------------------------------
 
     def _norm(self, v: NDArray) -> float:
@@ -154,6 +165,17 @@ class InteriorPoint:
         """Set the first w and all that is added; return the largest of the added products."""
         self.at["w"] = self.at["v"]
         return 0.0
+
+    def _inside(self, margin: NDArray) -> NDArray:
+        """Return ``y f`` at the first w and b, which may change here to satisfy added bounds."""
+        return margin
+
+    def _begin_rows(self) -> None:
+        """Set the first values of variables of the rows that are added."""
+
+    def _multipliers(self, values: Values) -> NDArray:
+        """Return what multiplies each ``y z`` in v."""
+        return values["a"]
 
     def _follow(self) -> tuple[NDArray, NDArray | float]:
         """Set what follows from the variables; return the miss of w's equation, and its weight."""
@@ -170,6 +192,17 @@ class InteriorPoint:
         """Return the right sides for w and for the added unknowns."""
         return -self.miss, np.empty(0)
 
+    def _added_weight(self) -> NDArray | float:
+        """Return what variables of the rows add to the weights of these in the system."""
+        return 0.0
+
+    def _added_free(self, target: float, ahead: Values | None) -> NDArray | float:
+        """Return what they add to the change of multipliers at which no margin changes."""
+        return 0.0
+
+    def _complete_rows(self, step: Values, margin: NDArray) -> None:
+        """Add the changes of variables of the rows that follow from those of ``y f``."""
+
     def _complete(self, step: Values, added: NDArray) -> None:
         """Add the changes that follow from those of w and of the added unknowns."""
 
@@ -181,7 +214,7 @@ class InteriorPoint:
 
     def _evaluate(self) -> None:
         at = self.at
-        at["v"] = self.Z.T @ (self.y * at["a"])
+        at["v"] = self.Z.T @ self.dual_variables()
         self.miss, weight = self._follow()
         self.open = sum(part * float(at[x] @ at[z]) for x, z, part in self.products)
         primal = self.open + 0.5 * float(np.sum(weight * self.miss**2))
@@ -228,13 +261,13 @@ class InteriorPoint:
         """Factor the system in w, b and the added unknowns."""
         at, k = self.at, self.Z.shape[1]
         self.weight = 1.0 / (at["surplus"] / at["a"] + at["slack"] / at["rest"])
+        weight = self.weight + self._added_weight()
         diagonal, between, added = self._system()
         matrix = np.zeros((k + 1 + len(added),) * 2)
-        scaled = self.Z * np.sqrt(self.weight)[:, None]
-        matrix[:k, :k] = scaled.T @ scaled
+        matrix[:k, :k] = weighted_product(self.Z, weight)
         matrix[np.arange(k), np.arange(k)] += diagonal
-        matrix[:k, k] = matrix[k, :k] = self.Z.T @ self.weight
-        matrix[k, k] = self.weight.sum()
+        matrix[:k, k] = matrix[k, :k] = self.Z.T @ weight
+        matrix[k, k] = weight.sum()
         matrix[:k, k + 1 :], matrix[k + 1 :, :k] = between, between.T
         matrix[k + 1 :, k + 1 :] = added
         size = np.sqrt(np.abs(np.diagonal(matrix)))
@@ -256,16 +289,36 @@ class InteriorPoint:
         to_slack = self._open("slack", "rest", target, ahead)
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])
-        right = np.concatenate([self.Z.T @ (self.y * free) + of_w, [self.y @ free], of_added])
+        signed = self.y * (free + self._added_free(target, ahead))
+        right = np.concatenate([self.Z.T @ signed + of_w, [signed.sum()], of_added])
         found, _ = lapack.dgetrs(self.lu, self.pivots, self.scale * right)
         found *= self.scale
         if not np.isfinite(found).all():
             raise LinAlgError("the system is singular")
         step: Values = {"w": found[:k], "b": found[k]}
-        step["a"] = free - self.weight * self.y * (self.Z @ step["w"] + step["b"])
+        margin = self.y * (self.Z @ step["w"] + step["b"])
+        step["a"] = free - self.weight * margin
         step["rest"] = -step["a"]
         step["surplus"] = (to_surplus - at["surplus"] * step["a"]) / at["a"]
         step["slack"] = (to_slack + at["slack"] * step["a"]) / at["rest"]
-        step["v"] = self.Z.T @ (self.y * step["a"])
+        self._complete_rows(step, margin)
+        step["v"] = self.Z.T @ (self.y * self._multipliers(step))
         self._complete(step, found[k + 1 :])
         return step
+
+
+def weighted_product(rows: NDArray, weights: NDArray) -> NDArray:
+    """Return ``rows' diag(weights) rows`` for weights that are not negative, block by block.
+
+    Examples
+    --------
+    >>> weighted_product(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.25]))
+    array([[3.25, 5.  ],
+           [5.  , 8.  ]])
+    """
+    n, k = rows.shape
+    out, step = np.zeros((k, k)), max(1, BLOCK_BYTES // (8 * max(k, 1)))
+    for start in range(0, n, step):
+        block = rows[start : start + step] * np.sqrt(weights[start : start + step])[:, None]
+        out += block.T @ block
+    return out

@@ -236,11 +236,17 @@ class TestMemory:
         )
         assert estimate_bytes(mmrm, small) - estimate_bytes(mamc, small) == 12 * 8 * 400**2
 
-    @pytest.mark.parametrize("machine", ["lda", "mpm", "mempm", "m4"])
+    @pytest.mark.parametrize("machine", ["lda", "mpm", "mempm", "m4", "svm"])
     def test_many_rows_of_few_columns_need_no_gram_matrix_of_a_linear_machine(self, job, machine):
-        linear = replace(job, grid=(), machine=machine, kernel="linear")
-        assert estimate_bytes(linear, Sizes((20000, 20000), 10000, 10, 10)) < 2 * 2**30
-        assert estimate_bytes(replace(linear, kernel="rbf"), self.MNIST) > 2**32
+        linear = replace(job, machine=machine, kernel="linear")
+        for grid in (linear.grid, ()):
+            planned = replace(linear, grid=grid)
+            assert estimate_bytes(planned, Sizes((20000, 20000), 10000, 10, 10)) < 2 * 2**30
+        assert estimate_bytes(replace(linear, kernel="rbf"), self.MNIST) > 3 * 2**30
+
+    def test_few_rows_of_many_columns_need_one(self, job):
+        linear = replace(job, grid=(), kernel="linear")
+        assert estimate_bytes(linear, Sizes((9000, 9000), 10, 9000, 9000)) > 2 * 8 * 18000**2
 
     def test_two_classes_are_one_pair_whatever_the_threads(self, job):
         sizes = Sizes((400, 300), 100, 5, 5)

@@ -29,13 +29,14 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.linear_route import rows_or_gram, solve_dual
 from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.rmm.dual import rmm_dual, solve_paper_dual
 from mmbench.machines.rmm.penalty import train_penalty
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, SVM, certified, train_svm
-from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
+from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution
 
 Computed = TypeVar("Computed")
 
@@ -86,7 +87,8 @@ class RMM(PairwiseClassifier):
             "nu": "small",
         },
     )
-    memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)
+    translation_invariant = True
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -121,8 +123,9 @@ class RMM(PairwiseClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"auto" is "smo", pairwise steps from the SVM\'s solution on the stored Gram matrix; '
-        '"reference" is libsvm for the SVM and an interior point (Clarabel) on (8).',
+        '"smo" takes pairwise steps from the SVM\'s solution on the stored Gram matrix; "auto" '
+        "does too, but for a linear kernel and many rows of few features, which an interior point "
+        'solves without that matrix; "reference" is libsvm for the SVM and Clarabel on (8).',
     )
     tol: float = SVM.parameters["tol"]
     timing: str = parameter(
@@ -260,12 +263,13 @@ def train_rmm(
     BinaryModel
         `coef` is u times the factor that makes (7) hold; `state` is the solution of (8) itself.
     """
-    dual = rmm_dual(problem.gram, problem.y, C, B)
+    dual = rmm_dual(rows_or_gram(problem, solver), problem.y, C, B)
     started = time.perf_counter()
     if solver == "reference":
         found = solve_paper_dual(dual, problem.y, C, B, tol)
     else:
-        found = solve_to_gap(dual, tol, GAP_TOLERANCE_FACTOR * tol, _best(dual, points))
+        start, gap_tolerance = _best(dual, points), GAP_TOLERANCE_FACTOR * tol
+        found = solve_dual(problem, dual, C, solver, tol, gap_tolerance, start, B)
     model = certified(found, time.perf_counter() - started)
     violation = max(model.fit.max_violation, float(np.abs(found.f).max()) - B)
     return replace(model, fit=replace(model.fit, max_violation=violation))

@@ -171,7 +171,7 @@ class _State:
         if afresh:
             self.decision = combine(self.problem.gram, self.u)
         knots, slopes = self.problem.knots, self.problem.slopes
-        self.bias, self.violation = _optimality(self.u, self.decision, knots, slopes)
+        self.bias, self.violation = optimality(self.u, self.decision, knots, slopes)
         solved = self.violation <= self.tol
         if not afresh and self.work and (solved or self.left <= 0):
             self.measure(afresh=True)
@@ -287,7 +287,7 @@ def _movable(u, decision, knots, slopes, near):
 
 
 @compiled()
-def _optimality(u, decision, knots, slopes):
+def optimality(u, decision, knots, slopes):
     """Return b (mean over rows inside a piece, else the middle of its interval) and the violation.
 
     The violation is the largest gain minus the smallest loss, never negative.

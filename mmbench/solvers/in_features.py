@@ -1,0 +1,236 @@
+"""A `PiecewiseQP` of few features and many rows: no Gram matrix, an interior point, an exact end.
+
+Pairwise steps need thousands of passes and an n x n matrix for what only as many free rows as
+features settle. An interior point finds those at one product ``Z' diag Z`` an iteration; which
+multipliers rest on a knot and which are inside a piece is read off it, or off a neighbouring
+solution, and one linear system of the free rows gives u and b to rounding. The rows Z stand in for
+the Gram matrix ``Z Z'`` of the problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.errors import Status
+from mmbench.solvers.bounded_decisions import BoundedDecisions
+from mmbench.solvers.interior_point import InteriorPoint
+from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.smo import optimality
+
+#: Relative gap to which the interior point goes.
+GAP_TOLERANCE = 1e-10
+
+#: Share of C at which multipliers start: where classes overlap, those of many rows end at C.
+FIRST_SHARE = 0.25
+
+#: Where all multipliers end below this share of C, differences to C have lost digits of theirs.
+#: These are then solved for again with a C of which the largest is this share.
+LOST_SHARE, FREE_SHARE = 1e-4, 0.1
+
+#: A multiplier so near to a knot, as a share of the largest one or of C, is there.
+ROUNDING_SHARE = 2e-6
+
+#: By how much a decision may miss a slope on the wrong side before a row changes places.
+SLOPE_TOLERANCE = 1e-10
+
+#: Systems of free rows that are tried before a guess is given up.
+MAX_ROUNDS = 15
+
+
+def solve_in_features(
+    dual: PiecewiseQP,
+    y: NDArray,
+    C: float,
+    tol: float = 1e-5,
+    gap_tolerance: float = np.inf,
+    B: float | None = None,
+    start: NDArray | None = None,
+) -> PiecewiseSolution:
+    """Solve the dual of the linear SVM, or of the SVM with decisions within [-B, B].
+
+    Parameters
+    ----------
+    dual : PiecewiseQP
+        With rows Z of shape (n, k) in place of the Gram matrix.
+    y : ndarray of shape (n,)
+        -1.0 or +1.0; both occur.
+    C : float
+    tol : float, default=1e-5
+        Tolerance of the KKT conditions, in units of f.
+    gap_tolerance : float, default=inf
+        Largest relative duality gap.
+    B : float, optional
+    start : ndarray of shape (n,), optional
+        u of a neighbouring problem, which may be the solution of this one too.
+
+    Returns
+    -------
+    PiecewiseSolution
+        Status ``optimal`` if both tolerances are met, else ``inaccurate``: the smallest gap found.
+    """
+    best: PiecewiseSolution | None = None
+    iterations = 0
+    for u, spent in _candidates(dual, y, C, B, start):
+        iterations += spent
+        found = _measured(dual, u, iterations, tol, gap_tolerance)
+        if best is None or found.status is Status.OPTIMAL or found.gap < best.gap:
+            best = found
+        if best.status is Status.OPTIMAL:
+            break
+    assert best is not None
+    return replace(best, iterations=iterations)
+
+
+def _candidates(
+    dual: PiecewiseQP, y: NDArray, C: float, B: float | None, start: NDArray | None
+) -> Iterator[tuple[NDArray, int]]:
+    """Yield feasible multipliers and the iterations that each took: exact ones first."""
+    if start is not None:  # where no multiplier reaches C, it is the solution at a larger C too
+        yield dual.feasible(start), 0
+    point = _solved(dual.gram, y, C, B)
+    guess = _guess(point, C)
+    exact = settle(dual, guess)
+    if exact is not None:
+        yield exact, point.iterations + 1
+    u = point.dual_variables()
+    near = ROUNDING_SHARE * min(C, float(np.abs(u).max()))
+    for knot in dual.knots.T:
+        u = np.where(np.abs(u - knot) <= near, knot, u)
+    yield dual.feasible(u), 0 if exact is not None else point.iterations
+    shared = _shared(dual, guess)
+    if shared is not None:
+        yield shared, 0
+
+
+def _solved(rows: NDArray, y: NDArray, C: float, B: float | None) -> InteriorPoint:
+    """Return the interior point at its end.
+
+    Where no multiplier comes near C, the solution is that of a C next to them, with more digits.
+    """
+    iterations = 0
+    while True:
+        lighter = np.where(y > 0, (y < 0).sum(), (y > 0).sum())
+        a = FIRST_SHARE * C * lighter / lighter.max()
+        point = InteriorPoint(rows, y, C, a) if B is None else BoundedDecisions(rows, y, C, B, a)
+        point.run(GAP_TOLERANCE)
+        point.iterations = iterations = iterations + point.iterations
+        largest = float(point.at["a"].max())
+        if largest >= LOST_SHARE * C or point.gap > 1.0:
+            return point
+        C = largest / FREE_SHARE
+
+
+def _guess(point: InteriorPoint, C: float) -> NDArray:
+    """Return multipliers with those at a knot of which a row's products tell that they end there.
+
+    Of the two factors of a product that vanishes, the smaller one in its own unit is zero.
+    """
+    at, unit = point.at, float(point.at["a"].max())
+    at_C = at["rest"] < at["slack"] * C
+    total = np.where(at["a"] < at["surplus"] * unit, 0.0, np.where(at_C, C, at["a"]))
+    for multiplier, room, sign in point.bounds:
+        ends = at[multiplier] < at[room] * unit
+        total += sign * np.where(ends, 0.0, at[multiplier])
+    return point.y * total
+
+
+def _measured(
+    dual: PiecewiseQP, u: NDArray, iterations: int, tol: float, gap_tolerance: float
+) -> PiecewiseSolution:
+    """Return multipliers with b and their certificate."""
+    decision = dual.gram @ (dual.gram.T @ u)
+    bias, violation = optimality(u, decision, dual.knots, dual.slopes)
+    found = dual.solution(u, decision, bias, iterations, Status.INACCURATE)
+    if found.gap > gap_tolerance:
+        found = min(found, dual.rescaled(found), key=lambda one: one.gap)
+    solved = violation <= tol and found.gap <= gap_tolerance
+    return replace(found, status=Status.OPTIMAL) if solved else found
+
+
+def settle(dual: PiecewiseQP, u: NDArray) -> NDArray | None:
+    """Return the solution next to a guess, or None if the guess does not settle.
+
+    Rows inside a piece have its slope as their decision, which gives their u and b by one system.
+    Rows that then break an optimality condition change places, and the guess is tried again.
+
+    Parameters
+    ----------
+    dual : PiecewiseQP
+        With rows in place of the Gram matrix.
+    u : ndarray of shape (n,)
+        The guess; only which knots it touches matters.
+    """
+    rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
+    place, slopes = _places(dual, u)
+    for _ in range(MAX_ROUNDS):
+        piece = place // 2
+        free = np.flatnonzero(place % 2)
+        u = np.where(place % 2, 0.0, knots[index, np.minimum(piece, knots.shape[1] - 1)])
+        if not 0 < len(free) <= rows.shape[1] + 1:
+            return None
+        pull = -slopes[free, piece[free] + 1] - rows[free] @ (rows.T @ u)
+        found = _free_part(rows[free], pull, -u.sum())
+        if found is None:
+            return None
+        u[free], b = found
+        wanted = -(rows @ (rows.T @ u) + b)
+        moves = np.where(wanted > slopes[index, piece + 1] + SLOPE_TOLERANCE, 1, 0)
+        moves -= wanted < slopes[index, piece] - SLOPE_TOLERANCE
+        low, high = knots[free, piece[free]], knots[free, piece[free] + 1]
+        moves[free] = (u[free] > high).astype(int) - (u[free] < low)
+        if not moves.any():
+            return u
+        place += moves
+    return None
+
+
+def _places(dual: PiecewiseQP, u: NDArray) -> tuple[NDArray, NDArray]:
+    """Return where each u is, ``2 j`` at knot j and ``2 j + 1`` in the piece above it, and slopes.
+
+    Slopes are those below and above each knot, infinite beyond the outer two.
+    """
+    place = 2 * (dual.knots < u[:, None]).sum(axis=1)
+    place -= ~(dual.knots == u[:, None]).any(axis=1)
+    beyond = np.full((len(u), 1), np.inf)
+    return place, np.hstack([-beyond, dual.slopes, beyond])
+
+
+def _shared(dual: PiecewiseQP, u: NDArray) -> NDArray | None:
+    """Return feasible multipliers where more rows than features are inside a piece, else None.
+
+    The decisions of such rows fix w and b, not their u: equal rows, or many on one hyperplane,
+    share it in more than one way. A guess is changed as little as these decisions ask.
+    """
+    rows = dual.gram
+    place, slopes = _places(dual, u)
+    free = np.flatnonzero(place % 2)
+    if len(free) <= rows.shape[1]:
+        return None
+    part = np.column_stack([rows[free], np.ones(len(free))])
+    missing = -slopes[free, place[free] // 2 + 1] - rows[free] @ (rows.T @ u)
+    move = np.linalg.lstsq(part, missing)[0]  # of w, and b
+    move[-1] = -u.sum()
+    u = u.copy()
+    u[free] += np.linalg.lstsq(part.T, move)[0]
+    return dual.feasible(u)
+
+
+def _free_part(rows: NDArray, pull: NDArray, total: float) -> tuple[NDArray, float] | None:
+    """Return free multipliers of a given sum, and b, by which free rows decide as they have to.
+
+    With one free row more than there are features the square is singular, the system is not.
+    """
+    n_free = len(pull)
+    system = np.ones((n_free + 1, n_free + 1))
+    system[:-1, :-1], system[-1, -1] = rows @ rows.T, 0.0
+    # Equal rows share a multiplier in any proportion; a trace of ridge makes it equal shares.
+    system[np.diag_indices(n_free)] += 1e-14 * np.trace(system)
+    try:
+        found = np.linalg.solve(system, np.append(pull, total))
+    except np.linalg.LinAlgError:
+        return None
+    return (found[:-1], float(found[-1])) if np.isfinite(found).all() else None

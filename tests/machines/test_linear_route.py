@@ -1,0 +1,80 @@
+"""Linear machines of many rows: no Gram matrix, the same solution, whatever the origin."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from mmbench.errors import Status
+from mmbench.kernels import Kernel
+from mmbench.machines import RMM, SVM
+from mmbench.machines.linear_route import in_features
+from mmbench.machines.problem import BinaryProblem
+from mmbench.selection import select
+
+
+def data(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, (X[:, 0] + rng.normal(size=n) > 0.3).astype(int)
+
+
+def test_many_rows_of_few_features_are_solved_in_these():
+    def route(n, d, kernel="linear", solver="auto"):
+        X, y = data(n, d)
+        return in_features(BinaryProblem(X, 2.0 * y - 1, Kernel(kernel)), solver)
+
+    assert route(1000, 20)
+    assert not route(1000, 2000)
+    assert not route(100, 2)
+    assert not route(1000, 20, kernel="rbf")
+    assert not route(1000, 20, solver="smo")
+
+
+@pytest.mark.parametrize("machine", [SVM(C=0.3), RMM(C=0.3)], ids=["svm", "rmm"])
+def test_the_machine_is_that_of_pairwise_steps(machine):
+    X, y = data(900, 6)
+    machine.set_params(kernel="linear", tol=1e-7)
+    one = machine.fit(X, y)
+    decisions, fit = one.decision_function(X), one.fits_[0]
+    other = machine.set_params(solver="smo").fit(X, y)
+    assert fit.status is Status.OPTIMAL
+    assert fit.objective == pytest.approx(other.fits_[0].objective, rel=1e-6)
+    assert fit.gap <= 1e-6
+    np.testing.assert_allclose(decisions, other.decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("machine", [SVM(), RMM()], ids=["svm", "rmm"])
+def test_memory_is_a_few_numbers_a_row(machine):
+    X, y = data(20000, 5)
+    machine.set_params(kernel="linear").fit(X[:1000], y[:1000])
+    tracemalloc.start()
+    machine.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * len(X) * (2 * X.shape[1] + 60)
+    assert machine.fits_[0].status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("rows", [300, 1500])
+@pytest.mark.parametrize("machine", [SVM(), RMM()], ids=["svm", "rmm"])
+def test_rows_far_from_zero_have_the_machine_of_centred_rows(machine, rows):
+    """Inner products of such rows have no digits left for the differences that matter."""
+    X, y = data(rows, 4)
+    near = machine.set_params(kernel="linear", tol=1e-7).fit(X, y).decision_function(X)
+    far = X + 1e8
+    machine.fit(far, y)
+    assert machine.fits_[0].status is Status.OPTIMAL
+    np.testing.assert_allclose(machine.decision_function(far), near, atol=1e-5)
+    np.testing.assert_allclose(far @ machine.coef_.T + machine.intercept_, near[:, None], atol=1e-4)
+
+
+def test_selection_far_from_zero_is_that_near_it():
+    X, y = data(300, 4)
+    scores = [
+        [row["score"] for row in select(SVM(kernel="linear"), rows, y, {"C": [0.01, 1.0]}).scores]
+        for rows in (X, X + 2.0**26)
+    ]
+    np.testing.assert_allclose(scores[0], scores[1], atol=0.01)

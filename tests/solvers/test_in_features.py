@@ -1,0 +1,77 @@
+"""A linear SVM or RMM solved in the space of its features is that of pairwise steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mmbench.errors import Status
+from mmbench.machines.rmm.dual import rmm_dual
+from mmbench.machines.svm import svm_dual
+from mmbench.solvers.in_features import settle, solve_in_features
+from mmbench.solvers.svm_dual import solve_to_gap
+
+
+def problem(kind):
+    """Return rows and signs, of which not all are in general position."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(240) < (4 if kind == "tiny class" else 90), 1.0, -1.0)
+    X = rng.normal(size=(240, 4)) + (2.0 if kind == "apart" else 0.4) * y[:, None]
+    if kind == "repeated":  # rows share their multipliers in many ways
+        X = np.round(X)
+    if kind == "constant column":
+        X[:, 1] = 3.0
+    return X, y
+
+
+KINDS = ("apart", "mixed", "repeated", "tiny class", "constant column")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e4])
+def test_svm_and_rmm_are_those_of_pairwise_steps(kind, C):
+    X, y = problem(kind)
+    svm = solve_to_gap(svm_dual(X @ X.T, y, C), 1e-8, 1e-8)
+    found = solve_in_features(svm_dual(X, y, C), y, C, gap_tolerance=1e-7)
+    assert found.value == pytest.approx(svm.value, rel=1e-6)
+    assert found.gap <= 1e-6
+    B = 1 + 0.5 * (np.abs(svm.f).max() - 1)
+    if B <= 1:
+        return
+    rmm = solve_to_gap(rmm_dual(X @ X.T, y, C, B), 1e-8, 1e-8)
+    found = solve_in_features(rmm_dual(X, y, C, B), y, C, gap_tolerance=1e-7, B=B)
+    assert found.value == pytest.approx(rmm.value, rel=1e-6)
+    assert np.abs(found.f).max() <= B * (1 + 1e-12)
+    assert found.gap <= 2e-5
+
+
+@pytest.mark.parametrize("C", [1e6, 1e8])
+def test_a_huge_C_on_separable_rows_is_no_obstacle(C):
+    """Multipliers that start at 1/n of such a C, or far less, would allow no long step."""
+    X, y = problem("apart")
+    X += 3.0 * y[:, None]
+    found = solve_in_features(svm_dual(X, y, C), y, C, gap_tolerance=1e-3)
+    assert found.status is Status.OPTIMAL
+    assert found.value == pytest.approx(solve_in_features(svm_dual(X, y, 10.0), y, 10.0).value)
+
+
+def test_a_solution_that_still_holds_costs_no_iteration():
+    X, y = problem("apart")
+    X += 3.0 * y[:, None]
+    first = solve_in_features(svm_dual(X, y, 10.0), y, 10.0)
+    again = solve_in_features(svm_dual(X, y, 20.0), y, 20.0, start=first.u)
+    assert first.iterations > 0
+    assert again.iterations == 0
+    np.testing.assert_array_equal(again.u, first.u)
+
+
+def test_a_guess_settles_to_the_last_digits_or_says_that_it_does_not():
+    X, y = problem("mixed")
+    dual = svm_dual(X, y, 1.0)
+    rough = solve_to_gap(svm_dual(X @ X.T, y, 1.0), 1e-6, 1.0).u
+    u = settle(dual, rough)
+    assert u is not None
+    f = X @ (X.T @ u)
+    free = (np.abs(u) > 0) & (np.abs(u) < 1.0)
+    assert np.ptp((y - f)[free]) < 1e-12
+    assert settle(dual, np.zeros(len(y))) is None
