@@ -70,7 +70,7 @@ html_theme_options = {
     # wide tables have the whole page
     "secondary_sidebar_items": {
         page: ["page-toc"]
-        for page in ("start", "experiments", "data", "cluster", "extending/*", "generated/*")
+        for page in ("start", "experiments", "data", "cluster", "generated/*")
     },
     "show_toc_level": 2,
     "footer_start": ["copyright"],

@@ -100,7 +100,12 @@ def _selected_on(job: Job) -> str:
 def preprocessed(jobs: Sequence[Job]) -> str:
     """Return the preprocessing of a data set; empty for none."""
     steps = jobs[0].dataset.preprocess
-    return ", ".join(name if value is None else f"{name} {value:g}" for name, value in steps)
+    return ", ".join(name if value is None else f"{name} {_plain(value)}" for name, value in steps)
+
+
+def _plain(value: str | float) -> str:
+    """Return the argument of a step: a word as it is, a number without zeros at its end."""
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _grids(jobs: Sequence[Job], label: Callable[[str], str]) -> str:

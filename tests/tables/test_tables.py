@@ -151,7 +151,7 @@ def test_a_table_says_what_was_done(results) -> None:
     experiment = results.experiment("own")
     select = SelectRef(folds=4, repeats=2)
     grid = (("C", (1.0, 10.0, 100.0)),)
-    steps = (("standard", None), ("pca", 80))
+    steps = (("impute", "median"), ("standard", None), ("pca", 80))
     for fold in range(5):
         split = SplitRef("kfold", (5.0,), 0, fold, 7)
         svm = experiment.job("pima", "svm", grid=grid, select=select)
@@ -163,7 +163,7 @@ def test_a_table_says_what_was_done(results) -> None:
     assert "- Test: 5-fold cross-validation (seed 7)." in text
     chosen = "Parameters chosen by 4-fold cross-validation on each training part, 2 times"
     assert f"- {chosen}; SVM: C 1 to 100 (3); RMM: as SVM." in text
-    assert "- Preprocessing, fitted on each training part: standard, pca 80." in text
+    assert "- Preprocessing, fitted on each training part: impute median, standard, pca 80." in text
     folds = "Folds of one cross-validation share training rows: it is too small."
     assert f"standard error over 5 folds. {folds}" in text
 

@@ -1,0 +1,130 @@
+"""
+Boundaries of all machines on the toy sets of the M4 paper
+==========================================================
+
+The M4 paper draws four pairs of classes in the plane (its section V-A). Their distributions are
+known, and so is the best boundary that anything could find: Bayes' (dotted). Parameters are fixed,
+not tuned: the pictures show what each machine looks at, not which is best.
+"""
+
+# %%
+# The sets: one draw of each, as the data set cards ``toy_1`` to ``toy_4`` hold a hundred.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from mmbench.datasets.generators import toy
+
+SETS = ("toy_1", "toy_2", "toy_3", "toy_4")
+draws = {}
+for name in SETS:
+    parsed = getattr(toy, name)(draws=1)
+    ((train, test),) = parsed.predefined
+    draws[name] = parsed.X, parsed.y, train, test
+
+
+def draw(machines, title):
+    """Draw the boundaries of some machines on the four sets, and print test accuracies."""
+    figure, panels = plt.subplots(2, 2, figsize=(8, 7.4), layout="constrained")
+    print(f"{'test accuracy (%)':18}", *(f"{name:>7}" for name in SETS))
+    for axes, name in zip(panels.flat, SETS, strict=True):
+        X, y, train, _ = draws[name]
+        for label, colour, marker in ((1, "#D55E00", "s"), (2, "#0072B2", "o")):
+            rows = X[train][y[train] == label]
+            axes.scatter(*rows.T, s=10, c=colour, marker=marker, alpha=0.5, lw=0)
+        axes.set(title=name, xticks=[], yticks=[], aspect="equal")
+        axes.margins(0.02)
+        contour(axes, lambda points, name=name: toy.bayes(name, points), ":", "#777777", "Bayes")
+    for (label, machine), dashes in zip(
+        machines.items(), ("-", "--", "-.", (0, (6, 1, 1, 1, 1, 1))), strict=False
+    ):
+        scores = []
+        for axes, name in zip(panels.flat, SETS, strict=True):
+            X, y, train, test = draws[name]
+            machine.fit(X[train], y[train])
+            contour(axes, machine.decision_function, dashes, "black", label)
+            scores.append(100 * machine.score(X[test], y[test]))
+        print(f"{label:18}", *(f"{score:7.1f}" for score in scores))
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    figure.suptitle(title)
+
+
+def contour(axes, decide, dashes, colour, label):
+    """Draw where a decision function is zero."""
+    across = np.linspace(*axes.get_xlim(), 150)
+    up = np.linspace(*axes.get_ylim(), 150)
+    grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
+    values = decide(grid).reshape(150, 150)
+    axes.contour(across, up, values, [0.0], colors=colour, linestyles=[dashes], linewidths=1.3)
+    axes.plot([], [], color=colour, ls=dashes, label=label)
+
+
+# %%
+# Margins
+# -------
+# The SVM looks for the widest gap. RMM and Σ-SVM also bound or penalise how far all decisions
+# spread, the MMRM relates the gap to the distance of the class means.
+
+from mmbench import MMRM, RMM, SVM, SigmaSVM
+
+linear = {"kernel": "linear"}
+draw(
+    {
+        "SVM": SVM(C=1, **linear),
+        "RMM": RMM(C=1, B_fraction=0.25, **linear),
+        "Σ-SVM": SigmaSVM(C=1, D=0.9, **linear),
+        "MMRM": MMRM(C=1, **linear),
+    },
+    "Margins",
+)
+
+# %%
+# Spread of each class
+# --------------------
+# These see a class through its mean and covariance; the M4 also its rows near the boundary.
+
+from mmbench import LDA, M4, MEMPM, MPM
+
+draw(
+    {
+        "LDA": LDA(**linear),
+        "MPM": MPM(**linear),
+        "MEMPM": MEMPM(**linear),
+        "M4": M4(C=1, **linear),
+    },
+    "Spread of each class",
+)
+
+# %%
+# Averages and squares
+# --------------------
+# Closed forms, here with an RBF kernel.
+
+from mmbench import KLDA, LSSVM, MAMC
+
+rbf = {"kernel": "rbf", "gamma": 0.1}
+draw(
+    {
+        "MAMC_b": MAMC(bias="optimized", **rbf),
+        "LS-SVM": LSSVM(C=1, **rbf),
+        "KLDA": KLDA(eta=0.1, **rbf),
+    },
+    "Averages and squared residuals, RBF kernel",
+)
+
+# %%
+# Transformations and weights of features
+# ---------------------------------------
+
+from mmbench import FSVM, MRSVM, RSVMMuPlus, RSVMPlus
+
+draw(
+    {
+        "F-SVM": FSVM(C=1, **linear),
+        "R-SVM+": RSVMPlus(C=1, lam=0.1, **linear),
+        "R-SVMμ+": RSVMMuPlus(C=1, lam=0.1, **linear),
+        "MR-SVM": MRSVM(C=1, **linear),
+    },
+    "Margin against radius",
+)
