@@ -50,6 +50,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "download_all_examples": False,
     "show_memory": False,
+    # what a script prints, not what its last line happens to return
+    "capture_repr": (),
     "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
 }
@@ -69,8 +71,7 @@ html_theme_options = {
     "navbar_persistent": [],
     # wide tables have the whole page
     "secondary_sidebar_items": {
-        page: ["page-toc"]
-        for page in ("start", "experiments", "data", "cluster", "generated/*")
+        page: ["page-toc"] for page in ("start", "experiments", "data", "cluster", "generated/*")
     },
     "show_toc_level": 2,
     "footer_start": ["copyright"],

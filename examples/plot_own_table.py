@@ -67,8 +67,8 @@ mmbench("run", "wines.yaml", "--dry-run")
 mmbench("run", "wines.yaml", "--jobs", "1", last=5)
 
 # %%
-# The table
-# ---------
+# The results
+# -----------
 # Mean accuracies with standard errors; below, what was selected, and what the certificates say.
 
 mmbench("table", "results/wines")
