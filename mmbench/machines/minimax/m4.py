@@ -82,9 +82,8 @@ class M4(SpreadMachine):
     search_space: ClassVar[SearchSpace] = SpreadMachine.search_space.extended(
         {"C": ("C_factor", (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", **SpreadMachine.search_space.prefer},
-        tol=1e-3,
     )
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     C: float | None = parameter(
         None, positive(optional=True), "Regularization parameter: penalty on the sum of slacks."

@@ -72,6 +72,36 @@ def solve_path(
     return [path.solve(C, tol) for C in penalties_at(start.value)], start.value, theta
 
 
+class ScaleSearch:
+    """The s at which ``s = q``, q being larger below it and smaller above it.
+
+    Secant steps alone leave it where q is nearly s over a wide range, as it is for a C close to the
+    least useful one: there they stay between the largest s known to be too small and the smallest
+    known to be too large.
+    """
+
+    def __init__(self, tol: float):
+        self._tol, self._secant = tol, Secant()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._low, self._high = 0.0, np.inf
+
+    def next(self, scale: float, q: float) -> float:
+        """Return the s to try after one at which the training gave q."""
+        if q > scale:
+            self._low = scale
+        else:
+            self._high = scale
+        if self._high <= (1.0 + self._tol) * self._low:  # one of the trainings was too rough
+            self._forget()
+        step = float(self._secant.next(np.array([scale]), np.array([q]))[0])
+        if self._low < step < self._high:
+            return step
+        inside = self._low > 0.0 and self._high < np.inf
+        return float(np.sqrt(self._low * self._high)) if inside else q
+
+
 class _Path:
     """What one C hands to the next: theta and its kernel, s, and the multipliers."""
 
@@ -99,10 +129,10 @@ class _Path:
     def _settle(self, C: float, tol: float) -> tuple[NDArray, int]:
         """Train at this theta until ``s = q``; return the decisions and the number of trainings.
 
-        Multipliers a have the dual value ``sum a / max(1, q/s)``. Where it is that of w = 0, s
-        would go on to zero.
+        The objective is convex in s, so that s is too small where q is larger. Multipliers a have
+        the dual value ``sum a / max(1, q/s)``. Where it is that of w = 0, s would go on to zero.
         """
-        y, scale, secant = self.problem.y, self.scale, Secant()
+        y, scale, step = self.problem.y, self.scale, ScaleSearch(tol)
         finest, accuracy = tol, FIRST_TRAINING_TOLERANCE
         trivial = 2.0 * C * min((y > 0).sum(), (y < 0).sum())
         for trainings in range(1, MAX_SCALES + 1):  # noqa: B007 - how many it took is returned
@@ -116,8 +146,7 @@ class _Path:
             if abs(q - scale) <= tol * scale:  # it is the training that is too rough
                 finest *= 0.1
             accuracy = 0.1 * gap
-            image = max(q, LEAST_SCALE_RATIO * scale)
-            scale = float(secant.next(np.array([scale]), np.array([image]))[0])
+            scale = step.next(scale, max(q, LEAST_SCALE_RATIO * scale))
         return found.decision, trainings
 
     def _value(self, decision: NDArray, q: float, C: float) -> float:
