@@ -12,6 +12,8 @@ from pathlib import Path
 from mmbench.tables.records import Experiment
 from mmbench.tables.reference import Reference
 from mmbench.tables.report.cell import write_cells
+from mmbench.tables.report.changes import runs_to_compare
+from mmbench.tables.report.comparison import write_comparison
 from mmbench.tables.report.experiment import write_experiment
 from mmbench.tables.report.names import Names
 from mmbench.tables.report.overview import write_overview
@@ -25,7 +27,7 @@ def write_report(
     folder: Path,
     say: Callable[[str], object] = lambda line: None,
 ) -> Path:
-    """Write the site of some experiments and return its first page.
+    """Write the site of some experiments and return its first page; two runs of one are compared.
 
     Parameters
     ----------
@@ -46,4 +48,5 @@ def write_report(
     for view in views:
         write_experiment(site, view)
         write_cells(site, view)
-    return write_overview(site, views)
+    comparisons = [write_comparison(site, *runs) for runs in runs_to_compare(views)]
+    return write_overview(site, views, comparisons)

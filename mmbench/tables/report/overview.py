@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmbench.jobs.record import timestamp
+from mmbench.tables.report.comparison import Comparison
 from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.summary import Summary, summarize
 from mmbench.tables.report.view import View
@@ -13,10 +14,14 @@ from mmbench.tables.report.words import gap_text
 from mmbench.tables.text import NOTHING
 
 
-def write_overview(site: Site, views: Sequence[View]) -> Path:
+def write_overview(
+    site: Site, views: Sequence[View], comparisons: Sequence[Comparison] = ()
+) -> Path:
     """Write the first page."""
     lines = [{"view": view, **summary_texts(summarize(view))} for view in views]
-    return site.page(INDEX, "overview.html", lines=lines, written=timestamp())
+    return site.page(
+        INDEX, "overview.html", lines=lines, comparisons=comparisons, written=timestamp()
+    )
 
 
 def summary_texts(summary: Summary) -> dict[str, object]:

@@ -12,8 +12,7 @@ from mmbench.tables.blocks.tests import split_gaps
 from mmbench.tables.cells import Cell
 from mmbench.tables.figures.style import COLOURS
 from mmbench.tables.report import plotted, words
-from mmbench.tables.report.names import place_text
-from mmbench.tables.report.plotted import Picture, axis, bars, lines_spec, points, spec
+from mmbench.tables.report.plotted import Picture, axis, bars, line_name, lines_spec, points, spec
 from mmbench.tables.report.view import ACCURACY, View
 
 
@@ -37,7 +36,7 @@ def against_published(view: View) -> Picture | None:
             machine,
             keys,
             [(row.measured or 0) - (row.published or 0) for row in rows],
-            [_name(view, key) for key in keys],
+            [line_name(view, key) for key in keys],
             hollow=[not row.in_band for row in rows],
             mode="markers+text",
             text=["" if row.in_band else f" {view.sheet.label(machine)} " for row in rows],
@@ -54,7 +53,9 @@ def against_published(view: View) -> Picture | None:
         "errors: it reaches the line of zero where the published value is met. Hollow and named: "
         "out of the band.",
         lines_spec(
-            traces, len({_name(view, key) for key in compared}), f"{name} measured less published"
+            traces,
+            len({line_name(view, key) for key in compared}),
+            axis(f"{name} measured less published", zeroline=True),
         ),
     )
 
@@ -75,7 +76,7 @@ def machine_differences(view: View) -> Picture | None:
                 machine,
                 [place._replace(machine=machine) for place in at],
                 [_gain(view, place, machine, first) for place in at],
-                [_name(view, place) for place in at],
+                [line_name(view, place) for place in at],
                 error_x=bars([2 * stdev(g) / sqrt(len(g)) if len(g) > 1 else None for g in gaps]),
             )
         )
@@ -85,7 +86,7 @@ def machine_differences(view: View) -> Picture | None:
         f"Accuracy less that of {label}",
         f"A line a data set: accuracy (%) less that of {label}. Bars: two standard errors of the "
         "mean difference over the splits that both have.",
-        lines_spec(traces, len(places), f"accuracy (%) less that of {label}"),
+        lines_spec(traces, len(places), axis(f"accuracy (%) less that of {label}", zeroline=True)),
     )
 
 
@@ -170,13 +171,6 @@ def _split_names(cell: Cell) -> list[str]:
         f"repeat {record.at[0]}, fold {record.at[1]}: {record.metrics['accuracy_pct']:.2f} %"
         for record in cell.done
     ]
-
-
-def _name(view: View, place: Key) -> str:
-    """Return the name of a line: data set, and kernel and training size where there are several."""
-    if place.size is not None or len(view.sheet.kernels) > 1:
-        return plotted.label(place_text(place))
-    return plotted.label(place.dataset)
 
 
 def _reference(view: View) -> tuple[str, Sequence[str]]:

@@ -15,6 +15,7 @@ from mmbench.jobs.plan import Key
 from mmbench.jobs.record import plain
 from mmbench.tables.figures.style import COLOURS
 from mmbench.tables.report import words
+from mmbench.tables.report.names import place_text
 from mmbench.tables.report.view import View
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
@@ -119,20 +120,30 @@ def note(at: float, text: str) -> dict[str, Any]:
     return {**place, "text": label(text), "showarrow": False}
 
 
+def line_name(view: View, place: Key) -> str:
+    """Return the name of a line: data set, and kernel and training size where there are several."""
+    if place.size is not None or len(view.sheet.kernels) > 1:
+        return label(place_text(place))
+    return label(place.dataset)
+
+
 def spec(traces: Sequence[Trace], height: int = HEIGHT, **layout: Any) -> dict[str, Any]:
     """Return what the drawing script takes, in JSON types."""
     return plain({"data": traces, "layout": {"height": height, **layout}})
 
 
-def lines_spec(traces: Sequence[Trace], n_lines: int, title: str) -> dict[str, Any]:
+def lines_spec(
+    traces: Sequence[Trace], n_lines: int, xaxis: Mapping[str, Any], **layout: Any
+) -> dict[str, Any]:
     """Return a picture with a line a data set, in it the machines one below another."""
-    line = max(LINE, STEP * len(traces))
+    step = max(LINE, STEP * len(traces))
     for trace in traces:
         trace |= {"orientation": "h", "offsetgroup": trace["name"], "alignmentgroup": "all"}
     return spec(
         traces,
-        height=150 + line * max(n_lines, 2),
+        height=150 + step * max(n_lines, 2),
         scattermode="group",
-        xaxis=axis(title, zeroline=True),
+        xaxis=xaxis,
         yaxis=axis("", autorange="reversed", type="category"),
+        **layout,
     )

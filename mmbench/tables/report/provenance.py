@@ -79,7 +79,7 @@ def _versions(libraries: Any) -> str:
 
 
 def _threads(threads: Any) -> str:
-    pools = (f"{name}: {count}" for name, count in threads.get("libraries", {}).items())
+    pools = (f"{name}: {count}" for name, count in sorted(threads.get("libraries", {}).items()))
     return ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools])
 
 

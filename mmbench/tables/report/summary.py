@@ -110,10 +110,10 @@ def _values(view: View, metric: str) -> Iterable[float]:
 
 
 def _worst(statuses: Iterable[str]) -> str:
-    """Return the gravest status; "missing" is no status of a fit, and graver than any."""
+    """Return the gravest status of a fit or job; empty where nothing was run."""
     found = set(statuses)
-    known = [status for status in SEVERITY if status in found]
-    return next(iter(found - set(SEVERITY)), str(known[-1]) if known else "")
+    known = [str(status) for status in SEVERITY if status in found]
+    return known[-1] if known else ""
 
 
 def _days(view: View) -> tuple[str, str]:

@@ -72,8 +72,7 @@ def test_a_cell_shows_its_selection_and_where_parameters_come_from(evil, pages) 
 def test_a_cell_counts_confusions_over_its_splits(evil, pages) -> None:
     page = pages(evil.folder)["evil/cells/iris-rbf-svm.html"]
     _, matrix = page.path.read_text().split('<section id="confusion">')
-    matrix, _ = matrix.split("</section>")
-    counts = re.findall(r"<td[^>]*>(\d+)</td>", matrix)
+    counts = re.findall(r"<td[^>]*>(\d+)</td>", matrix.split("</section>")[0])
     assert len(counts) == 4 and sum(map(int, counts)) == 3 * 20
 
 

@@ -1,0 +1,175 @@
+"""Two runs of one experiment, cell by cell: what changed, and what of it is beyond noise.
+
+Runs on the same splits are compared split by split with a paired t-test; a single run on the same
+test rows by McNemar's test of its predictions; runs on other splits, and tables without records, by
+the standard errors of both means. All p-values are corrected together by Holm's method.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+
+import numpy as np
+
+from mmbench.jobs.plan import Key
+from mmbench.tables.blocks.seconds import total
+from mmbench.tables.ranks import LEVEL, holm, paired_p
+from mmbench.tables.report.view import ACCURACY, View
+from mmbench.tables.rows import Row
+from mmbench.tables.statistics import mcnemar_p
+
+#: How a cell was compared.
+PAIRED, ROWS, MEANS = "split by split", "test row by test row", "by the errors of both means"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of a cell.
+
+    Attributes
+    ----------
+    key : Key
+    before, after : Row
+        Of the metric of the experiment.
+    gain : float
+        Accuracy (%) after less before.
+    error : float or None
+        Standard error of the gain, where it is known.
+    how : str
+        How both were compared; empty where they cannot be.
+    p : float
+        Of no difference; corrected for the number of cells once all are known. NaN without a test.
+    ratio : float or None
+        CPU time of a split after over before.
+    """
+
+    key: Key
+    before: Row
+    after: Row
+    gain: float
+    error: float | None = None
+    how: str = ""
+    p: float = math.nan
+    ratio: float | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether both have the same mean, as far as tables of ten digits can say."""
+        return abs(self.gain) < 1e-6
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether the difference is significant; without a test it is not."""
+        return self.p < LEVEL
+
+    @property
+    def verdict(self) -> str:
+        """What happened, in words."""
+        if self.beyond_noise:
+            return "better" if self.gain > 0 else "worse"
+        if self.same:
+            return "the same"
+        return "within noise" if self.how else "not tested"
+
+    @property
+    def band(self) -> str:
+        """Whether the published value is met since, or no longer."""
+        left, entered = (True, False), (False, True)
+        met = self.before.in_band, self.after.in_band
+        return "left its band" if met == left else "entered its band" if met == entered else ""
+
+    @property
+    def status(self) -> str:
+        """How the status changed; empty where it did not."""
+        if self.before.status == self.after.status:
+            return ""
+        return f"{self.before.status} → {self.after.status}".replace("_", " ")
+
+
+def changes(before: View, after: View) -> list[Change]:
+    """Return what became of the cells that have results in both runs."""
+    found = [
+        _change(before, after, key)
+        for key in after.keys
+        if before.sheet.value(key, ACCURACY) is not None
+        and after.sheet.value(key, ACCURACY) is not None
+        and before.sheet.row(key, after.metric) is not None
+    ]
+    corrected = holm([change.p for change in found])
+    return [replace(change, p=float(p)) for change, p in zip(found, corrected, strict=True)]
+
+
+def _change(before: View, after: View, key: Key) -> Change:
+    old, new = (view.sheet.row(key, after.metric) for view in (before, after))
+    seconds = [total(view.sheet, key) for view in (before, after)]
+    gain, error, how, p = _test(before, after, key)
+    assert old is not None and new is not None
+    ratio = seconds[1] / seconds[0] if seconds[0] and seconds[1] else None
+    return Change(key, old, new, gain, error, how, p, ratio)
+
+
+def _test(before: View, after: View, key: Key) -> tuple[float, float | None, str, float]:
+    """Return the gain in accuracy, its standard error, how it was tested, and the p-value."""
+    gaps = _gaps(before, after, key)
+    if len(gaps) > 1:
+        error = stdev(gaps) / math.sqrt(len(gaps))
+        return fmean(gaps), error, PAIRED, paired_p(gaps)
+    old, new = (view.sheet.row(key, ACCURACY) for view in (before, after))
+    assert old is not None and old.measured is not None and new is not None
+    gain = (new.measured or 0.0) - old.measured
+    if gaps and (counts := _won_and_lost(before, after, key)):
+        n_test = before.cells[key].done[0].metrics["n_test"]
+        return gain, 100 * math.sqrt(sum(counts)) / n_test, ROWS, mcnemar_p(*counts)
+    if old.se is None or new.se is None:
+        return gain, None, "", math.nan
+    error = math.hypot(old.se, new.se)
+    z = abs(gain) / error if error else math.inf if gain else 0.0
+    return gain, error, MEANS, math.erfc(z / math.sqrt(2))
+
+
+def _gaps(before: View, after: View, key: Key) -> list[float]:
+    """Return the accuracy after less before on every split of the same rows; all or none."""
+    if key not in before.cells or key not in after.cells:
+        return []
+    old, new = ({record.at: record for record in view.cells[key].done} for view in (before, after))
+    common = sorted(old.keys() & new.keys())
+    if any(old[at].split.get("digest") != new[at].split.get("digest") for at in common):
+        return []
+    return [new[at].metrics[ACCURACY] - old[at].metrics[ACCURACY] for at in common]
+
+
+def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None:
+    """Return on how many test rows only the later run is right, and only the earlier one."""
+    at = before.cells[key].done[0].at
+    old, new = (view.sheet.facts.hits(key, at) for view in (before, after))
+    if old is None or new is None or len(old) != len(new):
+        return None
+    return int(np.sum(~old & new)), int(np.sum(old & ~new))
+
+
+def time_ratios(found: Iterable[Change]) -> dict[str, tuple[float, int]]:
+    """Return the geometric mean of the ratios of times, and their number, by machine."""
+    logs: dict[str, list[float]] = {}
+    for change in found:
+        if change.ratio is not None:
+            logs.setdefault(change.key.machine, []).append(math.log(change.ratio))
+    return {machine: (math.exp(fmean(one)), len(one)) for machine, one in logs.items()}
+
+
+def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
+    """Return the pairs of runs of one experiment, each held against the first of them.
+
+    Two runs alone are also compared under different names, where they share cells.
+    """
+    groups: dict[tuple[str, bool], list[View]] = {}
+    for view in views:
+        plan = view.sheet.plan
+        groups.setdefault((plan.name, plan.smoke), []).append(view)
+    found = [(group[0], later) for group in groups.values() for later in group[1:]]
+    if len(views) == 2 and len(groups) == 2 and len({smoke for _, smoke in groups}) == 1:
+        first, second = views
+        found += [(first, second)] if set(first.keys) & set(second.keys) else []
+    return found
