@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from mmbench.machines.problem import BinaryProblem
+from mmbench.solvers.ridge import FeatureGram, Gram
 
 #: A direction with less than this share of the largest variance has none.
 NO_VARIANCE = 1e-12
+
+#: Rows a feature from which a Gram matrix is not formed.
+ROWS_PER_FEATURE = 2
 
 #: Up to this share of all components it pays to find no more than those that are wanted.
 PARTIAL_SHARE = 0.25
@@ -127,16 +131,20 @@ def is_flat(problem: BinaryProblem) -> bool:
     return kernel.name == "poly" and kernel.degree == 1 and d < n
 
 
-def few_features(problem: BinaryProblem) -> NDArray | None:
-    """Return rows whose inner products are the Gram matrix, shape (n, k) with ``2 <= k <= n/2``.
+def gram_by_features(problem: BinaryProblem) -> Gram:
+    """Return the Gram matrix in float64, as rows of features where these are few.
 
-    None for a kernel that has no such rows, and where their k is not in that range.
+    That is where a kernel has rows whose inner products are its values, shape (n, k) with
+    ``k <= n / ROWS_PER_FEATURE``.
     """
     kernel, X = problem.kernel, problem.X
     flat = is_flat(problem)
-    if not (flat or kernel.name == "linear") or not 2 <= X.shape[1] + flat <= len(X) // 2:
-        return None
-    return np.hstack([np.ones((len(X), 1)), X]) / np.sqrt(kernel.divisor) if flat else X
+    k = X.shape[1] + flat
+    if not (flat or kernel.name == "linear") or k > len(X) // ROWS_PER_FEATURE:
+        return np.asarray(problem.gram, dtype=np.float64)
+    if flat:
+        return FeatureGram(np.hstack([np.ones((len(X), 1)), X]) / np.sqrt(kernel.divisor))
+    return FeatureGram(X)
 
 
 def _first_degree(problem: BinaryProblem) -> Spectrum:

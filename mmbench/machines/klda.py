@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier, kernel_scaling
-from mmbench.machines.kernel_pca import few_features
+from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.threshold import optimal_bias
-from mmbench.solvers.ridge import solve_path
+from mmbench.solvers.ridge import Gram, solve_path
 
 #: Scores that differ by less than this share of the largest are equal: repeated rows.
 SCORE_RESOLUTION = 1e-12
@@ -70,7 +70,11 @@ class KLDA(PairwiseClassifier):
         prefer={"eta": "large", **PairwiseClassifier.search_space.prefer},
         single_precision=False,  # a ridge of 1e-6 is below the rounding of float32
     )
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)  # the matrix and its factor
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
+        gram_copies=2,  # the matrix and its factor
+        linear_row_copies=1,
+        rows_per_feature=ROWS_PER_FEATURE,
+    )
 
     eta: float = parameter(
         1e-3,
@@ -127,18 +131,18 @@ def train_klda(
     list of BinaryModel
         One a value of eta, in their order.
     """
-    gram, y = np.asarray(problem.gram, dtype=np.float64), problem.y
+    y, reference = problem.y, solver == "reference"
+    gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
     delta = np.where(y > 0, 1 / (y > 0).sum(), -1 / (y < 0).sum())
-    level = float(np.trace(gram)) / len(y) or 1.0  # rows that are all zero: any will do
+    level = float(gram.trace()) / len(y) or 1.0  # rows that are all zero: any will do
     ridges = level * np.array(etas)
-    if delta @ gram @ delta <= len(y) * np.finfo(float).eps * level:
+    if delta @ (gram @ delta) <= len(y) * np.finfo(float).eps * level:
         a, status = np.zeros((len(y), len(etas))), Status.TRIVIAL
-    elif solver == "reference":
+    elif isinstance(gram, np.ndarray) and reference:
         a, status = _solve_printed(gram, y, delta, ridges), Status.OPTIMAL
     else:
-        features = few_features(problem)
-        a, status = _solve_by_least_squares(gram, y, delta, ridges, features), Status.OPTIMAL
+        a, status = _solve_by_least_squares(gram, y, delta, ridges), Status.OPTIMAL
     models = _certified(gram, y, delta, ridges, a, bias)
     seconds = (time.perf_counter() - started) / len(etas)
     for model in models:
@@ -146,16 +150,14 @@ def train_klda(
     return models
 
 
-def _solve_by_least_squares(
-    gram: NDArray, y: NDArray, delta: NDArray, etas: NDArray, features: NDArray | None
-) -> NDArray:
+def _solve_by_least_squares(gram: Gram, y: NDArray, delta: NDArray, etas: NDArray) -> NDArray:
     """Return a for every eta, one a column, from the least squares SVM's a.
 
     Its w is ``c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2 n+ n- / n. By the
     formula of Sherman and Morrison ``(N + eta I)^-1 (m+ - m-)`` is that over ``c - w'(m+ - m-)
     c/2``, and the projected means of the least squares SVM are ``2 - eta delta'a`` apart.
     """
-    a = solve_path(gram, y, (1 / etas).tolist(), features=features).a
+    a = solve_path(gram, y, (1 / etas).tolist()).a
     n_plus, n = float((y > 0).sum()), len(y)
     half = n_plus * (n - n_plus) / n
     return a / (half * etas * (delta @ a))
@@ -174,7 +176,7 @@ def _solve_printed(gram: NDArray, y: NDArray, delta: NDArray, etas: NDArray) -> 
 
 
 def _certified(
-    gram: NDArray, y: NDArray, delta: NDArray, etas: NDArray, a: NDArray, bias: str
+    gram: Gram, y: NDArray, delta: NDArray, etas: NDArray, a: NDArray, bias: str
 ) -> list[BinaryModel]:
     """Return the models of all eta; every product with the Gram matrix is one of matrices."""
     scores = gram @ a
@@ -185,7 +187,7 @@ def _certified(
     squares = np.maximum(np.einsum("ij,ij->j", residual, gram @ residual), 0.0)
     norms = np.einsum("ij,ij->j", a, scores)
     objective = 0.5 * (centred**2).sum(axis=0) + 0.5 * etas * norms - delta @ scores
-    distance = max(float(delta @ gram @ delta), np.finfo(float).tiny)
+    distance = max(float(delta @ (gram @ delta)), np.finfo(float).tiny)
     return [
         BinaryModel(
             intercept=_intercept(scores[:, k], y, bias),

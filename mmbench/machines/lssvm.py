@@ -38,11 +38,11 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier
-from mmbench.machines.kernel_pca import few_features
+from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.solvers.ridge import Solutions, solve_path, solve_printed
+from mmbench.solvers.ridge import Gram, Solutions, solve_path, solve_printed
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``: that of the MAMC up to 200.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
@@ -81,7 +81,11 @@ class LSSVM(PairwiseClassifier):
         # At C = 2000 the rounding of float32 values moves decisions by 0.007 (German, Image).
         single_precision=False,
     )
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=3)  # K, K K and a factor
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
+        gram_copies=3,  # K, K K and a factor
+        linear_row_copies=3,  # "empirical": rows of K K, and a factor on the way to them
+        rows_per_feature=ROWS_PER_FEATURE,
+    )
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")
     reading: str = parameter(
@@ -98,6 +102,11 @@ class LSSVM(PairwiseClassifier):
     tol: float = parameter(
         1e-6, positive(), "Largest relative gap and violation of an optimal solution."
     )
+
+    @property
+    def translation_invariant(self) -> bool:  # type: ignore[override]
+        """Whether a linear machine is the same for rows that are all moved."""
+        return self.reading == "gram"
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return train_lssvm(problem, [self.C], self.reading, self.solver)[0]
@@ -133,13 +142,13 @@ def train_lssvm(
     list of BinaryModel
         One a value of C, in their order.
     """
-    gram = np.asarray(problem.gram, dtype=np.float64)
+    reference = solver == "reference"
+    gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
-    squared = reading == "empirical"
-    if solver == "reference":
-        found = solve_printed(gram, problem.y, costs, squared)
+    if isinstance(gram, np.ndarray) and reference:
+        found = solve_printed(gram, problem.y, costs, reading == "empirical")
     else:
-        found = solve_path(gram, problem.y, costs, squared, few_features(problem))
+        found = solve_path(gram, problem.y, costs, reading == "empirical")
     fits = _certificates(gram, problem.y, np.array(costs), found, reading)
     seconds = (time.perf_counter() - started) / len(costs)
     return [
@@ -149,7 +158,7 @@ def train_lssvm(
 
 
 def _certificates(
-    gram: NDArray, y: NDArray, costs: NDArray, found: Solutions, reading: str
+    gram: Gram, y: NDArray, costs: NDArray, found: Solutions, reading: str
 ) -> list[Fit]:
     """Return the certificates of all C; every product with the Gram matrix is one of matrices."""
     image = gram @ found.coef
@@ -160,7 +169,7 @@ def _certificates(
         norms, dual_norms = _squares(found.coef), _squares(gram @ centred)
     else:
         norms = _inner(found.coef, image)
-        dual_norms = _inner(centred, image - np.outer(gram.sum(axis=1), means))
+        dual_norms = _inner(centred, image - np.outer(gram @ np.ones(len(y)), means))
     objective = 0.5 * norms + 0.5 * costs * _squares(y[:, None] - decisions)
     bound = y @ centred - 0.5 * dual_norms - 0.5 * _squares(centred) / costs
     residual = np.abs(decisions + found.a / costs - y[:, None]).max(axis=0)

@@ -16,6 +16,37 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
 
 
 @dataclass(frozen=True)
+class FeatureGram:
+    """A Gram matrix ``F F'`` of rows with few features, known by its products alone.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+        F.
+
+    Examples
+    --------
+    >>> F = np.array([[1.0], [2.0], [0.0]])
+    >>> gram = FeatureGram(F)
+    >>> gram @ np.ones(3), gram.trace()
+    (array([3., 6., 0.]), 5.0)
+    """
+
+    features: NDArray
+
+    def __matmul__(self, columns: NDArray) -> NDArray:
+        return self.features @ (self.features.T @ columns)
+
+    def trace(self) -> float:
+        """Return the sum of the diagonal."""
+        return float(np.einsum("ij,ij->", self.features, self.features))
+
+
+#: What products are taken with.
+Gram = NDArray | FeatureGram
+
+
+@dataclass(frozen=True)
 class Solutions:
     """Solutions for several C, one a column.
 
@@ -33,33 +64,32 @@ class Solutions:
 
 
 def solve_path(
-    gram: NDArray,
+    gram: Gram,
     y: NDArray,
     costs: Sequence[float],
     squared: bool = False,
-    features: NDArray | None = None,
 ) -> Solutions:
     """Solve for every C.
 
     Parameters
     ----------
-    gram : ndarray of shape (n_samples, n_samples)
-        K, symmetric and positive semidefinite.
+    gram : ndarray of shape (n_samples, n_samples) or FeatureGram
+        K, symmetric and positive semidefinite. By few features everything is cheaper.
     y : ndarray of shape (n_samples,)
     costs : sequence of float
         Values of C.
     squared : bool, default=False
         Whether G is ``K K'``.
-    features : ndarray of shape (n_samples, n_features), optional
-        F with ``K = F F'``, by which everything is cheaper where it has few columns.
 
     Returns
     -------
     Solutions
     """
-    if features is not None:
+    if isinstance(gram, FeatureGram):
         # K K' = F (F'F) F', and F'F = R'R
-        F = features @ qr(features, mode="r")[0][: features.shape[1]].T if squared else features
+        F = gram.features
+        if squared:
+            F = F @ qr(F, mode="r")[0][: F.shape[1]].T
         small, border = F.T @ F, F
     else:
         small, border = gram @ gram.T if squared else gram, None
