@@ -56,7 +56,7 @@ def _prepare(config: Config, entry: DatasetEntry, store: Path, mirror: str | Non
     """Load a data set and make sure that its steps and its first split can be made."""
     ref, protocol = entry.ref(config.steps_of(entry)), config.protocol
     data = load_dataset(ref, store=store, mirror=mirror, progress=sys.stderr.isatty())
-    rule, seed = protocol.test.spec, protocol.seed
+    rule, seed = protocol.test.spec, protocol.seeds[0]
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
     for subset in dict.fromkeys((protocol.subsets[0], protocol.subsets[-1])):
         split_at(rule, data, repeat=repeat, fold=fold, seed=seed, max_train=subset)
@@ -69,9 +69,10 @@ def _check_inner_folds(config: Config, data: Dataset) -> None:
     Splits are stratified, so the first one of the smallest size speaks for all.
     """
     folds, protocol = config.select.ref.folds, config.protocol
-    if folds is None or not any(entry.grid for entry in config.machines.values()):
+    in_time = protocol.test.rule == "time_series"
+    if folds is None or in_time or not any(entry.grid for entry in config.machines.values()):
         return
     subset = protocol.subsets[0]
-    split = split_at(protocol.test.spec, data, seed=protocol.seed, max_train=subset)
+    split = split_at(protocol.test.spec, data, seed=protocol.seeds[0], max_train=subset)
     if problem := too_few_rows(data.y[split.train], folds):
         raise UserError(f"data set {data.name!r}: in the training part, {problem} of 'select'")

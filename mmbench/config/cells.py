@@ -27,8 +27,14 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         All its jobs; without them the plan does not say which records are its own.
     """
     keys = {cell: tuple(job.key for job in found) for cell, found in group_by_cell(jobs).items()}
+    # where only the data tell the number of splits, it is that of the jobs
     cells = tuple(
-        PlannedCell(key, n_splits, keys.get(key, ()), key.machine in config.published_only)
+        PlannedCell(
+            key,
+            n_splits or len(keys.get(key, ())),
+            keys.get(key, ()),
+            key.machine in config.published_only,
+        )
         for key, n_splits in _cells(config)
     )
     labels = {
@@ -58,6 +64,7 @@ def _cells(config: Config) -> Iterator[tuple[Key, int]]:
     kernels = dict.fromkeys(kernel for kernel, _ in kernels_and_degrees(config))
     for entry in config.datasets:
         n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))
+        n_splits = n_splits or Counter(dict.fromkeys(config.protocol.sizes, 0))
         for kernel in kernels:
             for machine in _machines(config, kernel):
                 for degree in _degrees(config, machine, kernel):

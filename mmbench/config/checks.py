@@ -98,6 +98,8 @@ def check_source(config: Config, source: Config) -> None:
         raise Fault(f"{source.name} has fewer repeats", *keys)
     if len(source.protocol.subsets) > 1:
         raise Fault(f"{source.name} has several training sizes", *keys)
+    if len(source.protocol.seeds) > 1 or len(config.protocol.seeds) > 1:
+        raise Fault("parameters are taken over for one seed, not for a list", *keys)
     classes = {entry.label: entry.classes for entry in source.datasets}
     for entry in config.datasets:
         if entry.classes != classes[entry.label]:

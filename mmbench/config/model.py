@@ -34,6 +34,7 @@ from mmbench.config.values import (
     Sizes,
     StepList,
     parse_fixed,
+    parse_seeds,
     resolve,
 )
 from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
@@ -65,8 +66,9 @@ class DatasetEntry(UserTable):
     """A data set: the name of a card, or a table of the user's own, whose keys `UserTable` has.
 
     ``classes`` leaves out the rows of all others. ``grid`` replaces, for this data set, axes of the
-    machines' grids. ``published_as`` names the lines of a published table to compare with, where
-    they have another name.
+    machines' grids. ``folds`` is a file of given folds, for the rule ``predefined``.
+    ``published_as`` names the lines of a published table to compare with, where they have another
+    name.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
@@ -74,8 +76,9 @@ class DatasetEntry(UserTable):
     preprocess: StepList | None = None
     grid: Grid = Field(default={})
     published_as: str | None = None
+    folds: str | None = None
 
-    @field_validator("path", mode="after")
+    @field_validator("path", "folds", mode="after")
     @classmethod
     def _absolute(cls, path: str | None, info: ValidationInfo) -> str | None:
         return None if path is None else resolve(path, info)
@@ -96,7 +99,9 @@ class DatasetEntry(UserTable):
     def ref(self, steps: Steps) -> DatasetRef:
         """Return the part of a job's identity that this is, with the steps that apply."""
         options = self.pairs()
-        return DatasetRef(self.label, self.source, self.target, steps, self.classes, options)
+        return DatasetRef(
+            self.label, self.source, self.target, steps, self.classes, options, self.folds
+        )
 
 
 class TestRule(Strict):
@@ -126,15 +131,21 @@ def _parse_test(value: Any) -> dict[str, Any]:
 class Protocol(Strict):
     """How training and test rows are cut, how often, and from which seed.
 
-    ``repeats`` of the official split repeat what is random in the rest: inner folds and ties.
-    ``max_train`` trains on a seeded stratified subset of at most so many rows, or so many a class;
-    with a list of sizes the smaller subsets lie in the larger ones.
+    ``repeats`` of the official split repeat what is random in the rest: inner folds and ties. A
+    list of seeds runs everything for each of them. ``max_train`` trains on a seeded stratified
+    subset of at most so many rows, or so many a class; with a list of sizes the smaller subsets lie
+    in the larger ones.
     """
 
     test: Annotated[TestRule, BeforeValidator(_parse_test)]
     repeats: Positive | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    seed: Annotated[Any, PlainValidator(parse_seeds)] = 0
     max_train: MaxTrainKey = None
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds, each of which runs everything."""
+        return self.seed if isinstance(self.seed, list) else [self.seed]
 
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
@@ -142,6 +153,11 @@ class Protocol(Strict):
         if isinstance(self.max_train, Sizes):
             return [(NESTED, size) for size in self.max_train]
         return [self.max_train]
+
+    @property
+    def sizes(self) -> list[int | None]:
+        """The training sizes that cells of a table have, None where there is one."""
+        return list(self.max_train) if isinstance(self.max_train, Sizes) else [None]
 
     @field_serializer("test")
     def _plain_test(self, test: TestRule) -> Any:

@@ -9,7 +9,14 @@ from typing import Any
 
 from mmbench.config.grids import expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
-from mmbench.datasets import DatasetRef, dataset_hash, split_slots
+from mmbench.datasets import (
+    Dataset,
+    DatasetRef,
+    dataset_hash,
+    known_beforehand,
+    load_dataset,
+    split_slots,
+)
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.foreign import ForeignClassifier
@@ -63,7 +70,7 @@ def _dataset_jobs(
 ) -> Iterator[Job]:
     dataset = entry.ref(config.steps_of(entry))
     content = dataset_hash(dataset, store=store, mirror=mirror, allow_network=allow_network)
-    splits = split_refs(config, dataset)
+    splits = split_refs(config, _described(config, dataset, store, mirror, allow_network))
     for kernel, degree in kernels_and_degrees(config):
         drafts = [
             _draft(config, entry, column, kernel, degree, dataset_hash=content, dataset=dataset)
@@ -72,6 +79,15 @@ def _dataset_jobs(
         ]
         for split in splits:
             yield from _at_split(drafts, split)
+
+
+def _described(
+    config: Config, dataset: DatasetRef, store: Path, mirror: str | Path | None, allow_network: bool
+) -> DatasetRef | Dataset:
+    """Return what the splits are counted of: the data themselves where nothing else tells."""
+    if known_beforehand(config.protocol.test.spec, dataset):
+        return dataset
+    return load_dataset(dataset, store=store, mirror=mirror, allow_network=allow_network)
 
 
 def _at_split(drafts: list[Job], split: SplitRef) -> Iterator[Job]:
@@ -117,14 +133,15 @@ def kernels_and_degrees(config: Config) -> list[tuple[str, int | None]]:
     return [(k, d) for k in kernels for d in (degrees if k == "poly" else [None])]
 
 
-def split_refs(config: Config, dataset: DatasetRef) -> list[SplitRef]:
-    """Return the splits of a data set, size by size, counted without reading data."""
+def split_refs(config: Config, dataset: DatasetRef | Dataset) -> list[SplitRef]:
+    """Return the splits of a data set, size by size; none where only the data tell how many."""
     protocol = config.protocol
     rule, arg = protocol.test.rule, protocol.test.arg
     args = () if arg is None else (arg,)
     return [
-        SplitRef(rule, args, repeat, fold, protocol.seed, subset)
+        SplitRef(rule, args, repeat, fold, seed, subset)
         for subset in protocol.subsets
+        for seed in protocol.seeds
         for repeat, fold in split_slots(protocol.test.spec, dataset, protocol.repeats)
     ]
 

@@ -75,13 +75,16 @@ def _machine(name: str, config: Config) -> MachineEntry:
 
 def _protocol(protocol: Protocol) -> Protocol:
     test = protocol.test
-    if test.rule == "kfold":
+    if test.rule in ("kfold", "time_series"):
+        test = TestRule(rule=test.rule, arg=MAX_SPLITS)
+    elif test.rule == "leave_one_out":  # two parts in place of one a row
         test = TestRule(rule="kfold", arg=MAX_SPLITS)
     repeats = MAX_SPLITS if test.rule in ("holdout", "predefined") else 1
     update = {
         "test": test,
         "repeats": min(repeats, protocol.repeats or repeats),
         "max_train": _max_train(protocol.max_train),
+        "seed": protocol.seeds[0],
     }
     return protocol.model_copy(update=update)
 

@@ -96,6 +96,19 @@ def parse_fixed(value: Any) -> Scalar | bool:
     return value
 
 
+def parse_seeds(value: Any) -> int | list[int]:
+    """Read a seed or a list of seeds."""
+    seeds = one_or_more(value)
+    for k, seed in enumerate(seeds):
+        if type(seed) is not int or not 0 <= seed < 2**32:
+            raise ValueError(f"must be a whole number from 0 to 2^32 - 1, got {seed!r}")
+        if seed in seeds[:k]:
+            raise ValueError(f"holds the seed {seed} twice")
+    if not seeds:
+        raise ValueError("the list of seeds is empty")
+    return seeds[0] if len(seeds) == 1 else seeds
+
+
 class Sizes(tuple[int, ...]):
     """Several training sizes, ascending."""
 

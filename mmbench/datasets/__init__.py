@@ -13,6 +13,7 @@ from mmbench.datasets.reference import DatasetRef
 from mmbench.datasets.splits import (
     RULES,
     Split,
+    known_beforehand,
     parse_rule,
     split_at,
     split_rules,
@@ -33,6 +34,7 @@ __all__ = [
     "check_steps",
     "dataset_hash",
     "keep_classes",
+    "known_beforehand",
     "load_card",
     "load_dataset",
     "make_preprocess",

@@ -94,4 +94,6 @@ def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
         predefined=data.predefined and [cut(split) for split in data.predefined],
         deviations=(*data.deviations, f"classes {names} of {len(data.classes)}"),
         rows=np.flatnonzero(kept),
+        groups=None if data.groups is None else data.groups[kept],
+        time=None if data.time is None else data.time[kept],
     )

@@ -95,6 +95,12 @@ class Dataset:
         Where the rows stand in the whole data set, if classes were left out.
     n_categorical : int
         So many of the last columns hold numbers of categories.
+    groups : ndarray of shape (n_samples,) or None
+        What belongs together in all splits.
+    time : ndarray of shape (n_samples,) or None
+        What orders the rows.
+    folds : str or None
+        The file that `predefined` was read from.
     """
 
     name: str
@@ -109,3 +115,6 @@ class Dataset:
     card: Card | None = field(default=None, repr=False)
     rows: NDArray[np.intp] | None = field(default=None, repr=False)
     n_categorical: int = 0
+    groups: NDArray | None = field(default=None, repr=False)
+    time: NDArray | None = field(default=None, repr=False)
+    folds: str | None = None

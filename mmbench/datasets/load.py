@@ -9,6 +9,7 @@ import numpy as np
 from mmbench.datasets.classes import keep_classes
 from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.fetch import Places, Search, SourceFiles, find, recipe_hash
+from mmbench.datasets.folds import hash_with_folds, with_folds
 from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.reference import DatasetRef
 from mmbench.datasets.user import load_user_data, user_hash
@@ -52,6 +53,8 @@ def load_dataset(
         data = _read(find(card, places))
         if problem := check_steps(ref.preprocess, data.X.shape[1]):
             raise UserError(f"data set {ref.name!r}: {problem}")
+    if ref.folds is not None:
+        data = with_folds(data, ref.folds)
     return keep_classes(data, ref.classes)
 
 
@@ -75,13 +78,19 @@ def dataset_hash(
         If there is no such card, or the data are needed and cannot be had.
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
-    card, places = ref.card, Places(Path(store), mirror, allow_network)
+    places = Places(Path(store), mirror, allow_network)
+    content = _content_hash(ref, places)
+    return content if ref.folds is None else hash_with_folds(content, ref.folds)
+
+
+def _content_hash(ref: DatasetRef, places: Places) -> str:
+    card = ref.card
     if card is None:
         return user_hash(ref, places)
     found = Search(card, places).local()
     if found is None and card.expect.content:
         return card.expect.content
-    if found is None and allow_network:
+    if found is None and places.allow_network:
         found = find(card, places)
     return found.content_hash() if found else recipe_hash(card, card.sources[0])
 

@@ -34,6 +34,9 @@ class DatasetRef:
         The classes whose rows there are; empty for all.
     options : tuple of (str, value)
         How a user's file is read, from `mmbench.datasets.FileOptions.pairs`.
+    folds : str, optional
+        A file of given folds, for the rule ``predefined``. Not part of a job's key: its content is
+        part of the content hash.
     """
 
     name: str
@@ -42,6 +45,7 @@ class DatasetRef:
     preprocess: Steps = ()
     classes: tuple[str, ...] = field(default=(), metadata=ADDED)
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
+    folds: str | None = field(default=None, metadata=ADDED)
 
     @property
     def card(self) -> Card | None:

@@ -45,6 +45,8 @@ class Prepared:
         How the data differ from the full data set.
     warnings : tuple of str
         What a user should know about a file of their own.
+    groups_pool : ndarray or None
+        What belongs together among the rows of `X_pool`.
     """
 
     X_train: NDArray = field(repr=False)
@@ -58,6 +60,7 @@ class Prepared:
     n_raw: int
     deviations: tuple[str, ...]
     warnings: tuple[str, ...]
+    groups_pool: NDArray | None = field(default=None, repr=False)
 
     @property
     def class_counts(self) -> tuple[int, ...]:
@@ -112,6 +115,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
         n_raw=dataset.X.shape[1],
         deviations=dataset.deviations,
         warnings=dataset.warnings,
+        groups_pool=None if dataset.groups is None else dataset.groups[seen],
     )
 
 
@@ -148,7 +152,8 @@ def _check(job: Job, y_train: NDArray, n_rest: int) -> None:
     if len(labels) < 2:
         raise UserError(f"{where}: the training part has only the class {labels[0]!s}")
     folds = job.select.folds
-    if job.grid and folds and (problem := too_few_rows(y_train, folds)):
+    stratified = job.split.rule != "time_series"
+    if job.grid and folds and stratified and (problem := too_few_rows(y_train, folds)):
         raise UserError(f"{where}: in the training part, {problem} of 'select'")
     if job.validates_on_rest and not n_rest:
         raise UserError(f"{where}: protocol.max_train leaves no row to validate on")

@@ -32,13 +32,13 @@ class SplitRef:
 
     Parameters
     ----------
-    rule : {"official", "predefined", "kfold", "holdout"}
+    rule : {"official", "predefined", "kfold", "holdout", "leave_one_out", "time_series"}
     args : tuple
-        ``(10,)`` for kfold, ``(0.1,)`` for holdout, else empty.
+        ``(10,)`` for kfold and time_series, ``(0.1,)`` for holdout, else empty.
     repeat : int
         Counts partitions; for ``predefined`` the number of the split in the card's list.
     fold : int
-        Counts the folds of one partition; 0 for every rule but kfold.
+        Counts the folds of one partition; 0 for rules without folds.
     seed : int
         Master seed of the experiment.
     max_train : int, ("per_class", int) or ("nested", int), optional
@@ -52,6 +52,11 @@ class SplitRef:
     fold: int = 0
     seed: int = 0
     max_train: int | tuple[str, int] | None = None
+
+    @property
+    def at(self) -> tuple[int, int, int]:
+        """What tells it from the other splits of an experiment: repeat, fold and seed."""
+        return self.repeat, self.fold, self.seed
 
     @property
     def size(self) -> int | None:
@@ -202,6 +207,7 @@ class Job:
 
     def _content(self) -> dict[str, Any]:
         dataset, content = _filled(self.dataset), _filled(self)
+        dataset.pop("folds", None)
         del dataset["path"], content["experiment"]
         return {**content, "dataset": dataset, "schema": JOB_SCHEMA}
 

@@ -98,10 +98,10 @@ class Plan:
 
         Such a cell is to have as many splits as its data set has anywhere.
         """
-        groups = group_by_cell(sorted(jobs, key=lambda job: (job.split.repeat, job.split.fold)))
-        splits: dict[str, set[tuple[int, int]]] = {}
+        groups = group_by_cell(sorted(jobs, key=lambda job: job.split.at))
+        splits: dict[str, set[tuple[int, int, int]]] = {}
         for key, found in groups.items():
-            at = {(job.split.repeat, job.split.fold) for job in found}
+            at = {job.split.at for job in found}
             splits.setdefault(key.dataset, set()).update(at)
         known = {cell.key for cell in self.cells}
         more = (PlannedCell(k, len(splits[k.dataset])) for k in groups if k not in known)

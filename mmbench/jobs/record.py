@@ -107,9 +107,9 @@ class Record:
         return bool(self.metrics)
 
     @property
-    def at(self) -> tuple[int, int]:
-        """The split, as (repeat, fold)."""
-        return self.job.split.repeat, self.job.split.fold
+    def at(self) -> tuple[int, int, int]:
+        """The split, as (repeat, fold, seed)."""
+        return self.job.split.at
 
 
 def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Content:

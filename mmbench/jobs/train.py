@@ -125,6 +125,8 @@ def _search(
         repeats=job.select.repeats,
         scope=job.select.scope,
         metric=job.select.metric,
+        groups=data.groups_pool,
+        ordered=job.split.rule == "time_series",
         prefer=dict(job.select.prefer),
         seed=seed,
         n_jobs=threads,

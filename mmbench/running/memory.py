@@ -116,7 +116,7 @@ def planned_sizes(
 
 def _test_share(split: SplitRef) -> float:
     argument = split.args[0] if split.args else 0.0
-    return 1 / argument if split.rule == "kfold" else argument
+    return 1 / argument if split.rule in ("kfold", "time_series") else argument
 
 
 def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:

@@ -45,6 +45,8 @@ def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
             else [file.path for file in found.source.files]
         )
         files = dict(zip(names, found.paths, strict=True))
+    if ref.folds is not None:
+        files[_folds_name(job)] = Path(ref.folds)
     content = {name: path.read_bytes() for name, path in files.items()}
     return [(name, hashlib.sha256(text).hexdigest(), text) for name, text in content.items()]
 
@@ -87,6 +89,11 @@ def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | 
         if not path.is_file():
             raise MissingData(str(ref.path))
         job = replace(job, dataset=replace(ref, path=str(path)))
+    if ref.folds is not None and not Path(ref.folds).is_file():
+        path = data / _folds_name(job)
+        if not path.is_file():
+            raise MissingData(ref.folds)
+        job = replace(job, dataset=replace(job.dataset, folds=str(path)))
     return job, data, mirror
 
 
@@ -98,3 +105,7 @@ def _store(data: Path) -> Path:
 def _user_name(job: Job) -> str:
     """Return where the store keeps a user's file: its name ends as the file's, which says how."""
     return f"user/{job.dataset_hash[:16]}/{Path(str(job.dataset.path)).name}"
+
+
+def _folds_name(job: Job) -> str:
+    return f"folds/{job.dataset_hash[:16]}.csv"

@@ -7,7 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GroupShuffleSplit,
+    RepeatedStratifiedKFold,
+    StratifiedGroupKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+)
 
 from mmbench.machines.voting import class_pairs
 
@@ -42,12 +48,18 @@ class InnerSplits:
     repeats : int
         Repetitions of the folds, or number of random splits.
     seed : int
+    groups : ndarray of shape (n_rows,), optional
+        What belongs together: no split separates rows of one group.
+    ordered : bool, default=False
+        Whether rows are in the order of time: each part is held out once, for what lies before it.
     """
 
     folds: int | None
     split: float | None
     repeats: int
     seed: int
+    groups: NDArray | None = None
+    ordered: bool = False
 
     @property
     def on_rest(self) -> bool:
@@ -85,12 +97,20 @@ class SearchRows:
         """Return the inner splits of some rows, as positions in `rows`."""
         if self._cut.on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
-        cut = self._cut
-        return inner_splits(self.labels[rows], cut.folds, cut.split, cut.repeats, cut.seed)
+        cut, labels = self._cut, self.labels[rows]
+        if cut.ordered:
+            return time_splits(len(rows), cut.folds, cut.split)
+        groups = None if cut.groups is None else cut.groups[rows]
+        return inner_splits(labels, cut.folds, cut.split, cut.repeats, cut.seed, groups)
 
 
 def inner_splits(
-    labels: NDArray, folds: int | None, split: float | None, repeats: int, seed: int
+    labels: NDArray,
+    folds: int | None,
+    split: float | None,
+    repeats: int,
+    seed: int,
+    groups: NDArray | None = None,
 ) -> Splits:
     """Return (training rows, validation rows) of every inner split, stratified.
 
@@ -104,6 +124,8 @@ def inner_splits(
     repeats : int
         Repetitions of the folds, or number of random splits.
     seed : int
+    groups : ndarray of shape (n_samples,), optional
+        What belongs together.
 
     Raises
     ------
@@ -116,8 +138,39 @@ def inner_splits(
     smallest = int(counts[counts > 0].min())
     if folds is not None and smallest < folds:
         raise ValueError(f"the smallest class has {smallest} rows, fewer than {folds} folds")
+    if groups is not None:
+        return _grouped_splits(labels, groups, folds, split, repeats, seed)
     if folds is not None:
         cutter = RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=seed)
     else:
         cutter = StratifiedShuffleSplit(n_splits=repeats, test_size=split, random_state=seed)
     return list(cutter.split(np.zeros(len(labels)), labels))
+
+
+def _grouped_splits(
+    labels: NDArray,
+    groups: NDArray,
+    folds: int | None,
+    split: float | None,
+    repeats: int,
+    seed: int,
+) -> Splits:
+    """Return inner splits in which rows of one group stay together."""
+    if folds is None:
+        cutter = GroupShuffleSplit(n_splits=repeats, test_size=split, random_state=seed)
+        return list(cutter.split(labels, labels, groups))
+    n_groups = len(np.unique(groups))
+    if n_groups < folds:
+        raise ValueError(f"there are {n_groups} groups to train on, fewer than {folds} folds")
+    cutters = (
+        StratifiedGroupKFold(folds, shuffle=True, random_state=seed + k) for k in range(repeats)
+    )
+    return [rows for cutter in cutters for rows in cutter.split(labels, labels, groups)]
+
+
+def time_splits(n_rows: int, folds: int | None, split: float | None) -> Splits:
+    """Return inner splits of rows in the order of time: what is held out lies after the rest."""
+    if folds is not None:
+        return list(TimeSeriesSplit(folds).split(np.arange(n_rows)))
+    first = n_rows - max(1, round(float(split or 0) * n_rows))
+    return [(np.arange(first), np.arange(first, n_rows))]

@@ -65,6 +65,8 @@ def select(
     tol: float | None = None,
     stages: Sequence[Sequence[str]] = (),
     metric: str = "accuracy",
+    groups: NDArray | None = None,
+    ordered: bool = False,
 ) -> Selection:
     """Choose the grid point that is best on rows that were not trained on.
 
@@ -104,6 +106,10 @@ def select(
         it and the machine's own values of those after. Axes in no group join the first.
     metric : str, default="accuracy"
         What the choice goes by, one of `mmbench.selection.metrics.SELECTABLE`.
+    groups : ndarray of shape (n_samples,), optional
+        What belongs together: no inner split separates rows of one group.
+    ordered : bool, default=False
+        Whether rows are in the order of time: each part is held out for what lies before it.
 
     Returns
     -------
@@ -121,7 +127,7 @@ def select(
     parts = [grid_points(part) for part in staged(grid, stages)]
     if tol is not None:
         machine = machine.with_params({"tol": tol})
-    data = SearchRows(X, y, n_train, InnerSplits(folds, split, repeats, seed))
+    data = SearchRows(X, y, n_train, InnerSplits(folds, split, repeats, seed, groups, ordered))
     rule = {**(prefer or {}), **_others(machine.search_space.prefer, prefer or {})}
     given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]
     score = pair_scores if scope == "pair" else vote_scores

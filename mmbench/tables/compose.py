@@ -16,6 +16,8 @@ RUNS = {
     "predefined": "splits",
     "kfold": "folds",
     "holdout": "random partitions",
+    "leave_one_out": "splits with one row or group left out",
+    "time_series": "parts in time",
 }
 BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
 

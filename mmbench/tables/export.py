@@ -79,7 +79,7 @@ def _records(experiments: Iterable[Experiment]) -> Iterator[tuple[Experiment, Ce
 
 
 def _place(experiment: Experiment, cell: Cell, record: Record) -> dict[str, Any]:
-    repeat, fold = record.at
+    repeat, fold, _ = record.at
     place = {"experiment": experiment.name, **cell.key._asdict(), "repeat": repeat, "fold": fold}
     return {**place, "record": record.key}
 

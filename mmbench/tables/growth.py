@@ -69,7 +69,7 @@ def _curve(sheet: Sheet, place: Key, name: str, machines: Sequence[str]) -> dict
     return found
 
 
-def extras(splits: Mapping[tuple[int, int], Sequence[Mapping]], name: str) -> list[float]:
+def extras(splits: Mapping[tuple[int, int, int], Sequence[Mapping]], name: str) -> list[float]:
     """Return a number of every split that has it, summed over its pairs of classes."""
     found = ([pair["extra"].get(name) for pair in pairs] for pairs in splits.values())
     return [sum(values) for values in found if None not in values]

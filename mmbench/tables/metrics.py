@@ -27,8 +27,8 @@ CONFUSION = "confusion_matrix"
 #: What the long table calls a metric, where that is another name.
 ROW_NAMES = {"accuracy": "accuracy_pct"}
 
-#: A split, as (repeat, fold).
-Split = tuple[int, int]
+#: A split, as (repeat, fold, seed).
+Split = tuple[int, int, int]
 
 
 class Lacking(Exception):

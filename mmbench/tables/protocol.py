@@ -46,19 +46,31 @@ def tested(jobs: Sequence[Job]) -> str:
     """Return what the jobs of a data set are tested on."""
     splits = {(job.split.repeat, job.split.fold) for job in jobs}
     repeats, first = len({repeat for repeat, _ in splits}), jobs[0].split
-    seed = f"seed {first.seed}"
+    seeds = sorted({job.split.seed for job in jobs})
+    seed = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     if first.rule == "official":
         text = "the official test part"
         text += f", {repeats} seeds of folds and ties from {seed}" if repeats > 1 else ""
     elif first.rule == "predefined":
-        text = f"{len(splits)} splits that come with the data"
+        given = "that come with the data" if jobs[0].dataset.folds is None else "of a file of folds"
+        text = f"{len(splits)} splits {given}"
     elif first.rule == "kfold":
         text = f"{first.args[0]:g}-fold cross-validation"
         text += f", {repeats} times" if repeats > 1 else ""
         text += f" ({seed})"
+    elif first.rule == "leave_one_out":
+        unit = dict(jobs[0].dataset.options).get("groups", "row")
+        return f"each {unit} left out once, {len(splits)} splits" + _trained(first.max_train)
+    elif first.rule == "time_series":
+        text = f"{len(splits)} successive parts in time, each by all rows before it"
     else:
         text = f"{repeats} random partitions with {100 * first.args[0]:g} % of the rows ({seed})"
-    return text + _trained(first.max_train)
+    return text + _grouped(jobs[0]) + _trained(first.max_train)
+
+
+def _grouped(job: Job) -> str:
+    column = dict(job.dataset.options).get("groups")
+    return "" if column is None else f", rows of one {column} together"
 
 
 def _trained(subset: int | tuple[str, int] | None) -> str:

@@ -121,7 +121,7 @@ def _planned(plan: Plan, records: list[Record]) -> list[Record]:
 def _latest(records: list[Record]) -> list[Record]:
     """Return, for each cell and split, the record of the settings and version that ran last."""
     newest: dict[Key, str] = {}
-    chosen: dict[tuple[Key, tuple[int, int]], Record] = {}
+    chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
     for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
         newest[key_of(record.job)] = record.job.cell_digest
         chosen[key_of(record.job), record.at] = record

@@ -148,9 +148,10 @@ def test_counts_are_known_before_data_are_read():
 
 
 def test_only_rules_that_a_data_set_has_are_offered():
-    assert split_rules(DatasetRef("usps")) == ["official", "kfold", "holdout"]
-    assert split_rules(DatasetRef("ida_banana")) == ["predefined", "kfold", "holdout"]
-    assert split_rules(MINE) == ["kfold", "holdout"]
+    always = ["kfold", "holdout", "leave_one_out", "time_series"]
+    assert split_rules(DatasetRef("usps")) == ["official", *always]
+    assert split_rules(DatasetRef("ida_banana")) == ["predefined", *always]
+    assert split_rules(MINE) == always
     with pytest.raises(UserError, match="'iris' has no official split"):
         count_splits("official", "iris")
     with pytest.raises(UserError, match="'my' has no predefined splits"):

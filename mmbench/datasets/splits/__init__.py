@@ -8,6 +8,7 @@ further repeat never alters an earlier one, and all folds of one repeat share on
 from mmbench.datasets.splits.rules import (
     RULES,
     Split,
+    known_beforehand,
     parse_rule,
     split_at,
     split_rules,
@@ -17,6 +18,7 @@ from mmbench.datasets.splits.rules import (
 __all__ = [
     "RULES",
     "Split",
+    "known_beforehand",
     "parse_rule",
     "split_at",
     "split_rules",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.reference import DatasetRef
+from mmbench.errors import UserError
 
 IntArray = NDArray[np.intp]
 #: A data set of which only name and card need be known.
@@ -36,6 +37,25 @@ class Rule(Protocol):
 
     def cut(self, arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
         """Return the rows of one split."""
+
+
+def whole_number(rule: str, arg: float | None) -> str | None:
+    """Return why the argument of a rule is no number of parts, or None."""
+    whole = isinstance(arg, int) or (isinstance(arg, float) and arg.is_integer())
+    if isinstance(arg, bool) or not whole or (arg or 0) < 2:
+        return f"{rule} must be a whole number of at least 2, got {arg!r}"
+    return None
+
+
+def one_partition(rule: str, repeats: int | None) -> None:
+    """Refuse repeats of a rule that has one way to cut.
+
+    Raises
+    ------
+    UserError
+    """
+    if repeats not in (None, 1):
+        raise UserError(f"{rule} has one partition; leave out repeats {repeats}")
 
 
 def codes_and_counts(y: NDArray) -> tuple[IntArray, IntArray]:

@@ -1,10 +1,11 @@
-"""Repeated stratified random splits that hold out a share of the rows."""
+"""Repeated stratified random splits that hold out a share of the rows, or of groups of rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.splits import grouped
 from mmbench.datasets.splits.base import (
     Cut,
     Described,
@@ -36,6 +37,8 @@ def cut(arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> 
     UserError
         If there would be no test row, or a class would have no training row.
     """
+    if data.groups is not None:
+        return grouped.hold_out(data, data.groups, float(arg or 0), random_stream(seed, repeat))
     codes, counts = codes_and_counts(data.y)
     n_test = round(float(arg or 0) * len(codes))
     if n_test == 0:

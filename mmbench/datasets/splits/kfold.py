@@ -1,4 +1,4 @@
-"""Stratified k-fold cross-validation, repeated with new shuffles."""
+"""Stratified k-fold cross-validation, repeated with new shuffles; groups stay together."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import numpy as np
 
 from mmbench.datasets.classes import too_few_rows
 from mmbench.datasets.dataset import Dataset
-from mmbench.datasets.splits.base import Cut, Described, IntArray, codes_and_counts
+from mmbench.datasets.splits import grouped
+from mmbench.datasets.splits.base import Cut, Described, IntArray, codes_and_counts, whole_number
 from mmbench.datasets.stream import random_stream
 from mmbench.errors import UserError
 
 
 def check(arg: float | None) -> str | None:
     """Return what is wrong with the rule's argument, or None."""
-    whole = isinstance(arg, int) or (isinstance(arg, float) and arg.is_integer())
-    if isinstance(arg, bool) or not whole or (arg or 0) < 2:
-        return f"kfold must be a whole number of at least 2, got {arg!r}"
-    return None
+    return whole_number("kfold", arg)
 
 
 def slots(arg: float | None, data: Described, repeats: int | None) -> list[tuple[int, int]]:
@@ -26,7 +24,11 @@ def slots(arg: float | None, data: Described, repeats: int | None) -> list[tuple
 
 def cut(arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
     """Return one fold as test rows and the others as training rows."""
-    of_row = fold_of_row(data, int(arg or 0), repeat, seed)
+    folds = int(arg or 0)
+    if data.groups is None:
+        of_row = fold_of_row(data, folds, repeat, seed)
+    else:
+        of_row = grouped.fold_of_row(data, data.groups, folds, random_stream(seed, repeat))
     return Cut(np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold), "drawn")
 
 

@@ -1,4 +1,4 @@
-"""The list of splits that belongs to a data set.
+"""The list of splits that belongs to a data set: those of its card, or of a file of folds.
 
 Where the source lacks some of them, the list is completed by random splits of the same sizes. Those
 are plain random ones, not stratified: class counts of the official ones vary as plain random
@@ -22,7 +22,15 @@ def check(arg: float | None) -> str | None:
 
 
 def slots(arg: float | None, data: Described, repeats: int | None) -> list[tuple[int, int]]:
-    """Return (repeat, fold): the first `repeats` of the list, or all of it."""
+    """Return (repeat, fold): the first `repeats` of the list, or all of it.
+
+    None while a file of folds is not read.
+    """
+    if data.folds is not None:
+        given = len(data.predefined or ()) if isinstance(data, Dataset) else 0
+        if repeats and given and repeats > given:
+            raise UserError(f"{data.folds}: gives {given} splits, not protocol.repeats {repeats}")
+        return [(repeat, 0) for repeat in range(min(given, repeats or given))]
     plan = _plan(data)
     wanted = plan.count if repeats is None else repeats
     _refuse_beyond(wanted, plan, data.name)
@@ -31,9 +39,10 @@ def slots(arg: float | None, data: Described, repeats: int | None) -> list[tuple
 
 def cut(arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
     """Return split number `repeat`: an official one, or a random one of the same sizes."""
-    plan, official = _plan(data), data.predefined or []
+    official = data.predefined or []
     if repeat < len(official):
         return Cut(*official[repeat], "official")
+    plan = _plan(data)
     _refuse_beyond(repeat + 1, plan, data.name)
     order = random_stream(seed, repeat).permutation(len(data.y))
     train, test = plan.train or 0, plan.test or 0
@@ -43,7 +52,8 @@ def cut(arg: float | None, data: Dataset, repeat: int, fold: int, seed: int) -> 
 def _plan(data: Described) -> PredefinedSplits:
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
-        raise UserError(f"data set {data.name!r} has no predefined splits; use kfold or holdout")
+        hint = "use kfold or holdout, or state a file of folds"
+        raise UserError(f"data set {data.name!r} has no predefined splits; {hint}")
     return plan
 
 

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mmbench.datasets.dataset import Dataset
-from mmbench.datasets.splits import holdout, kfold, official, predefined
+from mmbench.datasets.reference import DatasetRef
+from mmbench.datasets.splits import (
+    holdout,
+    kfold,
+    leave_one_out,
+    official,
+    predefined,
+    time_series,
+)
 from mmbench.datasets.splits.base import (
     Described,
     IntArray,
@@ -28,6 +36,8 @@ RULES: dict[str, Rule] = {
     "predefined": predefined,
     "kfold": kfold,
     "holdout": holdout,
+    "leave_one_out": leave_one_out,
+    "time_series": time_series,
 }
 #: How a rule is written: ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
@@ -102,15 +112,21 @@ def split_rules(data: Described) -> list[str]:
     expect = data.card.expect if data.card else None
     missing = {
         "official": not (expect and expect.official),
-        "predefined": not (expect and expect.predefined),
+        "predefined": not ((expect and expect.predefined) or data.folds),
     }
     return [name for name in RULES if not missing.get(name)]
+
+
+def known_beforehand(spec: RuleSpec, ref: DatasetRef) -> bool:
+    """Return whether the splits of a data set can be counted without reading it."""
+    name, _ = parse_rule(spec)
+    return not (name == "leave_one_out" or (name == "predefined" and ref.folds is not None))
 
 
 def split_slots(
     spec: RuleSpec, data: Described, repeats: int | None = None
 ) -> list[tuple[int, int]]:
-    """Return (repeat, fold) of every split, known before data are read.
+    """Return (repeat, fold) of every split; see `known_beforehand`.
 
     Parameters
     ----------

@@ -73,6 +73,8 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
         content_hash=user_hash(ref, places),
         warnings=found.warnings,
         n_categorical=found.n_categorical,
+        groups=found.groups,
+        time=found.time,
     )
 
 

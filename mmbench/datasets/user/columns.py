@@ -39,6 +39,7 @@ class Features:
     n_categorical : int
         Number of columns that hold categories.
     warnings : tuple of str
+    groups, time : ndarray of shape (n_samples,) or None
     """
 
     X: NDArray[np.float64]
@@ -46,6 +47,8 @@ class Features:
     names: list[str]
     n_categorical: int
     warnings: tuple[str, ...]
+    groups: NDArray | None = None
+    time: NDArray | None = None
 
     def missing(self) -> str | None:
         """Return where the first value is missing, or None."""
@@ -76,14 +79,19 @@ def features_of(table: Table, options: FileOptions) -> Features:
     X = np.column_stack([_numbers(frame[numbers]), *codes])
     names = numbers + [name for name in chosen if name in nominal]
     remarks += [*_constant_columns(X, names), *_contradictions(X, y)]
-    return Features(X, y, names, len(codes), tuple(remarks))
+    groups, time = (
+        None if column is None else read(frame[column_name(column, list(frame.columns))])
+        for column, read in ((options.groups, _groups), (options.time, _time))
+    )
+    return Features(X, y, names, len(codes), tuple(remarks), groups, time)
 
 
 def _chosen(names: list[str], target: str, options: FileOptions) -> list[str]:
     """Return the names of the features, in the order of the file."""
     dropped = {column_name(column, names) for column in options.drop} | {target}
-    if options.index is not None:
-        dropped.add(column_name(options.index, names))
+    for column in (options.index, options.groups, options.time):
+        if column is not None:
+            dropped.add(column_name(column, names))
     wanted = {column_name(column, names) for column in options.features} or set(names)
     chosen = [name for name in names if name in wanted and name not in dropped]
     if not chosen:
@@ -168,10 +176,38 @@ def _number_column(column: pd.Series) -> pd.Series:
     return values
 
 
-def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
+def _refuse_missing(column: pd.Series) -> None:
     missing = np.flatnonzero(column.isna())
     if len(missing):
         raise ValueError(f"data row {missing[0] + 1}, column {column.name!r}: value missing")
+
+
+def _groups(column: pd.Series) -> NDArray:
+    """Return the number of each row's group."""
+    _refuse_missing(column)
+    return np.unique(column.map(_text).to_numpy(dtype=str), return_inverse=True)[1]
+
+
+def _time(column: pd.Series) -> NDArray:
+    """Return numbers in the order of time."""
+    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
+
+    _refuse_missing(column)
+    read = column if column.dtype.kind == "M" else pd.to_numeric(column, errors="coerce")
+    if read.isna().all():
+        read = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+    bad = np.flatnonzero(read.isna())
+    if len(bad):
+        place = f"data row {bad[0] + 1}, column {column.name!r}"
+        found = f"{column.iloc[bad[0]]!r} is neither a number nor a date such as 2024-01-31"
+        raise ValueError(f"{place}: {found}")
+    values = read.to_numpy() if is_numeric_dtype(read) else read.astype("int64").to_numpy()
+    return values.astype(np.float64)
+
+
+def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
+    _refuse_missing(column)
     y = to_labels(map(str, column))
     values = np.unique(y)
     if len(values) < 2:

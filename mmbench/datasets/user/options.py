@@ -78,6 +78,10 @@ class FileOptions(BaseModel):
         The only ones that are features; all beside the target when not given.
     drop : columns
         Left out.
+    groups : str or int, optional
+        A column of what belongs together, such as a patient: no split separates rows of one.
+    time : str or int, optional
+        A column of numbers or ISO dates that orders the rows, for the rule ``time_series``.
     categorical : "auto" or columns
         Of which values are categories; ``auto`` takes all that hold text. A column of a format that
         says so itself (nominal in ARFF, text in Parquet) need not be named.
@@ -92,6 +96,8 @@ class FileOptions(BaseModel):
     index: Column | None = None
     features: Columns = ()
     drop: Columns = ()
+    groups: Column | None = None
+    time: Column | None = None
     categorical: Annotated[
         Any, BeforeValidator(_parse_categorical), PlainSerializer(_plain_categorical)
     ] = ()

@@ -1,0 +1,154 @@
+"""Splits by groups, by time, one row at a time, and of a file of folds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import TimeSeriesSplit
+
+from mmbench.datasets import DatasetRef, dataset_hash, load_dataset, split_at, split_slots
+from mmbench.errors import UserError
+from mmbench.jobs.job import Job, SplitRef
+
+NO_STORE = Path("no-such-store")
+
+
+@pytest.fixture
+def clinic(tmp_path):
+    """Forty visits of ten patients, not in the order of time."""
+    rng = np.random.default_rng(0)
+    lines = ["patient,age,day,label"]
+    for k, day in enumerate(rng.permutation(40)):
+        lines.append(f"p{k // 4},{rng.normal():.3f},{day},{'ill' if k % 2 else 'well'}")
+    (tmp_path / "clinic.csv").write_text("\n".join(lines) + "\n")
+    options = (("drop", ()), ("groups", "patient"), ("time", "day"))
+    return DatasetRef("clinic", str(tmp_path / "clinic.csv"), "label", options=options)
+
+
+def load(ref):
+    return load_dataset(ref, store=NO_STORE)
+
+
+def parts(data, rule, repeats=None):
+    return [
+        split_at(rule, data, repeat=repeat, fold=fold)
+        for repeat, fold in split_slots(rule, data, repeats)
+    ]
+
+
+def test_columns_that_cut_are_no_features(clinic):
+    data = load(clinic)
+    assert data.X.shape == (40, 1)
+    assert len(np.unique(data.groups)) == 10
+    assert sorted(data.time) == list(range(40))
+
+
+@pytest.mark.parametrize("rule", [{"kfold": 4}, {"holdout": 0.3}, "leave_one_out"])
+def test_no_split_separates_rows_of_a_group(clinic, rule):
+    data = load(clinic)
+    for split in parts(data, rule):
+        assert not set(data.groups[split.train]) & set(data.groups[split.test])
+        assert len(split.train) + len(split.test) == 40
+
+
+def test_leaving_one_out_tests_every_row_or_group_once(clinic):
+    data = load(clinic)
+    tested = np.concatenate([split.test for split in parts(data, "leave_one_out")])
+    assert sorted(tested) == list(range(40))
+    assert len(parts(data, "leave_one_out")) == 10
+    assert len(parts(replace(data, groups=None), "leave_one_out")) == 40
+    with pytest.raises(UserError, match="one partition"):
+        split_slots("leave_one_out", data, 2)
+
+
+def test_parts_in_time_are_those_of_scikit_learn(clinic):
+    data = load(clinic)
+    order = np.argsort(data.time)
+    expected = TimeSeriesSplit(4).split(order)
+    for split, (train, test) in zip(parts(data, {"time_series": 4}), expected, strict=True):
+        assert np.array_equal(split.train, order[train])
+        assert np.array_equal(split.test, order[test])
+        assert data.time[split.train].max() < data.time[split.test].min()
+
+
+def test_too_few_groups_or_rows_are_one_line(clinic):
+    data = load(clinic)
+    with pytest.raises(UserError, match="10 groups are fewer than 11 folds"):
+        parts(data, {"kfold": 11})
+    with pytest.raises(UserError, match="40 rows are too few for time_series 60"):
+        parts(data, {"time_series": 60})
+
+
+@pytest.fixture
+def folds(tmp_path):
+    def write(lines):
+        (tmp_path / "folds.csv").write_text("\n".join(lines) + "\n")
+        return str(tmp_path / "folds.csv")
+
+    return write
+
+
+def test_given_folds_test_what_they_say(clinic, folds):
+    lines = ["first,second", *(f"{k % 3},{'' if k % 4 else 'late'}" for k in range(40))]
+    data = load(replace(clinic, folds=folds(lines)))
+    found = parts(data, "predefined")
+    assert len(found) == 4
+    for k in range(3):
+        assert np.array_equal(found[k].test, np.arange(40)[k::3])
+    assert np.array_equal(found[3].test, np.arange(40)[::4])
+    assert {split.origin for split in found} == {"official"}
+    with pytest.raises(UserError, match="gives 4 splits"):
+        split_slots("predefined", data, 5)
+
+
+WRONG = {
+    "too few": (["1", "2"], "2 lines of folds for 40 rows"),
+    "ragged": (["1,2", "1"], "line 2 has 1 cells where line 1 has 2"),
+    "nothing": ([""] * 40, "no row is tested"),
+    "fraction": (["1"] * 39 + ["0.25"], "row 40 of the data: '0.25' is no fold"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_file_of_folds_is_one_line(clinic, folds, name):
+    lines, words = WRONG[name]
+    with pytest.raises(UserError, match=words):
+        load(replace(clinic, folds=folds(lines)))
+
+
+def test_folds_are_part_of_a_job_s_identity_and_their_place_is_not(clinic, folds, tmp_path):
+    one = replace(clinic, folds=folds(["1", "2"] * 20))
+    hashes = [dataset_hash(ref, store=NO_STORE) for ref in (clinic, one)]
+    (tmp_path / "copy.csv").write_bytes((tmp_path / "folds.csv").read_bytes())
+    other = replace(one, folds=str(tmp_path / "copy.csv"))
+    assert dataset_hash(other, store=NO_STORE) == hashes[1] != hashes[0]
+    assert load(other).content_hash == hashes[1]
+    jobs = [Job("e", ref, hashes[1], SplitRef("predefined"), "svm", "rbf") for ref in (one, other)]
+    assert jobs[0].key == jobs[1].key
+
+
+@pytest.mark.parametrize("day", ["5.1.2020", "", "soon"])
+def test_a_time_that_is_none_is_named_with_its_row(clinic, day):
+    path = Path(str(clinic.path))
+    text = path.read_text().splitlines()
+    cells = text[3].split(",")
+    path.write_text("\n".join([*text[:3], ",".join([*cells[:2], day, cells[3]]), *text[4:]]))
+    with pytest.raises(UserError, match="data row 3, column 'day'"):
+        load(clinic)
+
+
+def test_times_are_numbers_or_dates(clinic):
+    path = Path(str(clinic.path))
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    for k, line in enumerate(lines[1:]):
+        line[2] = f"2024-{12 - k // 4:02d}-{k % 4 + 1:02d}"
+    path.write_text("\n".join(map(",".join, lines)) + "\n")
+    days = load(clinic).time
+    assert np.array_equal(np.argsort(days, kind="stable")[:4], [36, 37, 38, 39])
+    for k, line in enumerate(lines[1:]):
+        line[2] = str(k / 8)
+    path.write_text("\n".join(map(",".join, lines)) + "\n")
+    assert np.array_equal(load(clinic).time, np.arange(40) / 8)
