@@ -19,6 +19,7 @@ from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
 from mmbench.cli.config import app as config_app
 from mmbench.cli.data import app as data_app
 from mmbench.cli.listing import app as list_app
+from mmbench.cli.listing import cite
 from mmbench.cli.run import run
 from mmbench.cli.tables import clean, export, figure, report, table
 from mmbench.errors import UserError
@@ -93,6 +94,7 @@ app.command()(figure)
 app.command()(report)
 app.command()(export)
 app.command()(clean)
+app.command()(cite)
 app.add_typer(data_app, name="data")
 app.add_typer(config_app, name="config")
 app.add_typer(list_app, name="list")

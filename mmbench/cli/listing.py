@@ -1,10 +1,12 @@
-"""``mmbench list``."""
+"""``mmbench list`` and ``mmbench cite``."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from mmbench.cli.options import echo_columns
+from mmbench.cli.options import complete_config, echo_columns
 
 app = typer.Typer(help="List what there is.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -47,3 +49,19 @@ def configs() -> None:
     from mmbench.commands.listing import config_rows
 
     echo_columns(config_rows())
+
+
+def cite(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="MACHINE|CONFIG",
+            help="A machine, or an experiment.",
+            autocompletion=complete_config,
+        ),
+    ],
+) -> None:
+    """Print what to cite for a machine or an experiment, as BibTeX."""
+    from mmbench.commands.cite import citation
+
+    typer.echo(citation(name))

@@ -1,0 +1,48 @@
+"""``mmbench cite``: every machine has a paper, every experiment those of its machines and data."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mmbench import __version__
+from mmbench.commands.cite import citation, entries_of
+from mmbench.errors import UserError
+from mmbench.machines import MACHINES
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_machine_has_an_entry_that_bibtex_can_read(machine):
+    for entry in entries_of([machine]):
+        assert entry.count("{") == entry.count("}")
+        assert {"author", "title", "year"} <= set(re.findall(r"^  (\w+) +=", entry, re.M))
+    assert entries_of([machine])
+
+
+def test_an_alias_cites_the_paper_of_its_machine_and_mmbench():
+    text = citation("emamc")
+    assert "Improving generalization abilities" in text
+    assert "keywords" not in text
+    assert f"version = {{{__version__}}}" in text
+
+
+def test_an_experiment_that_comes_with_mmbench_is_cited_by_name():
+    assert "huang2008maxi" in citation("m4_table1")
+
+
+def test_an_experiment_cites_machines_data_and_other_packages(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\ndatasets: [sonar]\nprotocol: {test: {kfold: 3}}\nmachines:\n  m4:\n"
+        "  rf: {estimator: sklearn.ensemble.RandomForestClassifier}\n"
+    )
+    text = citation(str(tmp_path / "mine.yaml"))
+    assert re.findall(r"@\w+\{(\w+),", text) == ["huang2008maxi", "pedregosa2011scikit", "mmbench"]
+    assert "% Data: sonar. Gorman, R. P." in text
+
+
+def test_a_name_that_is_neither_is_one_line_with_the_nearest():
+    with pytest.raises(
+        UserError, match=r"'mmrn' is no machine and no experiment; did you mean 'mmrm'"
+    ):
+        citation("mmrn")
