@@ -10,6 +10,7 @@ hyper-parameter of a machine that sees the data through S, and every number of c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from scipy.linalg import eigh
 
 from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.ridge import FeatureGram, Gram
+from mmbench.solvers.rows import MappedRows
 
 #: A direction with less than this share of the largest variance has none.
 NO_VARIANCE = 1e-12
@@ -34,7 +36,7 @@ class Spectrum:
 
     Attributes
     ----------
-    rows : ndarray of shape (n, k)
+    rows : ndarray or MappedRows of shape (n, k)
         z of each row; variances descend.
     variances : ndarray of shape (k,)
         s.
@@ -109,6 +111,14 @@ def spectrum(problem: BinaryProblem, most: int | None = None) -> Spectrum:
         return found
     nothing = np.zeros((len(problem.X), 1)), np.zeros(1), np.zeros((len(found.basis), 1))
     return Spectrum(*nothing, found.origin, found.linear)
+
+
+def spectrum_of_many(X: NDArray) -> Spectrum:
+    """Decompose the scatter of many rows of few features; `rows` are known by their products."""
+    origin = X.mean(axis=0)
+    variances, basis = _eigh(MappedRows(X, origin).product(np.full(len(X), 1 / len(X))))
+    rows: Any = MappedRows(X, origin, basis)
+    return Spectrum(rows, variances, basis, origin, True)
 
 
 def _linear(X: NDArray) -> Spectrum:

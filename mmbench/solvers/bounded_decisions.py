@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.solvers.interior_point import InteriorPoint, Values
+from mmbench.solvers.rows import Rows
 
 #: Share of B that the first decisions do not exceed.
 FIRST_SHARE = 0.5
@@ -23,7 +24,7 @@ class BoundedDecisions(InteriorPoint):
 
     Parameters
     ----------
-    rows : ndarray of shape (n, k)
+    rows : ndarray or MappedRows of shape (n, k)
     y : ndarray of shape (n,)
     C : float
     B : float
@@ -34,7 +35,7 @@ class BoundedDecisions(InteriorPoint):
     products = (*InteriorPoint.products, ("above", "p", 1.0), ("below", "q", 1.0))
     bounds = (("p", "above", -1.0), ("q", "below", 1.0))
 
-    def __init__(self, rows: NDArray, y: NDArray, C: float, B: float, a: NDArray):
+    def __init__(self, rows: Rows, y: NDArray, C: float, B: float, a: NDArray):
         self.B = B
         super().__init__(rows, y, C, a)
 

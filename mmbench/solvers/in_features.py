@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mmbench.errors import Status
 from mmbench.solvers.bounded_decisions import BoundedDecisions
 from mmbench.solvers.interior_point import InteriorPoint
+from mmbench.solvers.rows import Rows
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import optimality
 
@@ -106,7 +107,7 @@ def _candidates(
         yield shared, 0
 
 
-def _solved(rows: NDArray, y: NDArray, C: float, B: float | None) -> InteriorPoint:
+def _solved(rows: Rows, y: NDArray, C: float, B: float | None) -> InteriorPoint:
     """Return the interior point at its end.
 
     Where no multiplier comes near C, the solution is that of a C next to them, with more digits.

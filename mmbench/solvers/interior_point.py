@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
+from mmbench.solvers.rows import Rows, weighted_product
+
 #: Share of the way to the boundary that a step goes; its factor where a curved bound is crossed.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
@@ -39,9 +41,6 @@ LARGEST_FIRST_RATIO = 1e6
 
 #: Multipliers below this share of C have no slack at the optimum, nor with any larger C.
 FREE_SHARE = 0.5
-
-#: Rows that are scaled together for a product, in bytes: no second array of their size is made.
-BLOCK_BYTES = 2**22
 
 #: A value of each variable, or its change, by name.
 Values = dict[str, NDArray]
@@ -85,7 +84,7 @@ class InteriorPoint:
 
     Parameters
     ----------
-    rows : ndarray of shape (n, k)
+    rows : ndarray or MappedRows of shape (n, k)
         Z.
     y : ndarray of shape (n,)
         -1.0 or +1.0; both occur.
@@ -114,7 +113,7 @@ class InteriorPoint:
 
     def __init__(
         self,
-        rows: NDArray,
+        rows: Rows,
         y: NDArray,
         C: float,
         a: NDArray | None = None,
@@ -305,20 +304,3 @@ class InteriorPoint:
         step["v"] = self.Z.T @ (self.y * self._multipliers(step))
         self._complete(step, found[k + 1 :])
         return step
-
-
-def weighted_product(rows: NDArray, weights: NDArray) -> NDArray:
-    """Return ``rows' diag(weights) rows`` for weights that are not negative, block by block.
-
-    Examples
-    --------
-    >>> weighted_product(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.25]))
-    array([[3.25, 5.  ],
-           [5.  , 8.  ]])
-    """
-    n, k = rows.shape
-    out, step = np.zeros((k, k)), max(1, BLOCK_BYTES // (8 * max(k, 1)))
-    for start in range(0, n, step):
-        block = rows[start : start + step] * np.sqrt(weights[start : start + step])[:, None]
-        out += block.T @ block
-    return out

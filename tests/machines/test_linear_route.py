@@ -9,10 +9,13 @@ import pytest
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import KLDA, LSSVM, RMM, SVM
+from mmbench.machines import KLDA, LSSVM, RMM, SVM, SigmaSVM
 from mmbench.machines.linear_route import in_features
 from mmbench.machines.problem import BinaryProblem
 from mmbench.selection import select
+
+FREE = [SVM(), RMM(), LSSVM(), SigmaSVM()]
+ALL = [*FREE, KLDA()]
 
 
 def data(n, d, seed=0):
@@ -33,7 +36,11 @@ def test_many_rows_of_few_features_are_solved_in_these():
     assert not route(1000, 20, solver="smo")
 
 
-@pytest.mark.parametrize("machine", [SVM(C=0.3), RMM(C=0.3)], ids=["svm", "rmm"])
+@pytest.mark.parametrize(
+    "machine",
+    [SVM(C=0.3), RMM(C=0.3), SigmaSVM(D=0.0), SigmaSVM(D=0.9, C=0.3), SigmaSVM(D=1.0, C=0.01)],
+    ids=["svm", "rmm", "sigma 0", "sigma 0.9", "sigma 1"],
+)
 def test_the_machine_is_that_of_pairwise_steps(machine):
     X, y = data(900, 6)
     machine.set_params(kernel="linear", tol=1e-7)
@@ -46,7 +53,7 @@ def test_the_machine_is_that_of_pairwise_steps(machine):
     np.testing.assert_allclose(decisions, other.decision_function(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("machine", [SVM(), RMM(), LSSVM(), KLDA()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("machine", ALL, ids=lambda m: type(m).__name__)
 def test_memory_is_a_few_numbers_a_row(machine):
     X, y = data(20000, 5)
     machine.set_params(kernel="linear").fit(X[:1000], y[:1000])
@@ -59,7 +66,7 @@ def test_memory_is_a_few_numbers_a_row(machine):
 
 
 @pytest.mark.parametrize("rows", [300, 1500])
-@pytest.mark.parametrize("machine", [SVM(), RMM(), LSSVM()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("machine", FREE, ids=lambda m: type(m).__name__)
 def test_rows_far_from_zero_have_the_machine_of_centred_rows(machine, rows):
     """Inner products of such rows have no digits left for the differences that matter."""
     X, y = data(rows, 4)

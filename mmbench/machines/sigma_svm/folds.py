@@ -31,6 +31,7 @@ from mmbench.machines.sigma_svm.train import (
     centred_gram,
     rounded_gram,
     train_sigma_svm,
+    with_gram,
 )
 
 #: Folds share a decomposition if each leaves out at most this share of the rows: with more, that of
@@ -104,7 +105,7 @@ def train_folds(
             for fold in (fold for fold, own in enumerate(places) if len(own) == n):
                 own, part = places[fold], parts[fold]
                 kernel = _of_fold(common, own, D)
-                for k, svm in along_costs(part, kernel, points, tol=tol):
+                for k, svm in along_costs(with_gram(part, kernel), points, tol=tol):
                     models[fold][k] = _expanded(svm, D, origins[fold], shared)
     return [[fold[k] for k in range(len(penalties))] for fold in models]
 

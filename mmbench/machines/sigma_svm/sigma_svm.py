@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.linear_route import ROWS_PER_FEATURE
 from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
@@ -72,7 +73,13 @@ class SigmaSVM(PairwiseClassifier):
     )
     # The matrix, centred, its vectors, and these scaled in two ways. In a search they are of the
     # rows of all folds, whose square is up to 16/9 of that of a fold's.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=9, linear_gram_copies=3)
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
+        gram_copies=9,
+        linear_gram_copies=3,
+        linear_row_copies=1,
+        rows_per_feature=ROWS_PER_FEATURE,
+    )
+    translation_invariant = True
     gap_tolerance_factor = SVM.gap_tolerance_factor
     version: ClassVar[int] = 2
 
@@ -88,7 +95,9 @@ class SigmaSVM(PairwiseClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"auto" is "smo", pairwise steps on the matrix of (4); "reference" is libsvm.',
+        '"smo" takes pairwise steps on the matrix of (4); "auto" does too, but for a linear kernel '
+        "and many rows of few features, which an interior point solves without that matrix; "
+        '"reference" is libsvm.',
     )
     tol: float = SVM.parameters["tol"]
 

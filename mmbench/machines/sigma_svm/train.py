@@ -10,14 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.kernel_pca import Spectrum, is_flat, spectrum
+from mmbench.machines.kernel_pca import Spectrum, is_flat, spectrum, spectrum_of_many
+from mmbench.machines.linear_route import in_features
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.sigma_svm.inverse import inverse_kernel
 from mmbench.machines.svm import train_svm
+from mmbench.solvers.rows import MappedRows
 
 #: In float32 (4) is a difference of two terms, if these are at most so much larger, by trace.
 CANCELLATION_LIMIT = 1.5
@@ -72,7 +75,7 @@ def train_by_inverse(
             continue
         points = {k: C for k, (own, C) in penalties.items() if own == D}
         shared = (time.perf_counter() - started) / len(points)
-        for k, svm in along_costs(problem, kernel.gram, points, solver, tol):
+        for k, svm in along_costs(with_gram(problem, kernel.gram), points, solver, tol):
             assert svm.coef is not None
             weights, intercept = kernel.original(svm.coef, svm.intercept)
             fit = replace(svm.fit, seconds=svm.fit.seconds + shared)
@@ -90,18 +93,21 @@ def train_by_decomposition(
 ) -> dict[int, BinaryModel]:
     """Return the machines at several (D, C) by key, from one decomposition."""
     started = time.perf_counter()
-    scatter = spectrum(problem)
+    many = in_features(problem, solver)
+    scatter = spectrum_of_many(problem.X) if many else spectrum(problem)
     centred = centred_gram(scatter, problem.gram) if single and not scatter.linear else None
     shared = (time.perf_counter() - started) / len(penalties)
     models: dict[int, BinaryModel] = {}
     for D in dict(penalties.values()):
         inverse = inverse_metric(scatter, D)
-        if centred is None:
-            gram = sigma_gram(scatter, inverse)
+        if many:
+            modified = whitened(problem, scatter, inverse)
+        elif centred is None:
+            modified = with_gram(problem, sigma_gram(scatter, inverse))
         else:
-            gram = rounded_gram(scatter, inverse, centred)
+            modified = with_gram(problem, rounded_gram(scatter, inverse, centred))
         points = {k: C for k, (own, C) in penalties.items() if own == D}
-        for k, svm in along_costs(problem, gram, points, solver, tol):
+        for k, svm in along_costs(modified, points, solver, tol):
             model = _in_the_original_space(scatter, inverse, svm, shared)
             models[k] = model if single else certified(problem, model, *penalties[k])
     return models
@@ -115,7 +121,7 @@ def certified(problem: BinaryProblem, model: BinaryModel, D: float, C: float) ->
     """
     if model.w is None:
         products = problem.gram @ model.coef
-        norm = float(model.coef @ products)  # type: ignore[operator]
+        norm = float(model.coef @ products)
     else:
         products, norm = problem.X @ model.w, float(model.w @ model.w)
     f = products + model.intercept
@@ -124,17 +130,27 @@ def certified(problem: BinaryProblem, model: BinaryModel, D: float, C: float) ->
     return replace(model, fit=replace(model.fit, objective=objective))
 
 
+def with_gram(problem: BinaryProblem, gram: NDArray) -> BinaryProblem:
+    """Return a problem with another matrix in place of its kernel's."""
+    return BinaryProblem(problem.X, problem.y, problem.kernel, gram)
+
+
+def whitened(problem: BinaryProblem, scatter: Spectrum, inverse: NDArray) -> BinaryProblem:
+    """Return the problem in coordinates whose inner products are (4), of a linear kernel."""
+    rows: Any = MappedRows(problem.X, scatter.origin, scatter.basis * np.sqrt(inverse))
+    return BinaryProblem(rows, problem.y, problem.kernel)
+
+
 def along_costs(
     problem: BinaryProblem,
-    gram: NDArray,
     points: Mapping[int, float],
     solver: str = "auto",
     tol: float = 1e-5,
 ) -> Iterator[tuple[int, BinaryModel]]:
-    """Yield the key of every point and the SVM at its C, with `gram` in place of the kernel's."""
-    modified, start = BinaryProblem(problem.X, problem.y, problem.kernel, gram), None
+    """Yield the key of every point and the SVM at its C."""
+    start = None
     for k in sorted(points, key=points.__getitem__):
-        svm = train_svm(modified, points[k], solver, tol, start)
+        svm = train_svm(problem, points[k], solver, tol, start)
         start = svm.state
         yield k, svm
 

@@ -1,0 +1,115 @@
+"""Rows that a solver takes products with, and never has to hold: sparse, moved, transformed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+
+#: Rows that are taken together for a product, in bytes: no second array of their size is made.
+BLOCK_BYTES = 2**22
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """The rows ``(x - origin)' map`` of a matrix.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n, d)
+    origin : ndarray of shape (d,), optional
+        Zero by default.
+    map : ndarray of shape (d, k), optional
+        The identity by default.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> rows = MappedRows(X, origin=np.array([1.0, 2.0]), map=np.array([[1.0], [2.0]]))
+    >>> rows[[0, 1]].T, rows @ np.ones(1), rows.T @ np.ones(2), weighted_product(rows, np.ones(2))
+    (array([[0., 6.]]), array([0., 6.]), array([6.]), array([[36.]]))
+    """
+
+    X: NDArray | sparse.csr_array
+    origin: NDArray | None = None
+    map: NDArray | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of their features."""
+        n, d = self.X.shape
+        return n, d if self.map is None else self.map.shape[1]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray:
+        return np.asarray(self[np.arange(len(self))], dtype=dtype)
+
+    def __len__(self) -> int:
+        return self.X.shape[0]
+
+    def __matmul__(self, v: NDArray) -> NDArray:
+        v = v if self.map is None else self.map @ v
+        return self.X @ v if self.origin is None else self.X @ v - self.origin @ v
+
+    @property
+    def T(self) -> _Transposed:
+        """What multiplies a number a row."""
+        return _Transposed(self)
+
+    def __getitem__(self, index: NDArray) -> NDArray:
+        return self._mapped(self._moved(self.X[index]))
+
+    def _moved(self, part: NDArray | sparse.csr_array) -> NDArray:
+        dense = part if isinstance(part, np.ndarray) else part.toarray()
+        return dense if self.origin is None else dense - self.origin
+
+    def _mapped(self, part: NDArray) -> NDArray:
+        return part if self.map is None else part @ self.map
+
+    def product(self, weights: NDArray) -> NDArray:
+        """Return ``rows' diag(weights) rows``, of which the map is the outer factor."""
+        n, d = self.X.shape
+        out = np.zeros((d, d))
+        if not isinstance(self.X, np.ndarray) and self.origin is None:
+            out += (self.X.T @ (self.X.multiply(weights[:, None])).tocsr()).toarray()
+        else:
+            for own in blocks(n, d):
+                part = self._moved(self.X[own]) * np.sqrt(weights[own])[:, None]
+                out += part.T @ part
+        return out if self.map is None else self.map.T @ out @ self.map
+
+
+@dataclass(frozen=True)
+class _Transposed:
+    rows: MappedRows
+
+    def __matmul__(self, a: NDArray) -> NDArray:
+        rows = self.rows
+        v = rows.X.T @ a
+        v = v if rows.origin is None else v - rows.origin * a.sum()
+        return v if rows.map is None else rows.map.T @ v
+
+
+#: Rows in memory, or known by their products.
+Rows = NDArray | MappedRows
+
+
+def weighted_product(rows: Rows, weights: NDArray) -> NDArray:
+    """Return ``rows' diag(weights) rows`` for weights that are not negative, block by block.
+
+    Examples
+    --------
+    >>> weighted_product(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.25]))
+    array([[3.25, 5.  ],
+           [5.  , 8.  ]])
+    """
+    rows = rows if isinstance(rows, MappedRows) else MappedRows(rows)
+    return rows.product(weights)
+
+
+def blocks(n: int, d: int) -> Iterator[slice]:
+    """Yield slices of rows that are taken together."""
+    step = max(1, BLOCK_BYTES // (8 * max(d, 1)))
+    return (slice(start, start + step) for start in range(0, n, step))
