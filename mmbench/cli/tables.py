@@ -46,11 +46,17 @@ def table(
             help="Show auc, mcc, confusion_matrix, ... of the stored predictions; repeatable.",
         ),
     ] = None,
+    include_failed: Annotated[
+        bool,
+        typer.Option(
+            "--include-failed", help="Let splits with a failed fit go into means and tests."
+        ),
+    ] = False,
 ) -> None:
     """Print the tables of stored records, each measured value beside the published one."""
     from mmbench.commands.tables import table as build
 
-    text = build(results, fmt, layout, output, mix, _say, tuple(metric or ()))
+    text = build(results, fmt, layout, output, mix, _say, tuple(metric or ()), include_failed)
     if output is None:
         typer.echo(text, nl=not text.endswith("\n"))
 

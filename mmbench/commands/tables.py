@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mmbench.config.cells import replan
@@ -11,6 +12,7 @@ from mmbench.errors import UserError
 from mmbench.jobs.files import write_atomically
 from mmbench.tables import check_figure, check_names, draw_figure, draw_tables, read_results
 from mmbench.tables.figures import choose
+from mmbench.tables.records import Experiment
 from mmbench.tables.reference import Reference
 
 Say = Callable[[str], object]
@@ -27,6 +29,7 @@ def table(
     mix: bool = False,
     say: Say = lambda line: None,
     metrics: Sequence[str] = (),
+    include_failed: bool = False,
 ) -> str:
     """Return the tables of results folders, measured beside published.
 
@@ -47,6 +50,8 @@ def table(
         Gets a line for each folder that cannot be read.
     metrics : sequence of str, default=()
         What is shown, computed from the stored predictions, in place of what the experiments say.
+    include_failed : bool, default=False
+        Whether splits with a failed fit go into means and tests.
 
     Raises
     ------
@@ -56,7 +61,10 @@ def table(
     """
     fmt = fmt or FORMATS.get(output.suffix.lower() if output else "", "markdown")
     check_names(fmt, layout, metrics)
-    text = draw_tables(read_results(results, replan, mix, say), fmt, layout, say, metrics)
+    read = read_results(results, replan, mix, say)
+    if include_failed:
+        read = [replace(e, include_failed=True) if isinstance(e, Experiment) else e for e in read]
+    text = draw_tables(read, fmt, layout, say, metrics)
     if output is not None:
         _write(output, text)
     return text

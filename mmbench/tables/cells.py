@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from mmbench.errors import FINISHED, worst
+from mmbench.errors import FINISHED, Status, worst
 from mmbench.jobs.plan import Key, PlannedCell
 from mmbench.jobs.record import Record
 
@@ -23,10 +23,13 @@ class Cell:
     planned : PlannedCell
     records : list of Record
         One a split, failed jobs included.
+    include_failed : bool, default=False
+        Whether splits with a failed fit count like the others.
     """
 
     planned: PlannedCell
     records: list[Record]
+    include_failed: bool = False
 
     @property
     def key(self) -> Key:
@@ -37,6 +40,16 @@ class Cell:
     def done(self) -> list[Record]:
         """Records that hold results."""
         return [record for record in self.records if record.done]
+
+    @property
+    def counted(self) -> list[Record]:
+        """Records whose results go into means: a failed fit's classifier is not its machine's."""
+        failed = self._with_failed_fits
+        return [record for record in self.done if self.include_failed or record not in failed]
+
+    @property
+    def _with_failed_fits(self) -> list[Record]:
+        return [record for record in self.done if record.fits["statuses"].get(Status.FAILED)]
 
     @property
     def failed(self) -> list[Record]:
@@ -94,4 +107,7 @@ class Cell:
             for s in sorted(statuses)
             if s not in FINISHED and statuses[s]
         ]
+        if splits := len(self._with_failed_fits):
+            how = "counted all the same" if self.include_failed else "not counted"
+            parts.append(f"{splits} of {len(self.done)} splits {how}")
         return f"of {statuses.total()} fits {', '.join(parts)}" if parts else ""

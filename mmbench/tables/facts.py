@@ -35,7 +35,7 @@ class Facts:
     sizes : mapping of str to mapping
         By data set: ``n_train``, ``n_test``, ``n_classes``, ``n_features`` as far as known.
     by_split : mapping of Key to mapping
-        Accuracy in per cent of every finished split.
+        Accuracy in per cent of every split that counts.
     measures : Measures
         The metrics that are asked for.
     per_pair : mapping of Key to mapping
@@ -87,7 +87,7 @@ def gather_facts(
         sizes={name: _sizes(name, records) for name, records in by_dataset.items()},
         by_split=_by_split(experiment, lambda record: record.metrics["accuracy_pct"]),
         measures=measures or Measures(),
-        per_pair=_by_split(experiment, lambda record: record.per_pair),
+        per_pair={cell.key: {r.at: r.per_pair for r in cell.done} for cell in experiment.cells},
         fits=_fits(experiment),
         selected={cell.key: selected(cell.done) for cell in experiment.cells},
         hits=_hits(experiment),
@@ -123,9 +123,9 @@ def _sizes(name: str, records: list[Record]) -> dict[str, int]:
 
 
 def _by_split(experiment: Experiment, read: Callable[[Record], Any]) -> dict[Key, dict[Split, Any]]:
-    """Return something of every finished record, by its cell and split."""
+    """Return something of every record that counts, by its cell and split."""
     return {
-        cell.key: {record.at: read(record) for record in cell.done} for cell in experiment.cells
+        cell.key: {record.at: read(record) for record in cell.counted} for cell in experiment.cells
     }
 
 

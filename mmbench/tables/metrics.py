@@ -82,7 +82,7 @@ class Measures:
     def _row(self, cell: Cell, name: str) -> Row:
         lacking = self.lacking.get((cell.key, name), Counter())
         found = list(self.values.get((cell.key, name), {}).values())
-        parts = (f"{n} of {len(cell.done)} records lack {what}" for what, n in lacking.items())
+        parts = (f"{n} of {len(cell.counted)} records lack {what}" for what, n in lacking.items())
         note = "; ".join(filter(None, [cell.note, *(f"{name}: {part}" for part in parts)]))
         if not found:
             return Row(cell.key, name, cell.status, note)
@@ -115,11 +115,11 @@ def check_metrics(names: Sequence[str]) -> None:
 
 
 def measure(experiment: Experiment, names: Sequence[str]) -> Measures:
-    """Return metrics of every finished record of an experiment, from its stored predictions."""
+    """Return metrics of every record of an experiment that counts, from its stored predictions."""
     out = Measures(tuple(names))
     for cell in experiment.cells if names else ():
         totals: Counter[tuple[str, str]] = Counter()
-        for record in cell.done:
+        for record in cell.counted:
             arrays = experiment.store.arrays(record.key) if record.arrays else {}
             for name in names:
                 try:

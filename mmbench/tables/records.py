@@ -30,12 +30,15 @@ class Experiment:
         Those of the plan, failed jobs included.
     remarks : tuple of str
         What a reader of its tables must know: damaged records, and those of other settings.
+    include_failed : bool, default=False
+        Whether splits with a failed fit count like the others.
     """
 
     store: RecordStore
     plan: Plan
     records: list[Record]
     remarks: tuple[str, ...] = ()
+    include_failed: bool = False
 
     @property
     def folder(self) -> Path:
@@ -52,7 +55,7 @@ class Experiment:
         """The cells of the plan, also those without records, in its order."""
         found = {record.key: record for record in self.records}
         return [
-            Cell(cell, [found[key] for key in cell.jobs if key in found])
+            Cell(cell, [found[key] for key in cell.jobs if key in found], self.include_failed)
             for cell in self.plan.cells
         ]
 

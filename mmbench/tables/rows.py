@@ -158,12 +158,13 @@ def _row(cell: Cell, metric: str, published: Published | None, compare: bool) ->
         return row
     if other_sizes := _other_sizes(cell, published):
         return replace(row, note="; ".join(filter(None, [row.note, other_sizes])))
-    return row if cell.failed else _compared(cell, row, published["n_splits"])
+    whole = not cell.failed and len(cell.counted) == len(cell.done)
+    return _compared(cell, row, published["n_splits"]) if whole else row
 
 
 def _measured(cell: Cell, metric: str) -> dict[str, Any]:
-    """Return value, spread, standard error and count of a metric over the splits that are done."""
-    values = [float(v) for v in map(METRICS[metric], cell.done) if v is not None]
+    """Return value, spread, standard error and count of a metric over the splits that count."""
+    values = [float(v) for v in map(METRICS[metric], cell.counted) if v is not None]
     if not values:
         return {}
     out: dict[str, Any] = {"measured": statistics.fmean(values), "n": len(values)}

@@ -32,6 +32,54 @@ def holdouts(experiment, machine: str, errors: list[int], dataset: str = "pima",
         )
 
 
+# -- failed fits -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def half_failed(results):
+    """Three splits of the SVM and of the MMRM, one of whose fits has failed."""
+    experiment = results.experiment("own", datasets=["pima"], machines=["svm", "mmrm"])
+    holdouts(experiment, "svm", [7, 7, 7])
+    holdouts(experiment, "mmrm", [7, 14])
+    failed = {"statuses": {"failed": 1}}
+    job = experiment.job("pima", "mmrm", repeat=2, rule="holdout")
+    experiment.add(job, 70, 77, status=Status.FAILED, fits=failed)
+    return experiment
+
+
+def test_a_split_with_a_failed_fit_is_left_out_of_the_mean_and_said(half_failed) -> None:
+    row = cell(half_failed, "mmrm", "errors_count")
+    assert (row.measured, row.n, row.status) == (10.5, 2, "failed")
+    assert "1 failed, 1 of 3 splits not counted" in row.note
+    assert "1 of 3 splits not counted" in table(half_failed.folder)
+
+
+def test_a_split_with_a_failed_fit_is_left_out_of_tests_and_predictions(half_failed) -> None:
+    (read,) = read_results([half_failed.folder])
+    facts = sheet_of(read).facts
+    splits = {key.machine: set(found) for key, found in facts.by_split.items()}
+    assert splits == {"svm": {(0, 0), (1, 0), (2, 0)}, "mmrm": {(0, 0), (1, 0)}}
+
+
+def test_all_splits_count_where_that_is_asked_for(half_failed) -> None:
+    text = table(half_failed.folder, "csv", include_failed=True)
+    (row,) = [
+        r
+        for r in csv.DictReader(io.StringIO(text))
+        if r["machine"] == "mmrm" and r["metric"] == "errors_count"
+    ]
+    assert float(row["measured"]) == pytest.approx(91 / 3)
+    assert "1 of 3 splits counted all the same" in row["note"]
+
+
+def test_a_cell_of_failed_fits_alone_has_no_accuracy(results) -> None:
+    experiment = results.experiment("own", datasets=["pima"])
+    job = experiment.job("pima", "mmrm")
+    experiment.add(job, 70, 77, status=Status.FAILED, fits={"statuses": {"failed": 1}})
+    assert cell(experiment, "mmrm", "accuracy_pct").measured is None
+    assert "| failed" in table(experiment.folder)
+
+
 # -- single runs -------------------------------------------------------------------------------
 
 

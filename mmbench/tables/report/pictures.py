@@ -128,9 +128,9 @@ def time_and_accuracy(view: View) -> Picture | None:
 
 def splits_picture(view: View, cell: Cell) -> Picture | None:
     """Return the accuracy of every split of a cell, beside their mean and the published value."""
-    if len(cell.done) < 2:
+    if len(cell.counted) < 2:
         return None
-    values = [record.metrics["accuracy_pct"] for record in cell.done]
+    values = [record.metrics["accuracy_pct"] for record in cell.counted]
     mean, row = fmean(values), view.sheet.row(cell.key, ACCURACY)
     lines, notes = [plotted.line("y", mean)], [plotted.note(mean, f"mean {mean:.2f}")]
     caption = f"Each point is a split; standard deviation {stdev(values):.2f}. Line: the mean"
@@ -169,7 +169,7 @@ def splits_picture(view: View, cell: Cell) -> Picture | None:
 def _split_names(cell: Cell) -> list[str]:
     return [
         f"repeat {record.at[0]}, fold {record.at[1]}: {record.metrics['accuracy_pct']:.2f} %"
-        for record in cell.done
+        for record in cell.counted
     ]
 
 
