@@ -15,6 +15,7 @@ from mmbench.errors import Status
 from mmbench.jobs.job import DatasetRef, Job, SplitRef
 from mmbench.jobs.plan import Key, Plan, PlannedCell, group_by_cell
 from mmbench.jobs.record import new_record
+from mmbench.jobs.seal import dump
 from mmbench.jobs.store import PLAN, RecordStore
 
 
@@ -101,6 +102,21 @@ class Experiment:
         self.store.write(done_record(job, errors, n_test) | content, arrays)
         return job.key
 
+    def add_many(self, datasets: Sequence[str], machines: Sequence[str], n_splits: int) -> None:
+        """Plan and store records of all splits, with files that are not synced one by one."""
+        rng = np.random.default_rng(0)
+        jobs = [
+            self.job(dataset, machine, repeat=repeat, rule="holdout")
+            for dataset in datasets
+            for machine in machines
+            for repeat in range(n_splits)
+        ]
+        self.plan(*jobs)
+        for job, errors in zip(jobs, rng.integers(5, 30, len(jobs)).tolist(), strict=True):
+            record = done_record(job, errors, 100)
+            text = dump({**record, "arrays": None}, indent=1)
+            self.store.path_of(job.key).write_bytes(text)
+
     def fail(self, job: Job, status: Status = Status.FAILED, reason: str = "broke") -> None:
         self.plan(job)
         self.store.write(new_record(job, status, reason))
@@ -144,6 +160,12 @@ def results(tmp_path: Path) -> Results:
     return Results(tmp_path / "results")
 
 
+@pytest.fixture(scope="module")
+def lasting_results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A results folder that the tests of a module read and do not change."""
+    return Results(tmp_path_factory.mktemp("lasting") / "results")
+
+
 #: Sizes of USPS as the paper prints them; a record of other sizes is not compared.
 USPS = {"n_train": 7291, "n_test": 2007}
 
@@ -151,6 +173,16 @@ USPS = {"n_train": 7291, "n_test": 2007}
 @pytest.fixture
 def usps(results: Results) -> Experiment:
     """USPS with SVM, RMM and MMRM, as the main experiment leaves it."""
+    return make_usps(results)
+
+
+@pytest.fixture(scope="module")
+def lasting_usps(lasting_results: Results) -> Experiment:
+    """The same, for tests that do not change it."""
+    return make_usps(lasting_results)
+
+
+def make_usps(results: Results) -> Experiment:
     experiment = results.experiment(
         "usps_rbf",
         datasets=["usps"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -50,21 +51,29 @@ class Page(HTMLParser):
 def pages(tmp_path):
     """Return a function that writes the report of some folders, and returns its pages by path."""
 
-    def write(*folders: Path) -> dict[str, Page]:
-        site = tmp_path / "site"
-        report(folders, site)
-        return {str(path.relative_to(site)): Page(path) for path in sorted(site.rglob("*.html"))}
+    return lambda *folders: written(tmp_path / "site", folders)
 
-    return write
+
+def written(site: Path, folders: Sequence[Path]) -> dict[str, Page]:
+    """Write a report and return its pages by their paths."""
+    report(folders, site)
+    return {str(path.relative_to(site)): Page(path) for path in sorted(site.rglob("*.html"))}
+
+
+@pytest.fixture(scope="module")
+def both(evil, lasting_usps, tmp_path_factory) -> dict[str, Page]:
+    """The pages of both experiments, written once for all tests that read them."""
+    return written(tmp_path_factory.mktemp("both") / "site", [evil.folder, lasting_usps.folder])
 
 
 #: A name that is a tag, an attribute's end, a path and an entity.
 EVIL = "<script>alert('x')</script>\"/../&amp;"
 
 
-@pytest.fixture
-def evil(results):
+@pytest.fixture(scope="module")
+def evil(lasting_results):
     """Three splits of two machines on two data sets, one of them named to break a page."""
+    results = lasting_results
     experiment = results.experiment(
         "evil", datasets=[EVIL, "iris"], machines=["svm", "rmm"], splits=3
     )

@@ -13,9 +13,8 @@ from mmbench.errors import UserError
 from mmbench.resources import REFERENCE
 
 
-def test_every_link_leads_to_a_file_and_every_mark_to_its_note(evil, usps, pages) -> None:
-    found = pages(evil.folder, usps.folder)
-    for path, page in found.items():
+def test_every_link_leads_to_a_file_and_every_mark_to_its_note(both) -> None:
+    for path, page in both.items():
         ids = page.all("id")
         assert len(ids) == len(set(ids)), path
         for href in [*page.all("href"), *page.all("src")]:
@@ -25,23 +24,21 @@ def test_every_link_leads_to_a_file_and_every_mark_to_its_note(evil, usps, pages
                 assert (page.path.parent / unquote(href)).is_file(), (path, href)
 
 
-def test_nothing_is_asked_of_a_network(evil, pages) -> None:
-    for page in pages(evil.folder).values():
+def test_nothing_is_asked_of_a_network(both) -> None:
+    for page in both.values():
         assert not [href for href in [*page.all("href"), *page.all("src")] if "//" in href]
 
 
-def test_names_of_data_are_text_whatever_they_hold(evil, pages) -> None:
-    found = pages(evil.folder)
-    for path, page in found.items():
+def test_names_of_data_are_text_whatever_they_hold(both) -> None:
+    for path, page in both.items():
         scripts = [attributes for tag, attributes in page.tags if tag == "script"]
         inline = [attributes["type"] for attributes in scripts if "src" not in attributes]
         assert set(inline) <= {"application/json"}, path
-    assert "<script>alert('x')</script>\"/../&amp;" in found["evil/index.html"].text
+    assert "<script>alert('x')</script>\"/../&amp;" in both["evil/index.html"].text
 
 
-def test_an_experiment_shows_the_papers_table_with_marked_cells(usps, pages) -> None:
-    found = pages(usps.folder)
-    page = found["usps_rbf/index.html"]
+def test_an_experiment_shows_the_papers_table_with_marked_cells(both) -> None:
+    page = both["usps_rbf/index.html"]
     assert "91 / 98 ✓" in page.text
     assert sum("in" in classes.split() for classes in page.all("class")) >= 3
     assert "3 of 3 compared" in page.text
@@ -50,34 +47,32 @@ def test_an_experiment_shows_the_papers_table_with_marked_cells(usps, pages) -> 
     }
 
 
-def test_details_tell_mean_spread_number_published_value_and_difference(usps, pages) -> None:
-    text = " ".join(pages(usps.folder)["usps_rbf/index.html"].text.split())
+def test_details_tell_mean_spread_number_published_value_and_difference(both) -> None:
+    text = " ".join(both["usps_rbf/index.html"].text.split())
     assert "errors 91, standard error 9.3, n = 1" in text
     assert "published errors 98 difference −7, 0.75 standard errors: in the band" in text
 
 
-def test_failures_are_listed_with_their_reasons(evil, pages) -> None:
-    found = pages(evil.folder)
-    assert "2 of 3 splits done, 1 failed (took over 600 s)" in found["evil/index.html"].text
-    assert "took over 600 s" in found["evil/cells/iris-rbf-rmm.html"].text
+def test_failures_are_listed_with_their_reasons(both) -> None:
+    assert "2 of 3 splits done, 1 failed (took over 600 s)" in both["evil/index.html"].text
+    assert "took over 600 s" in both["evil/cells/iris-rbf-rmm.html"].text
 
 
-def test_a_cell_shows_its_selection_and_where_parameters_come_from(evil, pages) -> None:
-    found = pages(evil.folder)
-    svm, rmm = found["evil/cells/iris-rbf-svm.html"], found["evil/cells/iris-rbf-rmm.html"]
+def test_a_cell_shows_its_selection_and_where_parameters_come_from(both) -> None:
+    svm, rmm = both["evil/cells/iris-rbf-svm.html"], both["evil/cells/iris-rbf-rmm.html"]
     assert "● 3" in svm.text and "89.00" in svm.text
     assert "../cells/iris-rbf-svm.html" in rmm.all("href")
 
 
-def test_a_cell_counts_confusions_over_its_splits(evil, pages) -> None:
-    page = pages(evil.folder)["evil/cells/iris-rbf-svm.html"]
+def test_a_cell_counts_confusions_over_its_splits(both) -> None:
+    page = both["evil/cells/iris-rbf-svm.html"]
     _, matrix = page.path.read_text().split('<section id="confusion">')
     counts = re.findall(r"<td[^>]*>(\d+)</td>", matrix.split("</section>")[0])
     assert len(counts) == 4 and sum(map(int, counts)) == 3 * 20
 
 
-def test_every_split_of_a_cell_is_a_line_of_its_csv(evil, pages) -> None:
-    page = pages(evil.folder)["evil/cells/iris-rbf-rmm.html"]
+def test_every_split_of_a_cell_is_a_line_of_its_csv(both) -> None:
+    page = both["evil/cells/iris-rbf-rmm.html"]
     with page.path.with_suffix(".csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["status"] for row in rows] == ["optimal", "optimal", "time_limit"]

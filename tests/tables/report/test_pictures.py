@@ -10,9 +10,9 @@ from mmbench.tables.figures import FIGURES, figures_of
 from mmbench.tables.reference import read_reference
 
 
-def test_every_picture_is_one_that_plotly_knows(evil, usps, pages) -> None:
+def test_every_picture_is_one_that_plotly_knows(both, pages) -> None:
     found = {}
-    for path, page in pages(evil.folder, usps.folder, REFERENCE / "fsvm_table2").items():
+    for path, page in {**both, **pages(REFERENCE / "fsvm_table2")}.items():
         for name, spec in page.pictures().items():
             Figure(spec)  # raises at an attribute that does not exist
             found.setdefault(name, []).append(path)
@@ -37,16 +37,16 @@ def test_a_point_out_of_its_band_is_hollow_and_named(results, pages) -> None:
     assert traces["RMM"]["text"] == [" RMM "] and traces["RMM"]["x"] == [300 - 96]
 
 
-def test_differences_are_held_against_the_first_machine_with_their_errors(evil, pages) -> None:
-    page = pages(evil.folder)["evil/index.html"]
+def test_differences_are_held_against_the_first_machine_with_their_errors(both) -> None:
+    page = both["evil/index.html"]
     (trace,) = page.pictures()["machine-differences"]["data"]
     assert trace["name"] == "RMM"
     assert trace["error_x"]["array"] == [0, 0]  # the same errors on both splits that both have
     assert all(not name.count("<") for name in trace["y"])
 
 
-def test_points_open_the_pages_of_their_cells(usps, pages) -> None:
-    page = pages(usps.folder)["usps_rbf/index.html"]
+def test_points_open_the_pages_of_their_cells(both) -> None:
+    page = both["usps_rbf/index.html"]
     for spec in page.pictures().values():
         for trace in spec["data"]:
             assert all((page.path.parent / target).is_file() for target in trace["customdata"])

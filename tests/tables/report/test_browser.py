@@ -1,0 +1,216 @@
+"""A report in a real browser: it loads in silence, sorts, filters, tells details, fits its window.
+
+The browser is Debian's chromium, driven by playwright; without either these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Callable]:
+    """Return a function that opens a window; each notes its errors."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not on this machine (apt-get install chromium)")
+    with playwright.sync_playwright() as driver:
+        # the profile is a new folder, which playwright makes and removes
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+
+        def window(width: int = 1280, height: int = 800, **options):
+            size = {"width": width, "height": height}
+            page = chromium.new_context(viewport=size, **options).new_page()
+            page.faults = []
+            page.on("console", lambda message: page.faults.append(message.text))
+            page.on("pageerror", lambda error: page.faults.append(str(error)))
+            page.on("dialog", lambda dialog: page.faults.append(f"dialog {dialog.message}"))
+            page.on("request", lambda request: _refuse_network(page, request.url))
+            return page
+
+        yield window
+        chromium.close()
+
+
+def _refuse_network(page, url: str) -> None:
+    if not url.startswith(("file:", "data:", "blob:")):
+        page.faults.append(f"asked for {url}")
+
+
+@pytest.fixture
+def window(browser):
+    return browser()
+
+
+@pytest.fixture
+def site(both) -> Path:
+    return both["index.html"].path.parent
+
+
+def open_page(page, path: Path) -> None:
+    page.goto(path.as_uri(), wait_until="load")
+    assert page.faults == [], path
+
+
+def overflow(page) -> int:
+    """Return by how many pixels the page is wider than its window."""
+    return page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+
+
+def column(page, table: str, k: int) -> list[str]:
+    rows = page.locator(f"{table} tbody tr:visible")
+    return [row.locator("th, td").nth(k).inner_text().strip() for row in rows.all()]
+
+
+#: Widths in CSS pixels: a desktop, the same at a zoom of 200 %, a small phone.
+WIDTHS = (1280, 640, 320)
+#: A page of every kind: of failures, of many classes, of names that break pages.
+KINDS = (
+    "index.html",
+    "evil/index.html",
+    "evil/cells/iris-rbf-rmm.html",
+    "usps_rbf/index.html",
+    "usps_rbf/cells/usps-rbf-svm.html",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_load_without_a_word_and_fit_their_window(window, site, kind) -> None:
+    open_page(window, site / kind)
+    assert (window.locator(".plot .main-svg").count() > 0) == (
+        window.locator("script[data-plot]").count() > 0
+    )
+    for width in WIDTHS:
+        window.set_viewport_size({"width": width, "height": 800})
+        assert overflow(window) <= 0, width
+
+
+def test_a_click_on_a_head_sorts_and_the_next_one_turns_the_order(window, site) -> None:
+    open_page(window, site / "usps_rbf" / "index.html")
+    head = window.locator("#all-cells th", has_text="errors").first
+    for order in ("ascending", "descending"):
+        head.get_by_role("button").click()
+        values = [float(value) for value in column(window, "#all-cells", 2)]
+        assert values == sorted(values, reverse=order == "descending") and len(values) == 3
+        assert head.get_attribute("aria-sort") == order
+
+
+def test_a_table_is_filtered_by_words_and_by_a_choice(window, site) -> None:
+    open_page(window, site / "evil" / "index.html")
+    window.get_by_label("machine").select_option("RMM")
+    assert column(window, "#all-cells", 1) == ["RMM", "RMM"]
+    window.get_by_label("Find").fill("iris")
+    assert column(window, "#all-cells", 0) == ["iris"]
+    assert window.locator("output").inner_text() == "1 of 4"
+
+
+def test_a_name_that_is_a_tag_is_shown_as_it_is(window, site) -> None:
+    open_page(window, site / "evil" / "index.html")
+    name = "<script>alert('x')</script>"
+    assert any(cell.startswith(name) for cell in column(window, "#all-cells", 0))
+    assert name in window.locator("#machine-differences").inner_text()
+
+
+def test_details_come_with_the_pointer_and_the_cell_opens_with_a_click(window, site) -> None:
+    open_page(window, site / "usps_rbf" / "index.html")
+    cell = window.locator("#tables a[data-details]").first
+    cell.hover()
+    tip = window.get_by_role("tooltip")
+    assert "published errors" in tip.inner_text()
+    window.keyboard.press("Escape")
+    assert not tip.is_visible()
+    cell.click()
+    assert window.url.endswith("usps_rbf/cells/usps-rbf-mmrm.html") and window.faults == []
+
+
+def test_cells_are_reached_and_opened_with_the_keyboard(window, site) -> None:
+    open_page(window, site / "usps_rbf" / "index.html")
+    cell = window.locator("#tables a[data-details]").first
+    while not cell.evaluate("link => link === document.activeElement"):
+        window.keyboard.press("Tab")
+    assert "published errors" in window.get_by_role("tooltip").inner_text()
+    window.keyboard.press("Enter")
+    window.wait_for_url("**/usps-rbf-mmrm.html")
+
+
+def test_the_first_tap_tells_details_and_the_second_opens_the_cell(browser, site) -> None:
+    page = browser(width=390, has_touch=True, is_mobile=True)
+    open_page(page, site / "usps_rbf" / "index.html")
+    cell = page.locator("#tables a[data-details]").first
+    cell.tap()
+    tip = page.get_by_role("tooltip")
+    box = tip.bounding_box()
+    assert "published errors" in tip.inner_text() and box["x"] >= 0 and box["width"] <= 390
+    assert page.url.endswith("index.html")
+    cell.tap()
+    page.wait_for_url("**/usps-rbf-mmrm.html")
+
+
+def test_details_of_a_reference_table_come_with_a_click(window, pages) -> None:
+    from mmbench.resources import REFERENCE
+
+    page = pages(REFERENCE / "usps_rbf")["usps_rbf/index.html"]
+    open_page(window, page.path)
+    window.locator("#tables button[data-details]").first.click()
+    assert "published errors" in window.get_by_role("tooltip").inner_text()
+
+
+def test_the_dark_follows_the_system_in_pictures_too(browser, site) -> None:
+    page = browser(color_scheme="dark")
+    open_page(page, site / "evil" / "index.html")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ink = page.evaluate("getComputedStyle(document.querySelector('.xtick text')).fill")
+    light = [sum(map(int, colour[4:-1].split(", "))) > 3 * 128 for colour in (paper, ink)]
+    assert light == [False, True]
+
+
+def test_runs_are_compared_on_a_page_that_sorts(window, usps, tmp_path, pages) -> None:
+    other = tmp_path / "other" / "usps_rbf"
+    shutil.copytree(usps.folder, other)
+    found = pages(usps.folder, other)
+    open_page(window, found["index.html"].path)
+    window.locator("#comparisons a").click()
+    assert column(window, "#all-changes", 7) == ["the same"] * 3 and window.faults == []
+
+
+def seconds_to_open(page, path: Path) -> float:
+    """Return the CPU seconds that a page takes until it is drawn."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    open_page(page, path)
+    page.locator(".plot .main-svg").last.wait_for()
+    found = session.send("Performance.getMetrics")["metrics"]
+    return {metric["name"]: metric["value"] for metric in found}["TaskDuration"]
+
+
+@pytest.mark.slow
+def test_seven_thousand_records_open_in_three_seconds_and_twenty_megabytes(
+    window, results, pages
+) -> None:
+    machines = ("svm", "rmm", "mmrm", "mpm", "m4", "lda", "lssvm")
+    experiment = results.experiment("large")
+    experiment.add_many([f"set_{k}" for k in range(10)], machines, n_splits=100)
+    found = pages(experiment.folder)
+    folder = found["index.html"].path.parent
+    size = sum(path.stat().st_size for path in folder.rglob("*.*"))
+    assert len(found) == 72 and size < 20e6
+    for path in ("large/index.html", "large/cells/set_0-rbf-svm.html"):
+        assert seconds_to_open(window, found[path].path) < 3
