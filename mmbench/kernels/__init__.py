@@ -8,9 +8,11 @@ makes a width grid cheap.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import issparse
 
 KERNELS = ("linear", "poly", "rbf")
 
@@ -59,7 +61,7 @@ class Kernel:
         """
         if self.name != "poly":
             return self
-        mean = float(((1 + np.einsum("ij,ij->i", X, X)) ** self.degree).mean())
+        mean = float(((1 + row_squares(X)) ** self.degree).mean())
         return replace(self, divisor=self.divisor * mean)
 
     def is_finite(self, X: NDArray) -> bool:
@@ -71,14 +73,21 @@ class Kernel:
         False
         """
         with np.errstate(over="ignore"):
-            values = np.einsum("ij,ij->i", X, X)
+            values = row_squares(X)
             if self.name == "poly":
                 values = (1 + values) ** self.degree
         return bool(np.isfinite(values).all())
 
-    def base(self, X: NDArray, Z: NDArray, dtype: DTypeLike = np.float64) -> NDArray:
-        """Return the (len(X), len(Z)) matrix that `apply` turns into kernel values."""
+    def base(self, X: Any, Z: Any, dtype: DTypeLike = np.float64) -> NDArray:
+        """Return the (len(X), len(Z)) matrix that `apply` turns into kernel values.
+
+        Rows are arrays, or both sparse: their zeros are then never written out.
+        """
         same = X is Z
+        if issparse(X):
+            products = (X @ Z.T).toarray()
+            base = _distances(products, X, Z) if self.name == "rbf" else products
+            return base.astype(dtype, copy=False)
         X = np.asarray(X, dtype=dtype)
         Z = X if same else np.asarray(Z, dtype=dtype)
         return squared_distances(X, Z) if self.name == "rbf" else X @ Z.T
@@ -110,16 +119,33 @@ def squared_distances(X: NDArray, Z: NDArray) -> NDArray:
     same = X is Z
     X = X - centre
     Z = X if same else Z - centre
-    out = X @ Z.T
+    return _distances(X @ Z.T, X, Z)
+
+
+def _distances(out: NDArray, X: Any, Z: Any) -> NDArray:
+    """Turn inner products into squared distances, in place."""
     out *= -2
-    squares, others = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Z, Z)
-    for start in range(0, len(X), CHUNK_ROWS):
+    squares, others = row_squares(X), row_squares(Z)
+    for start in range(0, len(out), CHUNK_ROWS):
         # one sum an entry: two in turn would round (i, j) and (j, i) differently
         out[start : start + CHUNK_ROWS] += squares[start : start + CHUNK_ROWS, None] + others
     np.maximum(out, 0, out=out)
-    if same:
+    if X is Z:
         np.fill_diagonal(out, 0)
     return out
+
+
+def row_squares(X: Any) -> NDArray:
+    """Return ``x'x`` of each row, dense or sparse, shape (n_samples,).
+
+    Examples
+    --------
+    >>> row_squares(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    array([25.,  1.])
+    """
+    if issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
 
 
 def _integer_power(base: NDArray, degree: int, divisor: float) -> NDArray:

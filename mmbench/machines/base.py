@@ -15,6 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from mmbench.machines.blas_threads import blas_threads_for
@@ -119,12 +120,12 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
             Column k belongs to `fits_[k].pair`; positive values speak for its second class.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._validated(X, reset=False)
         if hasattr(self, "coef_"):
             if self._origin is None:
                 return X @ self.coef_.T + self.intercept_
             return around(X, self._origin) @ self.coef_.T + self._intercept_there
-        out = np.tile(self.intercept_, (len(X), 1))
+        out = np.tile(self.intercept_, (X.shape[0], 1))
         for kernel in dict.fromkeys(self.kernels_):
             pairs = np.array([k for k, other in enumerate(self.kernels_) if other == kernel])
             support = np.flatnonzero(self.dual_coef_[pairs].any(axis=0))
@@ -169,6 +170,16 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
 
     # -- inside ----------------------------------------------------------------------------
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.sparse_input
+        return tags
+
+    def _validated(self, X: Any, *y: NDArray, reset: bool = True) -> Any:
+        """Return rows, and labels if they are given, as all machines take them."""
+        accepted = "csr" if self.sparse_input else False
+        return validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
+
     def _check_parameters(self) -> None:
         for name, value in self.get_params(deep=False).items():
             problem = self.parameters[name].problem(value)
@@ -183,7 +194,7 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         self, X: NDArray, y: NDArray, pair_params: Sequence[Mapping[str, Any]] | None
     ) -> PairwiseClassifier:
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = self._validated(X, y)
         self.classes_, labels = encode_labels(y)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
         pairs = class_pairs(len(self.classes_))
@@ -228,7 +239,7 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
                 self._intercept_there = self.intercept_
                 self.intercept_ = self.intercept_ - self.coef_ @ self._origin
             return
-        dual_coef = np.zeros((len(models), len(X)))
+        dual_coef = np.zeros((len(models), X.shape[0]))
         for k, model in enumerate(models):
             dual_coef[k, rows[k]] = model.coef
         self.support_ = np.flatnonzero(dual_coef.any(axis=0))
@@ -238,4 +249,4 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
 
 def _rows(X: NDArray, index: NDArray) -> NDArray:
     """Return some rows, in ascending order: without a copy if they are all."""
-    return X if len(index) == len(X) else X[index]
+    return X if len(index) == X.shape[0] else X[index]

@@ -18,11 +18,12 @@ FAR_VARIANCE_SHARE = 1e-4
 
 def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArray:
     """Return ``sum_i coef[p, i] k(support[i], x)``, shape (len(X), len(coef)), block by block."""
-    out = np.zeros((len(X), len(coef)), dtype=coef.dtype)
-    if not len(support):
+    n, n_support = X.shape[0], support.shape[0]  # a sparse array has no length
+    out = np.zeros((n, len(coef)), dtype=coef.dtype)
+    if not n_support:
         return out
-    step = max(1, BLOCK_BYTES // (coef.itemsize * max(1, len(support))))
-    for start in range(0, len(X), step):
+    step = max(1, BLOCK_BYTES // (coef.itemsize * n_support))
+    for start in range(0, n, step):
         block = kernel(X[start : start + step], support, dtype=coef.dtype)
         out[start : start + step] = block @ coef.T
     return out
@@ -48,6 +49,8 @@ def far_origin(X: NDArray) -> NDArray | None:
     >>> far_origin(X), far_origin(X + 1e6)
     (None, array([1000000.5, 1000000.5]))
     """
+    if not isinstance(X, np.ndarray):  # zeros of sparse rows hold them near zero
+        return None
     mean = X.mean(axis=0)
     square = float(np.einsum("ij,ij->", X, X)) / len(X)  # of the mean, plus the variances
     return mean if mean @ mean > (1 - FAR_VARIANCE_SHARE) * square else None

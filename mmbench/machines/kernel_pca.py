@@ -148,12 +148,12 @@ def gram_by_features(problem: BinaryProblem) -> Gram:
     ``k <= n / ROWS_PER_FEATURE``.
     """
     kernel, X = problem.kernel, problem.X
-    flat = is_flat(problem)
-    k = X.shape[1] + flat
-    if not (flat or kernel.name == "linear") or k > len(X) // ROWS_PER_FEATURE:
+    n, d = X.shape
+    flat = is_flat(problem) and isinstance(X, np.ndarray)
+    if not (flat or kernel.name == "linear") or d + flat > n // ROWS_PER_FEATURE:
         return np.asarray(problem.gram, dtype=np.float64)
     if flat:
-        return FeatureGram(np.hstack([np.ones((len(X), 1)), X]) / np.sqrt(kernel.divisor))
+        return FeatureGram(np.hstack([np.ones((n, 1)), X]) / np.sqrt(kernel.divisor))
     return FeatureGram(X)
 
 

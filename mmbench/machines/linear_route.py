@@ -7,18 +7,24 @@ least `ROWS_PER_FEATURE` times as many rows as features, no matrix of rows by ro
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.in_features import solve_in_features
+from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
 
 #: Rows, and rows a feature, from which an interior point in the features solves a path over C: 3
 #: to 10 times as fast as pairwise steps on Image and Splice. With fewer rows both take fractions of
 #: a second.
 LEAST_ROWS, ROWS_PER_FEATURE = 800, 4
+
+#: Features, at most: an iteration factors a dense matrix of as many rows and columns.
+MOST_FEATURES = 5000
 
 #: Rows up to which pairwise steps on a Gram matrix go on where the interior point ends too early.
 MOST_GRAM_ROWS = 5000
@@ -28,12 +34,16 @@ def in_features(problem: BinaryProblem, solver: str = "auto") -> bool:
     """Whether a problem is solved in the space of its features; its dual then is stated by them."""
     n, d = problem.X.shape
     linear = problem.kernel.name == "linear" and problem.given_gram is None
-    return solver == "auto" and linear and n >= max(LEAST_ROWS, ROWS_PER_FEATURE * d)
+    few = d <= MOST_FEATURES and n >= max(LEAST_ROWS, ROWS_PER_FEATURE * d)
+    return solver == "auto" and linear and few
 
 
-def rows_or_gram(problem: BinaryProblem, solver: str) -> NDArray:
+def rows_or_gram(problem: BinaryProblem, solver: str) -> Any:
     """Return what the dual of a problem is stated with: rows stand in for their Gram matrix."""
-    return problem.X if in_features(problem, solver) else problem.gram
+    if not in_features(problem, solver):
+        return problem.gram
+    sparse: Any = MappedRows(problem.X)
+    return problem.X if isinstance(problem.X, np.ndarray | MappedRows) else sparse
 
 
 def solve_dual(

@@ -86,6 +86,7 @@ class LSSVM(PairwiseClassifier):
         linear_row_copies=3,  # "empirical": rows of K K, and a factor on the way to them
         rows_per_feature=ROWS_PER_FEATURE,
     )
+    sparse_input = True
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")
     reading: str = parameter(

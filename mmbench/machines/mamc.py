@@ -74,6 +74,7 @@ class MAMC(PairwiseClassifier):
         # At gamma = 0.01 all kernel values are near 1: float32 leaves scores few digits to differ.
         single_precision=False,
     )
+    sparse_input = True
     version: ClassVar[int] = 2
 
     bias: str = parameter(

@@ -70,7 +70,7 @@ class SVM(PairwiseClassifier):
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE
     )
-    translation_invariant = True
+    sparse_input = translation_invariant = True
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

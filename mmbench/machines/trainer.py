@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.kernels import Kernel
+from mmbench.kernels import Kernel, row_squares
 from mmbench.machines.parameter import Declared, Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
@@ -26,6 +26,7 @@ class PairwiseTrainer(Declared):
     - ``parameters``: the declared parameters by name;
     - ``search_space``: how its parameters are searched, a `SearchSpace`;
     - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
+    - ``sparse_input``: whether rows may be sparse; they are then never made dense;
     - ``translation_invariant``: whether a linear machine is the same for rows that are all moved;
     - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
     - ``version``: raised whenever a change may alter results; part of every record's key.
@@ -37,6 +38,7 @@ class PairwiseTrainer(Declared):
         prefer={"C": "small", "gamma": "small", "degree": "small"},
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds()
+    sparse_input: ClassVar[bool] = False
     translation_invariant: ClassVar[bool] = False
     gap_tolerance_factor: ClassVar[float] = 1.0
     version: ClassVar[int] = 1
@@ -138,7 +140,7 @@ class PairwiseTrainer(Declared):
         gamma = self.gamma if self.kernel == "rbf" else 1.0
         if gamma == "scale":
             with np.errstate(over="ignore", invalid="ignore"):  # refused below
-                variance = X.shape[1] * X.var()
+                variance = X.shape[1] * _variance(X)
             gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
@@ -159,3 +161,10 @@ class PairwiseTrainer(Declared):
     def violation_tolerance(self) -> float:
         """Largest violation of a constraint by a solution that counts as optimal."""
         return self.tol
+
+
+def _variance(X: Any) -> float:
+    """Return the variance of all entries, those that a sparse array does not hold included."""
+    if isinstance(X, np.ndarray):
+        return float(X.var())
+    return float(row_squares(X).sum()) / np.prod(X.shape) - float(X.mean()) ** 2

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 from sklearn.model_selection import (
     GroupShuffleSplit,
     RepeatedStratifiedKFold,
@@ -84,7 +85,8 @@ class SearchRows:
         kept = slice(None) if cut.on_rest else slice(self.n_train)
         classes = np.unique(y[: self.n_train])
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
-        self.X, self.labels = np.asarray(X, dtype=np.float64)[kept], labels[kept]
+        X = csr_array(X) if issparse(X) else np.asarray(X)
+        self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
         self.pairs = class_pairs(len(classes))
         self._cut = cut
 

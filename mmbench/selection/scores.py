@@ -137,7 +137,7 @@ def _decided_by_pairs(
         )
         return zip(data.pairs, pool(tasks), strict=True)
 
-    if len(data.X) == data.n_train and _can_share_view(machines, data.X):
+    if data.X.shape[0] == data.n_train and _can_share_view(machines, data.X):
         for block in shared_blocks(machines[0], data.X, points, data.X):
             yield from decided([[block]] * len(machines))
     else:
@@ -151,7 +151,7 @@ def _decided_by_pairs(
 def _can_share_view(machines: Machines, X: NDArray) -> bool:
     kernels = {machine.kernel_for(X) for machine in machines}
     name, single = machines[0].kernel, machines[0].search_space.single_precision
-    return len(kernels) == 1 and (name == "linear" or can_share(len(X), name, single))
+    return len(kernels) == 1 and (name == "linear" or can_share(X.shape[0], name, single))
 
 
 def _decided_by_pair(

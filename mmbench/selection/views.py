@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.kernels import Kernel
+from mmbench.kernels import Kernel, row_squares
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.expansion import around, expand, far_origin, linear_weights
@@ -92,7 +92,7 @@ def fits_single_precision(kernel: Kernel, X: NDArray) -> bool:
     """
     if kernel.name != "poly" or kernel.divisor == 1:
         return False
-    largest = float(np.einsum("ij,ij->i", X, X).max())
+    largest = float(row_squares(X).max())
     return (1 + largest) ** kernel.degree <= SINGLE_PRECISION_MAX * kernel.divisor
 
 
@@ -142,7 +142,7 @@ class PairView:
 
     def __init__(self, X: NDArray, kernel: Kernel, rows: NDArray, single: bool = True):
         self.X, self.kernel = X, kernel
-        self._position = np.full(len(X), -1)
+        self._position = np.full(X.shape[0], -1)
         self._position[rows] = np.arange(len(rows))
         self._gram = BaseMatrix(X[rows], single).gram(kernel, last=True)
 

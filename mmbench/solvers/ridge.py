@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
 
+from mmbench.kernels import row_squares
+from mmbench.solvers.rows import MappedRows, Rows, weighted_product
+
 
 @dataclass(frozen=True)
 class FeatureGram:
@@ -21,7 +24,7 @@ class FeatureGram:
 
     Parameters
     ----------
-    features : ndarray of shape (n_samples, n_features)
+    features : ndarray or sparse array of shape (n_samples, n_features)
         F.
 
     Examples
@@ -39,7 +42,7 @@ class FeatureGram:
 
     def trace(self) -> float:
         """Return the sum of the diagonal."""
-        return float(np.einsum("ij,ij->", self.features, self.features))
+        return float(row_squares(self.features).sum())
 
 
 #: What products are taken with.
@@ -86,11 +89,10 @@ def solve_path(
     Solutions
     """
     if isinstance(gram, FeatureGram):
-        # K K' = F (F'F) F', and F'F = R'R
-        F = gram.features
-        if squared:
-            F = F @ qr(F, mode="r")[0][: F.shape[1]].T
-        small, border = F.T @ F, F
+        F: Rows = gram.features
+        if squared:  # K K' = F (F'F) F'
+            F = MappedRows(F, map=_root(F))
+        small, border = weighted_product(F, np.ones(F.shape[0])), F
     else:
         small, border = gram @ gram.T if squared else gram, None
 
@@ -100,6 +102,14 @@ def solve_path(
     solved = [_solve(ridge_inverse(small, 1 / C, border), product, y, C) for C in costs]
     a, b = np.column_stack([a for a, _ in solved]), np.array([b for _, b in solved])
     return Solutions(a, gram @ a if squared else a, b)
+
+
+def _root(F: Rows) -> NDArray:
+    """Return a matrix R with ``R R' = F'F``."""
+    if isinstance(F, np.ndarray):
+        return qr(F, mode="r")[0][: F.shape[1]].T
+    values, vectors = eigh(weighted_product(F, np.ones(F.shape[0])))
+    return vectors * np.sqrt(np.maximum(values, 0))
 
 
 def _solve(
@@ -122,7 +132,7 @@ def _solve(
 
 
 def ridge_inverse(
-    matrix: NDArray, ridge: float, features: NDArray | None = None
+    matrix: NDArray, ridge: float, features: Rows | None = None
 ) -> Callable[[NDArray], NDArray]:
     """Return the function that multiplies columns by ``(matrix + ridge I)^-1``.
 
@@ -131,7 +141,7 @@ def ridge_inverse(
     matrix : ndarray of shape (n, n)
         Symmetric and positive semidefinite; it is left as it is.
     ridge : float
-    features : ndarray of shape (n_samples, n), optional
+    features : ndarray or MappedRows of shape (n_samples, n), optional
         F, the matrix being ``F'F``: the function then multiplies by ``(F F' + ridge I)^-1``.
 
     Examples

@@ -88,7 +88,7 @@ class RMM(PairwiseClassifier):
         },
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2)
-    translation_invariant = True
+    sparse_input = translation_invariant = True
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

@@ -1,0 +1,74 @@
+"""Sparse rows have the machines of the same dense rows, and are never made dense."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from mmbench.machines import MACHINES, machine_class
+from mmbench.selection import select
+
+SPARSE = [name for name in MACHINES if machine_class(name).sparse_input]
+
+
+def data(n, d=12):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) * (rng.uniform(size=(n, d)) < 0.3)
+    noisy = X[:, 0] + 0.3 * rng.normal(size=n) > 0.1
+    return X, np.array(["a", "b", "c"])[noisy.astype(int) + (X[:, 1] > 0)]
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_and_dense_rows_have_one_machine(name, kind):
+    X, y = data(150)
+    for kernel in machine_class(name).kernels:
+        machine = machine_class(name)(kernel=kernel, gamma=0.3)
+        expected = machine.fit(X, y).pairwise_decision_function(X)
+        found = machine.fit(kind(X), y).pairwise_decision_function(kind(X))
+        np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+        assert sparse.issparse(getattr(machine, "support_vectors_", kind(X)))
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_many_sparse_rows_are_never_dense(name, monkeypatch):
+    X, y = data(3000)
+    rows = sparse.csr_array(X)
+    machine = machine_class(name)(kernel="linear", tol=1e-7)
+    expected = machine.fit(X, y).predict(X)
+    written = sparse.csr_array.toarray
+
+    def small(self, *arguments, **options):
+        assert self.shape[0] < len(X) // 10
+        return written(self, *arguments, **options)
+
+    monkeypatch.setattr(sparse.csr_array, "toarray", small)
+    assert np.mean(machine.fit(rows, y).predict(rows) == expected) > 0.999
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_selection_takes_sparse_rows(kernel):
+    X, y = data(150)
+    machine = machine_class("svm")(kernel=kernel, gamma=0.3)
+    grid = {"C": [0.1, 1.0]}
+    dense = select(machine, X, y, grid)
+    found = select(machine, sparse.csr_array(X), y, grid)
+    assert found.params == dense.params
+    for one, other in zip(found.scores, dense.scores, strict=True):
+        assert one["score"] == pytest.approx(other["score"], abs=0.01)
+
+
+@pytest.mark.parametrize("name", [name for name in MACHINES if name not in SPARSE])
+def test_other_machines_say_that_they_need_dense_rows(name):
+    X, y = data(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine = machine_class(name)()
+        if not hasattr(machine, "kernel"):
+            pytest.skip("another package's classifier")
+        with pytest.raises(TypeError, match="dense data is required"):
+            machine.fit(sparse.csr_array(X), y)
