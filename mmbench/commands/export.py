@@ -36,6 +36,9 @@ def frame(
     found = [e for e in read_results(results, replan, say=say) if isinstance(e, Experiment)]
     if not found:
         raise UserError(f"{results[0]}: holds tables alone, no records to export")
+    for experiment in found:
+        for remark in experiment.remarks:
+            say(f"{experiment.folder}: {remark}")
     make, columns = (
         (prediction_rows, PREDICTION_COLUMNS) if predictions else (split_rows, SPLIT_COLUMNS)
     )
@@ -62,7 +65,7 @@ def export(
     predictions : bool
         Whether to export a row for each test row, not one for each split.
     say : callable, optional
-        Gets a line for each folder that cannot be read.
+        Gets a line for each folder that cannot be read, and for what is wrong with one.
 
     Raises
     ------

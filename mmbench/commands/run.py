@@ -8,7 +8,7 @@ from mmbench.commands.experiments import Experiment
 from mmbench.commands.options import Options, Say
 from mmbench.config.read import to_yaml
 from mmbench.errors import SEVERITY
-from mmbench.jobs.store import RecordStore
+from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.running.executor import Executor
 from mmbench.running.runner import EXIT_FAILED, EXIT_INTERRUPTED, Summary, run
 
@@ -33,6 +33,9 @@ def run_experiment(experiment: Experiment, executor: Executor, options: Options,
     UserError
         If its results folder is somebody else's or cannot be written to.
     """
+    if (experiment.folder / CONFIG).is_file():
+        for damage in RecordStore(experiment.folder).damage():
+            say(f"{experiment.folder}: {damage}; it is replaced")
     store = RecordStore.create(experiment.folder, to_yaml(experiment.config), experiment.plan)
     done = run(
         experiment.jobs,

@@ -74,6 +74,8 @@ class Plan:
         Whether it is the smoke version of an experiment, whose numbers are held against nothing.
     metrics : tuple of str
         What its tables show of each classification; the layout decides where none are named.
+    config_sha256 : str
+        Of the configuration that is stored beside it; empty where that is not known.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Plan:
     published_as: Mapping[str, str] = field(default_factory=dict)
     smoke: bool = False
     metrics: tuple[str, ...] = ()
+    config_sha256: str = ""
 
     @property
     def jobs(self) -> frozenset[str]:

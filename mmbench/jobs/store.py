@@ -13,6 +13,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,8 @@ class RecordStore:
                 (folder / PLAN).unlink(missing_ok=True)
                 write_atomically(folder / CONFIG, lambda file: file.write(config.encode()))
                 if plan is not None:
-                    write_atomically(folder / PLAN, lambda file: file.write(plan.dump()))
+                    sealed = replace(plan, config_sha256=_sha256(config.encode())).dump()
+                    write_atomically(folder / PLAN, lambda file: file.write(sealed))
         except OSError as error:
             raise UserError(f"{folder}: cannot be written to ({error.strerror})") from error
         return cls(folder)
@@ -118,7 +120,7 @@ class RecordStore:
         if found is not None and is_done(found):
             raise FileExistsError(f"{self.path_of(key)}: a finished record is never replaced")
         data = _npz(arrays) if arrays else None
-        digest = hashlib.sha256(data).hexdigest() if data else None
+        digest = _sha256(data) if data else None
         text = dump({**record, "arrays": digest}, indent=1)
         try:
             if data:
@@ -161,6 +163,19 @@ class RecordStore:
             return None
         except OSError as error:
             raise BadRecord(f"cannot be read ({error.strerror})") from None
+
+    def damage(self) -> list[str]:
+        """Say which of the files beside the records are not as the last run left them."""
+        try:
+            plan = self.plan()
+            known = plan.config_sha256 if plan else ""
+            if known and known != _sha256((self.folder / CONFIG).read_bytes()):
+                return [f"{CONFIG} is damaged or was changed: it is not what was run"]
+        except BadRecord as error:
+            return [f"{PLAN} is damaged ({error})"]
+        except OSError as error:
+            return [f"{CONFIG} cannot be read ({error.strerror})"]
+        return []
 
     def find(self, key: str) -> Content | None:
         """Return the record of a job, or None where there is none or a damaged one."""
@@ -245,7 +260,11 @@ class RecordStore:
 
     def _digest_of_arrays(self, key: str) -> str | None:
         path = self.path_of(key, ".npz")
-        return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+        return _sha256(path.read_bytes()) if path.exists() else None
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -10,7 +10,7 @@ from mmbench.errors import UserError
 from mmbench.jobs.plan import Key, Plan, key_of
 from mmbench.jobs.record import Record
 from mmbench.jobs.seal import BadRecord
-from mmbench.jobs.store import CONFIG, PLAN, RecordStore
+from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.tables.cells import Cell
 
 #: Returns the plan of an experiment from its configuration, found in its folder or by the folder's
@@ -101,12 +101,11 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
 
 def _plan(store: RecordStore, replan: Replan) -> tuple[Plan, list[str]]:
     """Return the stored plan, or one made again, and what is to be said of that."""
-    remarks = []
+    remarks = [f"{damage}; the next run replaces it." for damage in store.damage()]
     try:
         plan = store.plan()
-    except BadRecord as error:
+    except BadRecord:
         plan = None
-        remarks.append(f"{PLAN} is damaged ({error}): the next run replaces it.")
     plan = plan or replan(store.folder)
     if plan is None:
         remarks.append(f"{CONFIG} is no valid configuration: what has no record is not shown.")

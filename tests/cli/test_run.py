@@ -169,8 +169,10 @@ def test_run_resume_table_and_repair(tmp_path: Path):
     records = sorted((tmp_path / "results" / "mine" / "records").glob("*.json"))
     records[0].write_text("{")
     assert "by earlier records" in run(path, "--dry-run").stdout
+    (tmp_path / "results" / "mine" / "plan.json").write_text("{")
     again = run(path)
     assert again.exit_code == 0, again.stderr
+    assert "plan.json is damaged (not complete JSON); it is replaced" in again.stderr
     assert "1 jobs done, 1 done before" in again.stderr
     assert "quarantine" in again.stderr
 

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from helpers.drawn import table
 
+from mmbench.commands.export import export
 from mmbench.errors import Status
-from mmbench.jobs.store import PLAN
+from mmbench.jobs.store import CONFIG, PLAN, RecordStore
 from mmbench.tables.build import sheet_of
 from mmbench.tables.render.csv import COLUMNS
 from mmbench.tables.results import read_results
@@ -336,6 +337,19 @@ def test_a_damaged_plan_is_told_and_made_again(usps, damage: str) -> None:
     text = table(usps.folder, layout="mmrm_table2")
     assert "92 / 89" in text
     assert "plan.json is damaged" in text
+
+
+@pytest.mark.parametrize(("name", "said"), [(PLAN, "is damaged"), (CONFIG, "not what was run")])
+def test_damage_beside_the_records_is_told_by_every_command(results, name: str, said: str) -> None:
+    experiment = results.experiment("own", datasets=["pima"], machines=["svm"])
+    experiment.add(experiment.job("pima", "svm"))
+    RecordStore.create(experiment.folder, "name: own\n", experiment.store.plan())
+    assert experiment.store.damage() == []
+    path, told = experiment.folder / name, []
+    path.write_bytes(path.read_bytes()[:-5] + b"#" + path.read_bytes()[-4:])
+    assert said in table(experiment.folder)
+    export([experiment.folder], say=told.append)
+    assert any(name in line and said in line for line in told)
 
 
 # -- the CSV -----------------------------------------------------------------------------------
