@@ -16,6 +16,12 @@ from scipy.sparse import issparse
 
 KERNELS = ("linear", "poly", "rbf")
 
+#: Largest value of a normalised kernel, whose mean over ``k(x, x)`` is 1, that float32 may hold.
+SINGLE_PRECISION_MAX = 4.0
+
+#: Largest ``gamma ||x||^2`` of centred rows for which float32 holds distances in an exponent.
+SINGLE_PRECISION_EXPONENT = 100.0
+
 #: Rows of a matrix handled together, so that no second matrix of its size is made.
 CHUNK_ROWS = 256
 
@@ -77,6 +83,20 @@ class Kernel:
             if self.name == "poly":
                 values = (1 + values) ** self.degree
         return bool(np.isfinite(values).all())
+
+    def fits_single_precision(self, X: Any) -> bool:
+        """Whether float32 holds the values between some rows, of ``rbf`` or a normalised ``poly``.
+
+        What float32 rounds of a distance stays small in the exponent. No value of ``poly`` is
+        larger than the largest ``k(x, x)``, and the mean of those is 1.
+        """
+        if self.name == "linear" or (self.name == "poly" and self.divisor == 1):
+            return False
+        centred = self.name == "rbf" and not issparse(X)
+        largest = float(row_squares(X - X.mean(axis=0) if centred else X).max())
+        if self.name == "rbf":
+            return self.gamma * largest <= SINGLE_PRECISION_EXPONENT
+        return (1 + largest) ** self.degree <= SINGLE_PRECISION_MAX * self.divisor
 
     def base(self, X: Any, Z: Any, dtype: DTypeLike = np.float64) -> NDArray:
         """Return the (len(X), len(Z)) matrix that `apply` turns into kernel values.

@@ -206,14 +206,16 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         self._origin = far_origin(X) if moves else None
         X = around(X, self._origin)
         rows = [pair_rows(labels, i, j) for i, j in pairs]
-        problems = [
-            BinaryProblem(_rows(X, index), signs, kernel, classes=tuple(self.classes_[list(pair)]))
-            for kernel, (index, signs), pair in zip(self.kernels_, rows, pairs, strict=True)
-        ]
-        with blas_threads_for(max(len(problem.y) for problem in problems)):
+
+        def train(machine, kernel, part, pair):
+            index, signs = part  # one problem at a time: its kernel values go with it
+            classes = tuple(self.classes_[list(pair)])
+            return machine.train(BinaryProblem(_rows(X, index), signs, kernel, classes=classes))
+
+        with blas_threads_for(max(len(index) for index, _ in rows)):
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(machine.train)(problem)
-                for machine, problem in zip(machines, problems, strict=True)
+                delayed(train)(*each)
+                for each in zip(machines, self.kernels_, rows, pairs, strict=True)
             )
         self._store(X, [index for index, _ in rows], models)
         return self

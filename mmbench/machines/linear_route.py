@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.kernels.matrix import KernelMatrix
+from mmbench.machines.free_memory import cache_bytes
 from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.in_features import solve_in_features
 from mmbench.solvers.rows import MappedRows
@@ -38,12 +40,19 @@ def in_features(problem: BinaryProblem, solver: str = "auto") -> bool:
     return solver == "auto" and linear and few
 
 
-def rows_or_gram(problem: BinaryProblem, solver: str) -> Any:
+def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:
     """Return what the dual of a problem is stated with: rows stand in for their Gram matrix."""
     if not in_features(problem, solver):
-        return problem.gram
+        return kernel_values(problem, solver, cache_size)
     sparse: Any = MappedRows(problem.X)
     return problem.X if isinstance(problem.X, np.ndarray | MappedRows) else sparse
+
+
+def kernel_values(
+    problem: BinaryProblem, solver: str, cache_size: float | None
+) -> NDArray | KernelMatrix:
+    """Return the kernel matrix of a problem; a reference solver takes whole ones only."""
+    return problem.gram if solver == "reference" else problem.matrix(cache_bytes(cache_size))
 
 
 def solve_dual(

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import FINISHED, Status
 from mmbench.kernels import Kernel
+from mmbench.kernels.matrix import KernelMatrix
 from mmbench.kernels.stored import StoredGram
 from mmbench.solvers.result import relative_gap
 
@@ -39,7 +40,7 @@ class Fit:
     iterations : int
         Iterations of the solver, summed over its stages.
     seconds : float
-        Wall-clock seconds of the training, without the Gram matrix.
+        Wall-clock seconds of the training, without a Gram matrix that is stored beforehand.
     n_support : int
         Training rows with a non-zero coefficient.
     pair : tuple
@@ -98,6 +99,10 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
     )
 
 
+#: Rows up to which a whole kernel matrix is computed faster than the parts that a solver asks for.
+STORED_ROWS = 3000
+
+
 @dataclass
 class BinaryProblem:
     """One two-class training problem.
@@ -119,6 +124,24 @@ class BinaryProblem:
     kernel: Kernel
     given_gram: NDArray | None = None
     classes: tuple = ()
+    _matrix: KernelMatrix | None = field(default=None, init=False, repr=False)
+
+    def matrix(self, cache_bytes: float) -> NDArray | KernelMatrix:
+        """Return the kernel matrix, whole where it is given or small, and otherwise by parts.
+
+        Parameters
+        ----------
+        cache_bytes : float
+            Memory that kernel values may take.
+        """
+        n = len(self.y)
+        small = n <= STORED_ROWS and 8 * n**2 <= cache_bytes
+        if small or self.given_gram is not None:
+            return self.gram
+        if self._matrix is None:
+            single = self.kernel.fits_single_precision(self.X)
+            self._matrix = KernelMatrix(self.kernel, self.X, cache_bytes, single)
+        return self._matrix
 
     @cached_property
     def gram(self) -> NDArray:

@@ -24,7 +24,9 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.free_memory import cache_size
 from mmbench.machines.linear_route import ROWS_PER_FEATURE, rows_or_gram, solve_dual
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
@@ -78,9 +80,9 @@ class SVM(PairwiseClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"smo" takes pairwise steps on the stored Gram matrix; "auto" does too, but for a linear '
-        "kernel and many rows of few features, which an interior point solves without that matrix; "
-        '"reference" is libsvm.',
+        '"smo" takes pairwise steps on parts of the kernel matrix; "auto" does too, but for a '
+        "linear kernel and many rows of few features, which an interior point solves in the "
+        'features; "reference" is libsvm.',
     )
     tol: float = parameter(
         1e-5,
@@ -88,10 +90,11 @@ class SVM(PairwiseClassifier):
         "Tolerance of the KKT conditions, in units of the decision function. If the relative "
         "duality gap exceeds 100 tol, it is tightened in steps, down to tol / 8**7.",
     )
+    cache_size: float | None = cache_size()
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state
-        return train_svm(problem, self.C, self.solver, self.tol, start)
+        return train_svm(problem, self.C, self.solver, self.tol, start, self.cache_size)
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
@@ -137,6 +140,7 @@ def train_svm(
     solver: str = "auto",
     tol: float = 1e-5,
     start: PiecewiseSolution | NDArray | None = None,
+    cache_size: float | None = None,
 ) -> BinaryModel:
     """Train one binary SVM.
 
@@ -149,6 +153,8 @@ def train_svm(
     start : PiecewiseSolution or ndarray of shape (n_samples,), optional
         The solution of a neighbouring problem on the same rows, or its u. The solution at a smaller
         C that none of its u reaches is the solution at this C too, and ends at once.
+    cache_size : float, optional
+        Memory for kernel values in MB.
 
     Returns
     -------
@@ -156,7 +162,7 @@ def train_svm(
         Its `state` is the solution of (2).
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
-    dual = svm_dual(rows_or_gram(problem, solver), y, C)
+    dual = svm_dual(rows_or_gram(problem, solver, cache_size), y, C)
     started = time.perf_counter()
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
@@ -189,7 +195,7 @@ def certified(found: PiecewiseSolution, seconds: float) -> BinaryModel:
     )
 
 
-def svm_dual(gram: NDArray, y: NDArray, C: float | NDArray) -> PiecewiseQP:
+def svm_dual(gram: NDArray | KernelMatrix, y: NDArray, C: float | NDArray) -> PiecewiseQP:
     """Return (2), its sign changed: u_i costs ``-y_i u_i`` and lies between 0 and ``y_i C``."""
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     return PiecewiseQP(gram, ends, -y[:, None])

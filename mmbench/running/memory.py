@@ -7,9 +7,8 @@ is what its machine states; what a search holds follows from how `selection.view
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -18,6 +17,7 @@ from mmbench.jobs.job import Job, SplitRef
 from mmbench.machines import machine_class
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.expansion import BLOCK_BYTES
+from mmbench.machines.free_memory import available_bytes
 from mmbench.selection.grid import KERNEL_AXES
 from mmbench.selection.views import can_share, precision
 
@@ -187,40 +187,3 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 def budget_bytes(share: float = 1.0) -> float:
     """Return what this process may hold in all: what it has, and its share of what is free."""
     return psutil.Process().memory_info().rss + USABLE_SHARE * share * available_bytes()
-
-
-def available_bytes() -> int:
-    """Return the memory that is free for this process: of the computer, or of its control group."""
-    return min([psutil.virtual_memory().available, *_free_in_groups()])
-
-
-def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
-    """Yield the free memory of each control group around this process that has a limit.
-
-    Reads versions 2 and 1; in a container the own group is usually mounted as the root.
-    """
-    for folder in _own_groups(root):
-        for limit, usage, cache in (
-            ("memory.max", "memory.current", "inactive_file"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-        ):
-            try:
-                top = int((folder / limit).read_text())
-                used = int((folder / usage).read_text())
-                stat = dict(line.split() for line in (folder / "memory.stat").open())
-            except (OSError, ValueError):  # not this version, or "max": no limit
-                continue
-            yield max(0, top - used + int(stat.get(cache, 0)))  # cached files give way
-
-
-def _own_groups(root: Path) -> Iterator[Path]:
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:  # not Linux
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers in ("", "memory") and ".." not in path:
-            base = root / controllers
-            relative = Path(path.lstrip("/"))
-            yield from (base / group for group in (relative, *relative.parents))

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.kernels import Kernel, row_squares
+from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.expansion import around, expand, far_origin, linear_weights
@@ -22,9 +22,6 @@ from mmbench.selection.grid import Point, group_by_kernel
 #: The kernel matrix of a whole training set is kept while it is at most this large; larger sets
 #: (MNIST) take one pair of classes at a time.
 SHARED_BYTES = 2**30
-
-#: Largest value of a normalised kernel, whose mean over ``k(x, x)`` is 1, that float32 may hold.
-SINGLE_PRECISION_MAX = 4.0
 
 
 class View(Protocol):
@@ -84,18 +81,6 @@ def precision(kernel_name: str, single: bool = True) -> type:
     return np.float32 if kernel_name == "rbf" and single else np.float64
 
 
-def fits_single_precision(kernel: Kernel, X: NDArray) -> bool:
-    """Whether a normalised ``poly`` has no value above `SINGLE_PRECISION_MAX` on some rows.
-
-    Float32 is then as good as for ``rbf``. No value is larger than the largest ``k(x, x)``, and the
-    mean of those is 1.
-    """
-    if kernel.name != "poly" or kernel.divisor == 1:
-        return False
-    largest = float(row_squares(X).max())
-    return (1 + largest) ** kernel.degree <= SINGLE_PRECISION_MAX * kernel.divisor
-
-
 class BaseMatrix:
     """The base matrix of some rows, from which every width follows."""
 
@@ -105,7 +90,7 @@ class BaseMatrix:
 
     def gram(self, kernel: Kernel, last: bool) -> StoredGram:
         """Return the kernel matrix; the last kernel asked for may overwrite the base."""
-        bounded = self._single and fits_single_precision(kernel, self.X)
+        bounded = self._single and kernel.fits_single_precision(self.X)
         dtype = np.dtype(np.float32 if bounded else precision(kernel.name, self._single))
         if self._base is None or self._base.dtype != dtype:
             self._base = kernel.base(self.X, self.X, dtype)

@@ -19,8 +19,8 @@ from mmbench.errors import Status
 from mmbench.solvers.bounded_decisions import BoundedDecisions
 from mmbench.solvers.interior_point import InteriorPoint
 from mmbench.solvers.rows import Rows
+from mmbench.solvers.svm_dual.descent import optimality
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
-from mmbench.solvers.svm_dual.smo import optimality
 
 #: Relative gap to which the interior point goes.
 GAP_TOLERANCE = 1e-10

@@ -264,22 +264,3 @@ class TestMemory:
         split = replace(job.split, rule="predefined", args=())
         draw = replace(job, dataset=DatasetRef("toy_1"), split=split)
         assert sizes_of(draw).class_counts == (120, 120)
-
-    @pytest.mark.parametrize(
-        "limit, usage, cache",
-        [
-            ("memory.max", "memory.current", "inactive_file"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-        ],
-    )
-    def test_a_control_group_limits_what_is_free(self, tmp_path, monkeypatch, limit, usage, cache):
-        (tmp_path / limit).write_text("1000\n")
-        (tmp_path / usage).write_text("900\n")
-        (tmp_path / "memory.stat").write_text(f"anon 700\n{cache} 200\n")
-        monkeypatch.setattr(memory, "_own_groups", lambda root: [root])
-        assert list(memory._free_in_groups(tmp_path)) == [300]
-        (tmp_path / limit).write_text("max\n")
-        assert list(memory._free_in_groups(tmp_path)) == []
-
-    def test_something_is_free(self):
-        assert 0 < memory.available_bytes() < 2**60

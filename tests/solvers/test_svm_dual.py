@@ -13,7 +13,7 @@ from mmbench.kernels import Kernel
 from mmbench.machines.rmm.dual import rmm_dual
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.clarabel_ import solve_qp
-from mmbench.solvers.svm_dual import smo
+from mmbench.solvers.svm_dual import descent
 from mmbench.solvers.svm_dual.newton_steps import newton_steps
 from mmbench.solvers.svm_dual.problem import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
@@ -143,7 +143,7 @@ def hard_problem():
 def test_newton_steps_settle_what_pairs_do_not(monkeypatch):
     problem = hard_problem()
     with_newton = solve_smo(problem, max_iter=500_000)
-    monkeypatch.setattr(smo, "newton_steps", lambda problem, u, decision, budget: budget)
+    monkeypatch.setattr(descent, "newton_steps", lambda problem, u, decision, budget: budget)
     without = solve_smo(problem, max_iter=500_000)
     assert with_newton.status is Status.OPTIMAL
     assert without.status is Status.ITERATION_LIMIT
@@ -160,15 +160,15 @@ def large_problem(B=2.0):
 @pytest.mark.parametrize("tol", [1e-3, 1e-8])
 def test_parts_lead_to_the_optimum_of_all_rows(monkeypatch, tol):
     problem, parts = large_problem(), []
-    solve_part = smo._State.solve_part
+    solve_part = descent.Descent.solve_part
     monkeypatch.setattr(
-        smo._State,
+        descent.Descent,
         "solve_part",
         lambda state, rows: (parts.append(len(rows)), solve_part(state, rows)),
     )
     with_parts = solve_smo(problem, tol=tol)
     assert parts and max(parts) < 900
-    monkeypatch.setattr(smo, "LARGEST_PART_SHARE", 0.0)
+    monkeypatch.setattr(descent, "LARGEST_PART_SHARE", 0.0)
     parts.clear()
     without = solve_smo(problem, tol=tol)
     assert not parts

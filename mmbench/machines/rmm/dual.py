@@ -6,13 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution
 
 #: Tolerance of the interior point, unless a smaller one is asked for.
 REFERENCE_TOLERANCE = 1e-9
 
 
-def rmm_dual(gram: NDArray, y: NDArray, C: float, B: float, cap: float = np.inf) -> PiecewiseQP:
+def rmm_dual(
+    gram: NDArray | KernelMatrix, y: NDArray, C: float, B: float, cap: float = np.inf
+) -> PiecewiseQP:
     """Return (8), its sign changed, with alpha, lambda and lambda* at their best for a given u.
 
     Between 0 and ``y_i C`` it is alpha that moves and u_i costs ``-y_i u_i``; below, lambda moves

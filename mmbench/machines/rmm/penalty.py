@@ -28,6 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status, worst
+from mmbench.kernels.matrix import KernelMatrix
+from mmbench.machines.linear_route import kernel_values
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.rmm.dual import rmm_dual, solve_paper_dual
 from mmbench.machines.svm import GAP_TOLERANCE_FACTOR
@@ -103,7 +105,8 @@ def train_penalty(
     solver: str,
     tol: float,
     svm: BinaryModel,
-    start: NDArray | None,
+    start: PiecewiseSolution | None,
+    cache_size: float | None = None,
 ) -> BinaryModel:
     """Train one binary RMM of (13), or of (14) with `nu`.
 
@@ -118,8 +121,10 @@ def train_penalty(
     tol : float
     svm : BinaryModel
         The SVM at the same C: the solution for D = 0.
-    start : ndarray of shape (n_samples,) or None
-        u of a neighbouring problem.
+    start : PiecewiseSolution or None
+        The solution of a neighbouring problem.
+    cache_size : float, optional
+        Memory for kernel values in MB.
 
     Returns
     -------
@@ -130,13 +135,14 @@ def train_penalty(
     penalties = Penalties(C, D)
     if nu is not None:
         penalties = Penalties(C, D, D * nu / n, min(n - 1, int(n / nu)) if nu > 1 else n)
-    dual = rmm_dual(problem.gram, problem.y, C, 1.0, penalties.cap)
+    gram = kernel_values(problem, solver, cache_size)
+    dual = rmm_dual(gram, problem.y, C, 1.0, penalties.cap)
     if solver == "reference":
         found = solve_paper_dual(dual, problem.y, C, 1.0, tol, penalties.cap, D)
         points = [DualPoint.of(found, problem.y, C)]
         iterations, status = found.iterations, found.status
     else:
-        search = _Search(problem, penalties, svm, start)
+        search = _Search(gram, problem.y, penalties, svm, start)
         points = search.to_gap(tol)
         iterations, status = search.iterations, worst(search.statuses)
     best, objective, t, bound = _best(points, problem.y, penalties)
@@ -159,17 +165,19 @@ class _Search:
 
     def __init__(
         self,
-        problem: BinaryProblem,
+        gram: NDArray | KernelMatrix,
+        y: NDArray,
         penalties: Penalties,
         svm: BinaryModel,
-        start: NDArray | None,
+        start: PiecewiseSolution | None,
     ):
-        self.problem, self.penalties, self.last = problem, penalties, start
-        self.high = DualPoint.of(svm.state, problem.y, penalties.C)
+        self.gram, self.y, self.penalties = gram, y, penalties
+        self.last: PiecewiseSolution | NDArray | None = start
+        self.high = DualPoint.of(svm.state, y, penalties.C)
         self.theta = float(np.abs(self.high.decision + self.high.bias).max())
         self.statuses, self.iterations = [svm.fit.status], 0
         self.inaccurate: list[DualPoint] = []
-        self.max_iter = max(10**7, 100 * len(problem.y))
+        self.max_iter = max(10**7, 100 * len(y))
 
     def to_gap(self, tol: float) -> list[DualPoint]:
         """Search to `tol`, and to parts of it until the relative gap is small; see `solve_to_gap`.
@@ -183,7 +191,7 @@ class _Search:
             accurate = self.gap(points) <= GAP_TOLERANCE_FACTOR * tol
             if accurate or self.statuses[-1] is not Status.OPTIMAL:
                 break
-            self.last = _best(points, self.problem.y, self.penalties)[0].u
+            self.last = _best(points, self.y, self.penalties)[0].u
         return points
 
     def around(self, tol: float, gap_tolerance: float) -> list[DualPoint]:
@@ -219,10 +227,10 @@ class _Search:
 
     def solve(self, t: float, tol: float) -> DualPoint:
         """Return the RMM of bound t."""
-        y, C = self.problem.y, self.penalties.C
-        dual = rmm_dual(self.problem.gram, y, C, t, self.penalties.cap)
+        y, C = self.y, self.penalties.C
+        dual = rmm_dual(self.gram, y, C, t, self.penalties.cap)
         found = solve_smo(dual, self.last, tol, self.max_iter // 10)
-        self.last = found.u
+        self.last = found
         self.iterations += found.iterations
         self.statuses.append(found.status)
         point = DualPoint.of(found, y, C)
@@ -240,7 +248,7 @@ class _Search:
 
     def gap(self, points: list[DualPoint]) -> float:
         """Return the relative gap that some points leave."""
-        _, objective, _, bound = _best(points, self.problem.y, self.penalties)
+        _, objective, _, bound = _best(points, self.y, self.penalties)
         return relative_gap(objective, bound)
 
 

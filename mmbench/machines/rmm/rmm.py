@@ -29,6 +29,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.free_memory import cache_size
 from mmbench.machines.linear_route import rows_or_gram, solve_dual
 from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
@@ -123,11 +124,12 @@ class RMM(PairwiseClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"smo" takes pairwise steps from the SVM\'s solution on the stored Gram matrix; "auto" '
+        '"smo" takes pairwise steps from the SVM\'s solution on parts of the kernel matrix; "auto" '
         "does too, but for a linear kernel and many rows of few features, which an interior point "
-        'solves without that matrix; "reference" is libsvm for the SVM and Clarabel on (8).',
+        'solves in the features; "reference" is libsvm for the SVM and Clarabel on (8).',
     )
     tol: float = SVM.parameters["tol"]
+    cache_size: float | None = cache_size()
     timing: str = parameter(
         "none",
         choice("none", "warm", "cold"),
@@ -145,7 +147,7 @@ class RMM(PairwiseClassifier):
             svm, points, spent = before.svm, [before.last], replace(before.svm.fit, **NO_WORK)
         else:
             start = None if before is None else before.svm.state
-            svm = train_svm(problem, self.C, self.solver, self.tol, start)
+            svm = train_svm(problem, self.C, self.solver, self.tol, start, self.cache_size)
             points, spent = [svm.state], svm.fit
         bound = (self.form, self.B, self.B_fraction, self.nu, self.D)
         solved = {} if before is None else before.solved
@@ -157,8 +159,9 @@ class RMM(PairwiseClassifier):
 
     def _train_timed(self, problem: BinaryProblem) -> BinaryModel:
         """Train from the SVM's solution or from zero, and tell the CPU seconds of each part."""
-        _, gram_seconds = _timed(lambda: problem.gram)
-        svm, svm_seconds = _timed(lambda: train_svm(problem, self.C, self.solver, self.tol))
+        _, gram_seconds = _timed(lambda: rows_or_gram(problem, self.solver, self.cache_size))
+        settings = (self.C, self.solver, self.tol, None, self.cache_size)
+        svm, svm_seconds = _timed(lambda: train_svm(problem, *settings))
         points = [svm.state] if self.timing == "warm" else []
         model, rmm_seconds = _timed(lambda: self._train_from(problem, svm, points))
         seconds = {
@@ -177,14 +180,16 @@ class RMM(PairwiseClassifier):
         if self.form != "bound":
             D, nu = self.C if self.D is None else self.D, self.nu
             relaxed = nu if self.form == "relaxed" else None
-            start = points[0].u if points else None
-            model = train_penalty(problem, self.C, D, relaxed, self.solver, self.tol, svm, start)
+            start = points[0] if points else None
+            settings = (self.solver, self.tol, svm, start, self.cache_size)
+            model = train_penalty(problem, self.C, D, relaxed, *settings)
             return replace(model, fit=replace(model.fit, extra={"theta": theta, **model.fit.extra}))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if theta <= B:
             model = replace(svm, fit=replace(svm.fit, **NO_WORK))
         else:
-            model = train_rmm(problem, self.C, B, self.solver, self.tol, points)
+            settings = (self.solver, self.tol, points, self.cache_size)
+            model = train_rmm(problem, self.C, B, *settings)
         return replace(model, fit=replace(model.fit, extra={"theta": theta, "B": B}))
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
@@ -244,6 +249,7 @@ def train_rmm(
     solver: str = "auto",
     tol: float = 1e-5,
     points: Sequence[PiecewiseSolution] = (),
+    cache_size: float | None = None,
 ) -> BinaryModel:
     """Train one binary RMM.
 
@@ -257,13 +263,15 @@ def train_rmm(
     points : sequence of PiecewiseSolution, optional
         Solutions of neighbouring problems on the same rows: the SVM's, the RMM's at a larger B or
         another C. The training starts from the best of them in (8).
+    cache_size : float, optional
+        Memory for kernel values in MB.
 
     Returns
     -------
     BinaryModel
         `coef` is u times the factor that makes (7) hold; `state` is the solution of (8) itself.
     """
-    dual = rmm_dual(rows_or_gram(problem, solver), problem.y, C, B)
+    dual = rmm_dual(rows_or_gram(problem, solver, cache_size), problem.y, C, B)
     started = time.perf_counter()
     if solver == "reference":
         found = solve_paper_dual(dual, problem.y, C, B, tol)

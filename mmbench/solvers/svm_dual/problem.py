@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.result import Result
 
 
@@ -28,7 +29,7 @@ class PiecewiseQP:
 
     Parameters
     ----------
-    gram : ndarray of shape (n, n)
+    gram : ndarray of shape (n, n) or KernelMatrix
         K, symmetric positive semidefinite, float32 or float64.
     knots : ndarray of shape (n, m + 1)
         Ends of the m pieces of each cost, ascending, one of them 0. The outer two bound u and may
@@ -48,7 +49,7 @@ class PiecewiseQP:
     5.0
     """
 
-    gram: NDArray
+    gram: NDArray | KernelMatrix
     knots: NDArray
     slopes: NDArray
     constant: float = 0.0

@@ -1,0 +1,69 @@
+"""How much memory there is, and how much of it the kernel values of a training may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mmbench.machines.parameter import parameter, positive
+
+#: What ``cache_size=None`` is: a share of the memory that is free, and no more than so many bytes.
+FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
+
+
+def cache_size() -> Any:
+    """Declare the memory that the kernel values of a training may take."""
+    return parameter(
+        None,
+        positive(optional=True),
+        "Memory for kernel values in MB (10^6 bytes), of each pair of classes in training; by "
+        "default an eighth of what is free, 1000 at most. A kernel matrix of up to 3000 rows that "
+        "fits is stored; of a larger one as many rows are as fit. The solution does not depend on "
+        "it.",
+        after="tol",
+    )
+
+
+def cache_bytes(size: float | None) -> float:
+    """Return the bytes that a `cache_size` stands for."""
+    return min(MOST_CACHE_BYTES, FREE_SHARE * available_bytes()) if size is None else 1e6 * size
+
+
+def available_bytes() -> int:
+    """Return the memory that is free for this process: of the computer, or of its control group."""
+    import psutil
+
+    return min([psutil.virtual_memory().available, *_free_in_groups()])
+
+
+def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
+    """Yield the free memory of each control group around this process that has a limit.
+
+    Reads versions 2 and 1; in a container the own group is usually mounted as the root.
+    """
+    for folder in _own_groups(root):
+        for limit, usage, cache in (
+            ("memory.max", "memory.current", "inactive_file"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ):
+            try:
+                top = int((folder / limit).read_text())
+                used = int((folder / usage).read_text())
+                stat = dict(line.split() for line in (folder / "memory.stat").open())
+            except (OSError, ValueError):  # not this version, or "max": no limit
+                continue
+            yield max(0, top - used + int(stat.get(cache, 0)))  # cached files give way
+
+
+def _own_groups(root: Path) -> Iterator[Path]:
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:  # not Linux
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers in ("", "memory") and ".." not in path:
+            base = root / controllers
+            relative = Path(path.lstrip("/"))
+            yield from (base / group for group in (relative, *relative.parents))

@@ -1,0 +1,97 @@
+"""A kernel matrix that is never whole, against the whole one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mmbench.kernels import Kernel
+from mmbench.kernels.gaussian import gaussian
+from mmbench.kernels.matrix import KernelMatrix
+from mmbench.kernels.rows import KernelRows
+
+KERNELS = [Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=0.1)]
+
+
+@pytest.fixture
+def X():
+    return np.random.RandomState(0).normal(size=(300, 4)) + 5
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("cache_bytes", [0.0, 2e5, np.inf])
+def test_any_memory_gives_the_values_of_the_whole_matrix(X, kernel, cache_bytes):
+    whole, matrix = kernel(X, X), KernelMatrix(kernel, X, cache_bytes)
+    rng, size = np.random.RandomState(1), np.abs(whole).max()
+    rows = rng.permutation(300)[:40]
+    np.testing.assert_allclose(matrix.diagonal(), np.diagonal(whole))
+    np.testing.assert_allclose(matrix.part(rows), whole[np.ix_(rows, rows)], atol=1e-13 * size)
+    out = np.zeros(300)
+    expected = np.zeros(300)
+    for _ in range(4):  # rows are computed, stored, found again, and driven out
+        rows = rng.permutation(300)[:90]
+        coefficients = rng.normal(size=90)
+        matrix.add_columns(rows, coefficients, out)
+        expected += whole[:, rows] @ coefficients
+        np.testing.assert_allclose(out, expected, atol=1e-11 * size)
+    u = np.where(rng.uniform(size=300) < 0.5, rng.normal(size=300), 0.0)
+    np.testing.assert_allclose(matrix.product(u), whole @ u, atol=1e-11 * size)
+
+
+@pytest.mark.parametrize("bytes_a_row, stored", [(0.0, 0), (100.0, 100), (1e9, 300)])
+def test_no_more_rows_are_stored_than_memory_allows(X, bytes_a_row, stored):
+    share = 0.6  # of the memory, for rows
+    matrix = KernelMatrix(KERNELS[2], X, bytes_a_row * 8 * 300 / share * (1 + 1e-9))
+    for start in (0, 100, 200):
+        matrix.add_columns(np.arange(start, start + 100), np.ones(100), np.zeros(300))
+    assert (matrix._store._row_of >= 0).sum() == stored
+
+
+def test_rows_asked_for_together_do_not_drive_one_another_out(X):
+    """Else a cyclic order of more rows than fit would never find one stored."""
+    matrix = KernelMatrix(KERNELS[2], X, 50 * 8 * 300 / 0.6 * (1 + 1e-9))
+    rows = np.arange(100)
+    matrix.add_columns(rows, np.ones(100), np.zeros(300))
+    assert (matrix._store.find(rows) >= 0).sum() == 50
+
+
+def test_equal_rows_are_equal_at_any_width(X):
+    matrix = KernelMatrix(Kernel("rbf", gamma=1e12), X, single=True)
+    out = np.zeros(300)
+    matrix.add_columns(np.arange(300), np.ones(300), out)
+    assert np.array_equal(out, np.ones(300))
+    assert np.array_equal(matrix.product(np.ones(300)), np.ones(300))
+    assert np.array_equal(matrix.part(np.arange(300)), np.eye(300))
+
+
+@pytest.mark.parametrize("dtype, digits", [(np.float32, 3e-7), (np.float64, 1e-15)])
+def test_the_exponential_has_all_digits(dtype, digits):
+    squares = np.linspace(0, 20, 5000).astype(dtype)
+    values = np.zeros((1, 5000), dtype)
+    gaussian(values, np.zeros(1, dtype), squares, 1.0)
+    expected = np.exp(-squares.astype(float))
+    assert np.abs(values[0] / expected - 1).max() < 20 * digits
+    assert np.abs(values[0] - expected).max() < digits
+    values[:] = 0
+    gaussian(values, np.zeros(1, dtype), squares, 1e6)
+    assert values[0, 0] == 1 and not values[0, 1:].any()
+
+
+def test_rows_far_from_the_origin_keep_their_distances(X):
+    kernel = Kernel("rbf", gamma=0.1)
+    near, far = KernelRows(kernel, X), KernelRows(kernel, X + 1e6)
+    np.testing.assert_allclose(far.values(far), near.values(near), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "kernel, fits",
+    [
+        (Kernel("rbf", gamma=1.0), True),
+        (Kernel("rbf", gamma=1e4), False),
+        (Kernel("poly", degree=3), False),
+        (Kernel("linear"), False),
+    ],
+)
+def test_single_precision_is_for_values_that_it_holds(X, kernel, fits):
+    assert kernel.fits_single_precision(X) is fits
+    assert Kernel("poly", degree=3).trace_normalised(X / 10).fits_single_precision(X / 10)
