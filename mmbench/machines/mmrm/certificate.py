@@ -20,7 +20,7 @@ from mmbench.solvers.result import Result
 #: Decisions that differ by no more than this over all training rows are constant: w = 0.
 CONSTANT_DECISION_RANGE = 1e-6
 
-#: A solution whose relative gap or violation is above `tol` but below this is "inaccurate".
+#: A solution whose relative gap is above `tol` but below this is "inaccurate".
 INACCURATE_TOLERANCE = 1e-3
 
 
@@ -28,10 +28,10 @@ INACCURATE_TOLERANCE = 1e-3
 class Solution(Result):
     """A primal and a dual vector of a program, with what they prove.
 
-    `value` has the slacks that `margins` need, so the primal point violates nothing; `violation`
-    is the largest of the dual constraints over all columns. No feasible point whose coefficients
-    sum (in absolute value) to no more than those of `u` has a value below `bound`: ``sum(lam)``
-    less the violations times that sum.
+    `value` has the slacks that `margins` need, and u is within the program's limit, so the primal
+    point violates nothing. `violation` is the largest of ``A'lam <= c`` over all columns. As the
+    multiplier of the limit it makes lam feasible: `bound` is ``sum(lam) - limit violation``, and no
+    point within the limit has a lower value.
 
     Attributes
     ----------
@@ -56,12 +56,12 @@ class Solution(Result):
     iterations: int = 0
     route: str = ""
     basis: Basis | None = None
-    facts: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def gap(self) -> float:
-        """Distance of `objective` to `bound`, relative to ``max(1, |value|)``."""
-        return (self.value - self.bound) / max(1.0, abs(self.value))
+    def limited(self, program: Program, tol: float) -> bool:
+        """Whether the limit binds: its multiplier takes more than `tol` of the dual value."""
+        pays = self.violation * program.limit > tol * max(1.0, abs(self.value))
+        return bool(pays and np.abs(self.u).sum() > program.limit / 2)
 
 
 def certify(
@@ -73,40 +73,52 @@ def certify(
     ----------
     program : Program
     u, b, lam : ndarray, float, ndarray
-        As a solver returned them; they are first clipped to their bounds.
+        As a solver returned them; they are first moved within their bounds.
     tol : float
-        A solution is optimal if relative gap and violation are at most this.
+        A solution is optimal if its relative gap is at most this.
     **facts
         Further fields of the solution.
     """
-    u = np.maximum(u, 0.0) if program.nonnegative else u
-    lam = np.clip(lam, 0.0, program.cost)
+    u, lam = _within_limit(program, u), _balanced(program, lam)
     margins = program.forward(u) + program.y * b
     value = float(program.c @ u + program.cost @ np.maximum(1 - margins, 0))
     reduced = program.c - program.adjoint(lam)
     violation = np.maximum(-reduced, 0) if program.nonnegative else np.abs(reduced)
-    worst, imbalance = float(violation.max(initial=0.0)), abs(float(program.y @ lam))
-    bound = float(lam.sum()) - worst * float(np.abs(u).sum()) - imbalance * abs(b)
+    worst = float(violation.max(initial=0.0))
     solution = Solution(
         u=u,
         b=b,
         lam=lam,
         margins=margins,
         value=value,
-        bound=bound,
-        violation=max(worst, imbalance),
+        bound=float(lam.sum()) - program.limit * worst,
+        violation=worst,
         status=Status.FAILED,
     )
     return replace(solution, status=_judge(solution, tol), **facts)
 
 
+def _within_limit(program: Program, u: NDArray) -> NDArray:
+    u = np.maximum(u, 0.0) if program.nonnegative else u
+    total = float(np.abs(u).sum())
+    return u * (program.limit / total) if total > program.limit else u
+
+
+def _balanced(program: Program, lam: NDArray) -> NDArray:
+    """Return multipliers within [0, cost] and with y'lam = 0: b is free."""
+    lam = np.clip(lam, 0.0, program.cost)
+    sums = np.array([lam[program.y < 0].sum(), lam[program.y > 0].sum()])
+    shrunk = sums.min() / np.maximum(sums, np.finfo(np.float64).tiny)
+    return lam * shrunk[(program.y > 0).astype(int)]
+
+
 def _judge(solution: Solution, tol: float) -> Status:
-    error = max(abs(solution.gap), solution.violation)
-    if not np.isfinite(error):
+    gap = abs(solution.gap)
+    if not np.isfinite(gap):
         return Status.FAILED
-    if error <= tol:
+    if gap <= tol:
         return Status.OPTIMAL
-    return Status.INACCURATE if error <= INACCURATE_TOLERANCE else Status.FAILED
+    return Status.INACCURATE if gap <= INACCURATE_TOLERANCE else Status.FAILED
 
 
 def best(program: Program, solutions: Sequence[Solution], tol: float) -> Solution:
@@ -124,16 +136,23 @@ def best(program: Program, solutions: Sequence[Solution], tol: float) -> Solutio
     return replace(joined, **facts)
 
 
-def failed(program: Program, status: Status, route: str, iterations: int = 0) -> Solution:
-    """Return the constant solution of a program that was not solved.
+def constant_bias(program: Program) -> float:
+    """Return the best b of w = 0: 1 or -1, for the class whose errors cost more.
 
-    It decides for the class whose errors cost more, which is the larger one unless they are
-    weighted; then size breaks the tie. It proves no bound.
+    That is the larger one unless costs are weighted; then size breaks the tie.
     """
     ranks = [
         tuple(pair) for pair in zip(program.class_cost.round(9), program.class_sizes, strict=True)
     ]
-    b = 1.0 if ranks[1] >= ranks[0] else -1.0
+    return 1.0 if ranks[1] >= ranks[0] else -1.0
+
+
+def failed(program: Program, status: Status, route: str, iterations: int = 0) -> Solution:
+    """Return the constant solution of a program that was not solved.
+
+    It proves no bound.
+    """
+    b = constant_bias(program)
     margins = program.y * b
     return Solution(
         u=np.zeros(program.n_columns),

@@ -1,10 +1,11 @@
 """A primal-dual interior point for a dense part of the max-margin ratio machine's program.
 
-    min c'u + cost'xi   s.t.  A u + y b + xi - z = 1,   u, xi, z >= 0,  b free
+    min c'u + cost'xi   s.t.  A u + y b + xi - z = right,   u, xi, z >= 0,  b free
 
-with the multipliers lam of the rows, ``s = c - A'lam >= 0`` and ``cost - lam >= 0``; the products
-``u s``, ``xi (cost - lam)`` and ``z lam`` go to zero together. Mehrotra's predictor and corrector
-with Gondzio's further correctors, on the Newton equations of `mmrm_newton` with
+where the last row is the limit of the coefficients, ``-sum(u)/limit >= -1``, and right is 1 in all
+others. With the multipliers lam of the rows, ``s = c - A'lam >= 0`` and ``cost - lam >= 0``, the
+products ``u s``, ``xi (cost - lam)`` and ``z lam`` go to zero together. Mehrotra's predictor and
+corrector with Gondzio's further correctors, on the Newton equations of `newton` with
 
     Theta = u/s,   D = xi/(cost - lam) + z/lam.
 
@@ -17,7 +18,7 @@ Comput. Optim. Appl. 6, 1996.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,12 +74,42 @@ class InteriorPoint:
     c : ndarray of shape (n_columns,)
     point : Iterate
         Where to start; lam below cost.
+    limit : float
+        Largest sum of u.
+    multiplier : float, optional
+        Where to start the multiplier of the limit; by default as far from binding as the rows.
+
+    Attributes
+    ----------
+    A, y, cost : ndarray
+        With the row of the limit last.
     """
 
-    def __init__(self, A: NDArray, y: NDArray, c: NDArray, cost: NDArray, point: Iterate) -> None:
-        self.A, self.y, self.c, self.cost = A, y, c, cost
-        self.squares = A * A
-        self.point = point
+    def __init__(
+        self,
+        A: NDArray,
+        y: NDArray,
+        c: NDArray,
+        cost: NDArray,
+        point: Iterate,
+        limit: float,
+        multiplier: float | None = None,
+    ) -> None:
+        self.limit = limit
+        self.A = np.vstack([A, np.full(len(c), -1 / limit)])
+        self.squares = self.A * self.A
+        self.y, self.c, self.right = np.append(y, 0.0), c, np.append(np.ones(len(y)), -1.0)
+        # the limit's multiplier is at most what its slack would cost: the row is never violated
+        penalty = 2 * cost.sum() + limit * max(0.0, -c.min())
+        self.cost = np.append(cost, penalty)
+        mu = float(np.mean(point.z * point.lam))
+        paid = min(mu if multiplier is None else limit * multiplier, penalty / 2)
+        self.point = replace(
+            point,
+            xi=np.append(point.xi, mu / (penalty - paid)),
+            z=np.append(point.z, mu / paid),
+            lam=np.append(point.lam, paid),
+        )
         self.iterations = 0
         self.threshold = 100.0
         self.ill_conditioned = False
@@ -113,6 +144,11 @@ class InteriorPoint:
         return False
 
     @property
+    def multiplier(self) -> float:
+        """What the limit adds to the cost of each coefficient."""
+        return float(self.point.lam[-1]) / self.limit
+
+    @property
     def objective(self) -> float:
         """Value of the primal at the present point."""
         return float(self.c @ self.point.u + self.cost @ self.point.xi)
@@ -126,7 +162,7 @@ class InteriorPoint:
         )
 
     def _row_residual(self, p: Iterate) -> NDArray:
-        return 1 - (self.A @ p.u + self.y * p.b + p.xi - p.z)
+        return self.right - (self.A @ p.u + self.y * p.b + p.xi - p.z)
 
     def _products_sum(self, p: Iterate) -> float:
         return float(p.u @ p.s + p.xi @ (self.cost - p.lam) + p.z @ p.lam)

@@ -6,7 +6,8 @@ Linear machine, with the means x̄ and ȳ of the positive and the negative class
     subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
 
 Kernel machine: the same with ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` and alpha,
-beta >= 0 (29), (30). Both are linear programs. On separable data the solution maximises the margin
+beta >= 0 (29), (30), and with a limit on their sum that (30) does not have: see the notes of
+`MMRM`. Both are linear programs. On separable data the solution maximises the margin
 ratio ``rho = d_b/d_w`` (20), where d_b is the gap between the projected classes and d_w the
 distance of their means less d_b.
 
@@ -28,7 +29,12 @@ from mmbench.errors import UserError
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
 from mmbench.machines.mmrm.linear import solve_linear
-from mmbench.machines.mmrm.program import KernelProgram, LinearProgram, without_repeats
+from mmbench.machines.mmrm.program import (
+    COEFFICIENT_LIMIT,
+    KernelProgram,
+    LinearProgram,
+    without_repeats,
+)
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.rounds import Guess
 from mmbench.machines.mmrm.routes import solve_kernel
@@ -50,9 +56,9 @@ class MMRM(PairwiseClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair. `objective` is (28) or (30), `bound` its dual value less what
-        its violations may amount to. ``extra`` has "margin_ratio", "separable" (no slack is used)
-        and "route", and where it applies "coefficient_price": see Notes.
+        The certificate of each pair. `objective` is (28) or (30), `bound` a lower bound of it
+        within the limit of the coefficients. ``extra`` has "margin_ratio", "separable" (no slack
+        is used), "route", and "at_coefficient_limit" (``rbf``, ``poly``): see Notes.
     margin_ratios_ : ndarray of shape (n_pairs,)
         rho of each pair on its training rows; negative where the projections overlap.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
@@ -66,9 +72,17 @@ class MMRM(PairwiseClassifier):
     among the points of the larger, for every C; ``class_weight="balanced"`` avoids it.
 
     Where the Gram matrix is singular to working precision (a smooth kernel, features few), (30) has
-    no solution that double precision could hold: coefficients of 1e9 still lower the objective. It
-    is then solved with a price of ``tol / 2`` on the coefficients, in units of the kernel's spread;
-    unless that changes nothing, the status is "inaccurate".
+    no solution that double precision could hold: coefficients of 1e12 still lower the objective,
+    and what they fit is rounding errors of the kernel. So the program that is solved is (30) with
+
+        (sum_k alpha_k + sum_l beta_l) mean_i k(x_i, x_i) <= coefficient_limit.
+
+    Where ``fits_[i].extra["at_coefficient_limit"]`` is False this changes nothing: the same
+    multipliers certify the solution of (30) itself. Where it is True a larger limit has a lower
+    objective. The default, 2^20, is set by precision alone, not by accuracy: a dual constraint
+    that is violated by v costs the bound v times the limit, and rounding errors are 1e-16 times
+    the objective. The linear machine has no such limit; its `bound` holds for weights, in units of
+    the features' standard deviations, that sum to no more.
 
     Examples
     --------
@@ -87,6 +101,7 @@ class MMRM(PairwiseClassifier):
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
         single_precision=False,  # coefficients of 1e6 occur, and cancel
     )
+    version: ClassVar[int] = 2
     #: Parts are those of an interior point or a master program.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(part_bytes=400 * 2**20)
 
@@ -123,6 +138,13 @@ class MMRM(PairwiseClassifier):
     tol: float = parameter(
         1e-6, positive(), "Largest relative gap and violation of an optimal solution."
     )
+    coefficient_limit: float = parameter(
+        COEFFICIENT_LIMIT,
+        positive(),
+        "Largest sum of the coefficients times the mean of ``k(x, x)``. From 2^26 on some programs "
+        "are not solved to 1e-6.",
+        after="tol",
+    )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         gram = None if self.kernel == "linear" else problem.gram
@@ -134,15 +156,17 @@ class MMRM(PairwiseClassifier):
         b = solution.b
         if self.bias == "ratio" and facts["separable"]:
             b = ratio_bias(program.y, solution.margins, b)
+        limited = program.nonnegative and solution.limited(program, self.tol)
+        limit = {"at_coefficient_limit": limited} if program.nonnegative else {}
         fit = Fit(
             status=solution.status,
             objective=solution.value,
             bound=solution.bound,
-            max_violation=solution.violation,
+            max_violation=0.0 if limited else solution.violation,
             iterations=solution.iterations,
             seconds=time.perf_counter() - started,
             n_support=int(np.count_nonzero(solution.u if program.nonnegative else solution.lam)),
-            extra={**facts, "route": solution.route, **solution.facts},
+            extra={**facts, "route": solution.route, **solution.facts, **limit},
         )
         if isinstance(program, LinearProgram):
             w, b = program.weights(solution.u, b)
@@ -155,8 +179,9 @@ class MMRM(PairwiseClassifier):
     ) -> LinearProgram | KernelProgram:
         cost = self._costs(problem)
         if gram is None:
-            return LinearProgram(problem.X, problem.y, cost)
-        return KernelProgram(gram, problem.y, without_repeats(problem.X, problem.y, cost))
+            return LinearProgram(problem.X, problem.y, cost, self.coefficient_limit)
+        cost = without_repeats(problem.X, problem.y, cost)
+        return KernelProgram(gram, problem.y, cost, self.coefficient_limit)
 
     def _costs(self, problem: BinaryProblem) -> NDArray:
         """Return the penalty on the slack of each row."""

@@ -3,8 +3,10 @@
     min_{u,b,xi}  c'u + sum_i cost_i xi_i   s.t.  A u + y b + xi >= 1,  xi >= 0      (28), (30)
     max_lam       sum_i lam_i               s.t.  0 <= lam <= cost,  y'lam = 0,  A'lam <= c
 
-Kernel machine (30): A = diag(y) K diag(y) and u = (alpha, beta) >= 0. Linear machine (28):
-A = diag(y) Z with the standardised data Z and u = w free, so that A'lam = c. In both, c is the
+Kernel machine (30): A = diag(y) K diag(y) and u = (alpha, beta) >= 0, whose sum has a limit.
+The multiplier nu of ``sum(u) <= limit`` makes the dual ``max sum(lam) - limit nu`` with
+``A'lam - nu <= c``, so that every lam proves a bound. Linear machine (28): A = diag(y) Z with the
+standardised data Z and u = w free, so that A'lam = c. In both, c is the
 difference of the class means of the decision: with s_q the sum of the rows of class q in A,
 c = s_+/n_+ + s_-/n_-. Hence lam_i = 1/n_class is dual feasible as soon as every cost is at least
 that: the program is then bounded.
@@ -18,6 +20,11 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+#: Default of the largest sum of coefficients, about a million. A decision is then computed to
+#: 1e-9, and a bound to 1e-10 of its value: far below the tolerances asked. Programs whose limit is
+#: 64 times as large are the first that double precision fails to solve to 1e-6.
+COEFFICIENT_LIMIT = 2.0**20
 
 #: Rows of a Gram matrix turned to float64 at a time, in bytes.
 CHUNK_BYTES = 32 * 2**20
@@ -39,11 +46,16 @@ class Program(ABC):
         s_- and s_+.
     nonnegative : bool
         Whether u >= 0; else u is free.
+    limit : float
+        Largest sum of the magnitudes of u.
     """
 
     nonnegative: ClassVar[bool]
 
-    def __init__(self, y: NDArray, cost: NDArray, n_columns: int, class_sums: NDArray) -> None:
+    def __init__(
+        self, y: NDArray, cost: NDArray, n_columns: int, class_sums: NDArray, limit: float
+    ) -> None:
+        self.limit = limit
         self.y = y
         self.cost = cost
         self.n_columns = n_columns
@@ -105,14 +117,17 @@ class KernelProgram(Program):
     gram : ndarray of shape (n_samples, n_samples)
         float32 or float64; the program is that of the stored values, computed with in float64.
     y, cost : ndarray of shape (n_samples,)
+    limit : float, optional
     """
 
     nonnegative = True
 
-    def __init__(self, gram: NDArray, y: NDArray, cost: NDArray) -> None:
+    def __init__(
+        self, gram: NDArray, y: NDArray, cost: NDArray, limit: float = COEFFICIENT_LIMIT
+    ) -> None:
         self.gram = gram
         self.scale = float(np.mean(np.diagonal(gram), dtype=np.float64)) or 1.0
-        super().__init__(y, cost, len(y), self._class_sums(y))
+        super().__init__(y, cost, len(y), self._class_sums(y), limit)
         self.columns = self.rows
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
@@ -160,17 +175,20 @@ class LinearProgram(Program):
     ----------
     X : ndarray of shape (n_samples, n_features)
     y, cost : ndarray of shape (n_samples,)
+    limit : float, optional
     """
 
     nonnegative = False
 
-    def __init__(self, X: NDArray, y: NDArray, cost: NDArray) -> None:
+    def __init__(
+        self, X: NDArray, y: NDArray, cost: NDArray, limit: float = COEFFICIENT_LIMIT
+    ) -> None:
         self.centre = X.mean(axis=0)
         spread = X.std(axis=0)
         self.scale = np.where(spread > 0, spread, 1.0)
         self.A = (X - self.centre) / self.scale * y[:, None]
         sums = [self.A[y == sign].sum(axis=0) for sign in (-1.0, 1.0)]
-        super().__init__(y, cost, X.shape[1], np.array(sums))
+        super().__init__(y, cost, X.shape[1], np.array(sums), limit)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a part of A, shape (len(rows), len(columns))."""

@@ -1,4 +1,4 @@
-"""The whole program of the max-margin ratio machine in HiGHS, as the paper states it."""
+"""The whole program of the max-margin ratio machine in HiGHS."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ def solve_reference(
     Solution
     """
     rows, columns = program.rows, program.columns
-    lp = _solve(program, method, _fitting(basis, len(rows), len(columns) + 1 + len(rows)))
+    limited = program.nonnegative and program.surely_bounded  # else the limit would hide a ray
+    shape = (len(rows) + limited, len(columns) + 1 + len(rows))
+    lp = _solve(program, method, _fitting(basis, *shape), limited)
     if lp.status is Status.UNBOUNDED:
         return failed(program, Status.UNBOUNDED, "reference", lp.iterations)
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
     u[columns] = lp.x[: len(columns)]
-    lam[rows] = lp.row_dual
+    lam[rows] = lp.row_dual[: len(rows)]
     solution = certify(
         program,
         u,
@@ -59,7 +61,7 @@ def solve_reference(
 def _partition(program: Program, basis: Basis) -> Partition:
     rows, columns = program.rows, program.columns
     slack = basis.columns[len(columns) + 1 :] == BASIC
-    active = basis.rows != BASIC
+    active = basis.rows[: len(rows)] != BASIC
     return Partition(
         positive=columns[basis.columns[: len(columns)] == BASIC],
         tight=rows[active & ~slack],
@@ -67,23 +69,25 @@ def _partition(program: Program, basis: Basis) -> Partition:
     )
 
 
-def _solve(program: Program, method: str, basis: Basis | None) -> LpSolution:
-    """Solve with the columns (u, b, xi)."""
+def _solve(program: Program, method: str, basis: Basis | None, limited: bool) -> LpSolution:
+    """Solve with the columns (u, b, xi), and with the limit of the coefficients as the last row."""
     rows, columns = program.rows, program.columns
+    last = np.append(np.full(len(columns), -1 / program.limit), np.zeros(1 + len(rows)))
     free = np.full(len(columns) + 1, -np.inf)
     if program.nonnegative:
         free[:-1] = 0.0
+    matrix = sparse.hstack(
+        [
+            sparse.csc_array(program.block(rows, columns)),
+            sparse.csc_array(program.y[rows, None]),
+            sparse.eye_array(len(rows)),
+        ],
+        format="csr",
+    )
     return solve_lp(
         np.concatenate([program.c[columns], [0.0], program.cost[rows]]),
-        sparse.hstack(
-            [
-                sparse.csc_array(program.block(rows, columns)),
-                sparse.csc_array(program.y[rows, None]),
-                sparse.eye_array(len(rows)),
-            ],
-            format="csr",
-        ),
-        row_lower=1.0,
+        sparse.vstack([matrix, last[None]], format="csr") if limited else matrix,
+        row_lower=np.append(np.ones(len(rows)), np.full(int(limited), -1.0)),
         col_lower=np.concatenate([free, np.zeros(len(rows))]),
         method=method,
         basis=basis,

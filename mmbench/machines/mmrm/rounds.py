@@ -42,9 +42,6 @@ COARSE_COLUMN_SHARE, FINE_COLUMN_SHARE = 0.1, 0.03
 #: A vertex that violates at most so many rows and columns is left to simplex pivots.
 MAX_PIVOTED_VIOLATIONS = 8
 
-#: A program of so many rows is tried as a whole where a part of it does not converge.
-MAX_WHOLE_ROWS = 2000
-
 #: Fine rounds before the rest is left to generation.
 MAX_ROUNDS = 12
 
@@ -86,6 +83,8 @@ class PartOptimum:
         Columns that are not on their way to zero.
     partition : Partition or None
         None where these are an iterate of the interior point and no vertex.
+    multiplier : float
+        Of the limit of the coefficients; zero at a vertex.
     """
 
     u: NDArray
@@ -94,6 +93,7 @@ class PartOptimum:
     converged: bool
     support: NDArray
     partition: Partition | None = None
+    multiplier: float = 0.0
 
 
 class Rounds:
@@ -106,18 +106,12 @@ class Rounds:
     guess : Guess
     tol : float
         For the certificate.
-
-    Attributes
-    ----------
-    ill_conditioned : bool
-        Whether the last part was so badly conditioned that the reduced Newton equations failed.
     """
 
     def __init__(self, program: Program, guess: Guess, tol: float) -> None:
         self.program, self.guess, self.tol = program, guess, tol
         self.rows = self.columns = guess.first_rows(program)
         self.iterations = 0
-        self.ill_conditioned = False
 
     def solve(self) -> Solution:
         """Return the best solution that this route finds, with its certificate."""
@@ -130,12 +124,8 @@ class Rounds:
         for _ in range(MAX_ROUNDS):
             found = self._fine_round()
             if not found.converged:
-                # the shape of a part may be to blame for that
-                if len(self.rows) == len(self.columns) == len(whole) or len(whole) > MAX_WHOLE_ROWS:
-                    break
-                self.rows = self.columns = whole
-                continue
-            margins, reduced = self._price(found.u, found.b, found.lam)
+                break
+            margins, reduced = self._price(found.u, found.b, found.lam, found.multiplier)
             rows, columns = self._violated(margins, reduced)
             count = len(rows) + len(columns)
             if not count:
@@ -149,9 +139,9 @@ class Rounds:
     def _coarse_round(self, tol: float, drop: bool) -> None:
         iterate = self._cold_start()
         iterate.run(tol)
-        self._count(iterate)
+        self.iterations += iterate.iterations
         u, lam = self._full(iterate.point)
-        margins, reduced = self._price(u, iterate.point.b, lam)
+        margins, reduced = self._price(u, iterate.point.b, lam, iterate.multiplier)
         if drop:
             self._drop_rows(margins, lam)
         self._grow(margins, reduced, COARSE_MARGIN, COARSE_COLUMN_SHARE)
@@ -165,20 +155,18 @@ class Rounds:
             partition = partition_of(iterate, self.rows, self.columns)
             vertex = solve_vertex(self.program, partition)
             if vertex is not None and vertex.signs_hold(self.program):
-                self._count(iterate)
+                self.iterations += iterate.iterations
                 return PartOptimum(
                     vertex.u, vertex.b, vertex.lam, True, partition.positive, partition
                 )
             if not reached:
                 break
             converged = True
-        self._count(iterate)
-        u, lam = self._full(iterate.point)
-        return PartOptimum(u, iterate.point.b, lam, converged, partition.positive)
-
-    def _count(self, iterate: InteriorPoint) -> None:
         self.iterations += iterate.iterations
-        self.ill_conditioned = iterate.ill_conditioned
+        u, lam = self._full(iterate.point)
+        return PartOptimum(
+            u, iterate.point.b, lam, converged, partition.positive, multiplier=iterate.multiplier
+        )
 
     def _cold_start(self) -> InteriorPoint:
         """Start from the guess's u and from lam = 1/n_class, where A'lam = c.
@@ -199,7 +187,7 @@ class Rounds:
             lam=np.minimum(share, 0.9 * cost),
             s=np.full(len(c), 0.01 * np.abs(c).mean()),
         )
-        return InteriorPoint(A, y, c, cost, point)
+        return InteriorPoint(A, y, c, cost, point, program.limit)
 
     def _part(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """Return A, y, cost and the guessed margins of the part, class means of the rest last."""
@@ -238,10 +226,12 @@ class Rounds:
             lam[outside] = point.lam[k] * cost / cost.sum()
         return u, lam
 
-    def _price(self, u: NDArray, b: float, lam: NDArray) -> tuple[NDArray, NDArray]:
+    def _price(
+        self, u: NDArray, b: float, lam: NDArray, multiplier: float
+    ) -> tuple[NDArray, NDArray]:
         """Return the margins of all rows and the reduced costs of all columns."""
         program = self.program
-        return program.forward(u) + program.y * b, program.c - program.adjoint(lam)
+        return program.forward(u) + program.y * b, program.c - program.adjoint(lam) + multiplier
 
     def _violated(self, margins: NDArray, reduced: NDArray) -> tuple[NDArray, NDArray]:
         rows = np.setdiff1d(self.program.rows, self.rows)

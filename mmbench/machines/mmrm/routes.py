@@ -7,12 +7,12 @@ certify, the next is tried, and the best objective and the best bound found are 
 from __future__ import annotations
 
 from mmbench.errors import Status
-from mmbench.machines.mmrm.certificate import Solution, best
+from mmbench.machines.mmrm.certificate import Solution, best, failed
 from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.program import KernelProgram
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.rounds import Guess, Rounds
-from mmbench.machines.mmrm.whole import solve_whole
+from mmbench.machines.mmrm.whole import singular, solve_whole
 
 #: From so many rows in the first part on, the interior point is faster than simplex pivots.
 MIN_INTERIOR_ROWS = 250
@@ -46,48 +46,40 @@ def solve_kernel(
     Solution
     """
     solutions: list[Solution] = []
-    routes = _routes(program, guess, solver)
-    for tried, route in enumerate(routes, start=1):
-        solution, hopeless = _solve(program, guess, route, tol)
+    for route in _routes(program, guess, solver):
+        solution = _solve(program, guess, route, tol)
+        if solution.value < -tol:  # of (30) itself: multiples of the solution have no lower end
+            return failed(program, Status.UNBOUNDED, route, solution.iterations)
         if solution.status in (Status.OPTIMAL, Status.UNBOUNDED):
             return solution
         solutions.append(solution)
-        if hopeless and "whole" not in routes[tried:]:
-            break
     return best(program, solutions, tol)
 
 
 def _routes(program: KernelProgram, guess: Guess, solver: str) -> list[str]:
     """Return the routes to try, in their order."""
+    few = len(program.rows) <= MAX_WHOLE_ROWS
     if solver != "auto":
-        return [solver]
-    size, first = len(program.rows), len(guess.first_rows(program))
-    routes = ["generation"]
-    # a part of an unbounded program gives an interior point nothing to converge to
-    if program.surely_bounded:
-        routes.insert(0 if first >= MIN_INTERIOR_ROWS else 1, "interior")
-        if size <= MAX_WHOLE_ROWS:
-            at_once = first >= MIN_WHOLE_ROWS and 2 * first > size
-            routes.insert(0 if at_once else 1, "whole")
-    if size <= MAX_WHOLE_ROWS:
-        routes.append("reference")
-    return routes
+        return ["interior", "whole"] if solver == "interior" and few else [solver]
+    rows = guess.first_rows(program)
+    if not program.surely_bounded:  # simplex tells whether it is
+        return ["generation", "whole", "reference"] if few else ["generation"]
+    large = len(rows) >= MIN_INTERIOR_ROWS
+    parts = ["interior", "generation"] if large else ["generation", "interior"]
+    if not few:
+        return parts
+    inseparable = len(rows) >= MIN_WHOLE_ROWS and 2 * len(rows) > len(program.rows)
+    # simplex does not end in good time where coefficients cancel
+    at_once = inseparable or (not large and singular(program, rows))
+    return ["whole", *parts] if at_once else [parts[0], "whole", parts[1]]
 
 
-def _solve(program: KernelProgram, guess: Guess, route: str, tol: float) -> tuple[Solution, bool]:
-    """Return a route's solution, and whether it shows that no other will do better."""
+def _solve(program: KernelProgram, guess: Guess, route: str, tol: float) -> Solution:
     if route == "reference":
-        return solve_reference(program, tol=tol), False
+        return solve_reference(program, tol=tol)
     if route == "whole":
-        solution = solve_whole(program, guess.margins, tol)
-        # where coefficients need a price, no route does without
-        return (
-            solution,
-            "coefficient_price" in solution.facts and solution.status is Status.INACCURATE,
-        )
+        return solve_whole(program, guess.margins, tol)
     if route == "interior":
-        rounds = Rounds(program, guess, tol)
-        # where even the whole Newton equations were too badly conditioned, simplex does no better
-        return rounds.solve(), rounds.ill_conditioned
+        return Rounds(program, guess, tol).solve()
     first = guess.first_rows(program)
-    return solve_generation(program, first, first, tol=tol), False
+    return solve_generation(program, first, first, tol=tol)

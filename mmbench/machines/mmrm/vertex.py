@@ -44,10 +44,11 @@ def partition_of(iterate: InteriorPoint, rows: NDArray, columns: NDArray) -> Par
     `rows` may be fewer than the iterate has: then they are its first ones.
     """
     point, own = iterate.point, slice(len(rows))
+    xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]  # without the row of the limit
     at_cost = np.zeros(len(rows), dtype=bool)
-    if point.xi.max() > 1e-7:
-        at_cost = (point.xi / iterate.slack)[own] > point.xi.max() / iterate.cost[own].max()
-    tight = (point.lam / point.z)[own] > point.lam.max() / point.z.max()
+    if xi.max() > 1e-7:
+        at_cost = (xi / iterate.slack[:-1])[own] > xi.max() / iterate.cost[own].max()
+    tight = (lam / z)[own] > lam.max() / z.max()
     return Partition(
         positive=columns[point.u / point.s > point.u.max() / point.s.max()],
         tight=rows[tight & ~at_cost],

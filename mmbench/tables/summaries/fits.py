@@ -26,6 +26,8 @@ class Fits:
         The largest relative gap and constraint violation.
     gap_tolerance : float or None
         The relative gap that was asked; None where none was, or where it is not known.
+    n_limited : int
+        How many have coefficients at the limit that the machine sets them.
     """
 
     statuses: Counter[str] = field(default_factory=Counter)
@@ -33,6 +35,7 @@ class Fits:
     worst_gap: float | None = None
     worst_violation: float | None = None
     gap_tolerance: float | None = None
+    n_limited: int = 0
 
     @property
     def median_gap(self) -> float | None:
@@ -53,9 +56,12 @@ class Fits:
         --------
         >>> Fits(Counter(optimal=7, trivial=1, one_class=2)).ended()
         '1 trivial, 2 one class, 7 optimal'
+        >>> Fits(Counter(optimal=7), n_limited=3).ended()
+        '7 optimal (3 at the coefficient limit)'
         """
         order = sorted(self.statuses, key=lambda status: -SEVERITY.index(Status(status)))
-        return ", ".join(f"{self.statuses[s]} {s.replace('_', ' ')}" for s in order)
+        ended = ", ".join(f"{self.statuses[s]} {s.replace('_', ' ')}" for s in order)
+        return f"{ended} ({self.n_limited} at the coefficient limit)" if self.n_limited else ended
 
 
 def fits_of(records: Iterable[Record]) -> Fits:
@@ -68,6 +74,11 @@ def fits_of(records: Iterable[Record]) -> Fits:
         gaps,
         max(gaps) if gaps else _largest(records, "worst_gap"),
         *(_largest(records, name) for name in ("worst_violation", "gap_tolerance")),
+        sum(
+            pair.get("extra", {}).get("at_coefficient_limit", False)
+            for record in records
+            for pair in record.per_pair
+        ),
     )
 
 
