@@ -28,6 +28,7 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
+    "beside",
     "mathml",
     "pictures",
     "measured",
