@@ -40,6 +40,15 @@ def test_gaps_stand_beside_what_was_asked(certified) -> None:
     assert math.isinf(found["worst_gap"])
 
 
+def test_a_classifier_without_certificates_has_no_gap(results) -> None:
+    experiment = results.experiment("own")
+    fits = {"statuses": {"uncertified": 1}, "worst_gap": None, "worst_violation": None}
+    pair = {"pair": [0, 1], "status": "uncertified", "gap": None, "extra": {}}
+    experiment.add(experiment.job("pima", "svm"), fits=fits, per_pair=[pair])
+    assert cells_of(table(experiment.folder), "SVM")[2:] == ["–"] * 5
+    assert {"median_gap", "worst_gap"}.isdisjoint(values(experiment))
+
+
 def test_of_older_records_it_is_not_known_what_was_asked(usps) -> None:
     assert "gap_tolerance" not in values(usps)
     assert cells_of(table(usps.folder), "SVM", nth=-1)[2:6] == ["–", "–", "2.0e-10", "–"]

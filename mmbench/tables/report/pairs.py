@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from mmbench.errors import FINISHED, Status
 from mmbench.jobs.record import Record
 
 
@@ -58,7 +59,7 @@ def _line(pair: str, fits: Sequence[Mapping[str, Any]]) -> PairLine:
         pair,
         len(fits),
         ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in ended.items()),
-        set(ended) <= {"optimal", "uncertified"},
+        set(ended) <= {*FINISHED, Status.UNCERTIFIED},
         max(gaps, default=None),
         max(_values(fits, "max_violation"), default=None),
         *(_mean(fits, name) for name in ("n_support", "seconds", "iterations")),

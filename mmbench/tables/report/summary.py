@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mmbench.errors import SEVERITY, Status
+from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.tables.blocks.seconds import STAGES
 from mmbench.tables.records import Experiment
 from mmbench.tables.report.view import View
 
 #: Statuses of a cell that say nothing against it.
-SOUND = (Status.OPTIMAL, Status.UNCERTIFIED)
+SOUND = (*FINISHED, Status.UNCERTIFIED)
 RUN_WITH = "Run with "
 
 

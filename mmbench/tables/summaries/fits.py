@@ -21,7 +21,7 @@ class Fits:
     statuses : Counter of str
         How many ended how.
     gaps : tuple of float
-        Relative gap of each; infinite where there is no bound.
+        Relative gap of each that was asked for one; infinite where there is no bound.
     worst_gap, worst_violation : float or None
         The largest relative gap and constraint violation.
     gap_tolerance : float or None
@@ -67,7 +67,8 @@ class Fits:
 def fits_of(records: Iterable[Record]) -> Fits:
     """Return what is known of the fits of finished records."""
     records = [record for record in records if record.done]
-    stored = (pair["gap"] for r in records for pair in r.per_pair if "gap" in pair)
+    asked = (p for r in records for p in r.per_pair if p["status"] != Status.UNCERTIFIED)
+    stored = (pair["gap"] for pair in asked if "gap" in pair)
     gaps = tuple(math.inf if gap is None else gap for gap in stored)
     return Fits(
         sum((Counter(record.fits["statuses"]) for record in records), Counter()),
