@@ -18,6 +18,7 @@ from mmbench import __version__
 from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
 from mmbench.cli.config import app as config_app
 from mmbench.cli.data import app as data_app
+from mmbench.cli.easy import easy
 from mmbench.cli.listing import app as list_app
 from mmbench.cli.listing import cite
 from mmbench.cli.run import run
@@ -89,6 +90,7 @@ def _common(
 
 
 app.command()(run)
+app.command()(easy)
 app.command()(table)
 app.command()(figure)
 app.command()(report)

@@ -38,13 +38,13 @@ class Experiment:
 
 
 def plan_experiments(
-    names: Iterable[str], options: Options, say: Say | None = None
+    names: Iterable[str | Config], options: Options, say: Say | None = None
 ) -> list[Experiment]:
     """Return the experiments of some configurations with the jobs that `options` ask for.
 
     Parameters
     ----------
-    names : iterable of str
+    names : iterable of str or Config
         Configurations.
     options : Options
     say : callable, optional

@@ -7,21 +7,25 @@ workers import those of their jobs.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from mmbench.commands.options import Options, Say, default_slots
 from mmbench.running.executor import Executor
 from mmbench.running.local import LocalExecutor
 
+if TYPE_CHECKING:
+    from mmbench.config.model import Config
+
 #: What every job needs, and this process does not.
 WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")
 
 
-def launch(names: Iterable[str], options: Options, say: Say) -> int:
+def launch(names: Iterable[str | Config], options: Options, say: Say) -> int:
     """Run experiments one after the other and return the exit code.
 
     Parameters
     ----------
-    names : iterable of str
+    names : iterable of str or Config
         Configurations.
     options : Options
     say : callable

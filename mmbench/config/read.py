@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -19,13 +20,15 @@ from mmbench.config.yaml_text import read_yaml
 from mmbench.errors import UserError
 
 
-def load_configs(names: Iterable[str | Path], overrides: Iterable[str] = ()) -> list[Config]:
+def load_configs(
+    names: Iterable[str | Path | Config], overrides: Iterable[str] = ()
+) -> list[Config]:
     """Return the checked experiments of several files; one fault refuses all.
 
     Parameters
     ----------
-    names : iterable of path
-        Files, or names of experiments.
+    names : iterable of path or Config
+        Files, names of experiments, or experiments that are checked already.
     overrides : iterable of str
         ``KEY=VALUE``, for each of them.
 
@@ -37,7 +40,11 @@ def load_configs(names: Iterable[str | Path], overrides: Iterable[str] = ()) -> 
     seen: dict[str, Path] = {}
     configs = []
     replaced = parse_overrides(overrides)
-    for path in map(find_config, names):
+    for name in names:
+        if isinstance(name, Config):
+            configs.append(name)
+            continue
+        path = find_config(name)
         config = load_config(path, replaced)
         if config.name in seen:
             raise UserError(
@@ -74,7 +81,24 @@ def load_config(path: str | Path, overrides: Iterable[Override] = ()) -> Config:
 
 
 def _read(path: Path, overrides: Iterable[Override] = ()) -> Config:
-    content = read_yaml(path)
+    return config_of(read_yaml(path), path, overrides)
+
+
+def config_of(content: Any, path: Path, overrides: Iterable[Override] = ()) -> Config:
+    """Return the experiment that the content of a file states, checked without reading data.
+
+    Parameters
+    ----------
+    content : object
+        As read from YAML.
+    path : Path
+        Names the content in messages; other files are found from its folder.
+    overrides : iterable of Override
+
+    Raises
+    ------
+    UserError
+    """
     if not isinstance(content, dict):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
     for override in overrides:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: A warning names at most so many columns or rows.
 SHOWN = 5
+#: A column of text with more categories than this share of the rows names rows.
+MOST_CATEGORIES = 0.2
 #: A target of more distinct numbers, not all whole, is taken for a continuous one.
 MOST_FRACTIONS = 20
 
@@ -78,6 +80,8 @@ def features_of(table: Table, options: FileOptions) -> Features:
     codes = [_codes(frame[name], nominal[name]) for name in chosen if name in nominal]
     X = np.column_stack([_numbers(frame[numbers]), *codes])
     names = numbers + [name for name in chosen if name in nominal]
+    if options.categorical == "auto":
+        remarks += _names_of_rows(X[:, len(numbers) :], names[len(numbers) :])
     remarks += [*_constant_columns(X, names), *_contradictions(X, y)]
     groups, time = (
         None if column is None else read(frame[column_name(column, list(frame.columns))])
@@ -228,6 +232,16 @@ def _mixed(values: list[str], numbers: list[str]) -> list[str]:
         return []
     word = next(value for value in values if value not in numbers)
     return [f"the target holds numbers and words, all taken as words: {numbers[0]}, {word}"]
+
+
+def _names_of_rows(codes: NDArray, names: list[str]) -> list[str]:
+    """Report columns of text with nearly as many values as rows: they cannot be generalised."""
+    counts = [len(np.unique(column[~np.isnan(column)])) for column in codes.T]
+    return [
+        f"column {name!r} holds {count} categories in {len(codes)} rows: leave it out by 'drop'?"
+        for name, count in zip(names, counts, strict=True)
+        if count > MOST_CATEGORIES * len(codes)
+    ]
 
 
 def _constant_columns(X: NDArray, names: list[str]) -> list[str]:

@@ -18,7 +18,7 @@ def grids(sheet: Sheet) -> list[Grid]:
     """Return a grid for each metric that is asked for; confusion matrices one a machine."""
     found = []
     for name in sheet.metrics:
-        found += _confusions(sheet) if name == CONFUSION else [_grid(sheet, name)]
+        found += confusions(sheet) if name == CONFUSION else [_grid(sheet, name)]
     return found
 
 
@@ -36,6 +36,18 @@ def row_name(name: str) -> str:
     return ROW_NAMES.get(name, name)
 
 
+def smaller_is_better(name: str) -> bool:
+    """Return whether the best value of a metric is the smallest."""
+    from mmbench.selection.metrics import METRICS
+
+    return METRICS[name].smaller_is_better
+
+
+def cell(sheet: Sheet, key: Key, name: str) -> str:
+    """Return the text of a value, without footnotes."""
+    return _text(sheet.row(key, row_name(name)), _decimals(name))
+
+
 def definitions(sheet: Sheet) -> list[str]:
     """Return what each metric is, a line each."""
     from mmbench.selection.metrics import METRICS
@@ -45,7 +57,7 @@ def definitions(sheet: Sheet) -> list[str]:
 
 
 def _grid(sheet: Sheet, name: str) -> Grid:
-    metric, decimals = row_name(name), DECIMALS_PCT if name in ROW_NAMES else DECIMALS
+    metric, decimals = row_name(name), _decimals(name)
     rows = [
         [
             sheet.head(place, name=place.dataset),
@@ -57,6 +69,10 @@ def _grid(sheet: Sheet, name: str) -> Grid:
     return Grid(place_columns(sheet, "data set"), rows, label(name))
 
 
+def _decimals(name: str) -> int:
+    return DECIMALS_PCT if name in ROW_NAMES else DECIMALS
+
+
 def _text(row: Row | None, decimals: int) -> str:
     """Return a value; nothing where records lack what it is computed from."""
     if row is not None and row.measured is None and row.metric not in ROW_NAMES.values():
@@ -64,7 +80,8 @@ def _text(row: Row | None, decimals: int) -> str:
     return measured_text(row, decimals)
 
 
-def _confusions(sheet: Sheet) -> list[Grid]:
+def confusions(sheet: Sheet) -> list[Grid]:
+    """Return the confusion matrices, one a place and machine."""
     keys = (place._replace(machine=machine) for place in sheet.places for machine in sheet.machines)
     found = sheet.facts.measures.confusion
     return [_matrix(sheet, key, found[key]) for key in keys if key in found]

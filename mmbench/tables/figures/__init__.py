@@ -25,6 +25,7 @@ FIGURES = {
     "m4_fig5": "mmbench.tables.figures.m4_fig5",
     "m4_fig6": "mmbench.tables.figures.m4_fig6",
     "m4_fig7": "mmbench.tables.figures.m4_fig7",
+    "machines": "mmbench.tables.figures.machines",
     "critical_difference": "mmbench.tables.figures.critical_difference",
 }
 SUFFIXES = (".pdf", ".png", ".svg")

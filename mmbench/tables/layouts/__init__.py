@@ -21,6 +21,7 @@ LAYOUTS = {
     "generic": "mmbench.tables.layouts.generic",
     "lfw": "mmbench.tables.layouts.lfw",
     "comparison": "mmbench.tables.layouts.comparison",
+    "machines": "mmbench.tables.layouts.machines",
     "fsvm_table2": "mmbench.tables.layouts.fsvm_table2",
     "fsvm_rounds": "mmbench.tables.layouts.fsvm_rounds",
     "mamc_table2": "mmbench.tables.layouts.mamc_table2",

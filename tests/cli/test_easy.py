@@ -1,0 +1,93 @@
+"""``mmbench easy``: from a table of data to a table of machines in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from sklearn.datasets import make_classification
+from typer.testing import CliRunner
+
+from mmbench.cli.app import app
+from mmbench.commands.easy import MACHINES
+from mmbench.config.read import load_config
+from mmbench.machines import MACHINES as ALL
+
+
+@pytest.fixture
+def table(tmp_path) -> Path:
+    X, y = make_classification(60, 3, n_informative=3, n_redundant=0, random_state=0)
+    ward = np.array(["north", "south"])[(X[:, 0] > 0).astype(int)]
+    rows = zip(X.tolist(), ward, y, strict=True)
+    lines = ["a,b,c,ward,7", *(f"{a},{b},{c},{w},c{k}" for (a, b, c), w, k in rows)]
+    lines[3] = lines[3].replace(lines[3].split(",")[1], "", 1)  # a missing value
+    path = tmp_path / "my data.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def easy(path, *options):
+    results = str(path.parent / "results")
+    return CliRunner().invoke(app, ["easy", str(path), "--results", results, *options])
+
+
+FEW = [
+    "--set=machines={svm: {grid: {C: [1, 10]}}, rf: {estimator: sklearn.naive_bayes.GaussianNB}}",
+    "--set=protocol.test={kfold: 2}",
+    "--jobs=1",
+]
+
+
+def test_a_table_and_a_figure_come_out(table):
+    done = easy(table, "--target", "7", *FEW)
+    assert done.exit_code == 0, done.output
+    heads = next(line for line in done.stdout.splitlines() if line.startswith("| machine "))
+    assert [cell.strip() for cell in heads.split("|")[2:5]] == [
+        "Accuracy (%)",
+        "Balanced accuracy",
+        "AUC",
+    ]
+    assert "| SVM " in done.stdout
+    assert "easy_my_data: 4 jobs done" in done.stderr
+    folder = table.parent / "results" / "easy_my_data"
+    assert (folder / "machines.png").stat().st_size > 1000
+    assert load_config(folder / "experiment.yaml").datasets[0].target == "7"
+
+
+def test_every_machine_is_there_and_the_experiment_can_be_had(table):
+    done = easy(table, "--target=-1", "--show")
+    assert done.exit_code == 0, done.output
+    shown = yaml.safe_load(done.stdout)
+    assert set(shown["machines"]) == {*ALL, "logistic_regression", "random_forest"}
+    assert shown["machines"].keys() == MACHINES.keys()
+    assert shown["datasets"][0]["target"] == -1
+    assert not (table.parent / "results").exists()
+    (table.parent / "own.yaml").write_text(done.stdout)
+    assert load_config(table.parent / "own.yaml").name == "easy_my_data"
+
+
+WRONG = {
+    "no target": ([], "--target, one of a, b, c, ward, 7"),
+    "no such target": (["--target=d"], "no target column 'd'"),
+    "continuous": (["--target=a"], "it is continuous"),
+    "one row a class": (["--target=7", "--set=protocol.test={kfold: 40}"], "fewer than 40 folds"),
+    "bad value": (["--target=7", "--set=kernel=lin"], "did you mean 'linear'"),
+    "bad key": (["--target=7", "--set=folds=3"], "'folds' is a key of select.folds"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_one_line_and_nothing_is_made(name, table):
+    options, words = WRONG[name]
+    done = easy(table, *options)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert done.stderr.strip().count("\n") == 0
+    assert not (table.parent / "results").exists()
+
+
+def test_a_file_that_is_none_is_named(tmp_path):
+    assert "no such file" in easy(tmp_path / "no.csv", "--target=a").stderr
+    assert "is a folder" in easy(tmp_path, "--target=a").stderr
