@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 import mmbench
 from mmbench.errors import UserError
@@ -90,6 +91,7 @@ class DaskExecutor:
         self._parcels: dict[str, Any] = {}
         self._threads: dict[str, int] = {}
         self._looked = -POLL_SECONDS
+        self._batch = uuid4().hex  # of tasks that one `cancel` ends
 
     @property
     def slots(self) -> int:
@@ -119,7 +121,7 @@ class DaskExecutor:
     def _send(self, task: _Task, parcel: Any = None) -> None:
         # pickled here, so that Dask does not search the arguments for tasks of its own
         payload = pickle.dumps((task.function, task.args, task.limits, self._modules))
-        task.remote = self._client.submit(run_here, payload, parcel, pure=False)
+        task.remote = self._client.submit(run_here, payload, parcel, self._batch, pure=False)
         self._watch(task)
 
     def _watch(self, task: _Task) -> None:
@@ -200,7 +202,8 @@ class DaskExecutor:
         tasks, self._tasks = self._tasks, {}
         if self._client.status == "running":
             self._client.cancel([task.remote for task in tasks.values()], force=True)
-            self._client.run(stop_here, on_error="ignore")
+            self._client.run(stop_here, self._batch, on_error="ignore")
+        self._batch = uuid4().hex
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
@@ -257,10 +260,11 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
 
 _executors: list[LocalExecutor] = []
 _idle: list[LocalExecutor] = []
+_stopped: set[str] = set()
 _lock = Lock()
 
 
-def run_here(payload: bytes, parcel: Parcel | None) -> Any:
+def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
     """Run a task in a process beside this Dask worker, and return or raise what it does."""
     function, args, limits, modules = pickle.loads(payload)
     if parcel is not None:
@@ -272,15 +276,17 @@ def run_here(payload: bytes, parcel: Parcel | None) -> Any:
     try:
         future = executor.submit(function, *args, limits=limits)
         while not executor.wait(POLL_SECONDS):
-            continue
+            if batch in _stopped:  # the process began after the others had been ended
+                executor.kill()
     finally:
         with _lock:
             _idle.append(executor)
     return future.result()
 
 
-def stop_here() -> None:
-    """End the processes beside this Dask worker, and with them their tasks."""
+def stop_here(batch: str) -> None:
+    """End the processes beside this Dask worker, and the tasks of a batch that begin later."""
     with _lock:
+        _stopped.add(batch)
         for executor in _executors:
             executor.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import signal
 import sys
@@ -17,7 +18,7 @@ from running.test_runner import results
 
 from mmbench.datasets import DatasetRef, dataset_hash
 from mmbench.errors import Status, UserError
-from mmbench.jobs.limits import Limits
+from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.running import cluster, parcel
 from mmbench.running.cluster import DaskExecutor, differences, facts
 from mmbench.running.executor import LimitReached, SerialExecutor, WorkerDied
@@ -110,6 +111,15 @@ def test_cancel_ends_tasks_at_once_and_the_workers_stay(executor):
     assert executor.wait(0.1) == []
     after = executor.submit(pow, 2, 3)
     assert drain(executor, 1) == [after]
+
+
+def test_a_task_whose_process_begins_after_a_cancel_ends_too(monkeypatch):
+    monkeypatch.setattr(cluster, "POLL_SECONDS", 0.1)
+    cluster.stop_here("cancelled")
+    task = pickle.dumps((nap, (600,), NO_LIMITS, ()))
+    with pytest.raises(WorkerDied):
+        cluster.run_here(task, None, "cancelled")
+    cluster.stop_here("nothing is left behind")
 
 
 def test_a_run_on_data_that_workers_do_not_see_has_the_records_of_one_process(
