@@ -67,7 +67,8 @@ def test_documented_keys_are_valid_and_complete(tmp_path: Path):
 
 
 def test_the_example_for_own_data_is_valid(tmp_path: Path):
-    text = (CONFIGS.parent / "README.md").read_text().partition("```yaml\n")[2].partition("```")[0]
+    page = CONFIGS.parent / "docs" / "start.md"
+    text = page.read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "my.csv").write_text("a,label\n1,x\n2,y\n")
     jobs = by_machine(offline_plan(config_from(text, tmp_path), tmp_path))
     assert list(jobs) == ["svm", "rmm", "mmrm", "rf"]

@@ -1,0 +1,66 @@
+"""The command line, as the program declares it: ``{commands}`` writes a section a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from typer.main import get_command
+
+from mmbench.cli.app import app
+
+
+def commands(group: Any, path: str = "mmbench") -> Iterator[tuple[str, Any]]:
+    """Yield the commands below a group, each with the words that call it."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def lines_of(words: str, command: Any) -> Iterator[str]:
+    """Yield the Markdown of a command: what it does, how it is called, its options."""
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
+    called = [words, *(_metavar(argument) for argument in arguments)]
+    yield from (f"## `{words}`", "", command.help.strip(), "")
+    yield from ("```text", " ".join(called) + (" [OPTIONS]" if options else ""), "```", "")
+    if not options:
+        return
+    yield from ("| Option | Meaning |", "| --- | --- |")
+    for option in options:
+        names = ", ".join(f"`{name}`" for name in option.opts)
+        yield f"| {names} | {(option.help or '').replace('|', '/')} |"
+    yield ""
+
+
+def _metavar(argument: Any) -> str:
+    name = argument.metavar or argument.name.upper()
+    return f"{name}..." if argument.nargs != 1 and not name.endswith("...") else name
+
+
+class Commands(SphinxDirective):
+    """All commands."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the sections."""
+        node = nodes.section()
+        node.document = self.state.document
+        lines = [
+            line
+            for words, command in commands(get_command(app))
+            for line in lines_of(words, command)
+        ]
+        self.state.nested_parse(StringList(lines, source="commands"), 0, node, match_titles=True)
+        return node.children
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive("commands", Commands)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
