@@ -1,8 +1,13 @@
-"""Pages that show files from beside docs/: links between these files become links between pages."""
+"""Links of pages to what lies beside docs/.
+
+Links between files that pages show become links between the pages, and names of experiments in the
+text on what was reproduced become links to their tables.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from sphinx.application import Sphinx
 
@@ -17,9 +22,21 @@ PAGES = {
 LINK = re.compile(r"\]\((?:\.\./)*(docs/)?([\w./-]+\.md)(#[\w-]+)?\)")
 
 
-def link_pages(app: Sphinx, path: object, parent: str, content: list[str]) -> None:
+REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
+NAME = re.compile(r"(?<!\[)`(\w+)`")
+
+
+def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None:
     """Point the links of an included file at pages."""
     content[0] = LINK.sub(_page, content[0])
+    if parent == "not_reproduced":
+        content[0] = NAME.sub(_table, content[0])
+
+
+def link_tables(app: Sphinx, page: str, content: list[str]) -> None:
+    """Point the names of experiments at their tables."""
+    if page == "reproduce":
+        content[0] = NAME.sub(_table, content[0])
 
 
 def _page(link: re.Match[str]) -> str:
@@ -29,7 +46,13 @@ def _page(link: re.Match[str]) -> str:
     return f"](/{PAGES[file]}.md{part or ''})" if file in PAGES else link[0]
 
 
+def _table(name: re.Match[str]) -> str:
+    run = (REFERENCE / name[1] / "table.md").is_file()
+    return f"[{name[0]}](/tables/{name[1]}.md)" if run else name[0]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the event."""
+    """Register the events."""
     app.connect("include-read", link_pages)
+    app.connect("source-read", link_tables)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
