@@ -92,7 +92,7 @@ def _candidates(
     """Yield feasible multipliers and the iterations that each took: exact ones first."""
     if start is not None:  # where no multiplier reaches C, it is the solution at a larger C too
         yield dual.feasible(start), 0
-    point = _solved(dual.gram, y, C, B)
+    point = _solved(_rows(dual), y, C, B)
     guess = _guess(point, C)
     exact = settle(dual, guess)
     if exact is not None:
@@ -105,6 +105,11 @@ def _candidates(
     shared = _shared(dual, guess)
     if shared is not None:
         yield shared, 0
+
+
+def _rows(dual: PiecewiseQP) -> Rows:
+    """Return what stands in for the Gram matrix of a dual here."""
+    return dual.gram  # type: ignore[return-value]
 
 
 def _solved(rows: Rows, y: NDArray, C: float, B: float | None) -> InteriorPoint:
@@ -143,7 +148,8 @@ def _measured(
     dual: PiecewiseQP, u: NDArray, iterations: int, tol: float, gap_tolerance: float
 ) -> PiecewiseSolution:
     """Return multipliers with b and their certificate."""
-    decision = dual.gram @ (dual.gram.T @ u)
+    rows = _rows(dual)
+    decision = rows @ (rows.T @ u)
     bias, violation = optimality(u, decision, dual.knots, dual.slopes)
     found = dual.solution(u, decision, bias, iterations, Status.INACCURATE)
     if found.gap > gap_tolerance:
@@ -165,7 +171,7 @@ def settle(dual: PiecewiseQP, u: NDArray) -> NDArray | None:
     u : ndarray of shape (n,)
         The guess; only which knots it touches matters.
     """
-    rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
+    rows, knots, index = _rows(dual), dual.knots, np.arange(len(u))
     place, slopes = _places(dual, u)
     for _ in range(MAX_ROUNDS):
         piece = place // 2
@@ -206,7 +212,7 @@ def _shared(dual: PiecewiseQP, u: NDArray) -> NDArray | None:
     The decisions of such rows fix w and b, not their u: equal rows, or many on one hyperplane,
     share it in more than one way. A guess is changed as little as these decisions ask.
     """
-    rows = dual.gram
+    rows = _rows(dual)
     place, slopes = _places(dual, u)
     free = np.flatnonzero(place % 2)
     if len(free) <= rows.shape[1]:

@@ -88,7 +88,7 @@ class InteriorPoint:
         Z.
     y : ndarray of shape (n,)
         -1.0 or +1.0; both occur.
-    C : float
+    C : float or ndarray of shape (n,)
     a : ndarray of shape (n,), optional
         Multipliers to start from, positive and less than C, with ``y'a = 0``.
     offset : ndarray of shape (n,), default=0.0
@@ -115,7 +115,7 @@ class InteriorPoint:
         self,
         rows: Rows,
         y: NDArray,
-        C: float,
+        C: float | NDArray,
         a: NDArray | None = None,
         offset: NDArray | float = 0.0,
         **given: NDArray,
@@ -134,7 +134,9 @@ class InteriorPoint:
         self.at["b"] = b
         margin = self._inside(y * (decision + b)) - 1.0
         # steps are short where the products of rows are far smaller than others
-        room = max(float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / C)
+        room = max(
+            float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / float(np.max(C))
+        )
         surplus, slack = np.maximum(margin, 0.0) + room, np.maximum(-margin, 0.0) + room
         self.at |= {"surplus": surplus, "slack": slack}
         self._begin_rows()

@@ -70,14 +70,16 @@ class MappedRows:
 
     def product(self, weights: NDArray) -> NDArray:
         """Return ``rows' diag(weights) rows``, of which the map is the outer factor."""
-        n, d = self.X.shape
-        out = np.zeros((d, d))
-        if not isinstance(self.X, np.ndarray) and self.origin is None:
-            out += (self.X.T @ (self.X.multiply(weights[:, None])).tocsr()).toarray()
-        else:
-            for own in blocks(n, d):
+        if isinstance(self.X, np.ndarray):
+            out = np.zeros((self.X.shape[1],) * 2)
+            for own in blocks(*self.X.shape):
                 part = self._moved(self.X[own]) * np.sqrt(weights[own])[:, None]
                 out += part.T @ part
+        else:
+            out = (self.X.T @ self.X.multiply(weights[:, None]).tocsr()).toarray()
+            if self.origin is not None:
+                cross = np.outer(self.X.T @ weights, self.origin)
+                out += weights.sum() * np.outer(self.origin, self.origin) - cross - cross.T
         return out if self.map is None else self.map.T @ out @ self.map
 
 
@@ -107,6 +109,23 @@ def weighted_product(rows: Rows, weights: NDArray) -> NDArray:
     """
     rows = rows if isinstance(rows, MappedRows) else MappedRows(rows)
     return rows.product(weights)
+
+
+def moments(X: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
+    """Return the mean and the standard deviation of each column, without a copy of the rows.
+
+    Examples
+    --------
+    >>> moments(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    (array([2., 2.]), array([1., 0.]))
+    """
+    n, d = X.shape
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    if isinstance(X, np.ndarray):
+        squares = sum(np.square(X[own] - mean).sum(axis=0) for own in blocks(n, d))
+        return mean, np.sqrt(squares / n)
+    squares = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+    return mean, np.sqrt(np.maximum(squares, 0))
 
 
 def blocks(n: int, d: int) -> Iterator[slice]:

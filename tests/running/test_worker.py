@@ -236,7 +236,9 @@ class TestMemory:
         )
         assert estimate_bytes(mmrm, small) - estimate_bytes(mamc, small) == 12 * 8 * 400**2
 
-    @pytest.mark.parametrize("machine", ["lda", "mpm", "mempm", "m4", "svm", "klda", "sigma_svm"])
+    @pytest.mark.parametrize(
+        "machine", ["lda", "mpm", "mempm", "m4", "svm", "klda", "sigma_svm", "mmrm"]
+    )
     def test_many_rows_of_few_columns_need_no_gram_matrix_of_a_linear_machine(self, job, machine):
         linear = replace(job, machine=machine, kernel="linear")
         for grid in (linear.grid, ()):

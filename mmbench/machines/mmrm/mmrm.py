@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.linear_route import ROWS_PER_FEATURE
 from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
 from mmbench.machines.mmrm.linear import solve_linear
 from mmbench.machines.mmrm.program import (
@@ -103,7 +104,10 @@ class MMRM(PairwiseClassifier):
     )
     version: ClassVar[int] = 2
     #: Parts are those of an interior point or a master program.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(part_bytes=400 * 2**20)
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
+        part_bytes=400 * 2**20, linear_row_copies=1, rows_per_feature=ROWS_PER_FEATURE
+    )
+    sparse_input = translation_invariant = True
 
     C: float | None = parameter(
         None,
@@ -205,7 +209,8 @@ class MMRM(PairwiseClassifier):
             return again
         basis = None if neighbour is None else neighbour.basis
         if isinstance(program, LinearProgram):
-            return solve_linear(program, tol=self.tol, basis=basis)
+            whole = self.solver == "reference"
+            return solve_linear(program, tol=self.tol, basis=basis, whole=whole)
         if self.solver == "reference":
             return solve_reference(program, tol=self.tol, basis=basis)
         guess = _guess(program, problem, neighbour)

@@ -16,10 +16,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mmbench.machines.linear_route import LEAST_ROWS
+from mmbench.solvers.rows import MappedRows, Rows, moments
 
 #: Default of the largest sum of coefficients, about a million. A decision is then computed to
 #: 1e-9, and a bound to 1e-10 of its value: far below the tolerances asked. Programs whose limit is
@@ -73,6 +76,10 @@ class Program(ABC):
     @abstractmethod
     def adjoint(self, lam: NDArray) -> NDArray:
         """Return A'lam."""
+
+    def combined(self, rows: NDArray, lam: NDArray, columns: NDArray) -> NDArray:
+        """Return a combination of some rows of A, at some columns."""
+        return lam @ self.block(rows, columns)
 
     @cached_property
     def class_rows(self) -> tuple[NDArray, NDArray]:
@@ -173,9 +180,16 @@ class LinearProgram(Program):
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray or sparse array of shape (n_samples, n_features)
     y, cost : ndarray of shape (n_samples,)
     limit : float, optional
+
+    Attributes
+    ----------
+    Z : ndarray or MappedRows of shape (n_samples, n_features)
+        Standardised rows; of many no copy is made.
+    centre, spread : ndarray of shape (n_features,)
+        Mean and standard deviation of each column.
     """
 
     nonnegative = False
@@ -183,24 +197,34 @@ class LinearProgram(Program):
     def __init__(
         self, X: NDArray, y: NDArray, cost: NDArray, limit: float = COEFFICIENT_LIMIT
     ) -> None:
-        self.centre = X.mean(axis=0)
-        spread = X.std(axis=0)
-        self.scale = np.where(spread > 0, spread, 1.0)
-        self.A = (X - self.centre) / self.scale * y[:, None]
-        sums = [self.A[y == sign].sum(axis=0) for sign in (-1.0, 1.0)]
+        few = isinstance(X, np.ndarray) and len(y) < LEAST_ROWS
+        self.centre, self.spread = moments(X)
+        self.scale = np.where(self.spread > 0, self.spread, 1.0)
+        self.Z: Rows = MappedRows(X, self.centre, np.diag(1 / self.scale))
+        if few:
+            self.Z = (X - self.centre) / self.scale
+            sums = [sign * self.Z[y == sign].sum(axis=0) for sign in (-1.0, 1.0)]
+        else:
+            sums = [sign * (self.Z.T @ (y == sign).astype(float)) for sign in (-1.0, 1.0)]
         super().__init__(y, cost, X.shape[1], np.array(sums), limit)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a part of A, shape (len(rows), len(columns))."""
-        return self.A[np.ix_(rows, columns)]
+        return self.Z[rows][:, columns] * self.y[rows][:, None]
 
     def forward(self, u: NDArray) -> NDArray:
         """Return A u."""
-        return self.A @ u
+        return self.y * (self.Z @ u)
 
     def adjoint(self, lam: NDArray) -> NDArray:
         """Return A'lam."""
-        return lam @ self.A
+        return self.Z.T @ (self.y * lam)
+
+    def combined(self, rows: NDArray, lam: NDArray, columns: NDArray) -> NDArray:
+        """Return a combination of some rows of A, at some columns; no part of A is formed."""
+        whole = np.zeros(len(self.y))
+        whole[rows] = lam
+        return self.adjoint(whole)[columns]
 
     def weights(self, u: NDArray, b: float) -> tuple[NDArray, float]:
         """Return w and b for the features as they were given."""
@@ -213,9 +237,19 @@ def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
 
     Equal samples of one class have equal rows and columns, which would make the vertex degenerate.
     """
-    _, first, member = np.unique(
-        np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True
-    )
+    keys = np.column_stack([X, y]) if isinstance(X, np.ndarray) else _sparse_keys(X, y)
+    _, first, member = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     merged = np.zeros_like(cost)
     np.add.at(merged, first[member.ravel()], cost)
     return merged
+
+
+def _sparse_keys(X: Any, y: NDArray) -> NDArray:
+    """Return one number for each sparse row and its sign, the same for equal ones."""
+    X = X.copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    numbers: dict[tuple, int] = {}
+    ends = zip(X.indptr, X.indptr[1:], y, strict=False)
+    rows = ((X.indices[a:e].tobytes(), X.data[a:e].tobytes(), sign) for a, e, sign in ends)
+    return np.array([numbers.setdefault(row, len(numbers)) for row in rows])

@@ -86,7 +86,7 @@ def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
     matrix = np.column_stack([program.block(tight, positive), program.y[tight]])
     spread = program.cost[at_cost]
     right = np.append(
-        program.c[positive] - spread @ program.block(at_cost, positive),
+        program.c[positive] - program.combined(at_cost, spread, positive),
         -program.y[at_cost] @ spread,
     )
     with np.errstate(all="ignore"):

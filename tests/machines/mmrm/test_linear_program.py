@@ -1,0 +1,43 @@
+"""Program (28) of many rows in the space of its features: the whole program of HiGHS as oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mmbench.errors import Status
+from mmbench.machines.mmrm.linear import solve_in_features, solve_linear
+from mmbench.machines.mmrm.program import LinearProgram
+
+
+def program(kind, C):
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(900) < (30 if kind == "tiny class" else 400), 1.0, -1.0)
+    X = rng.normal(size=(900, 4)) + (3.0 if kind == "apart" else 0.3) * y[:, None]
+    if kind == "repeated":
+        X = np.round(X)
+    if kind == "constant column":
+        X[:, 1] = 3.0
+    if kind == "dependent columns":
+        X[:, 1] = X[:, 2] - X[:, 0]
+    least = 1 / min((y > 0).sum(), (y < 0).sum())
+    return LinearProgram(X, y, np.full(len(y), C * least))
+
+
+@pytest.mark.parametrize(
+    "kind", ["apart", "mixed", "repeated", "tiny class", "constant column", "dependent columns"]
+)
+@pytest.mark.parametrize("C", [1.1, 10.0, 1e6])
+def test_an_interior_point_and_its_vertex_are_the_optimum(kind, C):
+    given = program(kind, C)
+    whole = solve_linear(given, whole=True)
+    found = solve_linear(given)
+    assert found.status is whole.status is Status.OPTIMAL
+    assert found.value == pytest.approx(whole.value, rel=1e-6)
+    assert (found.route == "features") or kind == "repeated"
+
+
+def test_costs_without_room_are_left_to_the_simplex():
+    given = program("mixed", 1.0)
+    assert solve_in_features(given, 1e-6) is None
+    assert solve_linear(given).status is Status.OPTIMAL
