@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mmbench.errors import UserError
 from mmbench.tables.blocks.tests import ranks_of
 from mmbench.tables.build import sheet_of
+from mmbench.tables.figures.style import COLUMN, PAGE, drawing
 from mmbench.tables.ranks import LEVEL, Ranks
 from mmbench.tables.records import Experiment
 from mmbench.tables.reference import Reference
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 MACHINE = None
 FROM_TABLE = True
 
+#: Machines whose names find room beside a diagram in one column.
+MOST_IN_A_COLUMN = 5
+#: Inches of a line of text.
+LINE = 0.19
 #: Heights, in lines of text below the axis of ranks.
 FIRST_BAR, BAR_STEP, FIRST_LABEL = 0.45, 0.3, 0.6
 
@@ -48,16 +53,17 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
 
 
 def _plot(found: Mapping[str, Ranks], sheet: Sheet, output: Path) -> None:
-    from matplotlib.figure import Figure
-
     depths = [_depth(ranks) for ranks in found.values()]
-    canvas = Figure(figsize=(7, sum(1.3 + 0.35 * depth for depth in depths)), layout="constrained")
-    panels = canvas.subplots(len(found), 1, squeeze=False)[:, 0]
-    for axes, depth, (kernel, ranks) in zip(panels, depths, found.items(), strict=True):
-        title = f"{sheet.facts.experiment}, {kernel}: mean ranks over {ranks.n} data sets"
-        axes.set_title(title, fontsize=10)
-        _panel(axes, ranks, depth, sheet.label)
-    canvas.savefig(output, dpi=160)
+    n_machines = max(len(ranks.means) for ranks in found.values())
+    width = COLUMN if n_machines <= MOST_IN_A_COLUMN else PAGE
+    height = sum(0.65 + LINE * depth for depth in depths)
+    with drawing(output, width, height) as canvas:
+        panels = canvas.subplots(
+            len(found), 1, squeeze=False, height_ratios=[depth + 3 for depth in depths]
+        )[:, 0]
+        for axes, depth, (kernel, ranks) in zip(panels, depths, found.items(), strict=True):
+            axes.set_title(f"{kernel}: mean ranks over {ranks.n} data sets")
+            _panel(axes, ranks, depth, sheet.label)
 
 
 def _depth(ranks: Ranks) -> float:
@@ -86,13 +92,13 @@ def _draw_scale(axes: Axes, low: int, high: int) -> None:
     axes.plot([low, high], [0, 0], color="black", lw=1)
     for rank in range(low, high + 1):
         axes.plot([rank, rank], [0, -0.15], color="black", lw=1)
-        axes.text(rank, -0.25, str(rank), ha="center", va="bottom", fontsize=9)
+        axes.text(rank, -0.25, str(rank), ha="center", va="bottom")
 
 
 def _draw_critical_difference(axes: Axes, low: int, width: float) -> None:
     axes.plot([low, low + width], [-1.1, -1.1], color="black", lw=1.5, marker="|")
     text = f"critical difference {width:.2f}"
-    axes.text(low + width / 2, -1.2, text, ha="center", va="bottom", fontsize=9)
+    axes.text(low + width / 2, -1.2, text, ha="center", va="bottom")
 
 
 def _draw_labels(
@@ -109,7 +115,7 @@ def _draw_labels(
         side = "right" if edge < rank else "left"
         axes.plot([rank, rank, edge], [0, height, height], color="black", lw=0.8)
         text = f" {label(machine)} ({rank:.2f}) "
-        axes.text(edge, height, text, ha=side, va="center", fontsize=9)
+        axes.text(edge, height, text, ha=side, va="center")
 
 
 def _describe(ranks: Ranks, label: Callable[[str], str]) -> str:

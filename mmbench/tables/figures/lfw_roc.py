@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.tables.cells import Cell
+from mmbench.tables.figures.style import COLUMN, PAGE, colour, dashes, drawing
 from mmbench.tables.records import Experiment
 from mmbench.tables.text import kernel_text
 
@@ -28,6 +29,9 @@ EXPERIMENTS = ("lfw",)
 
 #: Shares of false acceptances at which curves are averaged.
 GRID = np.linspace(0.0, 1.0, 201)
+
+#: Panels side by side, and inches of a line of the legends below them.
+PER_LINE, LINE = 3, 0.16
 
 #: A panel: data set, kernel and degree.
 Panel = tuple[str, str, int | None]
@@ -95,27 +99,31 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
 
 
 def _plot(panels: dict[Panel, Curves], output: Path) -> None:
-    from matplotlib.figure import Figure
+    names = list(dict.fromkeys(name for machines in panels.values() for name in machines))
+    n_rows = -(-len(panels) // PER_LINE)
+    width = PAGE if len(panels) > 1 else COLUMN
+    height = n_rows * (width / min(len(panels), PER_LINE) + LINE * (len(names) + 4))
+    with drawing(output, width, height) as canvas:
+        grid = canvas.subplots(n_rows, min(len(panels), PER_LINE), squeeze=False).ravel()
+        for axes, (panel, machines) in zip(grid, panels.items(), strict=False):
+            _plot_panel(axes, panel, machines, names)
+        for axes in grid[len(panels) :]:
+            axes.axis("off")
 
-    canvas = Figure(figsize=(4.2 * len(panels), 4.2), layout="constrained")
-    for axes, (panel, machines) in zip(
-        np.atleast_1d(canvas.subplots(1, len(panels))), panels.items(), strict=True
-    ):
-        _plot_panel(axes, panel, machines)
-    canvas.savefig(output, dpi=160)
 
-
-def _plot_panel(axes: Axes, panel: Panel, machines: Curves) -> None:
+def _plot_panel(axes: Axes, panel: Panel, machines: Curves, names: list[str]) -> None:
     for machine, curves in machines.items():
+        k = names.index(machine)
         mean = np.mean([curve for curve, _ in curves], axis=0)
         area = np.mean([area for _, area in curves])
         label = f"{machine} ({area:.3f}{_part(curves, machines)})"
-        axes.plot(GRID, mean, lw=1.2, label=label)
+        axes.plot(GRID, mean, color=colour(k), ls=dashes(k), label=label)
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     axes.set(xlabel="false acceptances", ylabel="true acceptances")
-    axes.set_title(f"{panel[0]} ({kernel_text(*panel[1:])})", fontsize=10)
-    axes.legend(title="area under the curve", fontsize=8, title_fontsize=8, loc="lower right")
+    axes.set_title(f"{panel[0]} ({kernel_text(*panel[1:])})")
+    # below, as curves of weak descriptors take all of the panel
+    axes.legend(title="area under the curve", loc="upper left", bbox_to_anchor=(0, -0.22))
 
 
 def _describe(panel: Panel, machines: Curves) -> str:

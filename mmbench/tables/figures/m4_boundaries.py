@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError
 from mmbench.jobs.plan import Plan
 from mmbench.jobs.record import Record
+from mmbench.tables.figures.style import PAGE, colour, drawing
 from mmbench.tables.records import Experiment
 
 if TYPE_CHECKING:
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 
 #: Colour, dashes and width of a boundary.
 STYLES: dict[str, tuple[str, Any, float]] = {
-    "m4": ("#1f5fa8", "-", 2.2),
-    "svm": ("#c0392b", "--", 1.8),
-    "mpm": ("#2e8b57", "-.", 1.8),
-    "bayes": ("black", ":", 1.8),
+    "m4": (colour(0), "-", 1.8),
+    "svm": (colour(1), "--", 1.4),
+    "mpm": (colour(2), "-.", 1.4),
+    "bayes": ("black", ":", 1.4),
 }
 #: Colours of the points of X and Y.
-POINTS = ("#3a7dc9", "#e08214")
+POINTS = (colour(5), colour(4))
 #: Points a side of the grid on which decisions are evaluated.
 RESOLUTION = 300
 #: How far decisions may be from those of the record: they are stored in single precision.
@@ -60,18 +61,17 @@ def draw_sets(experiment: Experiment, output: Path, sets: Mapping[str, str]) -> 
         If a set has no record of the M4, or a machine no longer decides as its record says.
     """
     panels = {name: _first_split(experiment, name) for name in sets}
-    from matplotlib.figure import Figure
-
-    canvas = Figure(figsize=(10.5, 4.9), layout="constrained")
     lines = []
-    for axes, (name, records) in zip(canvas.subplots(1, len(sets)), panels.items(), strict=True):
-        data = _data(next(iter(records.values())))
-        decisions = {m: _decision(experiment, record, data) for m, record in records.items()}
-        _panel(axes, name, sets[name], data, decisions, experiment.plan)
-        lines.append(f"{sets[name]}: {_accuracies(records, experiment.plan)}")
-    handles, labels = canvas.axes[0].get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=8, frameon=False, fontsize=9)
-    canvas.savefig(output, dpi=160)
+    with drawing(output, PAGE, 3.9) as canvas:
+        for axes, (name, records) in zip(
+            canvas.subplots(1, len(sets)), panels.items(), strict=True
+        ):
+            data = _data(next(iter(records.values())))
+            decisions = {m: _decision(experiment, record, data) for m, record in records.items()}
+            _panel(axes, name, sets[name], data, decisions, experiment.plan)
+            lines.append(f"{sets[name]}: {_accuracies(records, experiment.plan)}")
+        handles, labels = canvas.axes[0].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=4)
     return "\n".join(lines)
 
 
@@ -130,41 +130,39 @@ def _panel(
     across, up = np.linspace(left, right, RESOLUTION), np.linspace(low, high, RESOLUTION)
     grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
     for machine, decide in {**decisions, "bayes": lambda points: bayes(name, points)}.items():
-        colour, dashes, width = STYLES.get(machine, ("grey", "-", 1.2))
+        ink, dashes, width = STYLES.get(machine, ("grey", "-", 1.2))
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
-        axes.contour(
-            across, up, values, [0.0], colors=colour, linestyles=[dashes], linewidths=width
-        )
+        axes.contour(across, up, values, [0.0], colors=ink, linestyles=[dashes], linewidths=width)
         label = "Bayes" if machine == "bayes" else plan.label(machine)
-        axes.plot([], [], color=colour, ls=dashes, lw=width, label=label)
+        axes.plot([], [], color=ink, ls=dashes, lw=width, label=label)
     axes.set(title=title, aspect="equal", xlim=(left, right), ylim=(low, high))
 
 
 def _points(axes: Axes, data: Prepared) -> None:
     """Draw training points large and hollow, test points small, X and Y in their colours."""
     names = ("X", "Y")
-    for label, colour, marks, name in zip(
+    for label, own, marks, name in zip(
         np.unique(data.y_train), POINTS, (("o", "x"), ("s", "+")), names, strict=True
     ):
         test, train = data.X_test[data.y_test == label], data.X_train[data.y_train == label]
         axes.scatter(
             test[:, 0],
             test[:, 1],
-            s=14,
+            s=8,
             marker=marks[1],
-            c=colour,
+            c=own,
             alpha=0.45,
-            lw=0.8,
+            lw=0.6,
             label=f"{name}, test",
         )
         axes.scatter(
             train[:, 0],
             train[:, 1],
-            s=26,
+            s=14,
             marker=marks[0],
             facecolors="none",
-            edgecolors=colour,
-            lw=1.1,
+            edgecolors=own,
+            lw=0.8,
             label=f"{name}, training",
             zorder=3,
         )

@@ -10,13 +10,14 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
 from mmbench.tables.build import sheet_of
 from mmbench.tables.cells import Cell
+from mmbench.tables.figures.style import PAGE, colour, drawing
 from mmbench.tables.records import Experiment
 from mmbench.tables.reference import Reference
 from mmbench.tables.sheet import Sheet
@@ -28,7 +29,8 @@ MACHINE = "m4_nu100"
 FROM_TABLE = True
 EXPERIMENTS = ("m4_fig7",)
 MPM = "mpm"
-ACCURACY, TIME, PLAIN = "#1f5fa8", "#c0392b", "#2e8b57"
+#: Of the M4 and of the MPM.
+REDUCED, PLAIN = colour(0), colour(1)
 
 
 @dataclass(frozen=True)
@@ -108,37 +110,28 @@ def _kept(record: Record) -> float:
 
 
 def _plot(curve: list[Point], mpm: list[Point], dataset: str, output: Path) -> None:
-    from matplotlib.figure import Figure
-
-    canvas = Figure(figsize=(9.6, 4.2), layout="constrained")
-    left, right = canvas.subplots(1, 2)
-    at = [point.nu for point in curve]
-    left.errorbar(
-        at,
-        [point.accuracy for point in curve],
-        yerr=[point.error for point in curve],
-        color=ACCURACY,
-        marker="o",
-        capsize=3,
-        label="M4",
-    )
-    right.plot(at, [point.milliseconds for point in curve], color=TIME, marker="o", label="M4")
-    for point in mpm:
-        # Hollow and large: at nu = 1 the points lie on one another.
-        hollow = {"color": PLAIN, "ms": 11, "mfc": "none", "mew": 1.6, "label": "MPM"}
-        left.plot(point.nu, point.accuracy, "s", **hollow)
-        right.plot(point.nu, point.milliseconds, "s", **hollow)
-    left.set(ylabel="accuracy (%), with standard error", title="accuracy")
-    slowest = max(point.milliseconds for point in curve)
-    right.set(ylabel="CPU time of a training (ms)", title="time", ylim=(0, 1.25 * slowest))
-    if all(map(_share, curve)):
-        _label_kept(right, curve)
-    for axes in (left, right):
-        axes.set_xlabel("threshold ν of the reduction")
-        axes.grid(alpha=0.25, lw=0.6)
-        axes.legend(frameon=False, loc="lower left")
-    canvas.suptitle(f"Reduced M4 on {dataset}, {curve[0].n} splits", fontsize=11)
-    canvas.savefig(output, dpi=160)
+    with drawing(output, PAGE, 2.8) as canvas:
+        left, right = canvas.subplots(1, 2)
+        at = [point.nu for point in curve]
+        reduced: dict[str, Any] = {"color": REDUCED, "marker": "o", "label": "reduced M4"}
+        accuracies, errors = [p.accuracy for p in curve], [p.error for p in curve]
+        left.errorbar(at, accuracies, yerr=errors, capsize=2, **reduced)
+        right.plot(at, [point.milliseconds for point in curve], **reduced)
+        for point in mpm:
+            # Hollow and large: at nu = 1 the points lie on one another.
+            hollow = {"color": PLAIN, "ms": 8, "mfc": "none", "mew": 1.2, "label": "MPM"}
+            left.plot(point.nu, point.accuracy, "s", ls="none", **hollow)
+            right.plot(point.nu, point.milliseconds, "s", ls="none", **hollow)
+        slowest = max(point.milliseconds for point in curve)
+        left.set(ylabel="accuracy (%), with standard error")
+        right.set(ylabel="CPU time of a training (ms)", ylim=(0, 1.3 * slowest))
+        if all(map(_share, curve)):
+            _label_kept(right, curve)
+        for axes in (left, right):
+            axes.set_xlabel("threshold ν of the reduction")
+            axes.legend(loc="best")
+        splits = f"{curve[0].n} splits of {dataset}"
+        canvas.suptitle(f"The reduced M4 against its threshold, {splits}")
 
 
 def _label_kept(axes: Axes, curve: list[Point]) -> None:
@@ -148,11 +141,11 @@ def _label_kept(axes: Axes, curve: list[Point]) -> None:
             _share(point),
             (point.nu, point.milliseconds),
             textcoords="offset points",
-            xytext=(5, 6),
-            rotation=45,
-            fontsize=8,
+            xytext=(0, 5),
+            ha="center",
+            rotation=90,
         )
-    axes.annotate("beside each point: rows kept", (0.03, 0.3), xycoords="axes fraction", fontsize=8)
+    axes.annotate("beside each point: rows kept", (0.03, 0.45), xycoords="axes fraction")
 
 
 def _share(point: Point) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.tables.cells import Cell
+from mmbench.tables.figures.style import COLUMN, colour, drawing
 from mmbench.tables.published import published_rows
 from mmbench.tables.records import Experiment
 
@@ -31,7 +32,7 @@ N_LABELLED = 4
 #: The paper speaks of rho for separable pairs; from this many on a line is drawn.
 MIN_POINTS = 3
 
-OURS, THEIRS = "#1f5fa8", "#c0392b"
+OURS, THEIRS = colour(0), colour(1)
 
 
 @dataclass(frozen=True)
@@ -141,27 +142,22 @@ def equation(slope: float, intercept: float) -> str:
 
 
 def _plot(points: list[Point], line: Line | None, dataset: str, output: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    canvas = FigureCanvasAgg(Figure(figsize=(6.4, 5.0), layout="constrained"))
-    axes = canvas.figure.add_subplot()
-    _scatter(axes, points)
-    ends = np.array([min(p.ratio for p in points), max(p.ratio for p in points)])
-    if line:
-        trust = f"({line.n} separable pairs, r = {line.r:.2f}, p = {line.p:.2g})"
-        label = f"measured: {equation(line.slope, line.intercept)} {trust}"
-        axes.plot(ends, line.slope * ends + line.intercept, color=OURS, lw=1.8, label=label)
-    slope, intercept = published_line()
-    label = f"published: {equation(slope, intercept)}"
-    axes.plot(ends, slope * ends + intercept, color=THEIRS, lw=1.8, ls="--", label=label)
-    axes.set_xlabel("margin ratio ρ on the training rows of the pair")
-    axes.set_ylabel("accuracy on the test rows of the pair (%)")
-    axes.set_title(f"MMRM, {len(points)} pairs of classes of {dataset}")
-    axes.grid(alpha=0.25, lw=0.6)
-    # Points may lie anywhere, so no corner of the axes is safe for the legend.
-    canvas.figure.legend(loc="outside lower center", frameon=False, fontsize=9)
-    canvas.figure.savefig(output, dpi=160)
+    with drawing(output, COLUMN, 3.5) as canvas:
+        axes = canvas.subplots()
+        _scatter(axes, points)
+        ends = np.array([min(p.ratio for p in points), max(p.ratio for p in points)])
+        if line:
+            trust = f"{line.n} separable pairs, r = {line.r:.2f}, p = {line.p:.2g}"
+            label = f"measured: {equation(line.slope, line.intercept)}\n({trust})"
+            axes.plot(ends, line.slope * ends + line.intercept, color=OURS, label=label)
+        slope, intercept = published_line()
+        label = f"published: {equation(slope, intercept)}"
+        axes.plot(ends, slope * ends + intercept, color=THEIRS, ls="--", label=label)
+        axes.set_xlabel("margin ratio ρ on the training rows of the pair")
+        axes.set_ylabel("accuracy on its test rows (%)")
+        axes.set_title(f"Margin ratio and accuracy of {len(points)} pairs of {dataset}")
+        # Points may lie anywhere, so no corner of the axes is safe for the legend.
+        canvas.legend(loc="outside lower center")
 
 
 def _scatter(axes: Axes, points: list[Point]) -> None:
@@ -175,7 +171,8 @@ def _scatter(axes: Axes, points: list[Point]) -> None:
             axes.scatter(
                 [point.ratio for point in chosen],
                 [point.accuracy for point in chosen],
-                s=24,
+                s=12,
+                lw=0.8,
                 facecolors=face,
                 edgecolors=OURS,
                 alpha=0.75,
@@ -187,8 +184,7 @@ def _scatter(axes: Axes, points: list[Point]) -> None:
             point.pair,
             (point.ratio, point.accuracy),
             textcoords="offset points",
-            xytext=(6, -3),
-            fontsize=8,
+            xytext=(4, -3),
         )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mmbench.errors import UserError
 from mmbench.jobs.plan import Key
 from mmbench.tables.build import sheet_of
+from mmbench.tables.figures.style import PAGE, colour, drawing, mark
 from mmbench.tables.growth import (
     COLD,
     SVM,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 #: A machine that the figure cannot do without.
 MACHINE = "rmm_b1"
 EXPERIMENTS = ("rmm_fig2",)
-#: Of the SVM and the bounds of the RMMs; an RMM from zero is dashed.
-COLOURS = ("#333333", "#1f5fa8", "#2e8b57", "#c0392b")
 
 
 def draw(experiment: Experiment, output: Path) -> str:
@@ -62,45 +61,43 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 def _title(place: Key, classes: Sequence[str]) -> str:
     data = " ".join([place.dataset, " and ".join(classes)]).strip()
-    return f"SVM and RMM on {data}, {kernel_caption(place.kernel, place.degree)}"
+    return f"Training time of SVM and RMM on {data}. {kernel_caption(place.kernel, place.degree)}"
 
 
 def _plot(found: Curves, gram: Curve, labels: Mapping[str, str], title: str, output: Path) -> None:
-    from matplotlib.figure import Figure
     from matplotlib.ticker import NullFormatter
 
-    canvas = Figure(figsize=(9.6, 5.2), layout="constrained")
-    panels = canvas.subplots(1, 2, sharey=True)
-    parts = (found, "after the Gram matrix"), (whole(found, gram), "whole training")
-    for axes, (shown, name) in zip(panels, parts, strict=True):
-        _curves(axes, shown, labels)
-        if gram and axes is panels[0]:
-            label = f"Gram matrix: {_power(gram)}"
-            axes.loglog(list(gram), list(gram.values()), ":", color="#888888", label=label)
-        sizes = sorted({size for curve in shown.values() for size in curve})
-        axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set(xlabel="training rows n", title=name)
-        axes.grid(alpha=0.25, lw=0.6, which="both")
-        axes.legend(frameon=False, fontsize=8)
-    panels[0].set_ylabel("CPU seconds")
-    canvas.suptitle(title)
-    canvas.savefig(output, dpi=160)
+    with drawing(output, PAGE, 4.2) as canvas:
+        panels = canvas.subplots(1, 2, sharey=True)
+        parts = (found, "After the Gram matrix"), (whole(found, gram), "Whole training")
+        for axes, (shown, name) in zip(panels, parts, strict=True):
+            _curves(axes, shown, labels)
+            if gram and axes is panels[0]:
+                label = f"Gram matrix: {_power(gram)}"
+                axes.loglog(list(gram), list(gram.values()), ":", color="0.5", label=label)
+            sizes = sorted({size for curve in shown.values() for size in curve})
+            axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.set(xlabel="training rows n", title=name)
+            # below, as the curves go from corner to corner
+            axes.legend(loc="upper left", bbox_to_anchor=(0, -0.25), ncols=2)
+        panels[0].set_ylabel("CPU seconds")
+        canvas.suptitle(title)
 
 
 def _curves(axes: Axes, found: Curves, labels: Mapping[str, str]) -> None:
     names = list(dict.fromkeys(labels[machine].removesuffix(COLD) for machine in found))
     for machine, curve in found.items():
         name = labels[machine].removesuffix(COLD)
-        cold, colour = labels[machine] != name, COLOURS[names.index(name) % len(COLOURS)]
+        # The SVM and the bounds of the RMMs have their colours; an RMM from zero is dashed.
+        cold, k = labels[machine] != name, names.index(name)
         axes.loglog(
             list(curve),
             list(curve.values()),
             "--" if cold else "-",
-            color=colour,
-            marker="o",
-            ms=4,
-            mfc="none" if cold else colour,
+            color=colour(k),
+            marker=mark(k),
+            mfc="none" if cold else colour(k),
             label=f"{labels[machine]}: {_power(curve)}",
         )
 

@@ -10,7 +10,7 @@ from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.seconds import total
 from mmbench.tables.blocks.tests import split_gaps
 from mmbench.tables.cells import Cell
-from mmbench.tables.figures.style import COLOURS
+from mmbench.tables.figures.style import colour
 from mmbench.tables.report import plotted, words
 from mmbench.tables.report.plotted import Picture, axis, bars, line_name, lines_spec, points, spec
 from mmbench.tables.report.view import ACCURACY, View
@@ -148,7 +148,7 @@ def splits_picture(view: View, cell: Cell) -> Picture | None:
         "y": values,
         "hovertext": _split_names(cell),
         "hoverinfo": "text",
-        "marker": {"color": COLOURS[0], "size": 8},
+        "marker": {"color": colour(0), "size": 8},
         "showlegend": False,
     }
     return Picture(

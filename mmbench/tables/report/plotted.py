@@ -13,7 +13,7 @@ from typing import Any
 
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import plain
-from mmbench.tables.figures.style import COLOURS
+from mmbench.tables.figures.style import colour
 from mmbench.tables.report import words
 from mmbench.tables.report.names import place_text
 from mmbench.tables.report.view import View
@@ -66,7 +66,7 @@ def points(
         "hoverinfo": "text",
         "customdata": [view.pages.get(key, "") for key in keys],
         "marker": {
-            "color": COLOURS[k % len(COLOURS)],
+            "color": colour(k),
             "symbol": [f"{mark}-open" if open_ else mark for open_ in hollow] or mark,
             "size": 10,
         },
@@ -110,7 +110,7 @@ def line(at_axis: str, at: float, dash: str = "solid") -> dict[str, Any]:
 def band(low: float, high: float) -> dict[str, Any]:
     """Return a tinted band between two values of the axis of y."""
     ends = {"x0": 0, "x1": 1, "y0": low, "y1": high}
-    fill = {"fillcolor": COLOURS[0], "opacity": 0.15, "line": {"width": 0}, "layer": "below"}
+    fill = {"fillcolor": colour(0), "opacity": 0.15, "line": {"width": 0}, "layer": "below"}
     return {"type": "rect", "xref": "paper", **ends, **fill}
 
 

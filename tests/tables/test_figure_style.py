@@ -1,0 +1,44 @@
+"""The style of figures: sizes of columns, marks beside colours, vector files that do not change."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from helpers.drawn import figure
+
+from mmbench.tables.figures.style import COLOURS, COLUMN, DASHES, MARKS, PAGE, SETTINGS, drawing
+
+
+@pytest.mark.parametrize("width", [COLUMN, PAGE])
+def test_a_figure_is_as_wide_as_a_column_or_a_page(tmp_path, width) -> None:
+    output = tmp_path / "one.svg"
+    with drawing(output, width, 2.0) as canvas:
+        canvas.subplots().plot([0, 1], [0, 1])
+    (points,) = re.findall(r'<svg [^>]*?width="([\d.]+)pt"', output.read_text())
+    assert float(points) == pytest.approx(72 * width)
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg"])
+def test_the_same_results_give_the_same_vector_file(margin_ratios, tmp_path, suffix) -> None:
+    folder = margin_ratios().folder
+    first, second = tmp_path / f"first.{suffix}", tmp_path / f"second.{suffix}"
+    for output in (first, second):
+        figure("mmrm_fig2", folder, output)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_letters_are_those_of_a_paper_and_colours_are_not_alone() -> None:
+    sizes = {value for name, value in SETTINGS.items() if name.endswith("size") and "font" in name}
+    assert {*sizes, SETTINGS["axes.titlesize"]} <= {8, 9}
+    assert len(set(MARKS)) == len(MARKS) == len(COLOURS) == len(set(COLOURS))
+    assert len(set(DASHES)) == len(DASHES) >= 6
+
+
+def test_the_style_is_that_of_the_figure_alone(tmp_path) -> None:
+    from matplotlib import rcParams
+
+    before = dict(rcParams)
+    with drawing(tmp_path / "one.png", COLUMN, 1.0):
+        assert rcParams["font.size"] == 8
+    assert dict(rcParams) == before
