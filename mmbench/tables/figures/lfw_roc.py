@@ -102,7 +102,7 @@ def _plot(panels: dict[Panel, Curves], output: Path) -> None:
     names = list(dict.fromkeys(name for machines in panels.values() for name in machines))
     n_rows = -(-len(panels) // PER_LINE)
     width = PAGE if len(panels) > 1 else COLUMN
-    height = n_rows * (width / min(len(panels), PER_LINE) + LINE * (len(names) + 4))
+    height = n_rows * (width / min(len(panels), PER_LINE) + LINE * (len(names) + 2.5))
     with drawing(output, width, height) as canvas:
         grid = canvas.subplots(n_rows, min(len(panels), PER_LINE), squeeze=False).ravel()
         for axes, (panel, machines) in zip(grid, panels.items(), strict=False):
@@ -119,7 +119,7 @@ def _plot_panel(axes: Axes, panel: Panel, machines: Curves, names: list[str]) ->
         label = f"{machine} ({area:.3f}{_part(curves, machines)})"
         axes.plot(GRID, mean, color=colour(k), ls=dashes(k), label=label)
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")
-    axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
+    axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal", anchor="N")
     axes.set(xlabel="false acceptances", ylabel="true acceptances")
     axes.set_title(f"{panel[0]} ({kernel_text(*panel[1:])})")
     # below, as curves of weak descriptors take all of the panel

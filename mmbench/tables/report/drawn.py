@@ -31,7 +31,9 @@ def drawings(site: Site, view: View) -> list[Drawing]:
         images = sorted(view.experiment.folder.glob("*.png"))
         if images:
             return [_copied(site, view, image) for image in images]
-    found = [_drawn(site, view, name) for name in (*figures_of(view.experiment), RANKS)]
+    # parts of one data set are not data sets over which ranks could be compared
+    ranks = [] if any(key.size is not None for key in view.keys) else [RANKS]
+    found = [_drawn(site, view, name) for name in (*figures_of(view.experiment), *ranks)]
     return [one for one in found if one.file or one.name != RANKS]
 
 

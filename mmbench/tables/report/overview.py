@@ -26,15 +26,15 @@ def write_overview(
 
 def summary_texts(summary: Summary) -> dict[str, object]:
     """Return a summary in words, beside its numbers."""
-    gap = gap_text(summary.gap, summary.gap_tolerance, summary.violation)
-    if summary.gap is not None and summary.gap_tolerance is None:
-        gap += ", asked: not known"
+    gap = gap_text(summary.gap, summary.gap_tolerance, summary.violation, unknown="not known")
     above = f"{summary.n_above} gaps above" if summary.n_above else ""
     days = dict.fromkeys((summary.started, summary.finished))
     return {
         "summary": summary,
         "certificate": ", ".join(filter(None, [gap, above])) or NOTHING,
         "cpu": duration(summary.cpu_seconds),
+        # how many pairs were trained at a time stands on the experiment's own page
+        "computers": list(dict.fromkeys(one.partition(";")[0] for one in summary.computers)),
         "when": " to ".join(days) or NOTHING,
     }
 

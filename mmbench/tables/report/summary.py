@@ -84,7 +84,9 @@ def summarize(view: View) -> Summary:
         started=started,
         finished=finished,
         computers=tuple(
-            note.removeprefix(RUN_WITH) for note in remarks(view) if note.startswith(RUN_WITH)
+            dict.fromkeys(
+                note.removeprefix(RUN_WITH) for note in remarks(view) if note.startswith(RUN_WITH)
+            )
         ),
     )
 

@@ -97,16 +97,18 @@ def certificate(view: View, key: Key) -> str:
     return gap_text(gap, asked, violation)
 
 
-def gap_text(gap: float | None, asked: float | None, violation: float | None) -> str:
-    """Return a certificate in words.
+def gap_text(
+    gap: float | None, asked: float | None, violation: float | None, unknown: str = ""
+) -> str:
+    """Return a certificate in words; `unknown` stands where it is not known what was asked.
 
     Examples
     --------
     >>> gap_text(2e-6, 1e-3, 1e-12)
     'gap 2.0e-06 (asked 1.0e-03), violation 1.0e-12'
     """
-    wanted = "" if asked is None else f" (asked {asked:.1e})"
-    parts = ["" if gap is None else f"gap {gap:.1e}{wanted}"]
+    wanted = unknown if asked is None else f"{asked:.1e}"
+    parts = ["" if gap is None else f"gap {gap:.1e}" + (f" (asked {wanted})" if wanted else "")]
     parts.append("" if violation is None else f"violation {violation:.1e}")
     return ", ".join(filter(None, parts))
 
