@@ -64,7 +64,7 @@ class Facts:
     per_pair: Mapping[Key, Mapping[Split, list]] = field(default_factory=dict)
     fits: Mapping[str, Fits] = field(default_factory=dict)
     selected: Mapping[Key, Sequence[Selected]] = field(default_factory=dict)
-    hits: Callable[[Key, Split], NDArray | None] = lambda key, split: None
+    hits: Callable[[Key, tuple[int, int]], NDArray | None] = lambda key, split: None
     rule: str = ""
     protocol: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -137,11 +137,11 @@ def _fits(experiment: Experiment) -> dict[str, Fits]:
     return {machine: fits_of(records) for machine, records in by_machine.items() if records}
 
 
-def _hits(experiment: Experiment) -> Callable[[Key, Split], Any]:
+def _hits(experiment: Experiment) -> Callable[[Key, tuple[int, int]], Any]:
     """Return `Facts.hits`; the arrays of a run are read when it is asked for."""
     keys = _by_split(experiment, lambda record: record.key if record.arrays else None)
 
-    def hits(key: Key, split: Split) -> Any:
+    def hits(key: Key, split: tuple[int, int]) -> Any:
         found = keys.get(key, {})
         record = next((found[at] for at in sorted(found) if at[:2] == split), None)
         if record is None:

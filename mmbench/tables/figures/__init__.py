@@ -4,7 +4,7 @@ A figure registers itself by one line in `FIGURES`. Its module holds `draw`, a f
 experiment and an output path that writes the picture and returns its numbers in words, and
 `MACHINE`, the machine whose records it needs; None where any will do. With ``FROM_TABLE = True`` it
 can be drawn from the CSV of a reference table as well. `EXPERIMENTS` names the experiments that it
-belongs to, whose reports show it.
+belongs to, whose reports show it; where there is none, those with a layout of its name.
 """
 
 from __future__ import annotations
@@ -76,14 +76,17 @@ def choose(name: str, results: Sequence[Experiment | Reference]) -> Experiment |
 
 
 def figures_of(results: Experiment | Reference) -> list[str]:
-    """Return the figures that belong to an experiment, or to a smaller version of it."""
-    name = results.plan.name
+    """Return the figures of an experiment, or a smaller version of it: its own, its layout's."""
+    plan = results.plan
     modules = {figure: import_module(path) for figure, path in FIGURES.items()}
     return [
         figure
         for figure, module in modules.items()
-        for own in getattr(module, "EXPERIMENTS", ())
-        if name == own or name.startswith(f"{own}-")
+        if figure == plan.layout
+        or any(
+            plan.name == own or plan.name.startswith(f"{own}-")
+            for own in getattr(module, "EXPERIMENTS", ())
+        )
         if isinstance(results, Experiment) or _from_table(module)
     ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mmbench.errors import UserError
 from mmbench.jobs.plan import Key
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures.style import COLOURS
+from mmbench.tables.figures.style import PAGE, colour, drawing
 from mmbench.tables.records import Experiment
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.text import join, kernel_caption
@@ -31,21 +31,17 @@ def draw(experiment: Experiment, output: Path) -> str:
     UserError
         If nothing has a result.
     """
-    from matplotlib.figure import Figure
-
     sheet = sheet_of(experiment, "machines")
     panels = {place: values for place in sheet.places if (values := _values(sheet, place))}
     if not panels:
         raise UserError(f"{experiment.name}: no machine has a result")
-    height = sum(FRAME + LINE * len(values) for values in panels.values())
-    canvas = Figure(figsize=(7, height), layout="constrained")
-    ratios = [FRAME + LINE * len(values) for values in panels.values()]
-    rows = canvas.subplots(len(panels), 1, squeeze=False, height_ratios=ratios)[:, 0]
-    for axes, (place, values) in zip(rows, panels.items(), strict=True):
-        _panel(axes, values)
-        axes.set_title(_name(sheet, place), fontsize=10)
-    rows[-1].set_xlabel("accuracy on each test part (%), and mean")
-    canvas.savefig(output, dpi=160)
+    heights = [FRAME + LINE * len(values) for values in panels.values()]
+    with drawing(output, PAGE, sum(heights)) as canvas:
+        rows = canvas.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, (place, values) in zip(rows, panels.items(), strict=True):
+            _panel(axes, values)
+            axes.set_title(_name(sheet, place))
+        rows[-1].set_xlabel("accuracy on each test part (%), and mean")
     return "\n".join(_describe(sheet, place, values) for place, values in panels.items())
 
 
@@ -61,11 +57,11 @@ def _values(sheet: Sheet, place: Key) -> dict[str, list[float]]:
 
 def _panel(axes: Axes, values: dict[str, list[float]]) -> None:
     for k, splits in enumerate(values.values()):
-        axes.plot(splits, [k] * len(splits), "o", ms=4, mew=0, color=COLOURS[0], alpha=0.4)
-        axes.plot([fmean(splits)], [k], "|", ms=13, mew=2, color=COLOURS[1])
-    axes.set_yticks(range(len(values)), list(values), fontsize=8)
+        axes.plot(splits, [k] * len(splits), "o", ms=4, mew=0, color=colour(0), alpha=0.4)
+        axes.plot([fmean(splits)], [k], "|", ms=13, mew=2, color=colour(1))
+    axes.set_yticks(range(len(values)), list(values))
     axes.set_ylim(-0.6, len(values) - 0.4)
-    axes.grid(axis="x", alpha=0.3, lw=0.6)
+    axes.grid(visible=False, axis="y")
 
 
 def _name(sheet: Sheet, place: Key) -> str:

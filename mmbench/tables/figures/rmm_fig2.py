@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 #: A machine that the figure cannot do without.
 MACHINE = "rmm_b1"
-EXPERIMENTS = ("rmm_fig2",)
 
 
 def draw(experiment: Experiment, output: Path) -> str:

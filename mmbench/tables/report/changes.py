@@ -121,7 +121,7 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float | None, str
     assert old is not None and old.measured is not None and new is not None
     gain = (new.measured or 0.0) - old.measured
     if gaps and (counts := _won_and_lost(before, after, key)):
-        n_test = before.cells[key].done[0].metrics["n_test"]
+        n_test = before.cells[key].counted[0].metrics["n_test"]
         return gain, 100 * math.sqrt(sum(counts)) / n_test, ROWS, mcnemar_p(*counts)
     if old.se is None or new.se is None:
         return gain, None, "", math.nan
@@ -134,7 +134,9 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
     """Return the accuracy after less before on every split of the same rows; all or none."""
     if key not in before.cells or key not in after.cells:
         return []
-    old, new = ({record.at: record for record in view.cells[key].done} for view in (before, after))
+    old, new = (
+        {record.at: record for record in view.cells[key].counted} for view in (before, after)
+    )
     common = sorted(old.keys() & new.keys())
     if any(old[at].split.get("digest") != new[at].split.get("digest") for at in common):
         return []
@@ -143,7 +145,7 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 
 def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None:
     """Return on how many test rows only the later run is right, and only the earlier one."""
-    at = before.cells[key].done[0].at
+    at = before.cells[key].counted[0].at[:2]
     old, new = (view.sheet.facts.hits(key, at) for view in (before, after))
     if old is None or new is None or len(old) != len(new):
         return None
