@@ -9,7 +9,7 @@ are the 45 pairs of the small digits inside scikit-learn.
 """
 
 # %%
-# Half of the rows train, half test.
+# A fifth of the rows train; the rest test.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +21,7 @@ from mmbench import MMRM
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(
-    X / 16, y, test_size=0.5, stratify=y, random_state=0
+    X / 16, y, test_size=0.8, stratify=y, random_state=0
 )
 machine = MMRM(C=10, kernel="rbf", gamma=0.05).fit(X_train, y_train)
 
@@ -53,7 +53,7 @@ figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 axes.plot(ratios, accuracies, "o", color="#0072B2", alpha=0.7)
 ends = np.array([ratios.min(), ratios.max()])
 axes.plot(ends, line.intercept + line.slope * ends, color="#D55E00")
-for k in np.argsort(accuracies)[:4]:
+for k in np.argsort(accuracies)[:1]:
     label = "/".join(map(str, machine.fits_[k].pair))
     axes.annotate(label, (ratios[k], accuracies[k]), xytext=(5, -3), textcoords="offset points")
 axes.set(xlabel="margin ratio ρ on the training rows", ylabel="accuracy on the test rows (%)")

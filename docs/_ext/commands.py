@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,7 +36,8 @@ def lines_of(words: str, command: Any) -> Iterator[str]:
     yield from ("| Option | Meaning |", "| --- | --- |")
     for option in options:
         names = ", ".join(f"`{name}`" for name in option.opts)
-        yield f"| {names} | {(option.help or '').replace('|', '/')} |"
+        meaning = re.sub(r"(?<!\w)(--[\w-]+)", r"`\1`", (option.help or "").replace("|", "/"))
+        yield f"| {names} | {meaning} |"
     yield ""
 
 
