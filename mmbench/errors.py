@@ -65,6 +65,10 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     return "; valid: " + ", ".join(names) if names else ""
 
 
+class NotEnoughMemory(ValueError, MemoryError):
+    """What was asked for does not fit: the message says what it needs and what would do."""
+
+
 class Status(StrEnum):
     """How a fit ended. Every native solver status is translated to one of these.
 

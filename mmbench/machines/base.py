@@ -206,13 +206,15 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         self._origin = far_origin(X) if moves else None
         X = around(X, self._origin)
         rows = [pair_rows(labels, i, j) for i, j in pairs]
+        largest = max(len(index) for index, _ in rows)
+        machines[0].check_memory(largest, X.shape[1])
 
         def train(machine, kernel, part, pair):
             index, signs = part  # one problem at a time: its kernel values go with it
             classes = tuple(self.classes_[list(pair)])
             return machine.train(BinaryProblem(_rows(X, index), signs, kernel, classes=classes))
 
-        with blas_threads_for(max(len(index) for index, _ in rows)):
+        with blas_threads_for(largest):
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 delayed(train)(*each)
                 for each in zip(machines, self.kernels_, rows, pairs, strict=True)

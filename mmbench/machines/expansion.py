@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
+from mmbench.kernels.rows import KernelRows
 from mmbench.machines.problem import BinaryModel
 
 #: Rows of a kernel block in prediction are chosen so that one block stays below this many bytes.
-BLOCK_BYTES = 64 * 2**20
+BLOCK_BYTES = 2**24
 
 #: Rows are far from the origin if their variance is less than this share of their mean square:
 #: products with them then lose more digits than a linear machine has to lose.
@@ -22,10 +23,11 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArr
     out = np.zeros((n, len(coef)), dtype=coef.dtype)
     if not n_support:
         return out
+    expansion = KernelRows(kernel, support, dtype=coef.dtype)
     step = max(1, BLOCK_BYTES // (coef.itemsize * n_support))
     for start in range(0, n, step):
-        block = kernel(X[start : start + step], support, dtype=coef.dtype)
-        out[start : start + step] = block @ coef.T
+        rows = KernelRows(kernel, X[start : start + step], expansion.centre, coef.dtype)
+        out[start : start + step] = rows.values(expansion) @ coef.T
     return out
 
 

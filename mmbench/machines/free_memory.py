@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mmbench.errors import NotEnoughMemory
 from mmbench.machines.parameter import parameter, positive
 
 #: What ``cache_size=None`` is: a share of the memory that is free, and no more than so many bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
+
+#: Trainings that need less are not checked: to ask what is free takes two milliseconds.
+LEAST_CHECKED_BYTES = 2**28
+
+#: What would do where a training does not fit.
+ADVICE = "SVM, RMM and MAMC hold no whole kernel matrix, and fewer rows take less"
 
 
 def cache_size() -> Any:
@@ -28,6 +35,22 @@ def cache_size() -> Any:
 def cache_bytes(size: float | None) -> float:
     """Return the bytes that a `cache_size` stands for."""
     return min(MOST_CACHE_BYTES, FREE_SHARE * available_bytes()) if size is None else 1e6 * size
+
+
+def refuse_what_does_not_fit(name: str, kernel: str, n_rows: int, needed: int) -> None:
+    """Raise an error if a training needs more memory than is free.
+
+    Raises
+    ------
+    NotEnoughMemory
+        A ``ValueError`` that says what it needs, what there is, and what would do.
+    """
+    free = available_bytes()
+    if needed > free:
+        raise NotEnoughMemory(
+            f"{name} on {n_rows} rows with kernel {kernel!r} needs about {needed / 1e9:.1f} GB of "
+            f"memory, {free / 1e9:.1f} GB are free; {ADVICE}"
+        )
 
 
 def available_bytes() -> int:

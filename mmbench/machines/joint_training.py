@@ -64,6 +64,7 @@ class JointClassifier(PairwiseClassifier):
         X, y = validate_data(self, X, y, dtype=np.float64)
         self.classes_, labels = encode_labels(y)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
+        machine.check_memory(len(X), X.shape[1])
         kernel = machine.kernel_for(X)
         data = BinaryProblem(X, np.ones(len(X)), kernel, classes=tuple(self.classes_))
         models = machine.train_jointly(JointProblem(data, labels), [{}])[0]

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.free_memory import cache_bytes
 from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.in_features import solve_in_features
 from mmbench.solvers.rows import MappedRows
@@ -52,7 +51,7 @@ def kernel_values(
     problem: BinaryProblem, solver: str, cache_size: float | None
 ) -> NDArray | KernelMatrix:
     """Return the kernel matrix of a problem; a reference solver takes whole ones only."""
-    return problem.gram if solver == "reference" else problem.matrix(cache_bytes(cache_size))
+    return problem.gram if solver == "reference" else problem.matrix(cache_size)
 
 
 def solve_dual(

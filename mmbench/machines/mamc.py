@@ -33,7 +33,7 @@ from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.expansion import expand
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
-from mmbench.machines.search_space import SearchSpace
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.threshold import Bias, optimal_bias, reference_bias
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``.
@@ -75,6 +75,7 @@ class MAMC(PairwiseClassifier):
         single_precision=False,
     )
     sparse_input = True
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)  # products alone
     version: ClassVar[int] = 2
 
     bias: str = parameter(

@@ -20,6 +20,7 @@ from mmbench.errors import FINISHED, Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.kernels.stored import StoredGram
+from mmbench.machines.free_memory import cache_bytes
 from mmbench.solvers.result import relative_gap
 
 
@@ -126,21 +127,22 @@ class BinaryProblem:
     classes: tuple = ()
     _matrix: KernelMatrix | None = field(default=None, init=False, repr=False)
 
-    def matrix(self, cache_bytes: float) -> NDArray | KernelMatrix:
+    def matrix(self, cache_size: float | None) -> NDArray | KernelMatrix:
         """Return the kernel matrix, whole where it is given or small, and otherwise by parts.
 
         Parameters
         ----------
-        cache_bytes : float
-            Memory that kernel values may take.
+        cache_size : float or None
+            Memory that kernel values may take, in MB; see `mmbench.machines.free_memory`.
         """
+        if self.given_gram is not None:
+            return self.given_gram
         n = len(self.y)
-        small = n <= STORED_ROWS and 8 * n**2 <= cache_bytes
-        if small or self.given_gram is not None:
+        if n <= STORED_ROWS and (cache_size is None or 8 * n**2 <= cache_bytes(cache_size)):
             return self.gram
         if self._matrix is None:
             single = self.kernel.fits_single_precision(self.X)
-            self._matrix = KernelMatrix(self.kernel, self.X, cache_bytes, single)
+            self._matrix = KernelMatrix(self.kernel, self.X, cache_bytes(cache_size), single)
         return self._matrix
 
     @cached_property

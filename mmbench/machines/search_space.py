@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+#: Multiple of a Gram matrix that the reference linear program takes: two dense copies of it as
+#: sparse columns (12 bytes a number), and the solver's own factors.
+REFERENCE_GRAMS = 8
+
+#: Arrays as large as a covariance matrix that a machine without a Gram matrix holds.
+COVARIANCE_COPIES = 3
+
+#: Numbers that a machine without a whole Gram matrix holds for each row, and copies of the rows of
+#: one that computes it in parts.
+ROW_VECTORS, ROW_COPIES = 60, 2
+
+#: Parts of a Gram matrix take no more than so many of it.
+PART_GRAMS = 12
 
 
 @dataclass(frozen=True)
@@ -52,6 +67,8 @@ class MemoryNeeds:
         Rows a feature from which it does so.
     part_bytes : int
         Most bytes taken for parts of that matrix.
+    in_parts : bool
+        Whether `cache_size` bounds what kernel values take, where that is less.
     """
 
     gram_copies: int = 1
@@ -59,6 +76,39 @@ class MemoryNeeds:
     linear_row_copies: int | None = None
     rows_per_feature: int = 0
     part_bytes: int = 0
+    in_parts: bool = False
+
+    def training_bytes(
+        self,
+        kernel: str,
+        shape: tuple[int, int],
+        by_reference: bool = False,
+        cache_bytes: float = math.inf,
+        itemsize: int = 8,
+    ) -> int:
+        """Return what one binary training holds beside its data, rather too large than too small.
+
+        Parameters
+        ----------
+        kernel : str
+        shape : (int, int)
+            Rows of the pair of classes, and their features.
+        by_reference : bool, default=False
+            Whether a reference solver trains, which takes the whole matrix.
+        cache_bytes : float, default=inf
+            What `cache_size` comes to.
+        itemsize : int, default=8
+            Bytes of a stored kernel value.
+        """
+        n, d = shape
+        if self.in_features(kernel, n, d) and not by_reference:
+            assert self.linear_row_copies is not None
+            return 8 * ((self.linear_row_copies * d + ROW_VECTORS) * n + COVARIANCE_COPIES * d**2)
+        grams = max(self.copies(kernel), REFERENCE_GRAMS if by_reference else 0)
+        needed = grams * itemsize * n**2 + min(self.part_bytes, PART_GRAMS * 8 * n**2)
+        if self.in_parts and not by_reference:
+            needed = min(needed, cache_bytes + 8 * n * (ROW_COPIES * d + ROW_VECTORS))
+        return int(needed)
 
     def in_features(self, kernel: str, n_rows: int, n_features: int) -> bool:
         """Whether a training holds rows instead of any Gram matrix."""

@@ -70,7 +70,7 @@ class SVM(PairwiseClassifier):
     )
     #: The matrix, and the part of it that steps go on with.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE
+        gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR

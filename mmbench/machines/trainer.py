@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel, row_squares
+from mmbench.machines.free_memory import LEAST_CHECKED_BYTES, cache_bytes, refuse_what_does_not_fit
 from mmbench.machines.parameter import Declared, Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
@@ -151,6 +152,22 @@ class PairwiseTrainer(Declared):
         if not kernel.is_finite(X):
             raise ValueError("the kernel matrix has values that are not finite; scale the data")
         return kernel
+
+    def check_memory(self, n_rows: int, n_features: int) -> None:
+        """Refuse a training that needs more memory than is free, before anything is computed.
+
+        Parameters
+        ----------
+        n_rows : int
+            Of the pair of classes.
+        n_features : int
+        """
+        needs, shape = self.memory_needs, (n_rows, n_features)
+        by_reference = self.solver == "reference"
+        if needs.training_bytes(self.kernel, shape, by_reference) > LEAST_CHECKED_BYTES:
+            most = cache_bytes(getattr(self, "cache_size", None))
+            needed = needs.training_bytes(self.kernel, shape, by_reference, most)
+            refuse_what_does_not_fit(type(self).__name__, self.kernel, n_rows, needed)
 
     @property
     def gap_tolerance(self) -> float:

@@ -17,24 +17,14 @@ from mmbench.jobs.job import Job, SplitRef
 from mmbench.machines import machine_class
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.expansion import BLOCK_BYTES
-from mmbench.machines.free_memory import available_bytes
+from mmbench.machines.free_memory import available_bytes, cache_bytes
 from mmbench.selection.grid import KERNEL_AXES
-from mmbench.selection.views import can_share, precision
+from mmbench.selection.views import can_share, precision, stores_pairs
 
 #: A worker that has imported NumPy, scikit-learn, Numba and a solver.
 PROCESS_BYTES = 300 * 2**20
 #: Copies of all data that are alive together: as loaded, preprocessed, and validated by a machine.
 DATA_COPIES = 3
-#: Multiple of a Gram matrix that the reference linear program takes: two dense copies of it as
-#: sparse columns (12 bytes a number), and the solver's own factors.
-REFERENCE_GRAMS = 8
-
-#: Arrays as large as a covariance matrix that a machine without a Gram matrix holds.
-COVARIANCE_COPIES = 3
-#: Numbers a row that it holds besides: multipliers, slacks, steps.
-ROW_VECTORS = 60
-#: Parts of a Gram matrix take no more than so many of it.
-PART_GRAMS = 12
 #: Share of the free memory that jobs may claim: estimates are no promises.
 USABLE_SHARE = 0.9
 
@@ -146,16 +136,14 @@ def _training_bytes(
     job: Job, machine: Machine, n_rows: int, n_columns: int, itemsize: int = 8
 ) -> int:
     """Return what one binary training holds beside its data: Gram matrices, and parts of one."""
-    needs, by_reference = machine.memory_needs, dict(job.params).get("solver") == "reference"
-    if needs.in_features(job.kernel, n_rows, n_columns) and not by_reference:
-        assert needs.linear_row_copies is not None
-        rows = needs.linear_row_copies * n_columns + ROW_VECTORS
-        return 8 * (rows * n_rows + COVARIANCE_COPIES * n_columns**2)
-    grams = needs.copies(job.kernel)
-    if by_reference:
-        grams = max(grams, REFERENCE_GRAMS)
-    parts = min(needs.part_bytes, PART_GRAMS * 8 * n_rows**2)
-    return grams * itemsize * n_rows**2 + parts
+    params = dict(job.params)
+    return machine.memory_needs.training_bytes(
+        job.kernel,
+        (n_rows, n_columns),
+        params.get("solver") == "reference",
+        cache_bytes(params.get("cache_size")),
+        itemsize,
+    )
 
 
 def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int:
@@ -168,6 +156,8 @@ def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int
     )
     # A linear kernel stores no matrix; without inner splits there is one fold, that of the pair.
     if job.kernel == "linear" or job.validates_on_rest:
+        return threads * fold
+    if not stores_pairs(sizes.largest_pair, job.kernel, single):  # nor do very large pairs
         return threads * fold
     # The base matrix is kept beside the kernel matrix while other widths are to come.
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import Status, UserError, worst
+from mmbench.errors import NotEnoughMemory, Status, UserError, worst
 from mmbench.jobs.clock import Clock
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
@@ -115,7 +115,7 @@ def _status_of(error: Exception) -> Status:
 
 def _failure(error: Exception) -> dict[str, Any]:
     """Return what a record says of an exception, with a traceback where it was not expected."""
-    expected = isinstance(error, UserError | MemoryLimit)
+    expected = isinstance(error, UserError | MemoryLimit | NotEnoughMemory)
     text = " ".join(str(error).split())
     return {
         "reason": text if expected else f"{type(error).__name__}: {text}",
@@ -155,6 +155,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
     """Return how many threads memory allows, of those that the job may have."""
+    from mmbench.machines.free_memory import ADVICE
     from mmbench.running import memory  # as in `_run`
 
     n_rest = len(data.y_pool) - len(data.y_train)
@@ -164,6 +165,8 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
     if not memory.threads_that_fit(job, sizes, 1, free):
         need, free_text = memory.estimate_bytes(job, sizes), readable(free)
-        raise MemoryLimit(f"needs about {readable(need)} of memory, {free_text} may be used")
+        raise MemoryLimit(
+            f"needs about {readable(need)} of memory, {free_text} may be used; {ADVICE}"
+        )
     # An estimate is rather too large: one thread is tried, and the limit ends what exceeds it.
     return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1

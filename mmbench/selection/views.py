@@ -37,6 +37,10 @@ class View(Protocol):
         """Return ``f(x)`` of models trained on `train`, shape (len(held), len(models))."""
 
 
+#: The kernel matrix of a pair of classes is stored while it is at most this large. Machines that
+#: train on parts of it do so for larger ones, along warm-started paths.
+PAIR_BYTES = 2**32
+
 #: Indices of the grid points that share a kernel, and its values.
 Block = tuple[list[int], View]
 
@@ -53,7 +57,7 @@ def shared_blocks(
     for g, (kernel_params, members) in enumerate(groups):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
         if kernel.name == "linear":
-            yield members, LinearView(machine, X, kernel)
+            yield members, RowsView(machine, X, kernel)
         else:
             gram = base.gram(kernel, last=g == len(groups) - 1)
             yield members, SharedView(X, kernel, gram)
@@ -65,10 +69,11 @@ def pair_blocks(
     """Yield the same with a stored matrix of some rows only; values at others are computed."""
     for kernel_params, members in group_by_kernel(points):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
-        if kernel.name == "linear":
-            yield members, LinearView(machine, X, kernel)
+        single = machine.search_space.single_precision
+        if stores_pairs(len(rows), kernel.name, single):
+            yield members, PairView(X, kernel, rows, single)
         else:
-            yield members, PairView(X, kernel, rows, machine.search_space.single_precision)
+            yield members, RowsView(machine, X, kernel)
 
 
 def precision(kernel_name: str, single: bool = True) -> type:
@@ -96,6 +101,12 @@ class BaseMatrix:
             self._base = kernel.base(self.X, self.X, dtype)
         base, self._base = self._base, None if last else self._base
         return StoredGram(kernel, base, overwrite=last)
+
+
+def stores_pairs(n_samples: int, kernel_name: str, single: bool = True) -> bool:
+    """Whether the kernel matrix of a pair of classes is stored."""
+    size = n_samples**2 * np.dtype(precision(kernel_name, single)).itemsize
+    return kernel_name != "linear" and size <= PAIR_BYTES
 
 
 def can_share(n_samples: int, kernel_name: str, single: bool = True) -> bool:
@@ -145,21 +156,25 @@ class PairView:
         return values + _intercepts(models)
 
 
-class LinearView:
-    """No stored matrix: a linear machine decides by its weights."""
+class RowsView:
+    """No stored matrix: a linear machine decides by its weights, others by their expansions."""
 
     def __init__(self, machine: PairwiseClassifier, X: NDArray, kernel: Kernel):
-        origin = far_origin(X) if machine.translation_invariant else None
-        self.X, self.kernel = around(X, origin), kernel
+        moves = kernel.name == "linear" and machine.translation_invariant
+        self.X, self.kernel = around(X, far_origin(X) if moves else None), kernel
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
-        """Return the training problem on some rows; a linear machine may need no Gram matrix."""
+        """Return the training problem on some rows, which may need no Gram matrix."""
         return BinaryProblem(self.X[rows], signs, self.kernel)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
-        """Return the decisions of linear machines."""
-        W = np.array([linear_weights(self.X[train], model) for model in models])
-        return self.X[held] @ W.T + _intercepts(models)
+        """Return the decisions of machines trained on some rows at others."""
+        if self.kernel.name == "linear":
+            W = np.array([linear_weights(self.X[train], model) for model in models])
+            return self.X[held] @ W.T + _intercepts(models)
+        coef, support = _supported(models, np.dtype(float))
+        values = expand(self.kernel, self.X[held], self.X[train[support]], coef)
+        return values + _intercepts(models)
 
 
 def _supported(models: list[BinaryModel], dtype: np.dtype) -> tuple[NDArray, NDArray]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from mmbench.errors import Status
-from mmbench.machines import RMM, SVM, free_memory
+from mmbench.errors import NotEnoughMemory, Status
+from mmbench.machines import LSSVM, MAMC, RMM, SVM, RSVMPlus, free_memory
 from mmbench.machines.free_memory import cache_bytes
 
 
@@ -50,3 +53,38 @@ def test_no_cache_size_changes_the_solution(machine):
     )
     assert parts.status is stored.status is Status.OPTIMAL
     assert parts.objective == pytest.approx(stored.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("machine", [SVM(), RMM()])
+def test_a_training_by_parts_holds_no_more_than_it_states(machine, kernel):
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(2000, 20))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=2000) > 0, 1, -1)
+    machine = clone(machine).set_params(
+        kernel=kernel, gamma=0.01, degree=2, cache_size=16, tol=1e-3
+    )
+    clone(machine).set_params(cache_size=0.1).fit(X[:300], y[:300])  # compiles
+    stated = machine.memory_needs.training_bytes(kernel, X.shape, cache_bytes=16e6)
+    assert stated < 8 * 2000**2  # it could not hold the matrix
+    tracemalloc.start()
+    machine.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= stated
+
+
+@pytest.mark.parametrize("machine", [LSSVM(), RSVMPlus()])
+def test_what_does_not_fit_is_refused_in_one_line(machine, monkeypatch):
+    """Before anything is computed, as an error that both libraries and runs understand."""
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 1e9)
+    X, y = np.zeros((20_000, 2)), np.arange(20_000) % 2
+    with pytest.raises(NotEnoughMemory, match=r"needs about 9\.6 GB of memory, 1\.0 GB are free"):
+        machine.fit(X, y)
+    assert issubclass(NotEnoughMemory, ValueError) and issubclass(NotEnoughMemory, MemoryError)
+
+
+def test_what_holds_no_matrix_is_not_refused(monkeypatch):
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 1e9)
+    for machine in (SVM(), RMM(), MAMC(), LSSVM(kernel="linear"), SVM(kernel="linear")):
+        machine.check_memory(60_000, 80)
