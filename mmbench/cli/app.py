@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from mmbench import __version__
 from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
+from mmbench.cli.check import app as check_app
 from mmbench.cli.config import app as config_app
 from mmbench.cli.data import app as data_app
 from mmbench.cli.easy import easy
@@ -98,5 +99,6 @@ app.command()(export)
 app.command()(clean)
 app.command()(cite)
 app.add_typer(data_app, name="data")
+app.add_typer(check_app, name="check")
 app.add_typer(config_app, name="config")
 app.add_typer(list_app, name="list")

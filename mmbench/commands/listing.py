@@ -6,6 +6,7 @@ Descriptions are read from the source: importing what they describe takes second
 from __future__ import annotations
 
 import ast
+from importlib.util import find_spec
 from pathlib import Path
 
 import mmbench
@@ -65,11 +66,22 @@ def config_text(name: str) -> str:
 def _first_line(path: str) -> str:
     """Return the first line of the docstring of ``module`` or ``module:Class``."""
     name, _, cls = path.partition(":")
-    file = Path(mmbench.__file__).parents[1].joinpath(*name.split(".")).with_suffix(".py")
-    module = ast.parse(file.read_bytes())
+    module = ast.parse(_source(name))
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
-    text = ast.get_docstring(classes[cls] if cls else module)
+    text = ast.get_docstring(classes[cls] if cls else module) if cls in (*classes, "") else None
     return (text or "").partition("\n")[0]
+
+
+def _source(name: str) -> bytes:
+    """Return the source of a module; of another package its parents are imported to find it."""
+    if name.startswith("mmbench."):
+        root = Path(mmbench.__file__).parents[1]
+        return root.joinpath(*name.split(".")).with_suffix(".py").read_bytes()
+    try:
+        spec = find_spec(name)
+        return Path(str(spec and spec.origin)).read_bytes()
+    except (ImportError, OSError):
+        return b'"""not found: its package is not whole"""'
 
 
 def _first_comment(path: Path) -> str:

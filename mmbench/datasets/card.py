@@ -5,14 +5,25 @@ A card is one YAML file in ``cards/``; adding a data set adds that one file.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from mmbench.errors import UserError, did_you_mean
+from mmbench.plugins import with_plugins
 
 #: libyaml's parser, seven times as fast on all cards, where PyYAML has it.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -214,11 +225,42 @@ class Card(_Strict):
         return parser
 
 
-@cache
+#: Environment variable with folders of one's own cards.
+FOLDERS = "MMBENCH_CARDS"
+
+
 def card_names() -> list[str]:
     """Return the names of all cards, sorted."""
-    folder = files("mmbench.datasets") / "cards"
-    return sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name[-5:] == ".yaml")
+    return sorted(_card_files(os.environ.get(FOLDERS, "")))
+
+
+@cache
+def _card_files(folders: str) -> dict[str, Traversable]:
+    """Return the file of each card: one's own, those of packages, those of mmbench.
+
+    Raises
+    ------
+    UserError
+        If a folder does not exist, or one of one's own cards has the name of another.
+    """
+    own = files("mmbench.datasets") / "cards"
+    packages = [_package(path) for path in with_plugins("cards", {}).values()]
+    found: dict[str, Traversable] = {}
+    for folder in (own, *packages, *map(Path, filter(None, folders.split(os.pathsep)))):
+        if not folder.is_dir():
+            raise UserError(f"{FOLDERS}: {folder}: no such folder")
+        for file in folder.iterdir():
+            name = file.name.removesuffix(".yaml")
+            if name != file.name and found.setdefault(name, file) is not file:
+                raise UserError(f"{file}: there is a card {name!r} already, {found[name]}")
+    return found
+
+
+def _package(path: str) -> Traversable:
+    try:
+        return files(path)
+    except ImportError as error:
+        raise UserError(f"the cards of {path} cannot be found: {error}") from None
 
 
 @cache
@@ -230,7 +272,19 @@ def load_card(name: str) -> Card:
     UserError
         If there is no such card; the message names the nearest one.
     """
-    if name not in card_names():
-        raise UserError(f"unknown data set {name!r}{did_you_mean(name, card_names())}")
-    text = (files("mmbench.datasets") / "cards" / f"{name}.yaml").read_text("utf-8")
-    return Card.model_validate({"name": name, **yaml.load(text, LOADER)})
+    known = _card_files(os.environ.get(FOLDERS, ""))
+    if name not in known:
+        raise UserError(f"unknown data set {name!r}{did_you_mean(name, known)}")
+    try:
+        content = yaml.load(known[name].read_text("utf-8"), LOADER)
+        return Card.model_validate({"name": name, **content})
+    except (ValidationError, yaml.YAMLError, TypeError, UnicodeDecodeError, OSError) as error:
+        raise UserError(f"{known[name]}: not a valid card: {_first(error)}") from None
+
+
+def _first(error: Exception) -> str:
+    """Return the first fault of a card in one line."""
+    if isinstance(error, ValidationError):
+        fault = error.errors()[0]
+        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+    return str(error)

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean
+from mmbench.plugins import with_plugins
 
 if TYPE_CHECKING:
     from mmbench.machines.base import PairwiseClassifier
@@ -34,6 +35,8 @@ MACHINES = {
     "rsvm_mu_plus": "mmbench.machines.radius.rsvm_mu_plus:RSVMMuPlus",
     "mrsvm": "mmbench.machines.radius.mrsvm:MRSVM",
 }
+# and what installed packages add
+MACHINES = with_plugins("machines", MACHINES)
 
 #: How tables call machines whose name is not that of the YAML file in capitals.
 LABELS = {

@@ -45,8 +45,8 @@ class Facts:
     selected : mapping of Key to list of Selected
         The parameters that each cell's machine has selected.
     hits : callable
-        Takes a Key, a repeat and a fold and returns which test rows that run has right, shape
-        (n_test,), or None where there is no such run; of several seeds the first.
+        Takes a Key and a split, or a repeat and a fold (of several seeds the first), and returns
+        which test rows that run has right, shape (n_test,), or None where there is no such run.
     rule : str
         How test parts are made, as in `SplitRef`; empty where it is not known.
     protocol : tuple of str
@@ -64,7 +64,7 @@ class Facts:
     per_pair: Mapping[Key, Mapping[Split, list]] = field(default_factory=dict)
     fits: Mapping[str, Fits] = field(default_factory=dict)
     selected: Mapping[Key, Sequence[Selected]] = field(default_factory=dict)
-    hits: Callable[[Key, tuple[int, int]], NDArray | None] = lambda key, split: None
+    hits: Callable[[Key, tuple[int, ...]], NDArray | None] = lambda key, split: None
     rule: str = ""
     protocol: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -137,13 +137,13 @@ def _fits(experiment: Experiment) -> dict[str, Fits]:
     return {machine: fits_of(records) for machine, records in by_machine.items() if records}
 
 
-def _hits(experiment: Experiment) -> Callable[[Key, tuple[int, int]], Any]:
+def _hits(experiment: Experiment) -> Callable[[Key, tuple[int, ...]], Any]:
     """Return `Facts.hits`; the arrays of a run are read when it is asked for."""
     keys = _by_split(experiment, lambda record: record.key if record.arrays else None)
 
-    def hits(key: Key, split: tuple[int, int]) -> Any:
+    def hits(key: Key, split: tuple[int, ...]) -> Any:
         found = keys.get(key, {})
-        record = next((found[at] for at in sorted(found) if at[:2] == split), None)
+        record = next((found[at] for at in sorted(found) if at[: len(split)] == split), None)
         if record is None:
             return None
         arrays = experiment.store.arrays(record)

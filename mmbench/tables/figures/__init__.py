@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from mmbench.errors import UserError, did_you_mean
+from mmbench.plugins import with_plugins
 from mmbench.tables.records import Experiment
 from mmbench.tables.reference import Reference
 
@@ -28,6 +29,8 @@ FIGURES = {
     "machines": "mmbench.tables.figures.machines",
     "critical_difference": "mmbench.tables.figures.critical_difference",
 }
+# and what installed packages add
+FIGURES = with_plugins("figures", FIGURES)
 SUFFIXES = (".pdf", ".png", ".svg")
 
 

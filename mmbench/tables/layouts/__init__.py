@@ -13,6 +13,7 @@ from importlib import import_module
 from types import ModuleType
 
 from mmbench.errors import UserError, did_you_mean
+from mmbench.plugins import with_plugins
 
 #: The layout of experiments that name none.
 GENERIC = "generic"
@@ -34,6 +35,8 @@ LAYOUTS = {
     "rmm_table1": "mmbench.tables.layouts.rmm_table1",
     "rmm_journal_table4": "mmbench.tables.layouts.rmm_journal_table4",
 }
+# and what installed packages add
+LAYOUTS = with_plugins("layouts", LAYOUTS)
 
 
 def layout_names() -> list[str]:

@@ -1,0 +1,144 @@
+"""What is asked of every machine, as checks that a machine of another package can be put to.
+
+scikit-learn's `check_estimator` asks for a classifier; the rest asks for certificates that hold and
+for the interface that selection and records use.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from unittest import SkipTest
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from mmbench.errors import Status, readable
+from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.problem import BinaryProblem, Fit
+
+#: Relative difference of objectives that should be equal.
+SAME = 1e-6
+
+
+class Check(NamedTuple):
+    """What came of a check: nothing, or what is wrong."""
+
+    name: str
+    problem: str | None
+
+
+def check_machine(make: Callable[[], Any]) -> Iterator[Check]:
+    """Yield the outcome of every check.
+
+    Parameters
+    ----------
+    make : callable
+        Returns an estimator; its class will do. What is no `PairwiseClassifier` has no
+        certificates, and is put to scikit-learn's checks alone.
+    """
+    for estimator, check in estimator_checks_generator(make()):
+        name = getattr(check, "func", check).__name__
+        yield from _tried(f"scikit-learn: {name}", check, clone(estimator))
+    if not isinstance(make(), PairwiseClassifier):
+        return
+    for check in (_declared, _certified, _same_in_any_order, _same_by_path, _same_by_reference):
+        yield from _tried(str(check.__doc__).rstrip("."), check, make())
+
+
+def _tried(name: str, check: Callable[[Any], Any], machine: Any) -> Iterator[Check]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check(machine)
+        yield Check(name, None)
+    except SkipTest:  # for what is not installed
+        return
+    except Exception as error:  # whatever a machine does wrong is what is to be found
+        text = str(error) if isinstance(error, AssertionError) else repr(error)
+        yield Check(name, readable(text))
+
+
+def _data() -> tuple[NDArray, NDArray]:
+    X, y = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X[::2], np.array(["setosa", "versicolor", "virginica"])[y[::2]]
+
+
+def _require(true: Any, message: str) -> None:
+    if not true:
+        raise AssertionError(message)
+
+
+def _declared(machine: PairwiseClassifier) -> None:
+    """Parameters are declared, and their defaults valid."""
+    for name, value in machine.get_params().items():
+        _require(name in machine.parameters, f"{name} is not declared by parameter(...)")
+        problem = machine.parameters[name].problem(value)
+        _require(problem is None, f"the default of {name} {problem}")
+
+
+def _certified(machine: PairwiseClassifier) -> None:
+    """Fits are certified: a bound below the objective, a gap and violations within tolerances."""
+    fits = machine.fit(*_data()).fits_
+    _require(len(fits) == 3, f"three classes have three pairs, there are {len(fits)} fits")
+    for fit in fits:
+        pair = "/".join(map(str, fit.pair))
+        Status(fit.status)
+        _require(np.isfinite(fit.objective), f"{pair}: the objective is {fit.objective}")
+        _require(np.isfinite(fit.bound), f"{pair}: the bound is {fit.bound}")
+        allowed = SAME * max(1.0, abs(fit.objective))
+        above = fit.bound - fit.objective
+        _require(above <= allowed, f"{pair}: the bound lies {above:.1e} above the objective")
+        _require(fit.max_violation >= 0, f"{pair}: the violation is {fit.max_violation}")
+        if fit.status is Status.OPTIMAL:
+            _require(fit.gap <= machine.gap_tolerance, f"{pair}: optimal with a gap {fit.gap:.1e}")
+
+
+def _same_in_any_order(machine: PairwiseClassifier) -> None:
+    """The objective does not depend on the order of the rows."""
+    X, y = _data()
+    order = np.random.default_rng(0).permutation(len(y))
+    _compare(_solved(clone(machine), X, y), _solved(clone(machine), X[order], y[order]), machine)
+
+
+def _same_by_path(machine: PairwiseClassifier) -> None:
+    """A training from a neighbour's solution reaches the objective of one from scratch."""
+    X, y = _data()
+    rows = y != "setosa"
+    signs = np.where(y[rows] == "virginica", 1.0, -1.0)
+    name = "C" if "C" in machine.parameters else "tol"
+    value = getattr(machine, name)
+    points = [{name: value * factor} for factor in (1.0, 0.5)]
+    problem = BinaryProblem(X[rows], signs, machine.kernel_for(X[rows]))
+    path = [model.fit for model in machine.train_path(problem, points)]
+    alone = [machine.with_params(point).train(problem).fit for point in points]
+    _compare(path, alone, machine)
+
+
+def _same_by_reference(machine: PairwiseClassifier) -> None:
+    """The route "reference", where there is one, reaches the objective of the default."""
+    X, y = _data()
+    if machine.parameters["solver"].problem("reference") is None:
+        other = clone(machine).set_params(solver="reference")
+        _compare(_solved(clone(machine), X, y), _solved(other, X, y), machine)
+
+
+def _solved(machine: PairwiseClassifier, X: NDArray, y: NDArray) -> list[Fit]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return machine.fit(X, y).fits_
+
+
+def _compare(some: list[Fit], others: list[Fit], machine: PairwiseClassifier) -> None:
+    for one, other in zip(some, others, strict=True):
+        if one.status == other.status == Status.OPTIMAL:
+            scale = max(abs(one.objective), abs(other.objective), 1e-12)
+            away = abs(one.objective - other.objective) / scale
+            allowed = max(SAME, machine.gap_tolerance)
+            _require(away <= allowed, f"objectives {one.objective!r} and {other.objective!r}")

@@ -1,0 +1,81 @@
+"""``mmbench check machine``: sound machines pass, and what is wrong is named."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from mmbench.cli.app import app
+from mmbench.jobs import contract
+from mmbench.machines import SVM
+
+
+class TooGood(SVM):
+    """A machine whose bound lies above its objective."""
+
+    def train(self, problem, warm=None):
+        model = super().train(problem, warm)
+        return replace(model, fit=replace(model.fit, bound=model.fit.objective + 1.0))
+
+
+class Forgetful(SVM):
+    """A machine whose answer from a neighbour's solution is that solution."""
+
+    def train(self, problem, warm=None):
+        return super().train(problem) if warm is None else warm
+
+
+@pytest.fixture(autouse=True)
+def _few_checks(monkeypatch):
+    """scikit-learn's checks of our own machines have their test already."""
+    whole = contract.estimator_checks_generator
+
+    def few(estimator):
+        names = ("check_dict_unchanged", "check_classifiers_one_label")
+        for made, check in whole(estimator):
+            if getattr(check, "func", check).__name__ in names:
+                yield made, check
+
+    monkeypatch.setattr(contract, "estimator_checks_generator", few)
+
+
+def check(name):
+    return CliRunner().invoke(app, ["check", "machine", name])
+
+
+def test_a_sound_machine_passes():
+    done = check("svm")
+    assert done.exit_code == 0, done.output
+    assert re.fullmatch(r"svm: (\d+) of \1 checks passed\n", done.output)
+
+
+WRONG = {
+    "TooGood": "FAILED Fits are certified: a bound below the objective",
+    "Forgetful": "FAILED A training from a neighbour's solution reaches the objective of one from",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_certificate_is_named(name, monkeypatch):
+    done = check(f"{__name__}:{name}")
+    assert done.exit_code == 1
+    assert WRONG[name] in done.output
+
+
+def test_a_classifier_without_certificates_is_put_to_scikit_learn_s_checks():
+    done = check("sklearn.naive_bayes:GaussianNB")
+    assert done.exit_code == 0, done.output
+    assert "no certificates" in done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("svn", "did you mean 'svm'"), ("json:loads", "no estimator"), ("a:b", "'a'")],
+)
+def test_what_is_no_machine_is_one_line(name, words):
+    done = check(name)
+    assert done.exit_code == 2
+    assert words in done.stderr
