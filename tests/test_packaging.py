@@ -59,3 +59,10 @@ def test_reference_tables_come_with_it(installed: Path):
     inside, beside = installed / "mmbench" / "reference", ROOT / "results" / "reference"
     ours, theirs = ({p.relative_to(f) for p in f.rglob("*.*")} for f in (inside, beside))
     assert ours == theirs
+
+
+def test_reports_are_written_of_what_is_installed(installed: Path, tmp_path: Path):
+    table = installed / "mmbench" / "reference" / "usps_rbf"
+    mmbench(installed, tmp_path, "report", str(table), "--output", "site")
+    assert (tmp_path / "site" / "usps_rbf" / "index.html").is_file()
+    assert (tmp_path / "site" / "assets" / "report.js").is_file()

@@ -94,6 +94,12 @@ def figures_of(results: Experiment | Reference) -> list[str]:
     ]
 
 
+def title_of(name: str) -> str:
+    """Return what a figure shows, as its module says in its first line; else its name."""
+    module = FIGURES.get(name)
+    return f"{import_module(module).__doc__}".partition("\n")[0] if module else f"{name}."
+
+
 def _from_table(module: ModuleType) -> bool:
     return getattr(module, "FROM_TABLE", False)
 

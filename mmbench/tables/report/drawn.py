@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmbench.errors import UserError
-from mmbench.tables.figures import draw_figure, figures_of
+from mmbench.tables.figures import draw_figure, figures_of, title_of
 from mmbench.tables.reference import Reference
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View
@@ -21,6 +21,7 @@ class Drawing:
     """A figure in a file; without one `words` says why it could not be drawn."""
 
     name: str
+    title: str
     file: str
     words: str
 
@@ -40,7 +41,7 @@ def drawings(site: Site, view: View) -> list[Drawing]:
 def _copied(site: Site, view: View, image: Path) -> Drawing:
     shutil.copyfile(image, site.path(f"{view.folder}/figures/{image.name}"))
     name = view.name if image.stem == "figure" else image.stem
-    return Drawing(name, f"figures/{image.name}", "")
+    return Drawing(name, title_of(name), f"figures/{image.name}", "")
 
 
 def _drawn(site: Site, view: View, name: str) -> Drawing:
@@ -48,5 +49,5 @@ def _drawn(site: Site, view: View, name: str) -> Drawing:
     try:
         words = draw_figure(name, view.experiment, site.path(f"{view.folder}/{file}"))
     except UserError as error:
-        return Drawing(name, "", str(error))
-    return Drawing(name, file, words)
+        return Drawing(name, title_of(name), "", str(error))
+    return Drawing(name, title_of(name), file, words)

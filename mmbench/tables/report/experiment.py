@@ -37,6 +37,7 @@ def write_experiment(site: Site, view: View) -> None:
         **summary_texts(summarize(view)),
         lines=[_line(view, row) for row in view.rows],
         sized=any(key.size is not None for key in view.keys),
+        any_published=any(row.published is not None for row in view.rows),
         several_statuses=len({row.status for row in view.rows}) > 1,
         details={
             key: (f"details-{k}", words.details(view, key)) for k, key in enumerate(view.keys)

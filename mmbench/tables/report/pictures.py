@@ -46,12 +46,13 @@ def against_published(view: View) -> Picture | None:
         )
         traces += [trace] if keys else []
     name = words.metric_name(view.metric)
+    known = any(row.half_width is not None for row in compared.values())
     return Picture(
         "against-published",
         "Measured against published",
-        f"A point a cell: {name} measured less published. Its bar is the band of two standard "
-        "errors: it reaches the line of zero where the published value is met. Hollow and named: "
-        "out of the band.",
+        f"A point a cell: {name} measured less published. "
+        + ("Bar: the band of two standard errors, met where it reaches zero. " if known else "")
+        + "Hollow and named: out of the band.",
         lines_spec(
             traces,
             len({line_name(view, key) for key in compared}),
@@ -81,11 +82,12 @@ def machine_differences(view: View) -> Picture | None:
             )
         )
     label = view.sheet.label(first)
+    paired = any(bar is not None for trace in traces for bar in trace["error_x"]["array"])
     return Picture(
         "machine-differences",
         f"Accuracy less that of {label}",
-        f"A line a data set: accuracy (%) less that of {label}. Bars: two standard errors of the "
-        "mean difference over the splits that both have.",
+        f"A line a data set: accuracy (%) less that of {label}."
+        + (" Bars: two standard errors of the mean over splits that both have." if paired else ""),
         lines_spec(traces, len(places), axis(f"accuracy (%) less that of {label}", zeroline=True)),
     )
 

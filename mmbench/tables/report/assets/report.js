@@ -121,6 +121,7 @@ function themed(layout) {
   return {
     ...layout,
     autosize: true,
+    showlegend: true,
     dragmode: false,
     hovermode: "closest",
     margin: { l: 10, r: 10, t: 10, b: 10 },
