@@ -25,6 +25,8 @@ class Summary:
         Cells that were to run; of these compared with a published value; of these met.
     n_incomplete : int
         Cells in which some split failed or was not run.
+    n_failed : int
+        Cells in which a job failed.
     n_doubtful : int
         Complete cells with a fit that is not optimal.
     worst_status : str
@@ -45,6 +47,7 @@ class Summary:
     n_compared: int
     n_in_band: int
     n_incomplete: int
+    n_failed: int
     n_doubtful: int
     worst_status: str
     gap: float | None
@@ -70,6 +73,7 @@ def summarize(view: View) -> Summary:
         n_compared=len(compared),
         n_in_band=sum(compared),
         n_incomplete=len(view.incomplete),
+        n_failed=sum(bool(cell.failed) for cell in view.cells.values()),
         n_doubtful=len(doubtful),
         worst_status=_worst(row.status for row in view.rows),
         gap=gap,

@@ -106,3 +106,17 @@ def test_a_folder_with_other_files_is_refused(usps, tmp_path) -> None:
     assert (mine / "index.html").read_text() == "my own page"
     with pytest.raises(UserError, match="is a file"):
         report([usps.folder], mine / "index.html")
+
+
+def test_what_was_not_run_is_grey_and_what_failed_is_framed(results, evil, pages) -> None:
+    unfinished = results.experiment("unfinished", datasets=["iris"], machines=["svm", "rmm"])
+    unfinished.add(unfinished.job("iris", "svm"))
+    found = pages(unfinished.folder, evil.folder)
+    kinds = found["unfinished/index.html"].all("class")
+    assert any("absent" in one.split() for one in kinds)
+    assert "doubt" not in [word for one in kinds[kinds.index("layout") :] for word in one.split()]
+    assert "right doubt" in found["index.html"].all("class")  # of the other one, which failed
+
+
+def test_the_overview_counts_what_is_met_of_what_is_compared(both) -> None:
+    assert "3 of 3 ✓" in both["index.html"].text
