@@ -114,8 +114,8 @@ def _plan(store: RecordStore, replan: Replan) -> tuple[Plan, list[str]]:
 
 def _planned(plan: Plan, records: list[Record]) -> list[Record]:
     """Return the records of a plan; of one without keys of jobs, those of the last settings."""
-    if plan.jobs:
-        return [record for record in records if record.key in plan.jobs]
+    if planned := plan.jobs:
+        return [record for record in records if record.key in planned]
     cells = {cell.key for cell in plan.cells}
     return _latest([r for r in records if not cells or key_of(r.job) in cells])
 
