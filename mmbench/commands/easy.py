@@ -130,10 +130,11 @@ def experiment_of(path: Path, target: str | None) -> dict[str, Any]:
 
 def _columns(path: Path) -> Iterable[str]:
     """Return the names of a table's columns."""
-    from mmbench.datasets.user.formats import read_file
+    from mmbench.datasets.user.formats import Table, read_file
     from mmbench.datasets.user.options import FileOptions
 
     try:
-        return list(read_file(path, FileOptions(), -1).frame.columns)
+        table = read_file(path, FileOptions(), -1)
     except ValueError as error:
         raise UserError(f"{path}: {error}") from None
+    return list(table.frame.columns) if isinstance(table, Table) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from math import ceil, prod
 from pathlib import Path
@@ -12,7 +13,7 @@ from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.jobs.job import Job
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.foreign import ForeignClassifier
-from mmbench.running.memory import Sizes, planned_sizes
+from mmbench.running.memory import Sizes, planned_sizes, stored_numbers
 from mmbench.selection.grid import staged
 
 
@@ -37,7 +38,7 @@ def n_fits(job: Job) -> int:
 
 def sizes_of(job: Job) -> Sizes:
     """Return the rows and columns of a job."""
-    counts, n_features = class_counts(job.dataset)
+    counts, n_features, n_stored = class_counts(job.dataset)
     card = job.dataset.card
     test = train = None
     if card is not None:
@@ -47,12 +48,14 @@ def sizes_of(job: Job) -> Sizes:
         if job.dataset.classes:  # of a split that the card states, their share
             share = sum(counts) / expect.shape[0]
             test, train = (None if n is None else ceil(share * n) for n in (test, train))
-    return planned_sizes(job, counts, n_features, test, train)
+    return replace(planned_sizes(job, counts, n_features, test, train), n_stored=n_stored)
 
 
 @cache
-def class_counts(ref: DatasetRef) -> tuple[list[int], int]:
-    """Return the rows of each class and the number of columns: a card knows, a file is read.
+def class_counts(ref: DatasetRef) -> tuple[list[int], int, int | None]:
+    """Return the rows of each class, the number of columns, and what a sparse row takes.
+
+    A card knows, a file is read.
 
     Raises
     ------
@@ -61,11 +64,12 @@ def class_counts(ref: DatasetRef) -> tuple[list[int], int]:
     """
     if ref.card is None:
         data = load_dataset(ref, store=Path())
-        return np.unique(data.y, return_counts=True)[1].tolist(), data.X.shape[1]
+        counts = np.unique(data.y, return_counts=True)[1].tolist()
+        return counts, data.X.shape[1], stored_numbers(data.X)
     expect = ref.card.expect
     named = {str(label): count for label, count in expect.classes.items()}
     missing = expect.n_classes - len(named)
     rest = ceil((expect.shape[0] - sum(named.values())) / missing) if missing else 0
     if ref.classes:
-        return [named.get(label, rest) for label in ref.classes], expect.shape[1]
-    return [*named.values(), *[rest] * missing], expect.shape[1]
+        return [named.get(label, rest) for label in ref.classes], expect.shape[1], None
+    return [*named.values(), *[rest] * missing], expect.shape[1], None

@@ -74,7 +74,8 @@ class Dataset:
     ----------
     name : str
     X : ndarray of shape (n_samples, n_features)
-        float64; uint8 for images (MNIST, LFW), which a preprocessing step turns into floats.
+        float64; uint8 for images (MNIST, LFW), which a preprocessing step turns into floats; a
+        `csr_array` for a user's file that is too large without sparsity.
     y : ndarray of shape (n_samples,)
         Labels: integers or text.
     classes : ndarray of shape (n_classes,)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import psutil
@@ -46,6 +47,8 @@ class Sizes:
         Columns before.
     n_rest : int
         Rows besides, that selection validates on.
+    n_stored : int or None
+        Numbers that a sparse row takes, its columns' included; None for dense rows.
     """
 
     class_counts: tuple[int, ...]
@@ -53,6 +56,7 @@ class Sizes:
     n_features: int
     n_raw: int
     n_rest: int = 0
+    n_stored: int | None = None
 
     @property
     def n_train(self) -> int:
@@ -68,6 +72,11 @@ class Sizes:
     def n_pairs(self) -> int:
         """Number of binary machines."""
         return max(1, len(self.class_counts) * (len(self.class_counts) - 1) // 2)
+
+
+def stored_numbers(X: Any) -> int | None:
+    """Return the numbers that a sparse row takes, half of one for its column; None if dense."""
+    return None if isinstance(X, np.ndarray) else 1 + int(1.5 * X.nnz / X.shape[0])
 
 
 def planned_sizes(
@@ -121,8 +130,8 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
     """
     threads = min(threads, sizes.n_pairs)
     n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
-    data = DATA_COPIES * 8 * n_rows * sizes.n_features
-    raw = 8 * n_rows * sizes.n_raw
+    data = DATA_COPIES * 8 * n_rows * (sizes.n_stored or sizes.n_features)
+    raw = 8 * n_rows * (sizes.n_stored or sizes.n_raw)
     blocks = 2 * BLOCK_BYTES * threads
     expansions = 2 * 8 * sizes.n_pairs * sizes.n_train
     machine = machine_class(job.machine)

@@ -160,7 +160,12 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
 
     n_rest = len(data.y_pool) - len(data.y_train)
     sizes = memory.Sizes(
-        data.class_counts, len(data.y_test), data.X_train.shape[1], data.n_raw, n_rest
+        data.class_counts,
+        len(data.y_test),
+        data.X_train.shape[1],
+        data.n_raw,
+        n_rest,
+        memory.stored_numbers(data.X_train),
     )
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
     if not memory.threads_that_fit(job, sizes, 1, free):

@@ -251,7 +251,7 @@ class TestMemory:
         assert parts == (12 * 8 + grams) * 400**2
 
     @pytest.mark.parametrize(
-        "machine", ["lda", "mpm", "mempm", "m4", "svm", "klda", "sigma_svm", "mmrm"]
+        "machine", ["lda", "mpm", "mempm", "m4", "svm", "klda", "sigma_svm", "mmrm", "rmm"]
     )
     def test_many_rows_of_few_columns_need_no_gram_matrix_of_a_linear_machine(self, job, machine):
         linear = replace(job, machine=machine, kernel="linear")

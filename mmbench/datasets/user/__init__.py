@@ -12,12 +12,16 @@ from mmbench.datasets.fetch import Places
 from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.reference import DatasetRef
 from mmbench.datasets.user.columns import features_of
-from mmbench.datasets.user.formats import Table, first_bytes, read_file
+from mmbench.datasets.user.formats import SparseTable, Table, first_bytes, read_file
 from mmbench.datasets.user.options import FileOptions, UserTable
 from mmbench.datasets.user.remote import openml_file, sklearn_table, table_hash
 from mmbench.errors import UserError
 
 __all__ = ["FileOptions", "UserTable", "load_user_data", "user_hash"]
+
+
+#: Preprocessing steps of a table that stays sparse.
+KEEP_ZEROS = {"none", "unit_norm"}
 
 
 def user_hash(ref: DatasetRef, places: Places) -> str:
@@ -59,6 +63,13 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
         names = found.names[found.X.shape[1] - found.n_categorical :]
         if problem := check_steps(ref.preprocess, found.X.shape[1], names, found.missing()):
             raise ValueError(problem)
+        if (
+            not isinstance(found.X, np.ndarray)
+            and {name for name, _ in ref.preprocess} - KEEP_ZEROS
+        ):
+            raise ValueError(
+                f"stays sparse: preprocess can only be {', '.join(sorted(KEEP_ZEROS))}"
+            )
     except MemoryError:
         raise UserError(f"{ref.path}: does not fit in memory") from None
     except ValueError as error:
@@ -78,7 +89,7 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
     )
 
 
-def _table(ref: DatasetRef, options: FileOptions, places: Places) -> Table:
+def _table(ref: DatasetRef, options: FileOptions, places: Places) -> Table | SparseTable:
     kind, _, name = str(ref.path).partition(":")
     if kind == "sklearn":
         return sklearn_table(name, places)

@@ -6,14 +6,14 @@ What is wrong is one line with row and column; what is only suspicious is a warn
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.parsers.rows import column_name
 from mmbench.datasets.parsers.text import is_number, to_labels
-from mmbench.datasets.user.formats import Table
+from mmbench.datasets.user.formats import SparseTable, Table
 from mmbench.datasets.user.options import FileOptions
 
 if TYPE_CHECKING:
@@ -33,18 +33,18 @@ class Features:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray or csr_array of shape (n_samples, n_features)
         Categories come last, as their numbers; a missing value is NaN.
     y : ndarray of shape (n_samples,)
     names : list of str
-        Of the columns of `X`.
+        Of the columns of `X`; those of one that stays sparse have none.
     n_categorical : int
         Number of columns that hold categories.
     warnings : tuple of str
     groups, time : ndarray of shape (n_samples,) or None
     """
 
-    X: NDArray[np.float64]
+    X: Any
     y: NDArray
     names: list[str]
     n_categorical: int
@@ -54,13 +54,13 @@ class Features:
 
     def missing(self) -> str | None:
         """Return where the first value is missing, or None."""
-        if not np.isnan(self.X).any():
+        if not isinstance(self.X, np.ndarray) or not np.isnan(self.X).any():
             return None
         row, column = np.argwhere(np.isnan(self.X))[0]
         return f"data row {row + 1}, column {self.names[column]!r}: value missing"
 
 
-def features_of(table: Table, options: FileOptions) -> Features:
+def features_of(table: Table | SparseTable, options: FileOptions) -> Features:
     """Return the features and classes of a table.
 
     Raises
@@ -68,6 +68,8 @@ def features_of(table: Table, options: FileOptions) -> Features:
     ValueError
         If a column does not exist or holds what it cannot, or there are not two classes.
     """
+    if isinstance(table, SparseTable):
+        return _of_sparse(table, options)
     frame = table.frame
     if frame.empty:
         raise ValueError("the file has no rows")
@@ -88,6 +90,17 @@ def features_of(table: Table, options: FileOptions) -> Features:
         for column, read in ((options.groups, _groups), (options.time, _time))
     )
     return Features(X, y, names, len(codes), tuple(remarks), groups, time)
+
+
+def _of_sparse(table: SparseTable, options: FileOptions) -> Features:
+    import pandas as pd
+
+    if options.features or options.drop or options.categorical or options.groups or options.time:
+        raise ValueError("columns of a table that stays sparse have no names to choose them by")
+    if not np.isfinite(table.X.data).all():
+        raise ValueError("holds values that are not finite")
+    y, remarks = _labels(pd.Series(table.y, name="target"))
+    return Features(table.X, y, [], 0, tuple(remarks))
 
 
 def _chosen(names: list[str], target: str, options: FileOptions) -> list[str]:

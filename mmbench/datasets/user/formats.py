@@ -16,6 +16,7 @@ from mmbench.datasets.user.options import SVMLIGHT, FileOptions, inner_path
 
 if TYPE_CHECKING:
     import pandas as pd
+    from scipy.sparse import csr_array
 
 #: First bytes of formats that are not read, and what they are.
 OTHER_FORMATS = {
@@ -36,8 +37,10 @@ OTHER_FORMATS = {
 }
 #: Bytes of a file that are looked at first, so that a huge one of another format costs nothing.
 START = 4096
-#: Cells of a table that was sparse, 8 GB; no machine here keeps sparsity.
+#: Cells up to which a table that was sparse is made dense, 8 GB, for all machines and steps.
 MOST_CELLS = 2**30
+#: Columns of one that stays sparse, at most.
+MOST_COLUMNS = 2**26
 
 
 class Table(NamedTuple):
@@ -58,7 +61,20 @@ class Table(NamedTuple):
     nominal: Nominal = MappingProxyType({})
 
 
-def read_file(path: Path, options: FileOptions, target: Column | None) -> Table:
+class SparseTable(NamedTuple):
+    """The features and classes of a file that is too large without sparsity.
+
+    Parameters
+    ----------
+    X : csr_array of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    """
+
+    X: csr_array
+    y: NDArray
+
+
+def read_file(path: Path, options: FileOptions, target: Column | None) -> Table | SparseTable:
     """Read a file by its content, or where that says nothing (text) by the end of its name.
 
     Parameters
@@ -161,15 +177,18 @@ def _npz(path: Path) -> Table:
     return of_arrays(arrays["X"], arrays["y"])
 
 
-def _svmlight(content: bytes) -> Table:
+def _svmlight(content: bytes) -> Table | SparseTable:
+    from scipy.sparse import csr_array
     from sklearn.datasets import load_svmlight_file
 
     try:
         X, y = load_svmlight_file(io.BytesIO(content))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"not in svmlight's format ({error})") from error
+    if X.shape[1] > MOST_COLUMNS:
+        raise ValueError(f"{X.shape[1]} columns are too many; number features from 1 on")
     if X.shape[0] * X.shape[1] > MOST_CELLS:
-        raise ValueError(f"{X.shape[0]} rows x {X.shape[1]} columns are too many without sparsity")
+        return SparseTable(csr_array(X), y)
     return of_arrays(X.toarray(), y)
 
 

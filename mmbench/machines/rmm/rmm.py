@@ -88,7 +88,7 @@ class RMM(PairwiseClassifier):
             "nu": "small",
         },
     )
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=2, in_parts=True)
+    memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
     gap_tolerance_factor = SVM.gap_tolerance_factor
 

@@ -1,0 +1,65 @@
+"""A file in svmlight's format that is too large without sparsity stays sparse, in a run too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from typer.testing import CliRunner
+
+from mmbench.cli.app import app
+from mmbench.datasets import DatasetRef, load_dataset
+from mmbench.datasets.user import formats
+from mmbench.errors import UserError
+
+CONFIG = """
+name: wide
+datasets: [{{path: {path}, target: ignored}}]
+preprocess: {preprocess}
+kernel: linear
+protocol: {{test: {{holdout: 0.3}}}}
+machines:
+  svm: {{params: {{C: 10}}}}
+  klda: {{params: {{eta: 0.1}}}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """More cells than are made dense, few numbers."""
+    random = np.random.default_rng(0)
+    n, d = 1200, 1 + formats.MOST_CELLS // 1200
+    y = np.where(np.arange(n) % 3 == 0, 1, -1)
+    lines = [f"1 1:1 {d}:1"]
+    for sign in y[1:]:
+        columns = np.unique(random.integers(40, size=20)) + (0 if sign > 0 else 20)
+        lines.append(f"{sign} " + " ".join(f"{k + 1}:{random.uniform():.3f}" for k in columns))
+    (tmp_path / "wide.svm").write_text("\n".join(lines))
+    return tmp_path / "wide.svm"
+
+
+def test_it_is_read_sparse(file: Path):
+    data = load_dataset(DatasetRef("wide", str(file)), store=file.parent)
+    assert sparse.issparse(data.X)
+    assert data.X.shape[0] == len(data.y) == 1200
+    assert set(data.classes) == {-1, 1}
+
+
+@pytest.mark.parametrize("step", ["standard", "minmax"])
+def test_steps_that_would_fill_zeros_are_refused(file: Path, step: str):
+    with pytest.raises(UserError, match="stays sparse: preprocess can only be none, unit_norm"):
+        load_dataset(DatasetRef("wide", str(file), preprocess=((step, None),)), store=file.parent)
+
+
+def test_a_run_trains_what_takes_sparse_rows_and_says_what_does_not(file: Path):
+    config = file.parent / "wide.yaml"
+    config.write_text(CONFIG.format(path=file, preprocess="unit_norm"))
+    results = file.parent / "results"
+    ran = CliRunner().invoke(app, ["run", str(config), "--results", str(results)])
+    assert ran.exit_code == 1
+    table = CliRunner().invoke(app, ["table", str(results), "--format", "csv"])
+    assert "dense data is required" in table.output
+    lines = [line for line in table.output.splitlines() if ",svm,accuracy_pct," in line]
+    assert len(lines) == 1
