@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from helpers.drawn import cells_of, figure, table
 
@@ -74,6 +75,41 @@ def test_comparison_has_ranks_and_corrected_tests(mamc):
     assert "Friedman over 3 data sets" in text
     assert cells_of(text, "better/same/worse")[1:3] == ["0/0/3", "0/0/3"]
     assert cells_of(text, "Heart")[1] == "−1.00 (0) −"
+    assert "Kendall's W 1.00" in text
+    assert "within 1, better" in text
+
+
+def test_comparison_weighs_machines_over_data_sets_and_splits(mamc):
+    text = table(mamc.folder, layout="comparison")
+    rows = [line for line in text.splitlines() if line.startswith("| EMAMC")]
+    over = next([cell.strip() for cell in row.split("|")[2:-1]] for row in rows if " / " in row)
+    assert over[:2] == ["3", "+2.00"]
+    assert over[3] == "+1.00"  # better on all
+    last = cells_of(text, "Heart", nth=1)
+    assert last[1] == "0.00 / 1.00 / 0.00"  # always worse by 1: within the region
+    assert last[2] == "1.00 / 0.00 / 0.00"
+
+
+def test_comparison_takes_any_metric_and_the_smaller_where_that_is_better(results):
+    experiment = results.experiment("own", splits=4)
+    rng = np.random.default_rng(0)
+    for dataset in ("heart", "pima", "sonar"):
+        for machine, doubt in (("svm", 0.4), ("rmm", 0.2), ("m4", 0.3)):
+            for repeat in range(4):
+                y = rng.integers(0, 2, 40)
+                p = np.abs(y - doubt - 0.01 * rng.random(40))
+                arrays = {
+                    "y_test": y,
+                    "predicted": y,
+                    "decisions": (p[:, None] - 0.5).astype(np.float32),
+                    "probabilities": np.column_stack([1 - p, p]),
+                }
+                job = experiment.job(dataset, machine, repeat=repeat, rule="holdout")
+                experiment.add(job, arrays=arrays)
+    text = table(experiment.folder, layout="comparison", metrics=["brier"])
+    assert cells_of(text, "RMM")[1] == "1.00"
+    assert cells_of(text, "better/same/worse")[1:] == ["3/0/0", "3/0/0"]
+    assert "Brier score against that of SVM" in text
 
 
 def test_ranks_are_over_data_sets_one_kernel_at_a_time(results, tmp_path):

@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import friedmanchisquare, ttest_rel
+from scipy.stats import friedmanchisquare, ttest_rel, wilcoxon
 
-from mmbench.tables.ranks import Ranks, critical_difference, holm, paired_p, rank_machines
+from mmbench.tables.ranks import (
+    Ranks,
+    correlated_posterior,
+    critical_difference,
+    holm,
+    paired_p,
+    rank_biserial,
+    rank_machines,
+    signed_rank_posterior,
+    wilcoxon_p,
+)
 
 #: Demsar 2006, table 6: AUC of C4.5 and three variants on 14 data sets. The third value of the line
 #: before last is printed 0.975 as the fourth, but ranked before it.
@@ -89,3 +99,43 @@ def test_holm_leaves_out_what_was_not_tested():
     corrected = holm([0.02, np.nan, 0.01])
     assert corrected[[0, 2]] == pytest.approx([0.02, 0.02])
     assert np.isnan(corrected[1])
+
+
+#: Differences of mean accuracies on ten data sets; no two have the mean of the region's end.
+GAPS = np.array([0.5, -0.2, 1.4, 2.2, 0.9, -1.3, 3.1, 0.1, 1.8, 0.7])
+
+
+def test_bayesian_tests_are_those_of_baycomp():
+    """Values of baycomp 1.0.3: ten folds, region 0.6, 200,000 draws."""
+    expected = {
+        correlated_posterior: (0.0141710071, 0.2839598945, 0.7018690985),
+        signed_rank_posterior: (0.0013, 0.1817, 0.8171),
+    }
+    found = correlated_posterior(GAPS, 0.6, test_to_train=1 / 9)
+    assert found == pytest.approx(expected[correlated_posterior], abs=1e-9)
+    found = signed_rank_posterior(GAPS, 0.6)
+    assert found == pytest.approx(expected[signed_rank_posterior], abs=0.01)
+
+
+@pytest.mark.parametrize("posterior", [correlated_posterior, signed_rank_posterior])
+def test_posteriors_add_up_turn_round_and_need_two_differences(posterior):
+    more = (1 / 9,) if posterior is correlated_posterior else ()
+    found, turned = posterior(GAPS, 0.5, *more), posterior(-GAPS, 0.5, *more)
+    assert sum(found) == pytest.approx(1.0)
+    assert found == pytest.approx(turned[::-1], abs=0.01)
+    assert posterior([1.0], 0.5, *more) is None
+    assert posterior([5.0] * 12, 0.5, *more).better == pytest.approx(1.0, abs=1e-3)
+    assert posterior([0.0] * 12, 0.5, *more) == (0.0, 1.0, 0.0)
+
+
+def test_signed_rank_effects_have_their_sign_and_size():
+    assert wilcoxon_p(GAPS) == pytest.approx(wilcoxon(GAPS).pvalue)
+    assert rank_biserial(GAPS) == -rank_biserial(-GAPS) > 0.5
+    assert rank_biserial(np.abs(GAPS)) == 1.0
+    assert wilcoxon_p([0.0, 0.0]) == 1.0
+    assert np.isnan(wilcoxon_p([1.0]))
+
+
+def test_concordance_is_whole_where_all_data_sets_agree():
+    same = rank_machines(rows(np.tile([0.1, 0.2, 0.3, 0.4], (6, 1))))
+    assert same.concordance == pytest.approx(1.0)

@@ -15,12 +15,12 @@ from mmbench.tables.sheet import Sheet
 Line = dict[str, Sample]
 
 
-def measured_lines(sheet: Sheet, places: Iterable[Key]) -> list[Line]:
+def measured_lines(sheet: Sheet, places: Iterable[Key], metric: str = METRIC) -> list[Line]:
     """Return what was measured at some places, as far as machines have results there."""
     return [
         {
             machine: Sample(row.measured, row.sd or 0.0, row.n or 0)
-            for machine, row in zip(sheet.machines, sheet.line(place, METRIC), strict=True)
+            for machine, row in zip(sheet.machines, sheet.line(place, metric), strict=True)
             if row is not None and row.measured is not None
         }
         for place in places
