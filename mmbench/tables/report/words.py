@@ -135,5 +135,13 @@ def number(value: float, metric: str) -> str:
 
 
 def signed(value: float, metric: str) -> str:
-    """Return a difference with its sign, a minus that is as wide as the plus."""
-    return ("+" if value > 0 else "−" if value < 0 else "") + number(abs(value), metric)
+    """Return a difference with its sign, a minus that is as wide as the plus.
+
+    Examples
+    --------
+    >>> signed(-0.5, "accuracy_pct"), signed(2.0, "errors_count"), signed(1e-9, "accuracy_pct")
+    ('−0.50', '+2', '0.00')
+    """
+    text = number(abs(value), metric)
+    sign = "" if float(text) == 0 else "+" if value > 0 else "−"
+    return sign + text
