@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from mmbench.kernels import Kernel, row_squares
 from mmbench.kernels.rows import KernelRows
 
-#: Most bytes of a block of values that are computed together.
-BLOCK_BYTES = 2**25
+#: Bytes of a block of values that are computed together, about what the last cache holds, and its
+#: least number of rows: a product with fewer is slower.
+BLOCK_BYTES, LEAST_BLOCK_ROWS = 2**22, 64
 
 #: Shares of the memory for stored rows, for one part of K, and for a block. The rest is for the
 #: copies of a part that a solver makes.
@@ -56,6 +57,7 @@ class KernelMatrix:
         n = len(self)
         most = self._cache_bytes * STORED_SHARE / (np.dtype(dtype).itemsize * n)
         self._store = _RowStore(n, int(min(most, n)), dtype)
+        self._memory = np.empty(0, dtype)
 
     def __len__(self) -> int:
         return self._X.shape[0]  # a sparse array has no length
@@ -82,9 +84,23 @@ class KernelMatrix:
         return self._kernel.apply(row_squares(self._X)[None, :])[0]
 
     def part(self, rows: NDArray) -> NDArray:
-        """Return the matrix of some rows, shape (len(rows), len(rows))."""
-        some = self._rows.take(rows)
-        return self._with_diagonal(some.values(some), np.arange(len(rows)))
+        """Return the matrix of some rows, shape (len(rows), len(rows)).
+
+        It holds until the next part, which takes its memory: fresh memory costs as much as values.
+        """
+        n = len(rows)
+        if len(self._memory) < n**2:
+            self._memory = np.empty(n**2, self.dtype)
+        out = self._memory[: n**2].reshape(n, n)
+        slots = self._store.slots(rows)
+        stored, missing = slots >= 0, np.flatnonzero(slots < 0)
+        if 2 * len(missing) > n:
+            some = self._rows.take(rows)
+            return self._with_diagonal(some.values(some, out), np.arange(n))
+        _copy_entries(self._store.values, slots[stored], rows, np.flatnonzero(stored), out)
+        values = self._rows.take(rows[missing]).values(self._rows.take(rows))
+        out[missing], out[:, missing] = values, values.T
+        return self._with_diagonal(out, missing, missing)
 
     def add_columns(self, rows: NDArray, coefficients: NDArray, out: NDArray) -> None:
         """Add a combination of columns to `out`, shape (n_samples,), in place.
@@ -100,10 +116,12 @@ class KernelMatrix:
         stored = slots >= 0
         accumulate(self._store.values, slots[stored], coefficients[stored], out)
         rows, coefficients = rows[~stored], coefficients[~stored]
-        step = self._block_rows(len(self), self.dtype.itemsize)
-        for start in range(0, len(rows), step):
+        step = min(self._block_rows(len(self), self.dtype.itemsize), len(rows))
+        memory = np.empty((step, len(self)), self.dtype)
+        for start in range(0, len(rows), max(1, step)):
             members = rows[start : start + step]
-            block = self._with_diagonal(self._rows.take(members).values(self._rows), members)
+            values = self._rows.take(members).values(self._rows, memory[: len(members)])
+            block = self._with_diagonal(values, members)
             some = np.arange(len(members))
             accumulate(block, some, coefficients[start : start + step], out)
             self._store.put(members, block)
@@ -116,10 +134,12 @@ class KernelMatrix:
         centre = self._rows.centre
         expansion = KernelRows(self._kernel, self._X[support], centre)
         step = self._block_rows(len(support), 8)
+        memory = np.empty((step, len(support)))
         for start in range(0, len(u), step):
             some = KernelRows(self._kernel, self._X[start : start + step], centre)
             here = np.flatnonzero((start <= support) & (support < start + step))
-            values = self._with_diagonal(some.values(expansion), here, support[here] - start)
+            values = some.values(expansion, memory[: some.X.shape[0]])
+            self._with_diagonal(values, here, support[here] - start)
             out[start : start + step] = values @ u[support]
         return out
 
@@ -132,8 +152,9 @@ class KernelMatrix:
         return values
 
     def _block_rows(self, n_columns: int, itemsize: int) -> int:
-        size = min(BLOCK_BYTES, self._cache_bytes * BLOCK_SHARE)
-        return max(1, int(size // (n_columns * itemsize)))
+        row_bytes = n_columns * itemsize
+        best = max(LEAST_BLOCK_ROWS, BLOCK_BYTES // row_bytes)
+        return int(max(1, min(best, self._cache_bytes * BLOCK_SHARE // row_bytes)))
 
 
 class _RowStore:
@@ -145,10 +166,14 @@ class _RowStore:
         self._row_of, self._asked_at = np.full(most, -1), np.zeros(most, dtype=int)
         self._time = 0
 
-    def find(self, rows: NDArray) -> NDArray:
+    def slots(self, rows: NDArray) -> NDArray:
         """Return where rows are stored, -1 for those that are not."""
+        return self._slot_of[rows]
+
+    def find(self, rows: NDArray) -> NDArray:
+        """Return the same for rows that are asked for, which then are the last to leave."""
         self._time += 1
-        slots = self._slot_of[rows]
+        slots = self.slots(rows)
         self._asked_at[slots[slots >= 0]] = self._time
         return slots
 
@@ -190,3 +215,12 @@ def accumulate(values, rows, coefficients, out):
         row, coefficient = values[rows[s]], coefficients[s]
         for p in range(out.shape[0]):
             out[p] += coefficient * row[p]
+
+
+@njit(nogil=True, cache=True)
+def _copy_entries(values, slots, columns, places, out):
+    """Copy some columns of stored rows to the places of these rows."""
+    for k in range(slots.shape[0]):
+        row, to = values[slots[k]], out[places[k]]
+        for j in range(columns.shape[0]):
+            to[j] = row[np.uintp(columns[j])]  # unsigned: no test for negative numbers

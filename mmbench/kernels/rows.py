@@ -60,10 +60,15 @@ class KernelRows:
         other.squares = self.squares[rows] if len(self.squares) else self.squares
         return other
 
-    def values(self, other: KernelRows) -> NDArray:
-        """Return the kernel values between these rows and others of the same centre."""
-        out = self.X @ other.X.T
-        out = out.toarray() if issparse(out) else out
+    def values(self, other: KernelRows, out: NDArray | None = None) -> NDArray:
+        """Return the kernel values between these rows and others of the same centre.
+
+        Those of dense rows are written to `out`, where it is given.
+        """
+        if issparse(self.X):
+            out = (self.X @ other.X.T).toarray()
+        else:
+            out = np.matmul(self.X, other.X.T, out=out)
         if self.kernel.name == "rbf":
             gaussian(out, self.squares, other.squares, self.kernel.gamma)
             return out

@@ -152,7 +152,8 @@ class Descent:
         """Return the Gram matrix of some rows, in memory that every part of this solution uses."""
         gram = self.problem.gram
         dtype = np.dtype(np.float32 if self.tol >= SINGLE_PRECISION_TOLERANCE else gram.dtype)
-        if self.store is None or self.store.size < len(rows) ** 2:
+        fits = self.store is not None and self.store.size >= len(rows) ** 2
+        if not fits or self.store.dtype != dtype:
             self.store = np.empty(len(rows) ** 2, dtype)
         out = self.store[: len(rows) ** 2].reshape(len(rows), len(rows))
         _copy_square(gram, rows, out)

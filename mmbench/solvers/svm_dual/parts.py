@@ -29,8 +29,8 @@ from mmbench.solvers.svm_dual.newton_steps import compiled
 from mmbench.solvers.svm_dual.pairwise import gains
 from mmbench.solvers.svm_dual.problem import PiecewiseQP
 
-#: Rows at rest that join a part, at most.
-MOST_NEW_ROWS = 3000
+#: Rows at rest that join a part: a share of all, within bounds.
+NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: Rows of a part, at most: beyond, steps among them cost more than they bring.
 MOST_PART_ROWS = 10_000
@@ -38,8 +38,8 @@ MOST_PART_ROWS = 10_000
 #: A part is solved to this share of the violation of all rows, or of `tol`, if that is more.
 PART_VIOLATION_SHARE, PART_TOLERANCE_SHARE = 0.1, 0.5
 
-#: Violation from which on ``Ku`` needs more digits than the sum of all changes in float32 has.
-RENEWAL_VIOLATION = 1e-2
+#: What sums of float32 values lose, relative to the size of their coefficients: independent errors.
+SINGLE_ROUNDING = 0.5 * float(np.finfo(np.float32).eps)
 
 #: Rounds that may go by without a smaller violation before ``Ku`` is renewed, and such renewals
 #: before rounding is held to be the reason: then float64 takes the place of float32, or it ends.
@@ -53,8 +53,8 @@ LEAST_DECREASE = 1e-12
 class GrowingParts:
     """Steps on parts: where they stand, as in `Descent`.
 
-    `renewed` says whether `decision` is ``Ku`` in float64; `level` is the violation at which it has
-    to be.
+    `renewed` says whether `decision` is ``Ku`` in float64, `summed` whether it has never been since
+    u = 0.
     """
 
     problem: PiecewiseQP
@@ -66,6 +66,7 @@ class GrowingParts:
     bias: float = 0.0
     violation: float = np.inf
     renewed: bool = True
+    store: NDArray | None = None
 
     def __post_init__(self) -> None:
         self.matrix: KernelMatrix = self.problem.gram
@@ -73,8 +74,7 @@ class GrowingParts:
         self._start_counting()
 
     def _start_counting(self) -> None:
-        single = self.matrix.dtype == np.float32 and not self.u.any()
-        self.level = max(self.tol, RENEWAL_VIOLATION if single else 0.0)
+        self.summed = self.matrix.dtype == np.float32 and not self.u.any()
         self.best, self.value = np.inf, np.inf
         self.idle, self.idle_renewals = 0, 0
 
@@ -82,7 +82,7 @@ class GrowingParts:
         """Go on until no pair violates the optimality conditions, or no step is left."""
         self.measure()
         while self.violation > self.tol or not self.renewed:
-            if self.violation <= self.level or self.idle > IDLE_ROUNDS or self.left <= 0:
+            if self.violation <= self._level() or self.idle > IDLE_ROUNDS or self.left <= 0:
                 if self.renewed and self.left <= 0:
                     break
                 self.renew()
@@ -93,6 +93,11 @@ class GrowingParts:
                 self._start_counting()
             else:
                 self.solve_part()
+
+    def _level(self) -> float:
+        """Return the violation at which ``Ku`` has to be renewed."""
+        noise = SINGLE_ROUNDING * float(np.linalg.norm(self.u)) * self.diagonal.max()
+        return max(self.tol, noise) if self.summed else self.tol
 
     def measure(self) -> None:
         """Set b and the violation."""
@@ -107,7 +112,7 @@ class GrowingParts:
         lower = self.value - value > LEAST_DECREASE * abs(value)
         self.idle_renewals = 0 if lower else self.idle_renewals + 1
         self.value = min(self.value, value)
-        self.level, self.idle, self.best = self.tol, 0, self.violation
+        self.summed, self.idle, self.best = False, 0, self.violation
 
     def solve_part(self) -> None:
         """Take steps among the rows of a part, and move the decisions of all."""
@@ -117,8 +122,9 @@ class GrowingParts:
         target = max(PART_TOLERANCE_SHARE * self.tol, PART_VIOLATION_SHARE * self.violation)
         u, decision = self.u[rows], self.decision[rows]
         steps = Descent(part, self.diagonal[rows], u.copy(), decision.copy(), target, self.left)
-        steps.offset = decision - combine(part.gram, u)
+        steps.offset, steps.store = decision - combine(part.gram, u), self.store
         steps.run()
+        self.store = steps.store
         change = steps.u - u
         moved = np.flatnonzero(change)
         self.u[rows], self.left = steps.u, steps.left
@@ -134,7 +140,9 @@ class GrowingParts:
         """Return the rows to go on with."""
         up, down = _misses(self.u, self.decision, self.problem.knots, self.problem.slopes)
         most = min(self.matrix.most_part_rows, MOST_PART_ROWS)
-        used, half = np.flatnonzero(self.u), min(most, MOST_NEW_ROWS) // 2
+        share = int(NEW_ROWS_SHARE * len(self.u))
+        used = np.flatnonzero(self.u)
+        half = min(most, max(LEAST_NEW_ROWS, min(share, MOST_NEW_ROWS))) // 2
         resting = self.u == 0
         new = [
             self._largest(np.where(resting & (miss > 0), miss, -np.inf), half)
