@@ -102,6 +102,16 @@ class KernelMatrix:
         out[missing], out[:, missing] = values, values.T
         return self._with_diagonal(out, missing, missing)
 
+    def block(self, rows: NDArray, columns: NDArray) -> NDArray:
+        """Return some rows and columns in float64, shape (len(rows), len(columns))."""
+        some, others = (
+            KernelRows(self._kernel, self._X[part], self._rows.centre) for part in (rows, columns)
+        )
+        values = some.values(others)
+        if self._kernel.name == "rbf":  # with a large gamma a rounded distance of 0 counts
+            values[rows[:, None] == columns] = 1
+        return values
+
     def add_columns(self, rows: NDArray, coefficients: NDArray, out: NDArray) -> None:
         """Add a combination of columns to `out`, shape (n_samples,), in place.
 

@@ -105,10 +105,10 @@ class MemoryNeeds:
             assert self.linear_row_copies is not None
             return 8 * ((self.linear_row_copies * d + ROW_VECTORS) * n + COVARIANCE_COPIES * d**2)
         grams = max(self.copies(kernel), REFERENCE_GRAMS if by_reference else 0)
-        needed = grams * itemsize * n**2 + min(self.part_bytes, PART_GRAMS * 8 * n**2)
+        needed, parts = grams * itemsize * n**2, min(self.part_bytes, PART_GRAMS * 8 * n**2)
         if self.in_parts and not by_reference:
             needed = min(needed, cache_bytes + 8 * n * (ROW_COPIES * d + ROW_VECTORS))
-        return int(needed)
+        return int(needed + parts)
 
     def in_features(self, kernel: str, n_rows: int, n_features: int) -> bool:
         """Whether a training holds rows instead of any Gram matrix."""

@@ -246,7 +246,8 @@ class TestMemory:
         large, small = self.MNIST, Sizes((200, 200), 100, 5, 5)
         grams = MMRM.memory_needs.gram_copies * 8
         parts = estimate_bytes(mmrm, large) - estimate_bytes(mamc, large)
-        assert parts == MMRM.memory_needs.part_bytes + grams * large.largest_pair**2
+        most = MMRM.memory_needs.part_bytes
+        assert most < parts < most + grams * large.largest_pair**2  # the matrix need not be stored
         parts = estimate_bytes(mmrm, small) - estimate_bytes(mamc, small)
         assert parts == (12 * 8 + grams) * 400**2
 

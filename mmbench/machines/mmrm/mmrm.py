@@ -26,7 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
+from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.free_memory import available_bytes
 from mmbench.machines.linear_route import ROWS_PER_FEATURE
 from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
 from mmbench.machines.mmrm.linear import solve_linear
@@ -40,12 +42,15 @@ from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.rounds import Guess
 from mmbench.machines.mmrm.routes import solve_kernel
 from mmbench.machines.parameter import Param, choice, parameter, positive
-from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import svm_dual
 
 #: Tolerance of the KKT conditions of the SVM that is only a first guess.
 GUESS_TOLERANCE = 1e-2
+
+#: A larger kernel matrix, of more than 13,000 rows, is never stored.
+MOST_GRAM_BYTES = 1.4e9
 
 #: Data whose slacks sum to less than this are separable.
 SEPARABLE_SLACK = 1e-6
@@ -103,9 +108,13 @@ class MMRM(PairwiseClassifier):
         single_precision=False,  # coefficients of 1e6 occur, and cancel
     )
     version: ClassVar[int] = 2
-    #: Parts are those of an interior point or a master program.
+    #: Parts are those of an interior point or a master program, up to 400 MiB; the rest is for what
+    #: a stored matrix takes more than `cache_bytes` says.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        part_bytes=400 * 2**20, linear_row_copies=1, rows_per_feature=ROWS_PER_FEATURE
+        part_bytes=800 * 2**20,
+        linear_row_copies=1,
+        rows_per_feature=ROWS_PER_FEATURE,
+        in_parts=True,
     )
     sparse_input = translation_invariant = True
 
@@ -151,7 +160,7 @@ class MMRM(PairwiseClassifier):
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        gram = None if self.kernel == "linear" else problem.gram
+        gram = None if self.kernel == "linear" else _gram(problem)
         started = time.perf_counter()
         program = self._program(problem, gram)
         solution = self._solve(program, problem, None if warm is None else warm.state)
@@ -179,7 +188,7 @@ class MMRM(PairwiseClassifier):
         return BinaryModel(intercept=b, fit=fit, coef=coef, state=solution)
 
     def _program(
-        self, problem: BinaryProblem, gram: NDArray | None
+        self, problem: BinaryProblem, gram: NDArray | KernelMatrix | None
     ) -> LinearProgram | KernelProgram:
         cost = self._costs(problem)
         if gram is None:
@@ -268,6 +277,17 @@ def ratio_bias(y: NDArray, margins: NDArray, b: float) -> float:
     return float(-negative.max() - share * (positive.min() - negative.max()))
 
 
+def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
+    """Return the kernel matrix, stored if it is not too large for half of the free memory.
+
+    Else its values are computed whenever they are asked for, which takes up to twice the time.
+    """
+    n = len(problem.y)
+    if n <= STORED_ROWS or 8 * n**2 <= min(MOST_GRAM_BYTES, available_bytes() / 2):
+        return problem.gram
+    return problem.matrix(None)
+
+
 def _guess(program: KernelProgram, problem: BinaryProblem, neighbour: Solution | None) -> Guess:
     """Return a neighbouring MMRM, or else the SVM of the same C: it has nearly the same support.
 
@@ -278,5 +298,5 @@ def _guess(program: KernelProgram, problem: BinaryProblem, neighbour: Solution |
     from mmbench.solvers.svm_dual.smo import solve_smo
 
     cost = np.where(program.cost > 0, np.maximum(program.cost, 1 / program.scale), 0.0)
-    svm = solve_smo(svm_dual(problem.gram, problem.y, cost), tol=GUESS_TOLERANCE)
+    svm = solve_smo(svm_dual(program.gram, problem.y, cost), tol=GUESS_TOLERANCE)
     return Guess(np.abs(svm.u), problem.y * (svm.decision + svm.bias))

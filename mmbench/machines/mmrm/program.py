@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.linear_route import LEAST_ROWS
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
@@ -121,8 +122,8 @@ class KernelProgram(Program):
 
     Parameters
     ----------
-    gram : ndarray of shape (n_samples, n_samples)
-        float32 or float64; the program is that of the stored values, computed with in float64.
+    gram : ndarray of shape (n_samples, n_samples) or KernelMatrix
+        Stored values, float32 or float64, or one that is never whole; computed with in float64.
     y, cost : ndarray of shape (n_samples,)
     limit : float, optional
     """
@@ -130,23 +131,34 @@ class KernelProgram(Program):
     nonnegative = True
 
     def __init__(
-        self, gram: NDArray, y: NDArray, cost: NDArray, limit: float = COEFFICIENT_LIMIT
+        self,
+        gram: NDArray | KernelMatrix,
+        y: NDArray,
+        cost: NDArray,
+        limit: float = COEFFICIENT_LIMIT,
     ) -> None:
         self.gram = gram
-        self.scale = float(np.mean(np.diagonal(gram), dtype=np.float64)) or 1.0
-        super().__init__(y, cost, len(y), self._class_sums(y), limit)
+        self.scale = float(np.mean(gram.diagonal(), dtype=np.float64)) or 1.0
+        sums = [y * self._product(np.where(y == sign, sign, 0.0)) for sign in (-1.0, 1.0)]
+        super().__init__(y, cost, len(y), np.array(sums), limit)
         self.columns = self.rows
+
+    def kernel_values(self, rows: NDArray, columns: NDArray) -> NDArray:
+        """Return a part of the Gram matrix in float64; it is the caller's to overwrite."""
+        if isinstance(self.gram, KernelMatrix):
+            return self.gram.block(rows, columns)
+        return self.gram[np.ix_(rows, columns)].astype(np.float64)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a part of A in float64, shape (len(rows), len(columns))."""
-        out = self.gram[np.ix_(rows, columns)].astype(np.float64)
+        out = self.kernel_values(rows, columns)
         out *= self.y[columns] / self.scale
         out *= self.y[rows][:, None]
         return out
 
     def forward(self, u: NDArray) -> NDArray:
         """Return A u; only the rows of the Gram matrix where u is not zero are read."""
-        return self.y * self._product(self.y * u, np.flatnonzero(u))
+        return self.y * self._product(self.y * u)
 
     def adjoint(self, lam: NDArray) -> NDArray:
         """Return A'lam; A is symmetric."""
@@ -156,19 +168,12 @@ class KernelProgram(Program):
         """Return the expansion over the training rows: alpha for positives, -beta for negatives."""
         return self.y * u / self.scale
 
-    def _class_sums(self, y: NDArray) -> NDArray:
-        members = np.where(y[:, None] == (-1.0, 1.0), y[:, None], 0.0)
-        step = max(1, CHUNK_BYTES // (8 * len(y)))
-        parts = [
-            self.gram[start : start + step].astype(np.float64, copy=False) @ members
-            for start in range(0, len(y), step)
-        ]
-        return y * np.concatenate(parts).T / self.scale
-
-    def _product(self, v: NDArray, support: NDArray) -> NDArray:
-        """Return K v / scale for a v that is zero outside `support`."""
-        out = np.zeros(len(self.gram))
-        step = max(1, CHUNK_BYTES // (8 * len(self.gram)))
+    def _product(self, v: NDArray) -> NDArray:
+        """Return K v / scale."""
+        if isinstance(self.gram, KernelMatrix):
+            return self.gram.product(v) / self.scale
+        out, support = np.zeros(len(v)), np.flatnonzero(v)
+        step = max(1, CHUNK_BYTES // (8 * len(v)))
         for start in range(0, len(support), step):
             part = support[start : start + step]
             out += v[part] @ self.gram[part].astype(np.float64, copy=False)

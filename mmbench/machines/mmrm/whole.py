@@ -46,7 +46,8 @@ class Shifted(KernelProgram):
     """
 
     def __init__(self, program: KernelProgram) -> None:
-        gram = program.gram.astype(np.float64)
+        every = np.arange(len(program.y))
+        gram = program.kernel_values(every, every)
         self.shift = gram.mean(axis=0)
         gram -= self.shift
         sigma = float(np.sqrt(np.mean(gram**2))) or 1.0
@@ -107,7 +108,7 @@ def solve_whole(program: KernelProgram, margins: NDArray, tol: float) -> Solutio
 
 def singular(program: KernelProgram, rows: NDArray) -> bool:
     """Return whether the Gram matrix of some rows is singular to working precision."""
-    gram = program.gram[np.ix_(rows, rows)].astype(np.float64)
+    gram = program.kernel_values(rows, rows)
     factor, failure = dpotrf(gram, lower=1)
     if failure:
         return True

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
+from mmbench.kernels.matrix import KernelMatrix
+from mmbench.machines import MMRM, problem
 from mmbench.machines.mmrm import generation as mmrm_generation
+from mmbench.machines.mmrm import mmrm
 from mmbench.machines.mmrm.certificate import best, certify, reused
 from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.interior import InteriorPoint, Iterate
@@ -22,6 +25,7 @@ from mmbench.machines.mmrm.rounds import Guess, Rounds
 from mmbench.machines.mmrm.routes import solve_kernel
 from mmbench.machines.mmrm.vertex import Partition, solve_vertex
 from mmbench.machines.mmrm.whole import Shifted, singular, solve_whole
+from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.highs_ import LpModel
 from mmbench.solvers.svm_dual.smo import solve_smo
 
@@ -318,3 +322,30 @@ def test_the_linear_program_has_no_duality_gap(seed, C):
     answer = solve_reference(LinearProgram(X, y, np.full(60, C)))
     assert answer.status is Status.OPTIMAL
     assert answer.value == pytest.approx(answer.lam.sum(), rel=1e-7)
+
+
+@pytest.mark.parametrize("kernel", [Kernel("rbf", gamma=0.5), Kernel("poly", degree=2)])
+def test_a_matrix_that_is_never_whole_makes_the_same_program(kernel):
+    X, y = overlapping(n=80)
+    cost = np.full(80, 0.5)
+    stored = KernelProgram(kernel(X, X), y, cost)
+    program = KernelProgram(KernelMatrix(kernel, X), y, cost)
+    rows, columns = np.array([3, 1, 70]), np.array([1, 40])
+    np.testing.assert_allclose(program.block(rows, columns), stored.block(rows, columns))
+    np.testing.assert_allclose(program.c, stored.c, atol=1e-13)
+    for route in ROUTES:
+        answer = solve_kernel(program, no_guess(program), solver=route)
+        assert answer.status is Status.OPTIMAL
+        assert answer.value == pytest.approx(solve_reference(stored).value, rel=1e-6)
+
+
+def test_the_kernel_matrix_is_not_stored_where_memory_is_short(monkeypatch):
+    X, y = overlapping(n=80)
+    stored = MMRM(gamma=0.5).fit(X, y).fits_[0].objective
+    for module in (mmrm, problem):
+        monkeypatch.setattr(module, "STORED_ROWS", 10)
+    monkeypatch.setattr(mmrm, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(BinaryProblem, "gram", property(lambda self: pytest.fail("stored")))
+    fit = MMRM(gamma=0.5).fit(X, y).fits_[0]
+    assert fit.status is Status.OPTIMAL
+    assert fit.objective == pytest.approx(stored, rel=1e-6)
