@@ -16,6 +16,13 @@ import numpy as np
 from mmbench.datasets.generators import toy
 
 SETS = ("toy_1", "toy_2", "toy_3", "toy_4")
+#: Colour and dashes of the lines, to be told apart in grey too.
+STYLES = (
+    ("black", "-"),
+    ("#00805a", "--"),
+    ("#7a5fb5", "-."),
+    ("#a0522d", (0, (6, 1, 1, 1, 1, 1))),
+)
 draws = {}
 for name in SETS:
     parsed = getattr(toy, name)(draws=1)
@@ -35,14 +42,12 @@ def draw(machines, title):
         axes.set(title=name, xticks=[], yticks=[], aspect="equal")
         axes.margins(0.02)
         contour(axes, lambda points, name=name: toy.bayes(name, points), ":", "#777777", "Bayes")
-    for (label, machine), dashes in zip(
-        machines.items(), ("-", "--", "-.", (0, (6, 1, 1, 1, 1, 1))), strict=False
-    ):
+    for (label, machine), (colour, dashes) in zip(machines.items(), STYLES, strict=False):
         scores = []
         for axes, name in zip(panels.flat, SETS, strict=True):
             X, y, train, test = draws[name]
             machine.fit(X[train], y[train])
-            contour(axes, machine.decision_function, dashes, "black", label)
+            contour(axes, machine.decision_function, dashes, colour, label)
             scores.append(100 * machine.score(X[test], y[test]))
         print(f"{label:18}", *(f"{score:7.1f}" for score in scores))
     handles, labels = panels.flat[0].get_legend_handles_labels()
@@ -56,8 +61,8 @@ def contour(axes, decide, dashes, colour, label):
     up = np.linspace(*axes.get_ylim(), 150)
     grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
     values = decide(grid).reshape(150, 150)
-    axes.contour(across, up, values, [0.0], colors=colour, linestyles=[dashes], linewidths=1.3)
-    axes.plot([], [], color=colour, ls=dashes, label=label)
+    axes.contour(across, up, values, [0.0], colors=colour, linestyles=[dashes], linewidths=1.5)
+    axes.plot([], [], color=colour, ls=dashes, lw=1.5, label=label)
 
 
 # %%
