@@ -116,7 +116,9 @@ def _sizes(name: str, records: list[Record]) -> dict[str, int]:
     for record in records:
         if record.done:
             sizes |= {part: record.split[part] for part in ("n_train", "n_test")}
-            sizes["n_classes"] = len({str(label) for p in record.per_pair for label in p["pair"]})
+            # what knows no pairs, such as a classifier of another package, names fewer classes
+            classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
+            sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
     if name in card_names():
         sizes["n_features"] = load_card(name).expect.shape[1]
     return sizes

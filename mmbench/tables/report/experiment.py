@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mmbench.errors import UserError
+from mmbench.errors import Status, UserError
 from mmbench.tables.blocks.seconds import stages
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
@@ -128,7 +128,7 @@ def failures(view: View) -> list[dict[str, Any]]:
             "limits": "; ".join(_limits(view, row)),
         }
         for row in view.rows
-        if row.note or row.key in view.incomplete
+        if row.key in view.incomplete or (row.note and row.status != Status.UNCERTIFIED)
     ]
 
 

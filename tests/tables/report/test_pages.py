@@ -120,3 +120,12 @@ def test_what_was_not_run_is_grey_and_what_failed_is_framed(results, evil, pages
 
 def test_the_overview_counts_what_is_met_of_what_is_compared(both) -> None:
     assert "3 of 3 ✓" in both["index.html"].text
+
+
+def test_a_classifier_without_certificates_is_no_failure(results, pages) -> None:
+    experiment = results.experiment("foreign", datasets=["iris"], machines=["rf"])
+    fits = {"n": 1, "statuses": {"uncertified": 1}, "worst_violation": None, "worst_gap": None}
+    experiment.add(experiment.job("iris", "rf"), fits=fits | {"n_support_mean": 0, "iterations": 0})
+    page = pages(experiment.folder)["foreign/index.html"]
+    assert "None: every split has its result" in page.text
+    assert sum("doubt" in one.split() for one in page.all("class")) == 1  # of the legend
