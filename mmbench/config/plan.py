@@ -120,10 +120,16 @@ def _draft(
         use=config.machines[column].use,
         select=config.select.ref,
         ties=config.ties,
-        machine_version=machine_class(machine).version + alias_of(machine).version,
+        machine_version=_version(machine, kernel),
         variant="" if column == machine else column,
         **given,
     )
+
+
+def _version(machine: str, kernel: str) -> int:
+    """Return the number that rises with every change of a machine's results."""
+    cls = machine_class(machine)
+    return cls.version + alias_of(machine).version + cls.kernel_versions.get(kernel, 0)
 
 
 def kernels_and_degrees(config: Config) -> list[tuple[str, int | None]]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,6 +56,7 @@ class ForeignClassifier:
     search_space: ClassVar[SearchSpace] = SearchSpace()
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)
     version: ClassVar[int] = 1
+    kernel_versions: ClassVar[Mapping[str, int]] = MappingProxyType({})
     gap_tolerance: ClassVar[float] = float("inf")
 
     def __init__(self, **params: Any):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,7 +31,8 @@ class PairwiseTrainer(Declared):
     - ``sparse_input``: whether rows may be sparse; they are then never made dense;
     - ``translation_invariant``: whether a linear machine is the same for rows that are all moved;
     - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
-    - ``version``: raised whenever a change may alter results; part of every record's key.
+    - ``version``: raised whenever a change may alter results; part of every record's key;
+    - ``kernel_versions``: the same for what alters those of one kernel only, by its name.
     """
 
     kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
@@ -43,6 +45,7 @@ class PairwiseTrainer(Declared):
     translation_invariant: ClassVar[bool] = False
     gap_tolerance_factor: ClassVar[float] = 1.0
     version: ClassVar[int] = 1
+    kernel_versions: ClassVar[Mapping[str, int]] = MappingProxyType({})
 
     kernel: str = parameter(
         "rbf",

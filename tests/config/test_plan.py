@@ -58,6 +58,19 @@ def test_example_of_the_design_is_valid(tmp_path: Path):
     assert jobs["mmrm"].grid == ()
 
 
+def test_a_version_rises_for_the_kernel_whose_results_changed(tmp_path: Path):
+    """Linear SVMs of many rows are solved exactly; records of other kernels stay valid."""
+    both = EXAMPLE.replace("kernel: rbf", "kernel: [linear, rbf]")
+    jobs = offline_plan(config_from(both, tmp_path), tmp_path)
+    versions = {
+        kernel: {job.column: job.machine_version for job in jobs if job.kernel == kernel}
+        for kernel in ("linear", "rbf")
+    }
+    assert versions["linear"]["svm"] == versions["rbf"]["svm"] + 1
+    assert versions["linear"]["rmm"] == versions["rbf"]["rmm"] + 1
+    assert versions["linear"]["mmrm"] == versions["rbf"]["mmrm"]
+
+
 def test_documented_keys_are_valid_and_complete(tmp_path: Path):
     text = (CONFIGS / "README.md").read_text().partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "my.csv").write_text("a,label\n1,x\n2,y\n")

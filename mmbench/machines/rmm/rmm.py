@@ -90,6 +90,8 @@ class RMM(PairwiseClassifier):
     )
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
+    #: Many rows are solved exactly, in a search too, where a tie may then fall otherwise.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 1}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

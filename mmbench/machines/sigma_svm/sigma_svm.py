@@ -80,6 +80,7 @@ class SigmaSVM(PairwiseClassifier):
         rows_per_feature=ROWS_PER_FEATURE,
     )
     translation_invariant = True
+    kernel_versions = SVM.kernel_versions
     gap_tolerance_factor = SVM.gap_tolerance_factor
     version: ClassVar[int] = 2
 
