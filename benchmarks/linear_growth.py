@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-REFERENCE = "LinearSVC"
+REFERENCE, DIGITS = "LinearSVC", "digits"
 MACHINES = (REFERENCE, "svm", "rmm", "mmrm", "sigma_svm", "lssvm", "klda", "m4")
 
 
@@ -98,6 +98,16 @@ def show(name, found, reference):
     )
 
 
+def one(options):
+    """Do what a child process is for."""
+    if options.one == DIGITS:
+        save_digits(options.mirror, Path(options.folder))
+        return
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        train(options)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -109,14 +119,13 @@ def main():
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            train(options)
+        one(options)
         return
     with tempfile.TemporaryDirectory() as folder:
         given = ["--rows", str(options.rows), "--features", str(options.features)]
-        if options.mirror:
-            save_digits(options.mirror, Path(folder))
+        if options.mirror:  # loaded by a child: the peak of others starts from what this one holds
+            loading = ["--one", DIGITS, "--mirror", options.mirror, "--folder", folder]
+            subprocess.run([sys.executable, __file__, *loading], check=True)
             given = ["--folder", folder]
         reference = None
         for name in options.machines:
