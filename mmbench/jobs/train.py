@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Any
 
@@ -41,6 +41,7 @@ def train(
     threads: int,
     seeds: Mapping[str, int],
     clock: Clock,
+    spread: AbstractContextManager[Any] | None = None,
 ) -> tuple[PairwiseClassifier, dict[str, Any]]:
     """Return the fitted machine of a job, and what its record says of the selection.
 
@@ -55,6 +56,8 @@ def train(
         With "selection" and "machine".
     clock : Clock
         Gets the stages "warm_up", "selection" and "training".
+    spread : context manager, optional
+        Inside which the machine is fitted.
     """
     choice: Choice = inherited or {}
     machine = make_machine(job, threads, seeds["machine"])
@@ -65,7 +68,7 @@ def train(
         with clock.stage("selection"):
             search = _search(machine, job, data, choice, threads, seeds["selection"])
         choice = merged(choice, search["params"])
-    with clock.stage("training"), warnings.catch_warnings():
+    with clock.stage("training"), spread or nullcontext(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the record says it of each pair
         _fit(machine, data, own_part(machine, job, choice))
     return machine, {**search, "params": choice}

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
+from mmbench.kernels import Kernel
 from mmbench.machines.blas_threads import blas_threads_for
 from mmbench.machines.expansion import around, expand, far_origin, is_finite, linear_weights
 from mmbench.machines.parameter import choice, parameter
@@ -208,16 +209,13 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         rows = [pair_rows(labels, i, j) for i, j in pairs]
         largest = max(len(index) for index, _ in rows)
         machines[0].check_memory(largest, X.shape[1])
-
-        def train(machine, kernel, part, pair):
-            index, signs = part  # one problem at a time: its kernel values go with it
-            classes = tuple(self.classes_[list(pair)])
-            return machine.train(BinaryProblem(_rows(X, index), signs, kernel, classes=classes))
-
+        named = [tuple(self.classes_[list(pair)]) for pair in pairs]
         with blas_threads_for(largest):
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(train)(*each)
-                for each in zip(machines, self.kernels_, rows, pairs, strict=True)
+                delayed(_train_pair)(machine, _rows(X, index), signs, kernel, classes)
+                for machine, kernel, (index, signs), classes in zip(
+                    machines, self.kernels_, rows, named, strict=True
+                )
             )
         self._store(X, [index for index, _ in rows], models)
         return self
@@ -254,3 +252,10 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
 def _rows(X: NDArray, index: NDArray) -> NDArray:
     """Return some rows, in ascending order: without a copy if they are all."""
     return X if len(index) == X.shape[0] else X[index]
+
+
+def _train_pair(
+    machine: PairwiseClassifier, X: NDArray, signs: NDArray, kernel: Kernel, classes: tuple
+) -> BinaryModel:
+    """Train on two classes; one problem at a time, as its kernel values go with it."""
+    return machine.train(BinaryProblem(X, signs, kernel, classes=classes))

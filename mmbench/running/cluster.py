@@ -86,6 +86,7 @@ class DaskExecutor:
             self._client = distributed.Client(self._cluster or address, timeout=ANSWER_SECONDS)
         except (OSError, ValueError) as error:
             raise UserError(f"scheduler {address}: no answer ({error})") from None
+        self.scheduler: str | None = self._client.scheduler_info()["address"]
         self._tasks: dict[Future, _Task] = {}
         self._ended: queue.SimpleQueue[_Task] = queue.SimpleQueue()
         self._parcels: dict[str, Any] = {}

@@ -46,10 +46,13 @@ class Executor(Protocol):
         Most slots that share the memory of one computer.
     remote : bool
         Whether tasks may run on a computer that sees other files than this one.
+    scheduler : str or None
+        Address of the Dask scheduler, for tasks that have tasks of their own.
     """
 
     task_threads: int
     remote: bool
+    scheduler: str | None
 
     @property
     def slots(self) -> int:
@@ -82,6 +85,7 @@ class SerialExecutor:
 
     slots = task_threads = computer_slots = 1
     remote = False
+    scheduler: str | None = None
 
     def __init__(self) -> None:
         self._ended: list[Future] = []

@@ -58,6 +58,7 @@ class LocalExecutor:
     """
 
     remote = False
+    scheduler: str | None = None
 
     def __init__(self, slots: int, modules: Sequence[str] = ()):
         self.slots = self.task_threads = self.computer_slots = slots

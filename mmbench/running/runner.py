@@ -122,7 +122,9 @@ def run(
     UserError
         If another run uses the folder.
     """
-    context = Context(data, mirror, limits=limits, remote=executor.remote)
+    context = Context(
+        data, mirror, limits=limits, remote=executor.remote, scheduler=executor.scheduler
+    )
     with store.locked():
         return _Run(jobs, store, executor, context, source, progress).go()
 

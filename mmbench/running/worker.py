@@ -50,6 +50,8 @@ class Context:
     limits : Limits
     remote : bool, default=False
         Whether the computer may see other files than that on which the run was started.
+    scheduler : str, optional
+        Address of the cluster that the pairs of classes of a large job may use.
     """
 
     data: Path
@@ -59,6 +61,7 @@ class Context:
     inherited: Choice | None = None
     limits: Limits = NO_LIMITS
     remote: bool = False
+    scheduler: str | None = None
 
 
 class MemoryLimit(Exception):
@@ -129,6 +132,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
     from mmbench.jobs.data import prepare
     from mmbench.jobs.evaluate import certificates, doubts, evaluate
     from mmbench.jobs.train import job_seeds, train
+    from mmbench.running.pairs import Spread
 
     seeds = job_seeds(job)
     with clock.stage("preparation"):
@@ -136,7 +140,9 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         here = at_hand(job, *places) if context.remote else (job, *places)
         data = prepare(*here)
     threads = _threads(job, data, context)
-    machine, selection = train(job, data, context.inherited, threads, seeds, clock)
+    spread = Spread(context.scheduler, data.class_counts, context.limits)
+    machine, selection = train(job, data, context.inherited, threads, seeds, clock, spread)
+    clock.cpu["training"] += spread.cpu_seconds
     with clock.stage("test"):
         metrics, arrays = evaluate(machine, data, job.ties, seeds["ties"])
     content = {
@@ -147,7 +153,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         **certificates(machine.fits_, machine.gap_tolerance),
         "deviations": data.deviations,
         "warnings": data.warnings,
-        "environment": environment(threads),
+        "environment": environment(max(threads, spread.at_a_time)),
         "reason": doubts(machine.fits_),
     }
     return worst(fit.status for fit in machine.fits_), content, arrays

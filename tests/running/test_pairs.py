@@ -1,0 +1,96 @@
+"""The pairs of one large job on a Dask cluster on the loopback address."""
+
+from __future__ import annotations
+
+import pickle
+from threading import Lock
+
+import numpy as np
+import pytest
+from helpers.tasks import hang
+from joblib import parallel_config
+
+from mmbench.jobs.limits import NO_LIMITS, Limits
+from mmbench.machines import SVM
+from mmbench.running.cluster import DaskExecutor, run_here
+from mmbench.running.pairs import PairBackend, Spread, train_items
+
+pytest.importorskip("dask")
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def executor():
+    executor = DaskExecutor("local", 2, (), print)
+    yield executor
+    executor.close()
+
+
+def four_classes(n=120):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 4
+    return rng.normal(size=(n, 2)) + np.column_stack([y % 2, y // 2]), y
+
+
+class Turn:
+    """A turn to train here that is always taken, or never."""
+
+    def __init__(self, free: bool):
+        self.free, self.lock = free, Lock()
+
+    def acquire(self, blocking=True):
+        return self.free and self.lock.acquire(blocking=blocking)
+
+    def release(self):
+        self.lock.release()
+
+
+def test_pairs_are_trained_there_as_here(executor):
+    X, y = four_classes()
+    here = SVM(C=3.0).fit(X, y)
+    backend = PairBackend(executor._client, NO_LIMITS)
+    backend._here = Turn(free=False)
+    with parallel_config(backend=backend):
+        there = SVM(C=3.0).fit(X, y)
+    assert backend.n_sent == 6
+    assert backend.cpu_seconds > 0
+    np.testing.assert_array_equal(here.dual_coef_, there.dual_coef_)
+    assert [f.objective for f in here.fits_] == [f.objective for f in there.fits_]
+
+
+def test_pairs_that_do_not_come_back_are_trained_here(executor):
+    X, y = four_classes()
+    payload = pickle.dumps((hang, (), Limits(time=20.0), ()))
+    busy = [executor._client.submit(run_here, payload, None, "t", pure=False) for _ in range(2)]
+    backend = PairBackend(executor._client, NO_LIMITS)
+    with parallel_config(backend=backend):
+        there = SVM(C=3.0).fit(X, y)
+    assert backend.n_sent == 0
+    np.testing.assert_array_equal(SVM(C=3.0).fit(X, y).dual_coef_, there.dual_coef_)
+    executor._client.cancel(busy, force=True)
+    executor.cancel()
+
+
+def test_an_error_of_a_pair_is_that_of_the_job(executor):
+    backend = PairBackend(executor._client, NO_LIMITS)
+    backend._here = Turn(free=False)
+    with pytest.raises(ValueError, match="invalid literal"):
+        backend._train_there(Calls())
+
+
+class Calls:
+    items = ((int, ("x",), {}),)
+
+
+def test_calls_come_back_with_their_cpu_seconds():
+    results, seconds = train_items([(pow, (2, 3), {}), (int, ("7",), {"base": 8})])
+    assert results == [8, 7]
+    assert seconds >= 0
+
+
+@pytest.mark.parametrize("counts", [(5000, 5000), (200, 200, 200)])
+def test_one_pair_and_few_rows_stay_here(counts, executor):
+    with Spread(executor.scheduler, counts, NO_LIMITS) as _, Spread(None, counts, NO_LIMITS):
+        X, y = four_classes()
+        SVM().fit(X, y)
+    assert Spread(executor.scheduler, counts, NO_LIMITS).at_a_time == 1
