@@ -11,7 +11,9 @@ from scipy.optimize import linprog
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import MMRM
+from mmbench.machines.mmrm.certificate import certify
 from mmbench.machines.mmrm.mmrm import slack_costs
+from mmbench.machines.mmrm.program import KernelProgram
 
 
 def clouds(d, n=120, seed=0):
@@ -155,9 +157,6 @@ def test_a_negative_value_proves_that_the_program_without_a_limit_has_no_minimum
 
 
 def test_the_bound_is_one_of_the_program_as_stated_whatever_the_multipliers():
-    from mmbench.machines.mmrm.certificate import certify
-    from mmbench.machines.mmrm.program import KernelProgram
-
     X, y = clouds(2, n=40)
     K, cost = Kernel("rbf", gamma=0.5)(X, X), np.full(40, 0.1)
     program = KernelProgram(K, y, cost, limit=1000.0)
