@@ -135,9 +135,9 @@ class RMM(PairwiseClassifier):
     timing: str = parameter(
         "none",
         choice("none", "warm", "cold"),
-        "Whether `extra` in `fits_` tells the CPU seconds of the Gram matrix, of the SVM and of "
-        'the RMM after it, for figure 2 of the paper: from the SVM\'s solution, "warm", or from '
-        'zero, "cold". A grid search then shares nothing between its points.',
+        "Whether `extra` in `fits_` tells the CPU seconds of the Gram matrix, which is then stored, "
+        "of the SVM and of the RMM after it, for figure 2 of the paper: from the SVM's solution, "
+        '"warm", or from zero, "cold". A grid search then shares nothing between its points.',
         after="n_jobs",
     )
 
@@ -161,9 +161,10 @@ class RMM(PairwiseClassifier):
 
     def _train_timed(self, problem: BinaryProblem) -> BinaryModel:
         """Train from the SVM's solution or from zero, and tell the CPU seconds of each part."""
-        _, gram_seconds = _timed(lambda: rows_or_gram(problem, self.solver, self.cache_size))
-        settings = (self.C, self.solver, self.tol, None, self.cache_size)
-        svm, svm_seconds = _timed(lambda: train_svm(problem, *settings))
+        _, gram_seconds = _timed(lambda: problem.gram)
+        if self.kernel != "linear":  # values computed when they are needed could not be told apart
+            problem.given_gram = problem.gram
+        svm, svm_seconds = _timed(lambda: train_svm(problem, self.C, self.solver, self.tol))
         points = [svm.state] if self.timing == "warm" else []
         model, rmm_seconds = _timed(lambda: self._train_from(problem, svm, points))
         seconds = {
