@@ -135,8 +135,8 @@ class RMM(PairwiseClassifier):
     timing: str = parameter(
         "none",
         choice("none", "warm", "cold"),
-        "Whether `extra` in `fits_` tells the CPU seconds of the Gram matrix, which is then stored, "
-        "of the SVM and of the RMM after it, for figure 2 of the paper: from the SVM's solution, "
+        "Whether `extra` in `fits_` tells the CPU seconds of the Gram matrix, then stored, of "
+        "the SVM and of the RMM after it, for figure 2 of the paper: from the SVM's solution, "
         '"warm", or from zero, "cold". A grid search then shares nothing between its points.',
         after="n_jobs",
     )
