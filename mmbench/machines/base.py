@@ -16,7 +16,12 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
 
 from mmbench.kernels import Kernel
 from mmbench.machines.blas_threads import blas_threads_for
@@ -192,17 +197,26 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
             )
 
     def _fit(
-        self, X: NDArray, y: NDArray, pair_params: Sequence[Mapping[str, Any]] | None
+        self,
+        X: NDArray,
+        y: NDArray,
+        pair_params: Sequence[Mapping[str, Any]] | None,
+        weights: NDArray | None = None,
     ) -> PairwiseClassifier:
         self._check_parameters()
         X, y = self._validated(X, y)
+        counted = None
+        if weights is not None:
+            weights = _check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
+            counted = np.flatnonzero(weights)
+            X, y, weights = X[counted], y[counted], weights[counted]
         self.classes_, labels = encode_labels(y)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
         pairs = class_pairs(len(self.classes_))
         machines = [clone(self).set_params(**params) for params in pair_params or [{}] * len(pairs)]
         for machine in machines:
             machine._check_parameters()
-        self.kernels_ = [machine.kernel_for(X) for machine in machines]
+        self.kernels_ = [machine.kernel_for(X, weights) for machine in machines]
         moves = self.kernel == "linear" and self.translation_invariant
         self._origin = far_origin(X) if moves else None
         X = around(X, self._origin)
@@ -210,14 +224,17 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         largest = max(len(index) for index, _ in rows)
         machines[0].check_memory(largest, X.shape[1])
         named = [tuple(self.classes_[list(pair)]) for pair in pairs]
+        own = [None if weights is None else weights[index] for index, _ in rows]
         with blas_threads_for(largest):
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_train_pair)(machine, _rows(X, index), signs, kernel, classes)
-                for machine, kernel, (index, signs), classes in zip(
-                    machines, self.kernels_, rows, named, strict=True
+                delayed(_train_pair)(machine, _rows(X, index), signs, kernel, classes, weighed)
+                for machine, kernel, (index, signs), classes, weighed in zip(
+                    machines, self.kernels_, rows, named, own, strict=True
                 )
             )
         self._store(X, [index for index, _ in rows], models)
+        if counted is not None and self.kernel != "linear":
+            self.support_: NDArray = counted[self.support_]
         return self
 
     def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
@@ -255,7 +272,12 @@ def _rows(X: NDArray, index: NDArray) -> NDArray:
 
 
 def _train_pair(
-    machine: PairwiseClassifier, X: NDArray, signs: NDArray, kernel: Kernel, classes: tuple
+    machine: PairwiseClassifier,
+    X: NDArray,
+    signs: NDArray,
+    kernel: Kernel,
+    classes: tuple,
+    weights: NDArray | None = None,
 ) -> BinaryModel:
     """Train on two classes; one problem at a time, as its kernel values go with it."""
-    return machine.train(BinaryProblem(X, signs, kernel, classes=classes))
+    return machine.train(BinaryProblem(X, signs, kernel, classes=classes, weights=weights))

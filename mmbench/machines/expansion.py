@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from mmbench.kernels import Kernel
 from mmbench.kernels.rows import KernelRows
@@ -26,7 +27,10 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArr
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
     step = max(1, BLOCK_BYTES // (coef.itemsize * n_support))
     for start in range(0, n, step):
-        rows = KernelRows(kernel, X[start : start + step], expansion.centre, coef.dtype)
+        block = X[start : start + step]
+        if issparse(block) != issparse(support):  # rows are moved or not, all alike
+            block = csr_array(block) if issparse(support) else block.toarray()
+        rows = KernelRows(kernel, block, expansion.centre, coef.dtype)
         out[start : start + step] = rows.values(expansion) @ coef.T
     return out
 

@@ -57,7 +57,7 @@ def kernel_values(
 def solve_dual(
     problem: BinaryProblem,
     dual: PiecewiseQP,
-    C: float,
+    C: Any,
     solver: str,
     tol: float,
     gap_tolerance: float,

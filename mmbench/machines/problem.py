@@ -118,6 +118,8 @@ class BinaryProblem:
         The kernel matrix of `X` where a caller has it already (float32 or float64).
     classes : tuple, default=()
         The negative and the positive class as the user labelled them, where they are known.
+    weights : ndarray of shape (n_samples,), optional
+        Of the rows; all 1 when not given.
     """
 
     X: NDArray
@@ -125,6 +127,7 @@ class BinaryProblem:
     kernel: Kernel
     given_gram: NDArray | None = None
     classes: tuple = ()
+    weights: NDArray | None = None
     _matrix: KernelMatrix | None = field(default=None, init=False, repr=False)
 
     def matrix(self, cache_size: float | None) -> NDArray | KernelMatrix:
@@ -174,7 +177,7 @@ class PartProblem(BinaryProblem):
 
     def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: StoredGram, rows: NDArray):
         # given_gram is computed below, so the base's own constructor must not set it
-        self.X, self.y, self.kernel, self.classes = X, y, kernel, ()
+        self.X, self.y, self.kernel, self.classes, self.weights = X, y, kernel, (), None
         self.whole, self.rows = whole, rows
 
     @cached_property

@@ -7,7 +7,9 @@ Its dual, with ``u_i = y_i alpha_i`` and K the Gram matrix:
 
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
-and ``f(z) = sum_i u_i k(x_i, z) + b``. Equation numbers are those of the RMM paper.
+and ``f(z) = sum_i u_i k(x_i, z) + b``. With weights s of the rows, or of their classes, the penalty
+on a slack is ``C s_i`` in (1), the bound of ``y_i u_i`` in (2): a row of weight 2 is a row twice.
+Equation numbers are those of the RMM paper.
 
 References
 ----------
@@ -27,6 +29,7 @@ from numpy.typing import NDArray
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base import PairwiseClassifier, kernel_scaling
 from mmbench.machines.free_memory import cache_size
+from mmbench.machines.hinge import class_weight, slack_penalties
 from mmbench.machines.linear_route import ROWS_PER_FEATURE, rows_or_gram, solve_dual
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
@@ -36,6 +39,10 @@ from mmbench.solvers.svm_dual.tightening import TOLERANCE_FACTORS
 
 #: Largest relative gap of a solution, in units of `tol`: what each row and slack misses adds to it.
 GAP_TOLERANCE_FACTOR = 100
+
+#: Of up to so many rows more digits cost nothing: decisions by integer weights and by repeated rows
+#: agree to 1e-7, as scikit-learn's checks ask.
+FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
 #: Share of the rows of a stored matrix from which a fold is trained in place.
 IN_PLACE_SHARE = 0.7
@@ -78,6 +85,7 @@ class SVM(PairwiseClassifier):
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    class_weight: dict | str | None = class_weight()
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(
         "auto",
@@ -94,9 +102,36 @@ class SVM(PairwiseClassifier):
     )
     cache_size: float | None = cache_size()
 
+    def fit(self, X: NDArray, y: NDArray, sample_weight: NDArray | None = None) -> SVM:
+        """Train one binary machine per pair of classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors s of the penalty on slack; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid, or the reference solver is to take weights.
+        """
+        return self._fit(X, y, None, sample_weight)
+
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state
-        return train_svm(problem, self.C, self.solver, self.tol, start, self.cache_size)
+        C, solver = slack_penalties(problem, self.C, self.class_weight), self.solver
+        if isinstance(C, np.ndarray):
+            if solver == "reference":
+                raise ValueError('solver="reference", libsvm, takes no weights')
+            solver = "smo"  # the route in the features has one C
+        tol = self.tol * (FEW_ROWS_FACTOR if len(problem.y) <= FEW_ROWS else 1.0)
+        return train_svm(problem, C, solver, tol, start, self.cache_size)
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
@@ -138,7 +173,7 @@ def has_most_rows(problem: BinaryProblem) -> TypeGuard[PartProblem]:
 
 def train_svm(
     problem: BinaryProblem,
-    C: float,
+    C: float | NDArray,
     solver: str = "auto",
     tol: float = 1e-5,
     start: PiecewiseSolution | NDArray | None = None,
@@ -149,7 +184,8 @@ def train_svm(
     Parameters
     ----------
     problem : BinaryProblem
-    C : float
+    C : float or ndarray of shape (n_samples,)
+        The penalty on slack; "smo" alone takes one of each row.
     solver : {"auto", "smo", "reference"}, default="auto"
     tol : float, default=1e-5
     start : PiecewiseSolution or ndarray of shape (n_samples,), optional
@@ -173,7 +209,7 @@ def train_svm(
             dual,
             tol,
             gap_tolerance,
-            solve=lambda dual, _, tol: solve_libsvm(dual, y, C, tol),
+            solve=lambda dual, _, tol: solve_libsvm(dual, y, float(C), tol),
             factors=TOLERANCE_FACTORS[:3],  # libsvm's kernel values have the digits of float32
         )
     else:

@@ -133,8 +133,14 @@ class PairwiseTrainer(Declared):
         other.__dict__.update(params)
         return other
 
-    def kernel_for(self, X: NDArray) -> Kernel:
+    def kernel_for(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
         """Return the kernel with the width and scaling that follow from the training rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+        weights : ndarray of shape (n_samples,), optional
+            How often a row counts in the variance by which ``gamma="scale"`` is set.
 
         Raises
         ------
@@ -144,7 +150,7 @@ class PairwiseTrainer(Declared):
         gamma = self.gamma if self.kernel == "rbf" else 1.0
         if gamma == "scale":
             with np.errstate(over="ignore", invalid="ignore"):  # refused below
-                variance = X.shape[1] * _variance(X)
+                variance = X.shape[1] * _variance(X, weights)
             gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
@@ -183,8 +189,12 @@ class PairwiseTrainer(Declared):
         return self.tol
 
 
-def _variance(X: Any) -> float:
+def _variance(X: Any, weights: NDArray | None = None) -> float:
     """Return the variance of all entries, those that a sparse array does not hold included."""
+    if weights is not None:
+        share = weights / (weights.sum() * X.shape[1])
+        mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
+        return float(share @ row_squares(X)) - mean**2
     if isinstance(X, np.ndarray):
         return float(X.var())
     return float(row_squares(X).sum()) / np.prod(X.shape) - float(X.mean()) ** 2

@@ -72,3 +72,15 @@ def test_other_machines_say_that_they_need_dense_rows(name):
             pytest.skip("another package's classifier")
         with pytest.raises(TypeError, match="dense data is required"):
             machine.fit(sparse.csr_array(X), y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_machines_of_sparse_rows_decide_on_dense_ones_and_the_other_way_round(kernel):
+    X = np.random.default_rng(0).normal(size=(40, 3)) + 2.0
+    y = (X[:, 0] > 2).astype(int)
+    rows = sparse.csr_array(X)
+    dense = machine_class("svm")(kernel=kernel).fit(X, y)
+    thin = machine_class("svm")(kernel=kernel).fit(rows, y)
+    expected = dense.decision_function(X)
+    for machine, given in ((dense, rows), (thin, X), (thin, rows)):
+        np.testing.assert_allclose(machine.decision_function(given), expected, atol=1e-4)

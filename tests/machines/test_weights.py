@@ -1,0 +1,113 @@
+"""Weights of rows and classes: a row of weight 2 is a row twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.model_selection import cross_val_score
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import check_estimator
+
+from mmbench.machines import SVM
+from mmbench.selection import select
+from mmbench.selection.folds import inner_splits
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    noise = np.random.default_rng(0).normal(size=(150, 2))
+    return X[:, :2] + 0.3 * noise, np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_integer_weights_are_repeated_rows(iris, kernel):
+    X, y = iris
+    weights = np.random.default_rng(1).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), weights)
+    machine = SVM(kernel=kernel, degree=2, tol=1e-8)
+    one = machine.fit(X, y, sample_weight=weights)
+    found, decisions = [fit.objective for fit in one.fits_], one.decision_function(X)
+    other = machine.fit(X[rows], y[rows])
+    assert found == pytest.approx([fit.objective for fit in other.fits_], rel=1e-6)
+    np.testing.assert_allclose(decisions, other.decision_function(X), atol=1e-5)
+
+
+def test_support_counts_all_rows_those_of_weight_zero_too(iris):
+    X, y = iris
+    weights = np.ones(len(y))
+    weights[::3] = 0
+    machine = SVM().fit(X, y, sample_weight=weights)
+    assert not set(machine.support_) & set(range(0, 150, 3))
+    np.testing.assert_array_equal(machine.support_vectors_, X[machine.support_])
+
+
+@pytest.mark.parametrize(
+    "class_weight", [{"setosa": 3.0, "virginica": 0.2}, {"versicolor": 5.0}, None]
+)
+def test_weights_of_classes_are_those_of_scikit_learn(iris, class_weight):
+    X, y = iris
+    settings = {"C": 2.0, "gamma": 0.5, "class_weight": class_weight}
+    ours = SVM(**settings, tol=1e-7).fit(X, y)
+    theirs = SVC(**settings, tol=1e-7, decision_function_shape="ovo").fit(X, y)
+    # of a pair, theirs speaks for the first class
+    np.testing.assert_allclose(
+        -ours.pairwise_decision_function(X), theirs.decision_function(X), atol=1e-4
+    )
+
+
+def test_balanced_weights_are_those_of_scikit_learn_for_two_classes(iris):
+    X, y = iris[0][30:100], iris[1][30:100]
+    ours = SVM(gamma=0.5, class_weight="balanced", tol=1e-7).fit(X, y)
+    theirs = SVC(gamma=0.5, class_weight="balanced", tol=1e-7).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4)
+
+
+def test_weights_of_rows_and_classes_multiply(iris):
+    X, y = iris
+    double = SVM(gamma=0.5, class_weight={"setosa": 2.0}, tol=1e-8).fit(
+        X, y, sample_weight=np.full(150, 0.5)
+    )
+    once = SVM(gamma=0.5, tol=1e-8).fit(X, y, sample_weight=np.where(y == "setosa", 1.0, 0.5))
+    np.testing.assert_allclose(double.decision_function(X), once.decision_function(X), atol=1e-6)
+
+
+def test_a_search_with_balanced_classes_is_a_plain_one(iris):
+    X, y = iris[0][20:100], iris[1][20:100]
+    found = select(SVM(class_weight="balanced", gamma=0.5), X, y, {"C": [0.1, 1.0]}, folds=4)
+    labels = np.unique(y, return_inverse=True)[1]
+    cv = inner_splits(labels, 4, None, 1, 0)
+    machines = [SVM(C=C, class_weight="balanced", gamma=0.5) for C in (0.1, 1.0)]
+    expected = [cross_val_score(machine, X, y, cv=cv).mean() for machine in machines]
+    assert [row["score"] for row in found.scores] == pytest.approx(expected, abs=1e-9)
+
+
+def test_what_cannot_be_weighted_is_said(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="libsvm, takes no weights"):
+        SVM(solver="reference").fit(X, y, sample_weight=np.ones(150))
+    with pytest.raises(ValueError, match="has no grid search"):
+        select(SVM(class_weight={"setosa": 2.0}), X, y, {"C": [1, 2]}, folds=3)
+    with pytest.raises(ValueError, match="class_weight must map to numbers > 0"):
+        SVM(class_weight={"setosa": -1}).fit(X, y)
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        SVM().fit(X, y, sample_weight=-np.ones(150))
+    with pytest.raises(ValueError, match="greater than one"):
+        SVM().fit(X, y, sample_weight=y == "setosa")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_s_checks_of_weights_pass():
+    names = [r["check_name"] for r in check_estimator(SVM(), on_fail="raise", on_skip=None)]
+    assert "check_sample_weight_equivalence_on_dense_data" in names
+    assert "check_class_weight_classifiers" in names
+
+
+def test_probabilities_come_by_scikit_learn_s_calibration(iris):
+    X, y = iris
+    machine = CalibratedClassifierCV(SVM(C=2.0), ensemble=False).fit(X[::2], y[::2])
+    probabilities = machine.predict_proba(X[1::2])
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert machine.score(X[1::2], y[1::2]) > 0.6
