@@ -105,6 +105,17 @@ def test_pairs_with_their_own_matrix_give_the_scores_of_the_shared_one(digits, m
     assert select(machine_class("svm")(), X, y, grid, folds=3) == shared
 
 
+@pytest.mark.parametrize("name", ["svm", "lssvm"])
+def test_pairs_too_large_for_a_matrix_give_the_scores_of_stored_ones(digits, monkeypatch, name):
+    X, y = digits
+    grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
+    machine = machine_class(name)()
+    stored = select(machine, X, y, grid, folds=3, scope="pair")
+    monkeypatch.setattr(views, "PAIR_BYTES", 0)
+    found = select(machine, X, y, grid, folds=3, scope="pair")
+    assert found == stored
+
+
 def test_inherited_pair_parameters_stay_with_their_pair(digits):
     X, y = digits
     inherited = [{"C": 1.0 + k} for k in range(10)]
