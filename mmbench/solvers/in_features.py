@@ -22,8 +22,8 @@ from mmbench.solvers.rows import Rows
 from mmbench.solvers.svm_dual.descent import optimality
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
-#: Relative gap to which the interior point goes.
-GAP_TOLERANCE = 1e-10
+#: Relative gaps to which the interior point goes before the free rows are read off it.
+GAP_TOLERANCES = (1e-7, 1e-10)
 
 #: Share of C at which multipliers start: where classes overlap, those of many rows end at C.
 FIRST_SHARE = 0.25
@@ -92,16 +92,19 @@ def _candidates(
     """Yield feasible multipliers and the iterations that each took: exact ones first."""
     if start is not None:  # where no multiplier reaches C, it is the solution at a larger C too
         yield dual.feasible(start), 0
-    point = _solved(_rows(dual), y, C, B)
-    guess = _guess(point, C)
-    exact = settle(dual, guess)
-    if exact is not None:
-        yield exact, point.iterations + 1
+    point, spent = _solved(_rows(dual), y, C, B), 0
+    for tol in GAP_TOLERANCES:
+        point.run(tol)
+        guess = _guess(point, C)
+        exact = settle(dual, guess)
+        if exact is not None:
+            yield exact, point.iterations + 1 - spent
+            spent = point.iterations + 1
     u = point.dual_variables()
     near = ROUNDING_SHARE * min(C, float(np.abs(u).max()))
     for knot in dual.knots.T:
         u = np.where(np.abs(u - knot) <= near, knot, u)
-    yield dual.feasible(u), 0 if exact is not None else point.iterations
+    yield dual.feasible(u), max(point.iterations - spent, 0)
     shared = _shared(dual, guess)
     if shared is not None:
         yield shared, 0
@@ -122,7 +125,7 @@ def _solved(rows: Rows, y: NDArray, C: float, B: float | None) -> InteriorPoint:
         lighter = np.where(y > 0, (y < 0).sum(), (y > 0).sum())
         a = FIRST_SHARE * C * lighter / lighter.max()
         point = InteriorPoint(rows, y, C, a) if B is None else BoundedDecisions(rows, y, C, B, a)
-        point.run(GAP_TOLERANCE)
+        point.run(GAP_TOLERANCES[0])
         point.iterations = iterations = iterations + point.iterations
         largest = float(point.at["a"].max())
         if largest >= LOST_SHARE * C or point.gap > 1.0:

@@ -303,6 +303,5 @@ class InteriorPoint:
         step["surplus"] = (to_surplus - at["surplus"] * step["a"]) / at["a"]
         step["slack"] = (to_slack + at["slack"] * step["a"]) / at["rest"]
         self._complete_rows(step, margin)
-        step["v"] = self.Z.T @ (self.y * self._multipliers(step))
         self._complete(step, found[k + 1 :])
         return step

@@ -186,6 +186,7 @@ class _Simplex(_Pairs):
         return of_w, np.concatenate([[-0.5 * self.shift.sum()], of_theta])
 
     def _complete(self, step: Values, added: NDArray) -> None:
+        step["v"] = self.Z.T @ (self.y * step["a"])
         at, (step["t"], step["r"], step["theta"]) = self.at, (added[0], added[-1], added[1:-1])
         change = step["t"] + self.D.T @ step["theta"]
         step["mu"] = self.shift + (2.0 * at["v"] * step["w"] - at["mu"] * change) / self.G
