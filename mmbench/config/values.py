@@ -20,7 +20,8 @@ MAX_SPLITS = 10_000
 
 def _plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:
     """Return preprocessing as YAML states it: ``[{"divide": 255}, {"pca": 80}]``."""
-    return [name if arg is None else {name: arg} for name, arg in steps]
+    plain = ((name, dict(arg) if isinstance(arg, tuple) else arg) for name, arg in steps)
+    return [name if arg is None else {name: arg} for name, arg in plain]
 
 
 def _parse_kernels(value: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from mmbench.jobs.job import Job
 
@@ -115,8 +116,10 @@ def preprocessed(jobs: Sequence[Job]) -> str:
     return ", ".join(name if value is None else f"{name} {_plain(value)}" for name, value in steps)
 
 
-def _plain(value: str | float) -> str:
+def _plain(value: Any) -> str:
     """Return the argument of a step: a word as it is, a number without zeros at its end."""
+    if isinstance(value, tuple):
+        return ", ".join(f"{name} {one}" for name, one in value)
     return value if isinstance(value, str) else f"{value:g}"
 
 

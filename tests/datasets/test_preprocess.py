@@ -148,3 +148,28 @@ def test_pair_steps_refuse_what_they_cannot_do():
 
 def test_sqrt_of_counts():
     assert make_preprocess("sqrt").fit_transform(np.uint8([[4, 9]])).tolist() == [[2.0, 3.0]]
+
+
+def test_any_transformer_is_a_step_by_its_path():
+    path = "sklearn.preprocessing.QuantileTransformer"
+    steps = parse_steps([{path: {"n_quantiles": 5}}, "standard"])
+    assert steps == ((path, (("n_quantiles", 5),)), ("standard", None))
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    made = pipeline_of(steps).fit(X)
+    assert made[0].get_params()["n_quantiles"] == 5
+    np.testing.assert_allclose(made.transform(X).mean(axis=0), 0.0, atol=1e-12)
+    assert check_steps((*steps, ("pca", 80)), 2) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("sklearn.preprocessing.Quantile", "cannot be made"),
+        ("sklearn.svm.SVC", "no transformer"),
+        ({"sklearn.preprocessing.PowerTransformer": {"metod": 1}}, "unexpected keyword"),
+        ({"sklearn.preprocessing.PowerTransformer": 3}, "takes parameters as"),
+    ],
+)
+def test_a_path_that_leads_to_no_transformer_is_one_line(step, words):
+    with pytest.raises(ValueError, match=words):
+        parse_steps(step)

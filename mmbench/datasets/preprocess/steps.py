@@ -8,6 +8,9 @@ For tables with gaps and categories: ``{impute: median}`` (or ``mean``, ``most_f
 frequent category in any case), ``{impute_indicator: median}`` (with one more column for each that
 has gaps), ``one_hot``, and ``ordinal`` (the numbers of the categories).
 
+Any transformer of scikit-learn, or like it, by its path, with its parameters:
+``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``.
+
 For rows that hold two images side by side: ``{pair_pca: 100}`` (of single images) and
 ``pair_features`` (``|a - b|`` and the elementwise product).
 """
@@ -15,6 +18,7 @@ For rows that hold two images side by side: ``{pair_pca: 100}`` (of single image
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mmbench.datasets.card import one_or_more
@@ -62,11 +66,48 @@ def parse_steps(value: Any) -> Steps:
         if not isinstance(step, Mapping) or len(step) != 1:
             raise ValueError(f"a preprocessing step is a name or {{name: number}}, got {step!r}")
         steps += step.items()
-    for name, argument in steps:
+    for k, (name, argument) in enumerate(steps):
+        if is_path(name):
+            steps[k] = name, _checked_parameters(name, argument)
+            continue
         if name not in NAMES:
             raise ValueError(f"unknown preprocessing step {name!r}{did_you_mean(name, NAMES)}")
         _check_argument(name, argument)
     return tuple(steps) if steps != [("none", None)] else ()
+
+
+def is_path(name: Any) -> bool:
+    """Return whether a step names a transformer of another package, by its path."""
+    return isinstance(name, str) and "." in name
+
+
+def from_path(name: str, parameters: Any = ()) -> Any:
+    """Return the unfitted transformer of a path such as ``sklearn.preprocessing.PowerTransformer``.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or it does not take the parameters; one line.
+    """
+    module, _, attribute = name.rpartition(".")
+    try:
+        made = getattr(import_module(module), attribute)(**dict(parameters or ()))
+    except Exception as error:  # whatever the module does when it is imported
+        raise ValueError(f"{name} cannot be made: {error}") from None
+    if not (hasattr(made, "fit") and hasattr(made, "transform")):
+        raise ValueError(f"{name} is no transformer: it has no fit and transform")
+    return made
+
+
+def _checked_parameters(name: str, argument: Any) -> tuple[tuple[str, Any], ...] | None:
+    if argument is not None and not isinstance(argument, Mapping):
+        raise ValueError(f"{name} takes parameters as {{name: value}}, got {argument!r}")
+    for parameter, value in (argument or {}).items():
+        if value is not None and not isinstance(value, str | int | float):
+            raise ValueError(f"{name}: {parameter} must be a word or a number, got {value!r}")
+    parameters = tuple(sorted((argument or {}).items())) or None
+    from_path(name, parameters)
+    return parameters
 
 
 def check_steps(
@@ -90,7 +131,7 @@ def check_steps(
     'pca: 80 components of data with 60 columns'
     """
     names = [name for name, _ in steps]
-    if missing and not set(IMPUTERS) & set(names):
+    if missing and not set(IMPUTERS) & set(names) and not any(map(is_path, names)):
         return f"{missing}; fill it by a step such as {{impute: median}}"
     first = next((name for name in names if name not in IMPUTERS), None)
     if categorical and first not in ENCODERS:
@@ -121,10 +162,11 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
 
     from mmbench.datasets.preprocess.transformers import transformer
 
+    def made(name: str, value: Any) -> Any:
+        return from_path(name, value) if is_path(name) else transformer(name, value, n_categorical)
+
     named = enumerate(steps or (("none", None),))
-    return Pipeline(
-        [(f"{k}_{name}", transformer(name, value, n_categorical)) for k, (name, value) in named]
-    )
+    return Pipeline([(f"{k}_{name}", made(name, value)) for k, (name, value) in named])
 
 
 def _check_columns(steps: Steps, n_features: int) -> str | None:
@@ -132,6 +174,8 @@ def _check_columns(steps: Steps, n_features: int) -> str | None:
     for name, argument in steps:
         if name.startswith("pair_") and n_features % 2:
             return f"{name}: rows of pairs have an even number of columns, not {n_features}"
+        if is_path(name):
+            return None  # nobody knows how many columns it makes
         if name in COMPONENTS:
             if argument > n_features // COMPONENTS[name]:
                 return f"{name}: {argument:g} components of data with {n_features} columns"
