@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import factorial
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -80,7 +81,7 @@ def _finish(real, integer, terms, mantissa_bits, exponent_bias, ln2_high):
         for k in range(products.shape[0]):
             products[k] *= buffer[k]
 
-    segment = _compiled(segment)
+    compiled_segment: Any = _compiled(segment)
 
     def finish(products, squares, others, gamma, buffer, bits):
         for i in range(products.shape[0]):
@@ -88,7 +89,7 @@ def _finish(real, integer, terms, mantissa_bits, exponent_bias, ln2_high):
                 part = products[i, start : start + buffer.shape[0]]
                 size = part.shape[0]
                 beside = others[start : start + size]
-                segment(part, squares[i], beside, gamma, buffer[:size], bits[:size])
+                compiled_segment(part, squares[i], beside, gamma, buffer[:size], bits[:size])
 
     return _compiled(finish)
 

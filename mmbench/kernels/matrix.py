@@ -57,7 +57,7 @@ class KernelMatrix:
         n = len(self)
         most = self._cache_bytes * STORED_SHARE / (np.dtype(dtype).itemsize * n)
         self._store = _RowStore(n, int(min(most, n)), dtype)
-        self._memory = np.empty(0, dtype)
+        self._memory: NDArray = np.empty(0, dtype)
 
     def __len__(self) -> int:
         return self._X.shape[0]  # a sparse array has no length
@@ -171,7 +171,7 @@ class _RowStore:
     """Rows of a matrix under their numbers; those that were not asked for longest leave first."""
 
     def __init__(self, n: int, most: int, dtype: type):
-        self.values = np.empty((most, n), dtype)  # memory is taken as it is written
+        self.values: NDArray = np.empty((most, n), dtype)  # memory is taken as it is written
         self._slot_of = np.full(n, -1)
         self._row_of, self._asked_at = np.full(most, -1), np.zeros(most, dtype=int)
         self._time = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
@@ -27,7 +29,7 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArr
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
     step = max(1, BLOCK_BYTES // (coef.itemsize * n_support))
     for start in range(0, n, step):
-        block = X[start : start + step]
+        block: Any = X[start : start + step]
         if issparse(block) != issparse(support):  # rows are moved or not, all alike
             block = csr_array(block) if issparse(support) else block.toarray()
         rows = KernelRows(kernel, block, expansion.centre, coef.dtype)

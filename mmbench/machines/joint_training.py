@@ -57,8 +57,13 @@ class JointClassifier(PairwiseClassifier):
         return [models[0] for models in self.train_jointly(joint, points)]
 
     def _fit(
-        self, X: NDArray, y: NDArray, pair_params: Sequence[Mapping[str, Any]] | None
+        self,
+        X: NDArray,
+        y: NDArray,
+        pair_params: Sequence[Mapping[str, Any]] | None,
+        weights: NDArray | None = None,
     ) -> PairwiseClassifier:
+        assert weights is None, "a machine of all pairs takes no weights of rows"
         machine = self if pair_params is None else self.with_params(common(pair_params))
         machine._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64)

@@ -105,7 +105,8 @@ class MemoryNeeds:
             assert self.linear_row_copies is not None
             return 8 * ((self.linear_row_copies * d + ROW_VECTORS) * n + COVARIANCE_COPIES * d**2)
         grams = max(self.copies(kernel), REFERENCE_GRAMS if by_reference else 0)
-        needed, parts = grams * itemsize * n**2, min(self.part_bytes, PART_GRAMS * 8 * n**2)
+        needed: float = grams * itemsize * n**2
+        parts = min(self.part_bytes, PART_GRAMS * 8 * n**2)
         if self.in_parts and not by_reference:
             needed = min(needed, cache_bytes + 8 * n * (ROW_COPIES * d + ROW_VECTORS))
         return int(needed + parts)

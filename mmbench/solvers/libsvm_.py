@@ -38,14 +38,14 @@ def solve_libsvm(
     from libsvm.svmutil import svm_train
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
-    rows = _numbered_rows(problem.gram)
+    rows = _numbered_rows(problem.values)
     model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
     # the class that libsvm met first is its positive one
     sign = float(model.get_labels()[0])
     u = np.zeros(len(y))
     u[np.array(model.get_sv_indices()) - 1] = sign * np.array(model.get_sv_coef())[:, 0]
     u = problem.feasible(u)
-    return problem.solution(u, problem.gram @ u, -sign * model.rho[0], 0, Status.OPTIMAL)
+    return problem.solution(u, problem.values @ u, -sign * model.rho[0], 0, Status.OPTIMAL)
 
 
 def _numbered_rows(gram: NDArray) -> csr_matrix:

@@ -184,15 +184,15 @@ class RMM(PairwiseClassifier):
             D, nu = self.C if self.D is None else self.D, self.nu
             relaxed = nu if self.form == "relaxed" else None
             start = points[0] if points else None
-            settings = (self.solver, self.tol, svm, start, self.cache_size)
-            model = train_penalty(problem, self.C, D, relaxed, *settings)
+            model = train_penalty(
+                problem, self.C, D, relaxed, self.solver, self.tol, svm, start, self.cache_size
+            )
             return replace(model, fit=replace(model.fit, extra={"theta": theta, **model.fit.extra}))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if theta <= B:
             model = replace(svm, fit=replace(svm.fit, **NO_WORK))
         else:
-            settings = (self.solver, self.tol, points, self.cache_size)
-            model = train_rmm(problem, self.C, B, *settings)
+            model = train_rmm(problem, self.C, B, self.solver, self.tol, points, self.cache_size)
         return replace(model, fit=replace(model.fit, extra={"theta": theta, "B": B}))
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:

@@ -86,7 +86,7 @@ class Descent:
     def measure(self, afresh: bool = False) -> None:
         """Set b and the violation; ``Ku``, the sum of all its changes, is renewed before an end."""
         if afresh:
-            self.decision = self.offset + combine(self.problem.gram, self.u)
+            self.decision = self.offset + combine(self.problem.values, self.u)
         knots, slopes = self.problem.knots, self.problem.slopes
         self.bias, self.violation = optimality(self.u, self.decision, knots, slopes)
         solved = self.violation <= self.tol
@@ -124,7 +124,7 @@ class Descent:
         change = np.zeros(len(self.u))
         change[rows] = u - self.u[rows]
         self.u[rows] = u
-        self.decision += combine(self.problem.gram, change)
+        self.decision += combine(self.problem.values, change)
         self.measure()
         self.patience = IDLE_ROUNDS if self.violation < self.best else self.patience - 1
         self.best = min(self.best, self.violation)
@@ -152,10 +152,10 @@ class Descent:
         """Return the Gram matrix of some rows, in memory that every part of this solution uses."""
         gram = self.problem.gram
         dtype = np.dtype(np.float32 if self.tol >= SINGLE_PRECISION_TOLERANCE else gram.dtype)
-        fits = self.store is not None and self.store.size >= len(rows) ** 2
-        if not fits or self.store.dtype != dtype:
-            self.store = np.empty(len(rows) ** 2, dtype)
-        out = self.store[: len(rows) ** 2].reshape(len(rows), len(rows))
+        store = self.store
+        if store is None or store.size < len(rows) ** 2 or store.dtype != dtype:
+            store = self.store = np.empty(len(rows) ** 2, dtype)
+        out = store[: len(rows) ** 2].reshape(len(rows), len(rows))
         _copy_square(gram, rows, out)
         return out
 

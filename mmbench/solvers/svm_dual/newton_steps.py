@@ -64,7 +64,7 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     cost = series_cost(len(rows), len(u))
     if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
-    square = submatrix(problem.gram, rows, rows).astype(float)
+    square = submatrix(problem.values, rows, rows).astype(float)
     # The ridge keeps a singular matrix factorable. Along its null space a direction is then steep
     # and long, and ends at a knot, as it should.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
@@ -80,7 +80,7 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     _keep_sum(moved, moved.sum() - u[rows].sum(), low, high)
     for change, row in zip(moved - u[rows], rows, strict=True):
         if change:
-            decision += change * problem.gram[row]
+            decision += change * problem.values[row]
     u[rows] = moved
     return budget - cost - met * len(rows) ** 2 / 4
 

@@ -69,7 +69,8 @@ class GrowingParts:
     store: NDArray | None = None
 
     def __post_init__(self) -> None:
-        self.matrix: KernelMatrix = self.problem.gram
+        assert isinstance(self.problem.gram, KernelMatrix)
+        self.matrix = self.problem.gram
         self.order = np.random.RandomState(0).permutation(len(self.u))  # among equal violations
         self._start_counting()
 
@@ -122,7 +123,7 @@ class GrowingParts:
         target = max(PART_TOLERANCE_SHARE * self.tol, PART_VIOLATION_SHARE * self.violation)
         u, decision = self.u[rows], self.decision[rows]
         steps = Descent(part, self.diagonal[rows], u.copy(), decision.copy(), target, self.left)
-        steps.offset, steps.store = decision - combine(part.gram, u), self.store
+        steps.offset, steps.store = decision - combine(part.values, u), self.store
         steps.run()
         self.store = steps.store
         change = steps.u - u

@@ -54,6 +54,12 @@ class PiecewiseQP:
     slopes: NDArray
     constant: float = 0.0
 
+    @property
+    def values(self) -> NDArray:
+        """K of a problem that holds it as an array."""
+        assert not isinstance(self.gram, KernelMatrix)
+        return self.gram
+
     def cost(self, u: NDArray) -> float:
         """Return ``sum_i phi_i(u_i)``, with ``phi_i(0) = 0``."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]

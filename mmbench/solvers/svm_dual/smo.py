@@ -115,9 +115,9 @@ def _compile() -> None:
     knots, slopes = np.sort(np.column_stack([0 * u, 2 * u]), axis=1), -np.sign(u)[:, None]
     for dtype in (np.float32, np.float64):
         problem = PiecewiseQP(np.eye(4, dtype=dtype), knots, slopes)
-        newton_steps(problem, u.copy(), combine(problem.gram, u), budget=1e12)
+        newton_steps(problem, u.copy(), combine(problem.values, u), budget=1e12)
         for tol in (SINGLE_PRECISION_TOLERANCE, SINGLE_PRECISION_TOLERANCE / 2):
-            state = Descent(problem, np.ones(4), u.copy(), combine(problem.gram, u), tol, left=10)
+            state = Descent(problem, np.ones(4), u.copy(), combine(problem.values, u), tol, left=10)
             state.measure()
             state.solve_part(movable(u, state.decision, knots, slopes, MIDDLE_SHARE))
 

@@ -74,7 +74,8 @@ def fits_of(records: Iterable[Record]) -> Fits:
         sum((Counter(record.fits["statuses"]) for record in records), Counter()),
         gaps,
         max(gaps) if gaps else _largest(records, "worst_gap"),
-        *(_largest(records, name) for name in ("worst_violation", "gap_tolerance")),
+        _largest(records, "worst_violation"),
+        _largest(records, "gap_tolerance"),
         sum(
             pair.get("extra", {}).get("at_coefficient_limit", False)
             for record in records
