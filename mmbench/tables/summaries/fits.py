@@ -67,7 +67,7 @@ class Fits:
 def fits_of(records: Iterable[Record]) -> Fits:
     """Return what is known of the fits of finished records."""
     records = [record for record in records if record.done]
-    asked = (p for r in records for p in r.per_pair if p["status"] != Status.UNCERTIFIED)
+    asked = (p for r in records for p in r.per_pair if p.get("status") != Status.UNCERTIFIED)
     stored = (pair["gap"] for pair in asked if "gap" in pair)
     gaps = tuple(math.inf if gap is None else gap for gap in stored)
     return Fits(
