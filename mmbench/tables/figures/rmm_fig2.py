@@ -64,7 +64,7 @@ def _title(place: Key, classes: Sequence[str]) -> str:
 
 
 def _plot(found: Curves, gram: Curve, labels: Mapping[str, str], title: str, output: Path) -> None:
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     with drawing(output, PAGE, 4.2) as canvas:
         panels = canvas.subplots(1, 2, sharey=True)
@@ -74,8 +74,8 @@ def _plot(found: Curves, gram: Curve, labels: Mapping[str, str], title: str, out
             if gram and axes is panels[0]:
                 label = f"Gram matrix: {_power(gram)}"
                 axes.loglog(list(gram), list(gram.values()), ":", color="0.5", label=label)
-            sizes = sorted({size for curve in shown.values() for size in curve})
-            axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set(xlabel="training rows n", title=name)
             # below, as the curves go from corner to corner
