@@ -8,24 +8,22 @@ step of the exponent (norms, twice the product, the limit at zero) another pass 
 
 from __future__ import annotations
 
-from functools import partial
 from math import factorial
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 from numpy.typing import NDArray
 
 #: Entries of a row handled together: they stay in the first cache.
 SEGMENT = 1024
 
-_compiled = partial(
-    njit,
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-    fastmath={"nnan", "nsz", "contract", "arcp"},
-)
+_OPTIONS: Any = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"nnan", "nsz", "contract", "arcp"},
+}
 
 
 def gaussian(products: NDArray, squares: NDArray, others: NDArray, gamma: float) -> None:
@@ -49,14 +47,36 @@ def gaussian(products: NDArray, squares: NDArray, others: NDArray, gamma: float)
            [0.367879, 1.      ]])
     """
     dtype = products.dtype
-    finish = _finish_single if dtype == np.float32 else _finish_double
     buffer = np.empty(SEGMENT, dtype)
     bits = buffer.view(np.int32 if dtype == np.float32 else np.int64)
-    finish(products, squares, others, dtype.type(gamma), buffer, bits)
+    _finish(products, squares, others, dtype.type(gamma), buffer, bits)
 
 
-def _finish(real, integer, terms, mantissa_bits, exponent_bias, ln2_high):
-    """Return the compiled pass for one type of numbers."""
+@njit(cache=True, **_OPTIONS)
+def _finish(products, squares, others, gamma, buffer, bits):
+    for i in range(products.shape[0]):
+        for start in range(0, products.shape[1], buffer.shape[0]):
+            part = products[i, start : start + buffer.shape[0]]
+            size = part.shape[0]
+            beside = others[start : start + size]
+            _segment(part, squares[i], beside, gamma, buffer[:size], bits[:size])
+
+
+def _segment(products, square, others, gamma, buffer, bits):
+    """Finish some entries of a row: one of two functions, by the type of numbers.
+
+    `_finish` does not enclose them: Numba knows a function by what it encloses, compiled ones by a
+    random name, and would compile `_finish` anew in every process, and store it once more.
+    """
+
+
+@overload(_segment, jit_options=_OPTIONS)
+def _segment_of(products, square, others, gamma, buffer, bits):
+    return _segment_single if products.dtype == types.float32 else _segment_double
+
+
+def _segment_for(real, integer, terms, mantissa_bits, exponent_bias, ln2_high):
+    """Return what `_segment` is for one type of numbers."""
     magic = real(1.5 * 2.0**mantissa_bits)  # adding it rounds to an integer, held in the last bits
     log2e, high, low = real(1 / np.log(2)), real(ln2_high), real(np.log(2) - ln2_high)
     lowest = real(-exponent_bias * np.log(2))  # the bits of 2^q are then those of zero
@@ -81,18 +101,8 @@ def _finish(real, integer, terms, mantissa_bits, exponent_bias, ln2_high):
         for k in range(products.shape[0]):
             products[k] *= buffer[k]
 
-    compiled_segment: Any = _compiled(segment)
-
-    def finish(products, squares, others, gamma, buffer, bits):
-        for i in range(products.shape[0]):
-            for start in range(0, products.shape[1], buffer.shape[0]):
-                part = products[i, start : start + buffer.shape[0]]
-                size = part.shape[0]
-                beside = others[start : start + size]
-                compiled_segment(part, squares[i], beside, gamma, buffer[:size], bits[:size])
-
-    return _compiled(finish)
+    return segment
 
 
-_finish_single = _finish(np.float32, np.int32, 6, 23, 127, 0.693359375)
-_finish_double = _finish(np.float64, np.int64, 13, 52, 1023, 0.693147180369123816490)
+_segment_single = _segment_for(np.float32, np.int32, 6, 23, 127, 0.693359375)
+_segment_double = _segment_for(np.float64, np.int64, 13, 52, 1023, 0.693147180369123816490)
