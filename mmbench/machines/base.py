@@ -24,7 +24,6 @@ from sklearn.utils.validation import (
 )
 
 from mmbench.kernels import Kernel
-from mmbench.machines.blas_threads import blas_threads_for
 from mmbench.machines.expansion import around, expand, far_origin, is_finite, linear_weights
 from mmbench.machines.parameter import choice, parameter
 from mmbench.machines.problem import BinaryModel, BinaryProblem, judged, warn_unless_solved
@@ -37,6 +36,7 @@ from mmbench.machines.voting import (
     resolve_votes,
     votes,
 )
+from mmbench.solvers.blas_threads import blas_threads_for
 
 
 def kernel_scaling() -> Any:

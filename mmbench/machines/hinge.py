@@ -8,25 +8,13 @@ multipliers ``0 <= a_i <= C`` and, as the penalty does not know b, ``y'a = 0``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.parameter import Param, parameter
 from mmbench.machines.problem import BinaryProblem
-
-
-def class_weight() -> Any:
-    """Declare the weights of classes in the penalty on slack."""
-    return parameter(
-        None,
-        Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
-        'Factor of the penalty on slack: a dict by class; "balanced", for each pair, is '
-        "``n / (2 n_class)``.",
-        after="C",
-    )
+from mmbench.machines.weights import row_weights
 
 
 def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> float | NDArray:
@@ -34,29 +22,12 @@ def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> floa
 
     Parameters
     ----------
-    problem : BinaryProblem
-        Its weights are factors of `s`. Rows with ``y = 0``, which are none of the problem, have 0.
+    problem, class_weight
+        As for `row_weights`.
     C : float
-    class_weight : dict, "balanced" or None
-
-    Raises
-    ------
-    ValueError
-        If weights by label are asked for where labels are not known: in a grid search.
     """
-    if class_weight is None and problem.weights is None:
-        return C
-    y, s = problem.y, np.ones(len(problem.y)) if problem.weights is None else problem.weights
-    if class_weight == "balanced":
-        sums = [float(s[y == sign].sum()) for sign in (-1.0, 1.0)]
-        negative, positive = (sum(sums) / (2.0 * own) for own in sums)
-    elif isinstance(class_weight, Mapping):
-        if not problem.classes:
-            raise ValueError("class_weight by label has no grid search, only 'balanced' has")
-        negative, positive = (float(class_weight.get(label, 1.0)) for label in problem.classes)
-    else:
-        negative = positive = 1.0
-    return C * s * np.where(y > 0, positive, np.where(y < 0, negative, 0.0))
+    s = row_weights(problem, class_weight)
+    return C if s is None else C * s
 
 
 def best_bias(decision: NDArray, y: NDArray) -> float:

@@ -27,13 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.base import kernel_scaling
 from mmbench.machines.free_memory import cache_size
-from mmbench.machines.hinge import class_weight, slack_penalties
+from mmbench.machines.hinge import slack_penalties
 from mmbench.machines.linear_route import ROWS_PER_FEATURE, rows_or_gram, solve_dual
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.weights import WeightedClassifier, class_weight
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
 from mmbench.solvers.svm_dual.tightening import TOLERANCE_FACTORS
 
@@ -48,7 +49,7 @@ FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 IN_PLACE_SHARE = 0.7
 
 
-class SVM(PairwiseClassifier):
+class SVM(WeightedClassifier):
     """Support vector machine, one-vs-one.
 
     Attributes
@@ -71,7 +72,7 @@ class SVM(PairwiseClassifier):
     ['optimal', 'optimal', 'optimal']
     """
 
-    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+    search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},  # libsvm's guide
         tol=1e-3,  # libsvm's own: a search ranks accuracies, the final training is certified
     )
@@ -101,27 +102,6 @@ class SVM(PairwiseClassifier):
         "duality gap exceeds 100 tol, it is tightened in steps, down to tol / 8**7.",
     )
     cache_size: float | None = cache_size()
-
-    def fit(self, X: NDArray, y: NDArray, sample_weight: NDArray | None = None) -> SVM:
-        """Train one binary machine per pair of classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors s of the penalty on slack; rows of weight 0 are left out.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are invalid, or the reference solver is to take weights.
-        """
-        return self._fit(X, y, None, sample_weight)
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state
