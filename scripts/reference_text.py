@@ -1,0 +1,519 @@
+"""Write results/reference/README.md from its template: every figure in it comes from the tables.
+
+The template beside it has the sentences. Figures are looked up in ``table.csv``, or in the printed
+tables of ``table.md`` where only these have them; a claim in words is held by ``check(...)``, which
+stops with the sentence's line when the tables say otherwise. What was measured apart from the
+tables stands inside ``{% call apart() %}`` and is marked as such in the text.
+
+    python scripts/reference_text.py            # writes the page
+    python scripts/reference_text.py --check    # exits with 1 if the page is another
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+import numpy as np
+import pandas as pd
+
+from mmbench.config.cells import replan
+from mmbench.tables import read_results
+from mmbench.tables.blocks.tests import ranks_of
+from mmbench.tables.build import sheet_of
+from mmbench.tables.ranks import Ranks
+
+REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
+TEMPLATE = REFERENCE / "README.md.jinja"
+PAGE = REFERENCE / "README.md"
+WIDTH = 112
+
+#: Names of data sets in sentences, where they are not those of the card.
+NAMES = {
+    "breast_wisconsin": "Breast",
+    "breast_cancer": "Breast cancer",
+    "diabetis": "Diabetes",
+    "flare_solar": "Solar Flare",
+    "solar_flare": "Solar Flare",
+    "heart_statlog": "Heart",
+    "segment": "Image",
+    "usps": "USPS",
+    "mnist": "MNIST",
+}
+#: Names of machines in sentences.
+LABELS = {
+    "svm": "SVM",
+    "rmm": "RMM",
+    "rsvm_plus": "R-SVM+",
+    "rsvm_mu_plus": "R-SVMμ+",
+    "fsvm": "F-SVM",
+}
+KERNELS = {"linear": "linear", "rbf": "RBF", "poly": "degree"}
+
+
+def name_of(dataset: str) -> str:
+    """Return the name of a data set in a sentence."""
+    short = re.sub(r"^(ida|fsvm)_", "", dataset)
+    return NAMES.get(short, short.replace("_", " ").capitalize())
+
+
+class Count(NamedTuple):
+    """How many of the compared cells are within two standard errors."""
+
+    near: int
+    of: int
+
+
+class Table:
+    """The cells of one experiment.
+
+    Parameters
+    ----------
+    experiment : str
+        A folder of the reference tables.
+    """
+
+    def __init__(self, experiment: str) -> None:
+        self.experiment = experiment
+        self.cells = pd.read_csv(REFERENCE / experiment / "table.csv", dtype={"in_band": "boolean"})
+        columns = ("metric", "machine", "dataset", "kernel", "degree")
+        self._columns = {name: self.cells[name].to_numpy(object) for name in columns}
+        compared = self.cells[self.cells.in_band.notna()].metric
+        self.compared = compared.iloc[0] if len(compared) else "accuracy_pct"
+
+    def rows(
+        self,
+        machine: str | None = None,
+        dataset: str | None = None,
+        kernel: str | None = None,
+        degree: int | None = None,
+        metric: str | None = None,
+    ) -> pd.DataFrame:
+        """Return the cells of a metric; by default of that which is compared with the paper."""
+        wanted = {
+            "metric": metric or self.compared,
+            "machine": machine,
+            "dataset": dataset,
+            "kernel": kernel,
+            "degree": degree,
+        }
+        same = [self._columns[name] == v for name, v in wanted.items() if v is not None]
+        return self.cells[np.logical_and.reduce(same)]
+
+    def cell(self, *where: object, column: str = "measured", metric: str | None = None) -> float:
+        """Return a column of the one cell at (machine, data set, kernel, degree)."""
+        (value,) = self.rows(*where, metric=metric)[column]  # type: ignore[arg-type]
+        return float(value)
+
+    def accuracy(self, *where: object) -> float:
+        """Return a mean accuracy in per cent."""
+        return self.cell(*where, metric="accuracy_pct")
+
+    def errors(self, *where: object) -> float:
+        """Return a number of errors, a mean where there are several runs."""
+        return self.cell(*where, metric="errors_count")
+
+    def published(self, *where: object) -> float:
+        """Return what the paper prints."""
+        return self.cell(*where, column="published")
+
+    def seconds(self, stage: str, *where: object) -> float:
+        """Return CPU seconds of a stage."""
+        return self.cell(*where, metric=f"seconds_{stage}")
+
+    def over_degrees(self, machine: str, dataset: str, column: str = "measured") -> list[float]:
+        """Return the values of all polynomial kernels."""
+        return list(self.rows(machine, dataset, "poly").sort_values("degree")[column])
+
+    def near(self, *where: object) -> Count:
+        """Return how many of the compared cells are near the published value."""
+        band = self.rows(*where).in_band.dropna()  # type: ignore[arg-type]
+        return Count(int(band.sum()), len(band))
+
+    def far(self, *where: object, kernels: bool = True) -> list[str]:
+        """Return the names of the compared cells that are not near."""
+        rows = self.rows(*where)  # type: ignore[arg-type]
+        return [self._name(row, kernels) for row in rows[rows.in_band == False].itertuples()]  # noqa: E712
+
+    def _name(self, row: object, kernels: bool) -> str:
+        kernel = KERNELS[row.kernel] + ("" if pd.isna(row.degree) else f" {row.degree:g}")  # type: ignore[attr-defined]
+        return name_of(row.dataset) + (f" ({kernel})" if kernels else "")  # type: ignore[attr-defined]
+
+    def datasets(self) -> list[str]:
+        """Return the data sets, in the order of the table."""
+        return list(dict.fromkeys(self.cells.dataset))
+
+    def times(self, machine: str, other: str, stage: str = "training") -> list[float]:
+        """Return by data set how many times the other's seconds a machine takes."""
+        return [
+            self.seconds(stage, machine, dataset) / self.seconds(stage, other, dataset)
+            for dataset in self.datasets()
+        ]
+
+    def printed(self, title: str = "") -> list[dict[str, str]]:
+        """Return the rows of the first printed table whose title begins so, or of the first table;
+        an empty cell of the first column repeats the one above."""
+        start = f"\n**{title}" if title else "\n"
+        text = (REFERENCE / self.experiment / "table.md").read_text().split(start, 1)[1]
+        lines = [line for line in text.split("\n**", 1)[0].splitlines() if line.startswith("|")]
+        head, _, *body = [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+        rows = [dict(zip(_unique(head), line, strict=True)) for line in body]
+        for above, row in itertools.pairwise(rows):
+            row[head[0]] = row[head[0]] or above[head[0]]
+        return rows
+
+    def mcnemar(self, column: str) -> float:
+        """Return the printed p-value of the single run, for "poly 2" or "RBF"."""
+        (row,) = self.printed("Single run: digits")
+        return float(re.findall(r"\((.*)\)", row[column])[0])
+
+    def ranks(self, kernel: str) -> Ranks:
+        """Return the mean ranks of the machines over the data sets, with Friedman's p."""
+        return _ranks(self.experiment, kernel)
+
+    # What single paragraphs count.
+
+    def average(self, machine: str, column: str = "measured") -> float:
+        """Return the mean over the data sets of what is printed with two digits."""
+        return float(self.rows(machine)[column].round(2).mean())
+
+    def average_distance(self) -> float:
+        """Return the largest distance of a machine's average from the published one."""
+        machines = dict.fromkeys(self.cells.machine)
+        return max(abs(self.average(m) - self.average(m, "published")) for m in machines)
+
+    def worse_than_all(self, machine: str, kernel: str, but: str) -> bool:
+        """Whether a machine's mean rank is significantly behind that of all others but one."""
+        ranks = self.ranks(kernel)
+        behind = {m: ranks.means[machine] - rank for m, rank in ranks.means.items() if m != machine}
+        return {m for m, d in behind.items() if d < ranks.critical_difference} == {but}
+
+    def ratios(self, machine: str) -> tuple[list[float], list[float]]:
+        """Return the printed ratios of time, measured and published."""
+        cells = [row[machine].split("/") for row in self._ratio_rows()]
+        return tuple([number(c[k]) for c in cells if re.search(r"\d", c[k])] for k in (0, 1))  # type: ignore[return-value]
+
+    def _ratio_rows(self) -> list[dict[str, str]]:
+        """Return the rows of the data sets; the last one counts them."""
+        return self.printed("Ratio: measured")[:-1]
+
+    def order_differs(self, machine: str, other: str) -> list[str]:
+        """Return the data sets on which two machines' times are not in the published order."""
+        names = []
+        for row in self._ratio_rows():
+            pairs = [row[m].split("/") for m in (machine, other)]
+            if all(re.search(r"\d", p[1]) for p in pairs):
+                signs = [number(pairs[0][k]) < number(pairs[1][k]) for k in (0, 1)]
+                names += [row["data"]] * (signs[0] != signs[1])
+        return names
+
+    def percentiles(self, machine: str) -> list[float]:
+        """Return where the published draws of the toy sets lie among ours."""
+        return [number(r[machine]) for r in self.printed() if r[""] == "its percentile"]
+
+    def below(self, dataset: str, machines: Sequence[str]) -> list[float]:
+        """Return by how much machines are below the published values, with all kernels."""
+        rows = pd.concat([self.rows(machine, dataset) for machine in machines])
+        return list(rows.published - rows.measured)
+
+    def best(self, machine: str, kernel: str) -> int:
+        """Return on how many data sets a machine has the largest mean, as printed."""
+        rows = self.rows(kernel=kernel).assign(printed=lambda r: r.measured.round(1))
+        best = rows.groupby("dataset").printed.transform("max")
+        return int(((rows.printed == best) & (rows.machine == machine)).sum())
+
+    def renewed(self) -> bool:
+        """Whether the table has the columns of today."""
+        return "half_width" in self.cells
+
+    def total_seconds(self, machine: str) -> float:
+        """Return the CPU seconds of selection and training of one run of all kernels."""
+        rows = [
+            self.rows(machine, metric=f"seconds_{stage}") for stage in ("selection", "training")
+        ]
+        return float(pd.concat(rows).measured.sum())
+
+    def smallest_p(self, kernel: str) -> float:
+        """Return McNemar's smallest printed p, of the columns that begin so."""
+        (row,) = self.printed("Single run: digits")
+        return min(self.mcnemar(c) for c in list(row)[1:] if c.startswith(kernel))
+
+    def largest_p(self, degree: int) -> float:
+        """Return McNemar's largest printed p from this degree on."""
+        return max(self.mcnemar(f"poly {k}") for k in range(degree, 8))
+
+    def relative_gains(self) -> list[float]:
+        """Return how many per cent fewer errors than the SVM the RMM has, from degree 2 on."""
+        rmm, svm = (
+            self.rows(m, kernel="poly").sort_values("degree").measured for m in ("rmm", "svm")
+        )
+        return [100 * (1 - r / s) for r, s in zip(rmm, svm, strict=True)][1:]
+
+    def wins(self, machine: str, other: str, column: str = "measured") -> int:
+        """Return on how many data sets a machine is better, as printed."""
+        ours, theirs = (
+            self.rows(m).set_index("dataset")[column].round(2) for m in (machine, other)
+        )
+        return int((ours > theirs).sum())
+
+    def gains(self, machine: str, other: str) -> dict[str, float]:
+        """Return by data set by how much a machine's mean accuracy is above another's."""
+        return {d: self.accuracy(machine, d) - self.accuracy(other, d) for d in self.datasets()}
+
+    def absolute_gains(self, machine: str, other: str) -> list[float]:
+        """Return the sizes of the differences of two machines."""
+        return [abs(gain) for gain in self.gains(machine, other).values()]
+
+    def losses(self, machine: str, other: str, datasets: Sequence[str]) -> list[float]:
+        """Return by how much a machine is below another on some data sets."""
+        return [-self.gains(machine, other)[dataset] for dataset in datasets]
+
+    def most(self, machine: str, other: str) -> tuple[str, str]:
+        """Return where a machine loses and gains most."""
+        gains = self.gains(machine, other)
+        return min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
+
+    def in_standard_errors(self, machine: str, other: str) -> list[float]:
+        """Return by data set how many of the larger standard error two machines are apart."""
+        return [
+            abs(gain) / max(self.cell(m, d, column="se") for m in (machine, other))
+            for d, gain in self.gains(machine, other).items()
+        ]
+
+    def farthest(self, n: int) -> str:
+        """Return the cells with the largest distances from the published values."""
+        rows = self.rows().dropna(subset="in_band").assign(away=lambda r: r.measured - r.published)
+        rows = rows.loc[rows.away.abs().sort_values(ascending=False).index[:n]]
+        return listing(
+            f"{LABELS[row.machine]} on {name_of(row.dataset)} ({abs(row.away):.1f} points "
+            f"{'above' if row.away > 0 else 'below'})"
+            for row in rows.itertuples()
+        )
+
+    def spread_of(self, machines: Sequence[str]) -> list[float]:
+        """Return by data set the distance of the largest from the smallest mean."""
+        rows = self.rows()
+        means = rows[rows.machine.isin(machines)].groupby("dataset").measured
+        return list(means.max() - means.min())
+
+    def support(self, size: int, machine: str) -> float:
+        """Return the number of support vectors at a training size."""
+        rows = self.rows(machine, metric="n_support")
+        (value,) = rows[rows["size"] == size].measured
+        return float(value)
+
+
+@cache
+def _ranks(experiment: str, kernel: str) -> Ranks:
+    (found,) = read_results([REFERENCE / experiment], replan)
+    return ranks_of(sheet_of(found), (kernel, None))
+
+
+def _unique(head: Sequence[str]) -> list[str]:
+    """Number the columns of the same name: of two "p" the second is "p 2"."""
+    counts: dict[str, int] = {}
+    names = []
+    for name in head:
+        counts[name] = counts.get(name, 0) + 1
+        names.append(name if counts[name] == 1 else f"{name} {counts[name]}")
+    return names
+
+
+def listing(values: Iterable[object]) -> str:
+    """Return "a, b and c"."""
+    *most, last = [str(value) for value in values]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def number(text: str) -> float:
+    """Return the first number of a printed cell."""
+    return float(re.findall(r"[-−]?\d+\.?\d*(?:e[-+−]?\d+)?", text)[0].replace("−", "-"))
+
+
+def decimals(digits: int) -> Callable[[float | Iterable[float]], str]:
+    """Return a filter that prints a number, or several, with so many digits after the point."""
+
+    def printed(value: float | Iterable[float]) -> str:
+        if isinstance(value, Iterable):
+            return listing(printed(v) for v in value)
+        return f"{float(value):.{digits}f}"
+
+    return printed
+
+
+def span(values: Iterable[float], digits: int = 0) -> str:
+    """Return "least to most"."""
+    values = list(values)
+    least, most = (f"{value:.{digits}f}" for value in (min(values), max(values)))
+    return least if least == most else f"{least} to {most}"
+
+
+def m4_verdict(t: Table) -> str:
+    """Return on which sets the M4 is better than both others, by the tests of its layout."""
+    rows = [
+        (f"{kernel} {row['data']}", row)
+        for kernel in ("linear", "RBF")
+        for row in t.printed(f"{kernel[0].upper()}{kernel[1:]} kernel: accuracy")
+    ]
+    plain, corrected = (
+        [name for name, row in rows if all(row[p + k].endswith("+") for k in ("", " 2"))]
+        for p in ("p", "corrected p")
+    )
+    return (
+        f"M4 is significantly better than both others on {listing(corrected or ['no set'])} by the "
+        f"corrected t-test, on {listing(plain or ['no set'])} by the plain one, which takes splits "
+        "that share rows for independent."
+    )
+
+
+def m4_claimed(t: Table) -> int:
+    """Return on how many sets the paper has the M4 better than both others."""
+    rows = t.printed("Linear kernel: accuracy") + t.printed("RBF kernel: accuracy")
+    return sum(row["better than both in the paper"] == "yes" for row in rows)
+
+
+def rounds(t: Table, column: str) -> dict[str, float]:
+    """Return by data set how far above the optimum a column's objective is, in per cent."""
+    return {r["data"].removeprefix("ida_"): number(r[column]) for r in t.printed("(F - F")}
+
+
+def rounds_taken(t: Table) -> list[float]:
+    """Return the least and the most rounds that a fit took by the paper's rule."""
+    cells = [row["rounds by the paper's rule"] for row in t.printed("(F - F")]
+    return [float(n) for cell in cells for n in re.findall(r"\d+", cell)]
+
+
+def later_rounds(t: Table) -> list[float]:
+    """Return what rounds 6 to 15 gain, but on Breast cancer, in points of per cent."""
+    five, fifteen = rounds(t, "F-SVM, 5 rounds"), rounds(t, "F-SVM, 15 rounds")
+    return [five[name] - fifteen[name] for name in five if name != "breast_cancer"]
+
+
+def accuracy_spread(t: Table) -> list[float]:
+    """Return by data set how far the accuracies after some rounds lie apart, rounded up."""
+    rows = [list(row.values())[1:] for row in t.printed("Accuracy (%)")]
+    return [
+        math.ceil(10 * (max(map(number, row)) - min(map(number, row))) - 1e-9) / 10 for row in rows
+    ]
+
+
+BOUNDS = ("RMM B₁", "RMM B₂", "RMM B₃")
+
+
+def exponents(rows: list[dict[str, str]]) -> str:
+    """Return the exponents of time in the number of rows."""
+    return listing(f"{number(rows[-1][b]):.2f}" for b in BOUNDS)
+
+
+def whole_ratios(rows: list[dict[str, str]]) -> str:
+    """Return how many times the SVM's seconds whole trainings take, of all rows."""
+    return listing(re.findall(r"\((.*)\)", rows[-2][b])[0] for b in BOUNDS)
+
+
+def alone_ratios(rows: list[dict[str, str]]) -> str:
+    """Return how many times the SVM's seconds the RMM alone takes, of all rows."""
+    return listing(rows[-1][b].split("/")[0].strip() for b in BOUNDS)
+
+
+def saved_by_warm_start(rows: list[dict[str, str]]) -> str:
+    """Return what a start from the SVM's solution saves over all sizes, in per cent."""
+    sums = {c: sum(number(row[c]) for row in rows[:-1]) for c in rows[0] if c.startswith("RMM")}
+    return listing(f"{100 * (1 - sums[b] / sums[f'{b}, cold']):.0f} %" for b in BOUNDS)
+
+
+def errors_at(rows: list[dict[str, str]], k: int) -> str:
+    """Return the errors of SVM and RMM in a row."""
+    return listing(rows[k][f"errors {m}"] for m in ("SVM", *BOUNDS))
+
+
+def leak_worth(
+    leak: Table, honest: Table, machines: Sequence[str] | None = None, but: Sequence[str] = ()
+) -> list[float]:
+    """Return by how many points a choice on the test rows raises the accuracies."""
+    both = leak.rows().merge(honest.rows(), on=["dataset", "machine"])
+    both = both[~both.dataset.isin(but) & both.machine.isin(machines or set(both.machine))]
+    return [max(0.0, worth) for worth in both.measured_x - both.measured_y]
+
+
+def check(holds: object, said: str) -> str:
+    """Return a mark that leaves no trace; raise if the tables do not say so."""
+    if not holds:
+        raise ValueError(f"The tables do not say so: {said}")
+    return CHECKED
+
+
+#: Stands where a claim was checked, until lines of nothing else are taken out.
+CHECKED = "\0"
+
+#: What the template may call besides.
+PARAGRAPHS = (
+    m4_verdict,
+    m4_claimed,
+    rounds,
+    rounds_taken,
+    later_rounds,
+    accuracy_spread,
+    exponents,
+    whole_ratios,
+    alone_ratios,
+    saved_by_warm_start,
+    errors_at,
+    leak_worth,
+)
+
+
+def apart(caller: Callable[[], str]) -> str:
+    """Mark a sentence whose figures were measured apart from the tables."""
+    return f"{caller().strip()} †"
+
+
+def page() -> str:
+    """Return the page that the tables and the template make."""
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {f"f{digits}": decimals(digits) for digits in range(4)}
+    environment.tests["older"] = lambda name: not Table(name).renewed()
+    environment.filters |= {"listing": listing, "span": span, "name": name_of, "number": number}
+    functions = {
+        "table": cache(Table),
+        "check": check,
+        "apart": apart,
+        "abs": abs,
+        "min": min,
+        "max": max,
+    }
+    functions |= {f.__name__: f for f in PARAGRAPHS}
+    text = environment.from_string(TEMPLATE.read_text()).render(**functions)
+    text = re.sub(r"\n[ \0]*\0[ \0]*(?=\n)", "", text).replace(CHECKED, "")
+    blocks = [" ".join(block.split()) for block in re.split(r"\n(?=- )|\n\s*\n", text.strip())]
+    lines = [_wrapped(block) for block in blocks if block]
+    return "\n\n".join(lines).replace("\n\n- ", "\n- ").replace("\n- ", "\n\n- ", 1) + "\n"
+
+
+def _wrapped(block: str) -> str:
+    """Return a heading, a paragraph or an item with lines of at most `WIDTH` characters."""
+    indent = "  " if block.startswith("- ") else ""
+    return textwrap.fill(
+        block, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or compare it."""
+    if arguments == ["--check"]:
+        return int(page() != PAGE.read_text())
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
