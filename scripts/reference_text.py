@@ -32,7 +32,7 @@ from mmbench.tables.build import sheet_of
 from mmbench.tables.ranks import Ranks
 
 REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
-TEMPLATE = REFERENCE / "README.md.jinja"
+TEMPLATE = Path(__file__).with_suffix(".md.jinja")
 PAGE = REFERENCE / "README.md"
 WIDTH = 112
 
