@@ -69,6 +69,10 @@ class NotEnoughMemory(ValueError, MemoryError):
     """What was asked for does not fit: the message says what it needs and what would do."""
 
 
+class BeyondLimit(NotEnoughMemory):
+    """What was asked for does not fit into the memory that a limit allows this process."""
+
+
 class Status(StrEnum):
     """How a fit ended. Every native solver status is translated to one of these.
 

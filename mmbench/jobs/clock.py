@@ -21,6 +21,8 @@ class Clock:
     cpu : dict of str to float
         Seconds of all threads of this process.
     wall : dict of str to float
+    now : str or None
+        The stage that began last.
 
     Examples
     --------
@@ -33,12 +35,14 @@ class Clock:
 
     def __init__(self, *stages: str, tell: Callable[[str], object] | None = None):
         self._tell = tell
+        self.now: str | None = None
         self.cpu = dict.fromkeys(stages, 0.0)
         self.wall = dict.fromkeys(stages, 0.0)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Count the time inside the block, also when it ends by an exception."""
+        self.now = name
         if self._tell:
             self._tell(name)
         cpu, wall = time.process_time(), time.perf_counter()

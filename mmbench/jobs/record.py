@@ -52,7 +52,10 @@ class Record:
         Versions, computer and threads.
     limits, reached : mapping
         The limits of the job ("time" in seconds, "memory" in bytes), and where one of them stopped
-        it the "stage", the "seconds" and the "bytes".
+        it the "stage", the "seconds" and the "bytes". A job that stopped when it was asked to tells
+        of a selection the "trainings" done and "planned", and of a training the "pairs" and those
+        "pairs_solved", and of the worst "pair" "iterations", "objective", "bound", "gap" and
+        "violation".
     started, finished : str
         In UTC.
     arrays : str or None

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
@@ -23,10 +23,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from mmbench.allowance import Allowance, allowed, delayed, within
 from mmbench.kernels import Kernel
 from mmbench.machines.expansion import around, expand, far_origin, is_finite, linear_weights
 from mmbench.machines.parameter import choice, parameter
-from mmbench.machines.problem import BinaryModel, BinaryProblem, judged, warn_unless_solved
+from mmbench.machines.problem import (
+    BinaryModel,
+    BinaryProblem,
+    judged,
+    out_of_time,
+    warn_unless_solved,
+)
 from mmbench.machines.trainer import PairwiseTrainer
 from mmbench.machines.voting import (
     class_pairs,
@@ -226,16 +233,24 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         named = [tuple(self.classes_[list(pair)]) for pair in pairs]
         own = [None if weights is None else weights[index] for index, _ in rows]
         with blas_threads_for(largest):
+            shares = self._shares_of_time(len(pairs))
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_train_pair)(machine, _rows(X, index), signs, kernel, classes, weighed)
-                for machine, kernel, (index, signs), classes, weighed in zip(
-                    machines, self.kernels_, rows, named, own, strict=True
+                delayed(_train_pair)(machine, _rows(X, index), signs, kernel, *rest)
+                for machine, kernel, (index, signs), *rest in zip(
+                    machines, self.kernels_, rows, named, own, shares, strict=True
                 )
             )
         self._store(X, [index for index, _ in rows], models)
         if counted is not None and self.kernel != "linear":
             self.support_: NDArray = counted[self.support_]
         return self
+
+    def _shares_of_time(self, n_pairs: int) -> list[tuple[Allowance, int]] | list[None]:
+        """Return the time of all pairs, and how many trainings are left when each one starts."""
+        if self.time_limit is None:
+            return [None] * n_pairs
+        time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
+        return [(time, -(-left // at_a_time)) for left in range(n_pairs, 0, -1)]
 
     def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
         """Set the fitted attributes; expansions of all pairs share one set of support vectors."""
@@ -277,7 +292,11 @@ def _train_pair(
     signs: NDArray,
     kernel: Kernel,
     classes: tuple,
-    weights: NDArray | None = None,
+    weights: NDArray | None,
+    share: tuple[Allowance, int] | None,
 ) -> BinaryModel:
     """Train on two classes; one problem at a time, as its kernel values go with it."""
-    return machine.train(BinaryProblem(X, signs, kernel, classes=classes, weights=weights))
+    problem = BinaryProblem(X, signs, kernel, classes=classes, weights=weights)
+    with within(allowed(share and share[0].seconds / share[1])) as time:
+        model = machine.train(problem)
+    return out_of_time(model) if time.exceeded else model

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mmbench.errors import NotEnoughMemory
+from mmbench.allowance import memory_limit
+from mmbench.errors import BeyondLimit, NotEnoughMemory
 from mmbench.machines.parameter import parameter, positive
 
 #: What ``cache_size=None`` is: a share of the memory that is free, and no more than so many bytes.
@@ -34,7 +36,9 @@ def cache_size() -> Any:
 
 def cache_bytes(size: float | None) -> float:
     """Return the bytes that a `cache_size` stands for."""
-    return min(MOST_CACHE_BYTES, FREE_SHARE * available_bytes()) if size is None else 1e6 * size
+    if size is not None:
+        return 1e6 * size
+    return min(MOST_CACHE_BYTES, FREE_SHARE * min(available_bytes(), allowed_bytes()))
 
 
 def refuse_what_does_not_fit(name: str, kernel: str, n_rows: int, needed: int) -> None:
@@ -43,14 +47,25 @@ def refuse_what_does_not_fit(name: str, kernel: str, n_rows: int, needed: int) -
     Raises
     ------
     NotEnoughMemory
-        A ``ValueError`` that says what it needs, what there is, and what would do.
+        A ``ValueError`` that says what it needs, what there is, and what would do; `BeyondLimit`
+        where a limit of this process leaves less than is free.
     """
-    free = available_bytes()
+    free, left = available_bytes(), allowed_bytes()
+    needs = f"{name} on {n_rows} rows with kernel {kernel!r} needs about {needed / 1e9:.1f} GB"
+    if needed > left:
+        raise BeyondLimit(f"{needs} of memory, {left / 1e9:.1f} GB are left of its limit; {ADVICE}")
     if needed > free:
-        raise NotEnoughMemory(
-            f"{name} on {n_rows} rows with kernel {kernel!r} needs about {needed / 1e9:.1f} GB of "
-            f"memory, {free / 1e9:.1f} GB are free; {ADVICE}"
-        )
+        raise NotEnoughMemory(f"{needs} of memory, {free / 1e9:.1f} GB are free; {ADVICE}")
+
+
+def allowed_bytes() -> float:
+    """Return what the limit of this process leaves, infinity without one."""
+    limit = memory_limit()
+    if limit == math.inf:
+        return limit
+    import psutil
+
+    return max(0.0, limit - psutil.Process().memory_info().rss)
 
 
 def available_bytes() -> int:

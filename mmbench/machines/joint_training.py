@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from mmbench.allowance import allowed, within
 from mmbench.machines.base import PairwiseClassifier
-from mmbench.machines.problem import BinaryModel, BinaryProblem
+from mmbench.machines.problem import BinaryModel, BinaryProblem, out_of_time
 from mmbench.machines.voting import class_pairs, encode_labels
 
 
@@ -72,7 +73,10 @@ class JointClassifier(PairwiseClassifier):
         machine.check_memory(len(X), X.shape[1])
         kernel = machine.kernel_for(X)
         data = BinaryProblem(X, np.ones(len(X)), kernel, classes=tuple(self.classes_))
-        models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
+        with within(allowed(self.time_limit)) as time:
+            models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
+        if time.exceeded:
+            models = [out_of_time(model) for model in models]
         self.kernels_ = [kernel] * len(models)
         self._store(X, [np.arange(len(X))] * len(models), models)
         return self

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.problem import BinaryProblem
@@ -86,7 +87,7 @@ def solve_dual(
         return solve_to_gap(dual, tol, gap_tolerance, start)
     u = start.u if isinstance(start, PiecewiseSolution) else start
     found = solve_in_features(dual, problem.y, C, tol, gap_tolerance, B, u)
-    if found.status is Status.OPTIMAL or len(problem.y) > MOST_GRAM_ROWS:
+    if found.status is Status.OPTIMAL or len(problem.y) > MOST_GRAM_ROWS or time_is_up():
         return found
     more = solve_to_gap(replace(dual, gram=problem.gram), tol, gap_tolerance, found)
     return min(found, more, key=lambda one: one.gap)

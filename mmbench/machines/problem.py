@@ -66,6 +66,10 @@ class Fit:
         return relative_gap(self.objective, self.bound)
 
 
+#: How a training ends whose figures may prove it optimal all the same.
+UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
+
+
 def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     """Return a certificate whose status follows from its figures: the one rule for all machines.
 
@@ -78,7 +82,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     >>> judged(fit, 1e-6, 1e-6).status, judged(fit, 0.2, 1e-6).status
     (<Status.INACCURATE: 'inaccurate'>, <Status.OPTIMAL: 'optimal'>)
     """
-    if fit.status not in (Status.OPTIMAL, Status.INACCURATE, Status.ITERATION_LIMIT):
+    if fit.status not in (Status.OPTIMAL, *UNPROVEN):
         return fit
     if math.isinf(gap_tolerance):  # none was asked, so none makes good what the machine reports
         return fit
@@ -87,14 +91,22 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     return replace(fit, status=Status.INACCURATE) if fit.status is Status.OPTIMAL else fit
 
 
+def out_of_time(model: BinaryModel) -> BinaryModel:
+    """Return a model whose training was told to end: whatever else it says, that is the reason."""
+    if model.fit.status not in (Status.OPTIMAL, Status.STOPPED_BY_RULE, Status.FAILED, *UNPROVEN):
+        return model
+    return replace(model, fit=replace(model.fit, status=Status.TIME_LIMIT))
+
+
 def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
     """Warn of a training whose solution is not proven: nobody has to look at `fits_` to know."""
     if fit.status in (*FINISHED, Status.TRIVIAL):
         return
     low, high = fit.pair
+    asked = f" where {gap_tolerance:.1e} is asked" if math.isfinite(gap_tolerance) else ""
     warnings.warn(
-        f"{machine} on classes {low!s}/{high!s} ended {fit.status}: relative gap {fit.gap:.1e} "
-        f"where {gap_tolerance:.1e} is asked, largest violation {fit.max_violation:.1e}",
+        f"{machine} on classes {low!s}/{high!s} ended {fit.status}: relative gap {fit.gap:.1e}"
+        f"{asked}, largest violation {fit.max_violation:.1e}",
         ConvergenceWarning,
         stacklevel=5,  # the caller of `fit`
     )

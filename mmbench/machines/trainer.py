@@ -78,6 +78,13 @@ class PairwiseTrainer(Declared):
     n_jobs: int | None = parameter(
         None, Param(integer=True, optional=True), "Threads over pairs of classes."
     )
+    time_limit: float | None = parameter(
+        None,
+        positive(optional=True),
+        "Seconds for `fit`, of which the pairs of classes that are left share what is left. A "
+        "solver that reaches it ends with the best that it has, some steps later: see `status` and "
+        "`gap` in `fits_`. What has a closed form does not ask.",
+    )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         """Solve one binary problem: the method that a machine has to implement.

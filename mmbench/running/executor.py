@@ -93,7 +93,7 @@ class SerialExecutor:
     def submit(
         self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
     ) -> Future:
-        """Run a task; nothing watches its limits."""
+        """Run a task; nothing ends it at a limit but itself."""
         future: Future = Future()
         try:
             future.set_result(function(*args))

@@ -23,7 +23,7 @@ from typing import Any
 from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.running.executor import LimitReached, WorkerDied
-from mmbench.running.process import ERROR, NOTE, RESULT, STARTED, TimeIsUp
+from mmbench.running.process import ERROR, NOTE, RESULT, STARTED
 
 #: One thread for each library: parallelism is over pairs of classes and over processes.
 THREAD_VARIABLES = (
@@ -36,8 +36,8 @@ THREAD_VARIABLES = (
 )
 #: Seconds between two looks at tasks that have limits.
 POLL_SECONDS = 0.05
-#: Seconds that a task has to end by itself once its time is up.
-GRACE_SECONDS = 5.0
+#: Seconds that a task has to end by itself once its time is up; a share of that time, if more.
+GRACE_SECONDS, GRACE_SHARE = 5.0, 0.05
 #: Bytes that are shown of what a worker prints during one task.
 OUTPUT_BYTES = 2**20
 
@@ -126,7 +126,7 @@ class _Worker:
         self.process: subprocess.Popen | None = None
 
     def start(self, function: Callable[..., Any], args: tuple, limits: Limits) -> Future:
-        self.task, self.limits, self.sent_again = (function, args, limits.time), limits, False
+        self.task, self.limits, self.sent_again = (function, args), limits, False
         self._send()
         self.future = Future()
         self.future.set_running_or_notify_cancel()
@@ -190,13 +190,7 @@ class _Worker:
             self.begun, self.since = True, time.monotonic()
         elif kind == NOTE:
             self.note = value
-        if kind not in (RESULT, ERROR):
-            return None
-        if self.limits.time is not None and self._seconds() >= self.limits.time:
-            self.kill()  # threads of the interrupted task may still run in it
-        if isinstance(value, TimeIsUp):
-            return self._end(LimitReached(Status.TIME_LIMIT, self._reached()))
-        return self._end(value, kind)
+        return self._end(value, kind) if kind in (RESULT, ERROR) else None
 
     def _end(self, value: Any, kind: str = ERROR) -> Future:
         future, self.future = self.future, None
@@ -207,24 +201,18 @@ class _Worker:
             future.set_exception(value)
         return future
 
-    def _seconds(self) -> float:
-        return time.monotonic() - self.since
-
-    def _reached(self) -> dict[str, Any]:
-        return {"stage": self.note, "seconds": self._seconds()}
-
     def _check_limits(self) -> Future | None:
         """End a process that is beyond a limit of its task and did not stop by itself."""
-        limits, reached = self.limits, self._reached()
+        limits = self.limits
+        reached = {"stage": self.note, "seconds": time.monotonic() - self.since}
         if limits.memory is not None:
             reached["bytes"] = self._resident_bytes()
             if reached["bytes"] > limits.memory:
                 return self._stop(LimitReached(Status.MEMORY_LIMIT, reached))
-        if (
-            limits.time is not None
-            and self.begun
-            and reached["seconds"] > limits.time + GRACE_SECONDS
-        ):
+        if limits.time is None or not self.begun:
+            return None
+        grace = max(GRACE_SECONDS, GRACE_SHARE * limits.time)
+        if reached["seconds"] > limits.time + grace:
             return self._stop(LimitReached(Status.TIME_LIMIT, reached))
         return None
 

@@ -1,7 +1,7 @@
 """The life of a worker process: serve tasks, never outlive the process that started it.
 
-Started by `mmbench.running.local` as a plain subprocess. Messages to it are (function, arguments,
-seconds); from it come (kind, value) with the kinds below.
+Started by `mmbench.running.local` as a plain subprocess. Messages to it are (function, arguments);
+from it come (kind, value) with the kinds below.
 """
 
 from __future__ import annotations
@@ -20,10 +20,6 @@ from typing import Any
 STARTED, NOTE, RESULT, ERROR = "started", "note", "result", "error"
 
 _connection: Connection | None = None
-
-
-class TimeIsUp(BaseException):
-    """Raised inside a task that has run for its time limit; no `except Exception` swallows it."""
 
 
 def tell(note: Any) -> None:
@@ -50,29 +46,18 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
     connection = _connection = Connection(descriptor)
     while True:
         try:
-            function, args, seconds = connection.recv()
+            function, args = connection.recv()
             connection.send((STARTED, None))
         except (EOFError, OSError):
             return
-        _reply(connection, *_call(function, args, seconds))
+        _reply(connection, *_call(function, args))
 
 
-def _call(function: Callable[..., Any], args: tuple, seconds: float | None) -> tuple[str, Any]:
-    """Run a task, and interrupt it at its time limit where Python code runs."""
+def _call(function: Callable[..., Any], args: tuple) -> tuple[str, Any]:
     try:
-        if seconds is not None:
-            signal.signal(signal.SIGALRM, _time_is_up)
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-        try:
-            return RESULT, function(*args)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    except (Exception, TimeIsUp) as error:
+        return RESULT, function(*args)
+    except Exception as error:
         return ERROR, error
-
-
-def _time_is_up(*_: object) -> None:
-    raise TimeIsUp
 
 
 def _reply(connection: Connection, kind: str, value: Any) -> None:

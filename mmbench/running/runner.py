@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmbench.errors import FINISHED, Status, UserError
@@ -19,8 +19,9 @@ from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, is_done, new_record
 from mmbench.jobs.store import RecordStore
 from mmbench.running.executor import Executor, LimitReached, WorkerDied
-from mmbench.running.progress import Progress, TimeLeft, duration, progress_for, readable
+from mmbench.running.progress import Progress, TimeLeft, progress_for
 from mmbench.running.schedule import Schedule, Start
+from mmbench.running.stopped import stopped
 from mmbench.running.worker import Arrays, Context, execute
 
 #: Seconds between two looks at the clock while nothing ends.
@@ -243,22 +244,11 @@ def _outcome(job: Job, future: Future, limits: Limits) -> tuple[Content, Arrays]
     if error is None:
         return future.result()
     if isinstance(error, LimitReached):
-        return _stopped(job, error, limits), {}
+        return new_record(job, error.status, **stopped(error.status, limits, error.reached)), {}
     if isinstance(error, UserError):  # no worker can run anything
         raise error
     reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
     return new_record(job, Status.FAILED, reason), {}
-
-
-def _stopped(job: Job, error: LimitReached, limits: Limits) -> Content:
-    """Return the record of a job that one of its limits has stopped."""
-    if error.status == Status.TIME_LIMIT:
-        limit = f"time limit of {duration(limits.time or 0)}"
-    else:
-        limit = f"memory limit of {readable(limits.memory or 0)}"
-    after = f"{duration(error.reached['seconds'])} in {error.reached['stage'] or 'preparation'}"
-    reason = f"{limit} reached after {after}"
-    return new_record(job, error.status, reason, limits=asdict(limits), reached=error.reached)
 
 
 def _farewell(summary: Summary, store: RecordStore) -> str:

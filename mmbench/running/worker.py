@@ -7,12 +7,14 @@ solvers happen in a rehearsal on a tiny problem, once per process and machine; i
 
 from __future__ import annotations
 
+import time
 import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import NotEnoughMemory, Status, UserError, worst
+from mmbench.allowance import OutOfTime, allowed, time_is_up, within
+from mmbench.errors import BeyondLimit, NotEnoughMemory, Status, UserError, worst
 from mmbench.jobs.clock import Clock
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
@@ -21,6 +23,7 @@ from mmbench.running.environment import environment
 from mmbench.running.parcel import MissingData, at_hand
 from mmbench.running.process import tell
 from mmbench.running.progress import readable
+from mmbench.running.stopped import best_reached, stopped
 
 if TYPE_CHECKING:
     from mmbench.jobs.data import Prepared
@@ -68,6 +71,14 @@ class MemoryLimit(Exception):
     """A job would take more memory than there is."""
 
 
+class _Stopped(Exception):
+    """The time of a job was up before its trainings were done: how far they came, and in words."""
+
+    def __init__(self, facts: dict[str, Any], words: str):
+        super().__init__(words)
+        self.facts = facts
+
+
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     """Run a job. What goes wrong is in the record.
 
@@ -94,11 +105,16 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     started, clock = timestamp(), Clock(*STAGES, tell=tell)
     content: dict[str, Any]
     arrays: Arrays = {}
+    limits, since = context.limits, time.monotonic()
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(1), within(allowed(limits.time, limits.memory)):
             status, content, arrays = _run(job, context, clock)
     except MissingData:
         raise
+    except (OutOfTime, _Stopped, BeyondLimit) as error:
+        status = Status.MEMORY_LIMIT if isinstance(error, BeyondLimit) else Status.TIME_LIMIT
+        reached = {"stage": clock.now, "seconds": time.monotonic() - since, **_facts_of(error)}
+        content = stopped(status, limits, reached, str(error))
     except Exception as error:
         status, content = _status_of(error), _failure(error)
     facts: dict[str, Any] = {
@@ -109,6 +125,13 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
         "finished": timestamp(),
     }
     return new_record(job, status, **{**facts, **content}), arrays
+
+
+def _facts_of(error: Exception) -> dict[str, Any]:
+    """Return how far a job came that ended at one of its limits."""
+    if isinstance(error, OutOfTime):
+        return {"trainings": error.done, "planned": error.planned}
+    return error.facts if isinstance(error, _Stopped) else {}
 
 
 def _status_of(error: Exception) -> Status:
@@ -143,6 +166,8 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
     spread = Spread(context.scheduler, data.class_counts, context.limits)
     machine, selection = train(job, data, context.inherited, threads, seeds, clock, spread)
     clock.cpu["training"] += spread.cpu_seconds
+    if time_is_up() and any(fit.status is Status.TIME_LIMIT for fit in machine.fits_):
+        raise _Stopped(*best_reached(machine.fits_, machine.gap_tolerance))
     with clock.stage("test"):
         metrics, arrays = evaluate(machine, data, job.ties, seeds["ties"])
     content = {

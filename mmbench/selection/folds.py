@@ -16,6 +16,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
+from mmbench.allowance import OutOfTime, time_is_up
 from mmbench.machines.voting import class_pairs
 
 #: Training rows and validation rows of every inner split.
@@ -67,6 +68,11 @@ class InnerSplits:
         """Whether the rows after the training rows are held out."""
         return self.folds is None and self.split is None
 
+    @property
+    def n_splits(self) -> int:
+        """Number of inner splits."""
+        return (self.folds or 1) * (1 if self.ordered or self.on_rest else self.repeats)
+
 
 class SearchRows:
     """The rows of a search: those that may be trained on come first, others validate only.
@@ -78,7 +84,11 @@ class SearchRows:
         Classes of the training rows, counted from 0; -1 for one that no training row has.
     n_train : int
     pairs : list of (int, int)
+    planned : int
+        Trainings of pairs of the whole search.
     """
+
+    planned = 0
 
     def __init__(self, X: NDArray, y: NDArray, n_train: int | None, cut: InnerSplits):
         self.n_train = len(y) if n_train is None else n_train
@@ -89,6 +99,23 @@ class SearchRows:
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
         self.pairs = class_pairs(len(classes))
         self._cut = cut
+        self._counted: list[int] = []  # threads append to it
+
+    def plan(self, n_points: int) -> None:
+        """Take note of how many grid points the search has."""
+        self.planned = n_points * self._cut.n_splits * len(self.pairs)
+
+    def count(self, n_trainings: int) -> None:
+        """Take note of trainings of pairs that are done; no choice is made of any that ran short.
+
+        Raises
+        ------
+        OutOfTime
+            If no time is left.
+        """
+        self._counted.append(n_trainings)
+        if time_is_up():
+            raise OutOfTime(sum(self._counted), self.planned)
 
     @property
     def X_train(self) -> NDArray:

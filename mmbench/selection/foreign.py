@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from mmbench.allowance import delayed
 from mmbench.machines.foreign import ForeignClassifier
 from mmbench.selection.folds import SearchRows, Splits
 from mmbench.selection.grid import Point
@@ -25,6 +26,7 @@ def foreign_scores(
 
     def score(point: Point, train: NDArray, held: NDArray) -> float:
         model = clone(machine).set_params(**point).fit(data.X[train], data.labels[train])
+        data.count(len(data.pairs))
         truth, X = data.labels[held], data.X[held]
         given = model.predict(X) if metric.source == "predictions" else model.class_scores(X)
         if given is None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
+from mmbench.allowance import delayed
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.foreign import ForeignClassifier
 from mmbench.machines.joint_training import JointClassifier
@@ -67,7 +68,7 @@ def _scores_of_pair(
         blocks = pair_blocks(machine, X, np.arange(n_own), points, data.X_train)
     for members, view in blocks:
         path = [points[k] for k in members]
-        for s, decisions in enumerate(_decisions(machine, view, folds, path)):
+        for s, decisions in enumerate(_decisions(machine, view, folds, path, data)):
             truth = (signs[folds[s].held] > 0).astype(int)
             table[members, s] = [_of_pair(metric, truth, values) for values in decisions.T]
     return table
@@ -94,7 +95,7 @@ def vote_scores(
         return [foreign_scores(machines[0], data, points, splits, metric, n_jobs)]
     if isinstance(machines[0], JointClassifier) and n_classes > 2:
         blocks = shared_blocks(machines[0], data.X, points, data.X)
-        return [joint_scores(machines[0], blocks, data.labels, points, splits, metric, n_jobs)]
+        return [joint_scores(machines[0], blocks, data, points, splits, metric, n_jobs)]
     ranked = metric.source == "scores"
     counts = [np.zeros((len(points), len(held), n_classes), np.int16) for _, held in splits]
     confidence = [
@@ -132,7 +133,7 @@ def _decided_by_pairs(
 
     def decided(blocks: Iterable[Iterable[Block]]) -> Iterator[tuple[tuple[int, int], Decided]]:
         tasks = (
-            delayed(_decided_by_pair)(machine, data.labels, pair, splits, points, own, ranked)
+            delayed(_decided_by_pair)(machine, data, pair, splits, points, own, ranked)
             for machine, pair, own in zip(machines, data.pairs, blocks, strict=True)
         )
         return zip(data.pairs, pool(tasks), strict=True)
@@ -156,7 +157,7 @@ def _can_share_view(machines: Machines, X: NDArray) -> bool:
 
 def _decided_by_pair(
     machine: PairwiseClassifier,
-    labels: NDArray,
+    data: SearchRows,
     pair: tuple[int, int],
     splits: Splits,
     points: list[Point],
@@ -167,6 +168,7 @@ def _decided_by_pair(
 
     The held-out rows are those of all classes: every pair votes on every row.
     """
+    labels = data.labels
     sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
     folds = []
     for train, held in splits:
@@ -175,21 +177,27 @@ def _decided_by_pair(
     out = []
     for members, view in blocks:
         path = [points[k] for k in members]
-        decisions = _decisions(machine, view, folds, path)
+        decisions = _decisions(machine, view, folds, path, data)
         out.append((members, [values if ranked else values >= 0 for values in decisions]))
     return out
 
 
 def _decisions(
-    machine: PairwiseClassifier, view: View, folds: list[Fold], points: list[Point]
+    machine: PairwiseClassifier,
+    view: View,
+    folds: list[Fold],
+    points: list[Point],
+    data: SearchRows,
 ) -> list[NDArray]:
     """Train at the points of one kernel on each fold; return decisions, (n_held, n_points)."""
     machine = machine.with_params(kernel_part(points[0]))
     problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
     trained = iter(machine.train_folds(problems, [without_kernel(point) for point in points]))
-    return [
-        view.decisions(next(trained), fold.train, fold.held)
-        if fold.both
-        else np.full((len(fold.held), len(points)), fold.signs[0])
-        for fold in folds
-    ]
+    decided = []
+    for fold in folds:
+        if fold.both:
+            decided.append(view.decisions(next(trained), fold.train, fold.held))
+        else:
+            decided.append(np.full((len(fold.held), len(points)), fold.signs[0]))
+        data.count(len(points))
+    return decided

@@ -122,12 +122,15 @@ def select(
         inner split.
     UserError
         If there is no such metric.
+    OutOfTime
+        If the time that was allowed is up before every training is done.
     """
     check_selectable(metric)
     parts = [grid_points(part) for part in staged(grid, stages)]
     if tol is not None:
         machine = machine.with_params({"tol": tol})
     data = SearchRows(X, y, n_train, InnerSplits(folds, split, repeats, seed, groups, ordered))
+    data.plan(sum(map(len, parts)))
     rule = {**(prefer or {}), **_others(machine.search_space.prefer, prefer or {})}
     given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]
     score = pair_scores if scope == "pair" else vote_scores

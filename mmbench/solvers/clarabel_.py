@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mmbench.allowance import time_is_up, time_left
 from mmbench.errors import Status
 from mmbench.solvers.cone_program import ConeProgram, RawSolution
 from mmbench.solvers.result import Result
@@ -127,10 +128,12 @@ def _solve(
     settings.verbose = False
     settings.max_threads = 1
     settings.max_iter = max_iter
-    settings.time_limit = time_limit
+    settings.time_limit = min(time_limit, time_left())
     settings.tol_feas = settings.tol_gap_abs = settings.tol_gap_rel = tol
     kinds = [getattr(clarabel, name)(size) for name, size in cones]
     P, rows = sparse.csc_matrix(P), sparse.csc_matrix(rows)
     found = clarabel.DefaultSolver(P, q, rows, sides, kinds, settings).solve()
     status = STATUS.get(str(found.status), Status.FAILED)
+    if status is Status.TIME_LIMIT:
+        time_is_up()  # so that it is known why the training ends
     return np.array(found.x), np.array(found.z), found.iterations, status

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from mmbench.allowance import time_is_up, time_left
 from mmbench.errors import Status
 from mmbench.solvers.result import Result
 
@@ -164,15 +165,17 @@ class LpModel:
             Dual after new rows, primal after new columns.
         """
         self._set("simplex_strategy", SIMPLEX[simplex])
-        if self._time_limit is not None:
-            # HiGHS compares its limit with the time of all runs of this model together.
-            self._set("time_limit", self._highs.getRunTime() + self._time_limit)
+        limit = min(time_left(), np.inf if self._time_limit is None else self._time_limit)
+        # HiGHS compares its limit with the time of all runs of this model together.
+        self._set("time_limit", self._highs.getRunTime() + limit)
         self._highs.run()
         status = _status(self._highs)
         if status is None:
             self._set("presolve", "off")
             self._highs.run()
             status = _status(self._highs) or Status.FAILED
+        if status is Status.TIME_LIMIT:
+            time_is_up()  # so that it is known why the training ends
         return _solution(self._highs, status)
 
     def primal_ray(self) -> NDArray | None:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
+from mmbench.allowance import time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
 #: Share of the way to the boundary that a step goes; its factor where a curved bound is crossed.
@@ -143,8 +144,8 @@ class InteriorPoint:
         self._evaluate()
 
     def run(self, tol: float, max_iter: int = 100) -> None:
-        """Step until the gap is no larger than `tol`, or rounding allows no further step."""
-        while self.gap > tol and self.iterations < max_iter:
+        """Step until the gap is no larger than `tol`, rounding allows no step, or time is up."""
+        while self.gap > tol and self.iterations < max_iter and not time_is_up():
             self.iterations += 1
             try:
                 if self._advance() < SHORTEST_LENGTH:

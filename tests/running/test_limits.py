@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from helpers.small_run import NO_DATA
@@ -189,3 +190,48 @@ def test_too_few_descriptors_are_one_line():
     done = subprocess.run([sys.executable, "-c", FEW_FILES], capture_output=True, text=True)
     assert "no worker process can be started (Too many open files)" in done.stdout
     assert done.stderr == ""
+
+
+# -- limits that a job is asked to keep ------------------------------------------------------------
+
+
+def asked_to_stop(job, context, seconds=1e-9, **limits):
+    context = replace(context, limits=Limits(time=seconds, **limits))
+    content, arrays = execute(job, context)
+    assert not is_done(content) and not arrays
+    assert context.limits.reached_before(content)
+    assert not Limits(time=60).reached_before(content)
+    return content
+
+
+def test_a_search_that_is_asked_to_stop_says_how_far_it_came(job, context):
+    record = asked_to_stop(job, context)
+    assert record["status"] == Status.TIME_LIMIT
+    assert record["reached"]["stage"] == "selection"
+    assert 0 < record["reached"]["trainings"] < record["reached"]["planned"] == 4 * 3 * 3
+    assert "of 36 trainings of pairs done" in record["reason"]
+
+
+def test_a_training_that_is_asked_to_stop_leaves_its_certificate(job, context):
+    record = asked_to_stop(replace(job, grid=()), context)
+    reached = record["reached"]
+    assert (record["status"], reached["stage"]) == (Status.TIME_LIMIT, "training")
+    assert reached["pairs"] == 3 and reached["pairs_solved"] < 3
+    assert reached["bound"] <= reached["objective"] and reached["gap"] > 0
+    assert reached["iterations"] >= 0
+    assert "has a gap of" in record["reason"]
+
+
+def test_memory_is_asked_for_before_it_is_taken(job, context, monkeypatch):
+    from mmbench.machines import free_memory, trainer
+
+    monkeypatch.setattr(trainer, "LEAST_CHECKED_BYTES", 0)
+    monkeypatch.setattr(free_memory, "allowed_bytes", lambda: 1000.0)
+    job = replace(job, machine="lssvm", grid=())
+    context = replace(context, limits=Limits(memory=1e9))
+    record, _ = execute(job, context)
+    assert record["status"] == Status.MEMORY_LIMIT
+    assert record["reason"].startswith("memory limit of 954 MiB reached after")
+    assert "LSSVM on " in record["reason"] and "are left of its limit" in record["reason"]
+    assert Limits(memory=1e9).reached_before(record)
+    assert not Limits(memory=2e9).reached_before(record)

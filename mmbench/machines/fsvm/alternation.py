@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.fsvm.hyperplanes import (
     INTERIOR_ROWS_IN_SEARCH,
@@ -69,6 +70,8 @@ def alternate(
     start, iterations = planes.u, np.array(planes.iterations)
     bound, values = lower_bound(planes, rows.s), [_value(M, planes, rows.s, C, eps)]
     while len(values) <= rounds and planes.status is not Status.ITERATION_LIMIT:
+        if time_is_up():
+            break
         if iterations.max() >= STEPS_BEFORE_INTERIOR:
             solver = "interior"
         try:

@@ -18,6 +18,7 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.fsvm.hyperplanes import (
     JointRows,
@@ -117,7 +118,7 @@ def solve_pair(
         if abs(miss) <= tol or best[0] - bound <= 0.1 * tol * best[0]:
             break
         search.move(miss)
-        if search.is_settled or planes.status is Status.ITERATION_LIMIT:
+        if search.is_settled or planes.status is Status.ITERATION_LIMIT or time_is_up():
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
@@ -134,7 +135,7 @@ def solve_pair(
         rounds=rounds,
         iterations=iterations,
         pair_iterations=[iterations],
-        status=planes.status if W.any() else Status.TRIVIAL,
+        status=planes.status if W.any() or time_is_up() else Status.TRIVIAL,
         state=start,
     )
 

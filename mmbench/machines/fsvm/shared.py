@@ -26,6 +26,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.fsvm.hyperplanes import (
     Hyperplanes,
@@ -115,7 +116,7 @@ def solve_pairs(
         if best[0] - bound <= gap_tolerance * best[0]:
             status = planes.status if best[1].any() else Status.TRIVIAL
             break
-        if planes.status is Status.ITERATION_LIMIT:
+        if planes.status is Status.ITERATION_LIMIT or time_is_up():
             break
         if planes.missed * at.penalty > SVM_SHARE_OF_GAP * gap_tolerance * best[0]:
             tol *= TIGHTENING_FACTOR

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cho_solve, cholesky, solve_triangular
 
+from mmbench.allowance import time_is_up
 from mmbench.machines.minimax.direction import Direction
 from mmbench.machines.minimax.line_search import Secant
 
@@ -143,7 +144,7 @@ def minimax_factor(
         spread_x, spread_y = (float(spread) for spread in problem.spreads(w, problem.rows @ w))
         bound = 1.0 / max(spread_x / theta, spread_y / (1.0 - theta))
         found = Direction.along(w, target, (spread_x, spread_y), bound, rounds)
-        if found.closed(tol):
+        if found.closed(tol) or time_is_up():
             break
         theta = secant.next_share(theta, spread_x / (spread_x + spread_y))
     return found, metric

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, solve_triangular
 
+from mmbench.allowance import time_is_up
 from mmbench.machines.minimax.direction import Direction
 from mmbench.machines.minimax.line_search import Secant
 
@@ -237,7 +238,7 @@ def minimax_gram(
         longest = max(spread_x / theta, spread_y / (1.0 - theta))
         bound = 1.0 / (longest + missing)
         best = Direction.along(c, values, (spread_x, spread_y), bound, rounds)
-        if best.closed(1e-2 * tol):
+        if best.closed(1e-2 * tol) or time_is_up():
             break
         theta = secant.next_share(theta, spread_x / (spread_x + spread_y))
         accuracy = FINER * best.gap

@@ -10,6 +10,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
+
 #: Largest change of a logarithm in one step of a `Secant`.
 MAX_LOG_STEP = 1.5
 
@@ -63,7 +65,7 @@ def minimise(
     heapq.heapify(heap)
     for _ in range(max_points):
         bound = heap[0][0]
-        if best.value - bound <= tol * max(abs(best.value), abs(bound)) < np.inf:
+        if best.value - bound <= tol * max(abs(best.value), abs(bound)) < np.inf or time_is_up():
             break
         _, _, left, right = heapq.heappop(heap)
         middle = evaluate(0.5 * (left.at + right.at))

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
+from mmbench.allowance import time_is_up
 from mmbench.machines.hinge import balanced, best_bias
 from mmbench.machines.minimax.gram import GramMetric, SpreadGram
 from mmbench.machines.minimax.m4_problem import (
@@ -92,7 +93,7 @@ def solve_gram(
     state = _State(problem, C, 2.0 * c, 2.0 * decision, metric)
     for _ in range(max_rounds):
         state.step()
-        if state.best.closed(tol):
+        if state.best.closed(tol) or time_is_up():
             break
     return LineSolution(state.best_c, state.best_line, state.best)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import bisect, minimize_scalar
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution, middle_bias
@@ -58,7 +59,7 @@ def solve_soft(
     served = n <= REWEIGHTED_ROWS or k > REWEIGHTED_WIDTH * n
     if not problem.removed and (solver == "reweighted" or (solver == "auto" and served)):
         found = solve_reweighted(problem, tol, start)
-        if found.closed(tol) or solver == "reweighted":
+        if found.closed(tol) or solver == "reweighted" or time_is_up():
             return found
     return _from_program(problem, solve_program(margin_program(problem), solver, tol))
 

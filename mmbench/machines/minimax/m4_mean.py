@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.hinge import balanced, best_bias
 from mmbench.machines.minimax.direction import minimax_direction
@@ -81,7 +82,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     """
     search = _Search(problem, solver, tol)
     ends = [search.evaluate(0.0), search.evaluate(search.kappa)]
-    while ends[-1].weight * problem.C < search.kappa and len(ends) < MAX_ENDS:
+    while ends[-1].weight * problem.C < search.kappa and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol)
     if ends[-1].weight * problem.C < search.kappa:  # C is so near the least that rho has no end

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor, minimax_factor
 from mmbench.machines.minimax.line_search import Secant
 from mmbench.machines.minimax.m4_problem import LineSolution, along
@@ -118,7 +119,7 @@ class _Path:
             w = self.metric.solve(self.problem.rows.T @ self.v)
             spreads = self.problem.spreads(w, decision)
             found = self._solution(C, w, decision, spreads, trainings)
-            if found.solution.is_trivial or self.metric.fits(spreads, tol):
+            if found.solution.is_trivial or self.metric.fits(spreads, tol) or time_is_up():
                 break
             theta = secant.next_share(self.metric.theta, float(spreads[0] / spreads.sum()))
             del self.metric, self.kernel  # before there is another

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
@@ -149,7 +150,7 @@ class _Search:
             if not ratio > kappa_x * (1.0 + 1e-13):
                 break
             best, kappa_x = w, ratio
-            if kappa_x == MAX_KAPPA:
+            if kappa_x == MAX_KAPPA or time_is_up():
                 break
         return Biased(
             angle,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.machines.minimax.line_search import Secant
 from mmbench.machines.minimax.m4_problem import MarginProblem, MarginSolution
@@ -54,7 +55,7 @@ def solve_reweighted(
         w = metric * (problem.rows.T @ u)
         found = problem.solution(w, np.abs(u), iterations=rounds, weights=weights)
         best = best.better(found)
-        if best.closed(tol):
+        if best.closed(tol) or time_is_up():
             break
         gap = best.gap
         spreads = problem.spreads(w)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import Solution, best, certify, failed
 from mmbench.machines.mmrm.program import Program
@@ -171,13 +172,13 @@ def solve_generation(
             new_rows, new_columns = _price(master, lp)
         else:
             break
-        if not len(new_rows) and not len(new_columns):
+        if (not len(new_rows) and not len(new_columns)) or time_is_up():
             break
         master.add_columns(new_columns)
         master.add_rows(new_rows)
         simplex = "dual" if len(new_rows) else "primal"
     solution = _certified(master, lp, tol, iterations)
-    if solution.status is Status.OPTIMAL or lp.status is not Status.OPTIMAL:
+    if solution.status is Status.OPTIMAL or lp.status is not Status.OPTIMAL or time_is_up():
         return solution
     master.model.set_tol(SMALLEST_HIGHS_TOLERANCE)
     lp = master.model.solve("primal")

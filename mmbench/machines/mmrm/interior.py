@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.machines.mmrm.newton import NotSolved, Reduced, System, Whole
 
 #: Fraction of the way to the boundary that a step goes.
@@ -126,7 +127,7 @@ class InteriorPoint:
         Returns
         -------
         bool
-            False when the steps vanish, values are not finite or `max_iter` is reached.
+            False when steps vanish, values are not finite, `max_iter` is reached or time is up.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)
@@ -137,6 +138,8 @@ class InteriorPoint:
                 return False
             if self.complementarity < tol and error < max(tol, 1e-9) * 10:
                 return True
+            if time_is_up():
+                return False
             lengths = self._iterate(residuals, 0.02 * tol * size)
             self.iterations += 1
             if lengths is None or (k > 8 and max(lengths) < 1e-3):

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base import PairwiseClassifier
-from mmbench.machines.free_memory import available_bytes
+from mmbench.machines.free_memory import allowed_bytes, available_bytes
 from mmbench.machines.linear_route import ROWS_PER_FEATURE
 from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
 from mmbench.machines.mmrm.linear import solve_linear
@@ -283,7 +283,9 @@ def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
     Else its values are computed whenever they are asked for, which takes up to twice the time.
     """
     n = len(problem.y)
-    if n <= STORED_ROWS or 8 * n**2 <= min(MOST_GRAM_BYTES, available_bytes() / 2):
+    if n <= STORED_ROWS or 8 * n**2 <= min(
+        MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2
+    ):
         return problem.gram
     return problem.matrix(None)
 

@@ -6,8 +6,12 @@ certify, the next is tried, and the best objective and the best bound found are 
 
 from __future__ import annotations
 
+import numpy as np
+
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
-from mmbench.machines.mmrm.certificate import Solution, best, failed
+from mmbench.machines.hinge import best_bias
+from mmbench.machines.mmrm.certificate import Solution, best, certify, failed
 from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.program import KernelProgram
 from mmbench.machines.mmrm.reference import solve_reference
@@ -45,6 +49,8 @@ def solve_kernel(
     -------
     Solution
     """
+    if time_is_up():  # in the training of the guess
+        return _from_guess(program, guess, tol)
     solutions: list[Solution] = []
     for route in _routes(program, guess, solver):
         solution = _solve(program, guess, route, tol)
@@ -53,7 +59,17 @@ def solve_kernel(
         if solution.status in (Status.OPTIMAL, Status.UNBOUNDED):
             return solution
         solutions.append(solution)
+        if time_is_up():
+            break
     return best(program, solutions, tol)
+
+
+def _from_guess(program: KernelProgram, guess: Guess, tol: float) -> Solution:
+    """Return what a guess is worth, and what the multipliers 1/n_class prove."""
+    u = program.scale * guess.u
+    b = best_bias(program.y * program.forward(u), program.y)
+    lam = np.minimum(program.cost, 1 / program.class_sizes[(program.y > 0).astype(int)])
+    return certify(program, u, b, lam, tol, route="guess")
 
 
 def _routes(program: KernelProgram, guess: Guess, solver: str) -> list[str]:

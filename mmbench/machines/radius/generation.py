@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.radius.cone import solve_cone
 from mmbench.machines.radius.interior import solve_interior
@@ -96,7 +97,7 @@ def solve_generating(
         iterations += found.iterations
         more = _violated_columns(problem, found, columns)
         listed = union(pairs, far)
-        if found.gap <= tol or (len(listed) == len(pairs) and not len(more)):
+        if found.gap <= tol or (len(listed) == len(pairs) and not len(more)) or time_is_up():
             break
         pairs, columns = listed, np.union1d(columns, more)
     return replace(found, rounds=rounds, iterations=iterations)

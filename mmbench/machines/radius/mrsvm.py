@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.hinge import balanced
 from mmbench.machines.parameter import choice, parameter, positive
@@ -82,7 +83,7 @@ class MRSVM(RadiusMachine):
             best = replace(
                 found if found.value < best.value else best, bound=bound, iterations=iterations
             )
-            if best.closed(self.tol) or best.value > 0.5 * unit:
+            if best.closed(self.tol) or best.value > 0.5 * unit or time_is_up():
                 break
         return features.model(
             *(best.w, best.b, best.u),

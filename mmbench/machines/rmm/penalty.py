@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status, worst
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.linear_route import kernel_values
@@ -239,8 +240,8 @@ class _Search:
         return point
 
     def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
-        """Whether more RMMs are of no use: no steps are left, or rounding ends them near enough."""
-        if self.iterations >= self.max_iter:
+        """Whether more RMMs are of no use: no steps or time is left, or rounding ends them near."""
+        if self.iterations >= self.max_iter or time_is_up():
             return True
         if self.statuses[-1] is Status.OPTIMAL:
             return False

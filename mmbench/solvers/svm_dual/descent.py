@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.kernels.matrix import accumulate
 from mmbench.solvers.svm_dual.newton_steps import compiled, newton_steps
 from mmbench.solvers.svm_dual.pairwise import descend, gains
@@ -74,9 +75,12 @@ class Descent:
     offset: NDArray | float = 0.0
 
     def run(self) -> None:
-        """Go on until no pair violates the optimality conditions, or no step is left."""
+        """Go on until no pair violates the optimality conditions, or no step or time is left."""
         self.measure()
         while self.violation > self.tol and self.left > 0 and self.refutations < MOST_REFUTATIONS:
+            if time_is_up():
+                self.measure(afresh=True)
+                break
             rows = self.part()
             if rows is not None:
                 self.solve_part(rows)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.svm_dual.descent import Descent, combine, optimality
 from mmbench.solvers.svm_dual.newton_steps import compiled
@@ -80,11 +81,12 @@ class GrowingParts:
         self.idle, self.idle_renewals = 0, 0
 
     def run(self) -> None:
-        """Go on until no pair violates the optimality conditions, or no step is left."""
+        """Go on until no pair violates the optimality conditions, or no step or time is left."""
         self.measure()
         while self.violation > self.tol or not self.renewed:
-            if self.violation <= self._level() or self.idle > IDLE_ROUNDS or self.left <= 0:
-                if self.renewed and self.left <= 0:
+            spent = self.left <= 0 or time_is_up()
+            if self.violation <= self._level() or self.idle > IDLE_ROUNDS or spent:
+                if self.renewed and spent:
                     break
                 self.renew()
             elif self.idle_renewals > IDLE_RENEWALS:

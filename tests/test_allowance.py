@@ -1,0 +1,52 @@
+"""What a computation may still take reaches its threads and other processes."""
+
+from __future__ import annotations
+
+import pickle
+
+from joblib import Parallel
+
+from mmbench.allowance import (
+    Allowance,
+    allowed,
+    delayed,
+    memory_limit,
+    time_is_up,
+    time_left,
+    within,
+)
+
+
+def test_without_an_allowance_nothing_ends():
+    assert not time_is_up()
+    assert time_left() == memory_limit() == float("inf")
+
+
+def test_an_inner_allowance_is_no_larger_than_the_one_around_it():
+    with within(allowed(100.0, memory=1e9)), within(allowed(1000.0, memory=2e9)) as inner:
+        assert 99 < time_left() <= 100
+        assert memory_limit() == 1e9
+        assert not time_is_up() and not inner.exceeded
+    assert time_left() == float("inf")
+
+
+def test_it_is_known_who_was_told_to_end():
+    with within(allowed(0.0)) as asked:
+        assert time_is_up() and asked.exceeded
+    with within(allowed(0.0)) as silent:
+        pass
+    assert not silent.exceeded
+
+
+def test_threads_have_the_allowance_of_their_caller():
+    calls = [delayed(time_left)() for _ in range(3)]
+    with within(allowed(100.0)):
+        inside = [delayed(time_left)() for _ in range(3)]
+    assert Parallel(2, prefer="threads")(calls) == [float("inf")] * 3
+    assert all(99 < left <= 100 for left in Parallel(2, prefer="threads")(inside))
+
+
+def test_what_is_sent_to_another_computer_is_the_time_that_is_left():
+    sent = pickle.loads(pickle.dumps(allowed(100.0, memory=1e9)))
+    assert 99 < sent.seconds <= 100 and sent.memory == 1e9
+    assert pickle.loads(pickle.dumps(Allowance())).seconds == float("inf")
