@@ -18,6 +18,10 @@ Two readings of phi give two classifiers:
 - "empirical": phi(x) = (k(x, x_1), ..., k(x, x_M))' as (32) prints it: G = K K', and
   ``f(z) = sum_i w_i k(x_i, z) + b`` with w = K a. This is the EMAMC.
 
+With weights s of rows and of classes, multiplied, the sum is ``C/2 sum_i s_i xi_i^2``, and I/C is
+``diag(1/(C s))``. The map (32) then is ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, and G = K diag(s) K':
+a row of weight 2 is a row twice, among the features too.
+
 References
 ----------
 S. Abe: Improving generalization abilities of maximal average margin classifiers. ANNPR, LNCS 9896,
@@ -37,12 +41,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.solvers.ridge import Gram, Solutions, solve_path, solve_printed
+from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
+from mmbench.solvers.ridge import Gram, Solutions, scaled, solve_path, solve_printed
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``: that of the MAMC up to 200.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
@@ -50,7 +54,7 @@ GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
 COSTS = (0.1, 1, 10, 50, 100, 500, 1000, 2000)
 
 
-class LSSVM(PairwiseClassifier):
+class LSSVM(WeightedClassifier):
     """Least squares support vector machine, one-vs-one.
 
     Attributes
@@ -58,9 +62,12 @@ class LSSVM(PairwiseClassifier):
     fits_ : list of Fit
         One a pair. `objective` is (30) without C_a at the returned w and b, `bound` the dual
         ``y'a - 1/2 a'(G + I/C)a`` at the returned a, centred so that it is feasible.
-        `max_violation` is the residual of the dual system.
+        `max_violation` is the largest residual of the dual system, for the reading "empirical"
+        that of (36), relative to its right side. With weights, both are those of rows times the
+        roots of their weights.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        a, or w for the reading "empirical" (``rbf``, ``poly``).
+        a, or w for the reading "empirical", of rows with weights w times their roots (``rbf``,
+        ``poly``).
     support_, support_vectors_ : ndarray
         Rows with a non-zero coefficient: all (``rbf``, ``poly``).
 
@@ -76,7 +83,7 @@ class LSSVM(PairwiseClassifier):
     ['optimal', 'optimal', 'optimal']
     """
 
-    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+    search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"gamma": ("gamma", GAMMAS), "C": ("C", COSTS)},
         # At C = 2000 the rounding of float32 values moves decisions by 0.007 (German, Image).
         single_precision=False,
@@ -89,6 +96,7 @@ class LSSVM(PairwiseClassifier):
     sparse_input = True
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")
+    class_weight: dict | str | None = class_weight()
     reading: str = parameter(
         "gram",
         choice("gram", "empirical"),
@@ -110,7 +118,7 @@ class LSSVM(PairwiseClassifier):
         return self.reading == "gram"
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return train_lssvm(problem, [self.C], self.reading, self.solver)[0]
+        return self._train(problem, [self.C])[0]
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
@@ -118,8 +126,11 @@ class LSSVM(PairwiseClassifier):
         """Train at every point; the Gram matrix and its square are formed once."""
         if any(set(point) - {"C"} for point in points):
             return super().train_path(problem, points)
-        costs = [point.get("C", self.C) for point in points]
-        return train_lssvm(problem, costs, self.reading, self.solver)
+        return self._train(problem, [point.get("C", self.C) for point in points])
+
+    def _train(self, problem: BinaryProblem, costs: Sequence[float]) -> list[BinaryModel]:
+        weights = row_weights(problem, self.class_weight)
+        return train_lssvm(problem, costs, self.reading, self.solver, weights)
 
 
 def train_lssvm(
@@ -127,6 +138,7 @@ def train_lssvm(
     costs: Sequence[float],
     reading: str = "gram",
     solver: str = "auto",
+    weights: NDArray | None = None,
 ) -> list[BinaryModel]:
     """Train a binary LS-SVM at several C.
 
@@ -137,45 +149,56 @@ def train_lssvm(
         Values of C.
     reading : {"gram", "empirical"}, default="gram"
     solver : {"auto", "reference"}, default="auto"
+    weights : ndarray of shape (n_samples,), optional
+        s, all positive; 1 by default.
 
     Returns
     -------
     list of BinaryModel
         One a value of C, in their order.
     """
-    reference = solver == "reference"
-    gram = problem.copied_gram() if reference else gram_by_features(problem)
+    reference, squared = solver == "reference", reading == "empirical"
+    gram: Gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
+    root = np.ones(len(problem.y)) if weights is None else np.sqrt(weights)
+    gram, y = gram if weights is None else scaled(gram, root), root * problem.y
     if isinstance(gram, np.ndarray) and reference:
-        found = solve_printed(gram, problem.y, costs, reading == "empirical")
+        found = solve_printed(gram, y, costs, squared, root)
     else:
-        found = solve_path(gram, problem.y, costs, reading == "empirical")
-    fits = _certificates(gram, problem.y, np.array(costs), found, reading)
+        found = solve_path(gram, y, costs, squared, root)
+    fits = _certificates(gram, y, root, np.array(costs), found, squared)
     seconds = (time.perf_counter() - started) / len(costs)
     return [
-        BinaryModel(intercept=float(b), fit=replace(fit, seconds=seconds), coef=coef)
+        BinaryModel(intercept=float(b), fit=replace(fit, seconds=seconds), coef=root * coef)
         for b, coef, fit in zip(found.b, found.coef.T, fits, strict=True)
     ]
 
 
 def _certificates(
-    gram: Gram, y: NDArray, costs: NDArray, found: Solutions, reading: str
+    gram: Gram, y: NDArray, root: NDArray, costs: NDArray, found: Solutions, squared: bool
 ) -> list[Fit]:
-    """Return the certificates of all C; every product with the Gram matrix is one of matrices."""
+    """Return the certificates of all C; every product with the Gram matrix is one of matrices.
+
+    Rows of it, and y, are those of the problem times the roots of their weights, as the ones of
+    (37) are then these roots.
+    """
     image = gram @ found.coef
-    decisions = image + found.b
-    means = found.a.mean(axis=0)
-    centred = found.a - means  # 1'a = 0 exactly: dual feasible
-    if reading == "empirical":
+    errors = y[:, None] - image - np.outer(root, found.b)
+    a = costs * errors if squared else found.a
+    shares = (root @ a) / (root @ root)
+    centred = a - np.outer(root, shares)  # the sum is 0 exactly: dual feasible
+    if squared:
         norms, dual_norms = _squares(found.coef), _squares(gram @ centred)
+        residual = gram @ errors - found.coef / costs  # of (36)
+        residual /= np.abs(gram @ y).max() or 1.0
     else:
         norms = _inner(found.coef, image)
-        dual_norms = _inner(centred, image - np.outer(gram @ np.ones(len(y)), means))
-    objective = 0.5 * norms + 0.5 * costs * _squares(y[:, None] - decisions)
+        dual_norms = _inner(centred, image - np.outer(gram @ root, shares))
+        residual = errors - a / costs
+    objective = 0.5 * norms + 0.5 * costs * _squares(errors)
     bound = y @ centred - 0.5 * dual_norms - 0.5 * _squares(centred) / costs
-    residual = np.abs(decisions + found.a / costs - y[:, None]).max(axis=0)
-    balance = np.abs(found.a.sum(axis=0)) / np.maximum(1.0, np.abs(found.a).sum(axis=0))
-    violation = np.maximum(residual, balance)
+    balance = np.abs(root @ a) / np.maximum(1.0, root @ np.abs(a))
+    violation = np.maximum(np.abs(residual).max(axis=0), balance)
     return [
         Fit(
             status=Status.OPTIMAL,

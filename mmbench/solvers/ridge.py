@@ -3,16 +3,20 @@
 K is a Gram matrix. `solve_path` takes one Cholesky factorisation for each C, of the size of the
 features where these are fewer than the rows. `solve_printed` solves the dense system of each C, and
 is what the first is held against.
+
+Where rows have weights s, the ridge is ``diag(1/(C s))``. Multiplied by their roots r, rows,
+targets and border make it I/C again: ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, R = diag(r).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
@@ -66,11 +70,28 @@ class Solutions:
     b: NDArray
 
 
+def scaled(gram: Gram, root: NDArray) -> Gram:
+    """Return the Gram matrix of rows that are multiplied by numbers, ``diag(root) K diag(root)``.
+
+    Examples
+    --------
+    >>> scaled(np.array([[1.0, 2.0], [2.0, 5.0]]), np.array([1.0, 3.0]))
+    array([[ 1.,  6.],
+           [ 6., 45.]])
+    """
+    if isinstance(gram, np.ndarray):
+        return gram * root * root[:, None]
+    F: Any = gram.features
+    dense = isinstance(F, np.ndarray)
+    return FeatureGram(F * root[:, None] if dense else F.multiply(root[:, None]).tocsr())
+
+
 def solve_path(
     gram: Gram,
     y: NDArray,
     costs: Sequence[float],
     squared: bool = False,
+    border: NDArray | None = None,
 ) -> Solutions:
     """Solve for every C.
 
@@ -83,25 +104,92 @@ def solve_path(
         Values of C.
     squared : bool, default=False
         Whether G is ``K K'``.
+    border : ndarray of shape (n_samples,), optional
+        What stands in the place of the ones.
 
     Returns
     -------
     Solutions
     """
+    border = np.ones(len(y)) if border is None else border
     if isinstance(gram, FeatureGram):
-        F: Rows = gram.features
-        if squared:  # K K' = F (F'F) F'
-            F = MappedRows(F, map=_root(F))
-        small, border = weighted_product(F, np.ones(F.shape[0])), F
+        solve = _by_features(gram.features, y, border, squared)
+    elif squared:
+        solve = _by_primal(gram, gram @ gram.T, y, border)
     else:
-        small, border = gram @ gram.T if squared else gram, None
+        solve = _by_dual(gram, y, border)
+    a, coef, b = zip(*(solve(C) for C in costs), strict=True)
+    return Solutions(np.column_stack(a), np.column_stack(coef), np.array(b))
 
-    def product(a: NDArray) -> NDArray:
-        return gram @ (gram @ a) if squared else gram @ a
 
-    solved = [_solve(ridge_inverse(small, 1 / C, border), product, y, C) for C in costs]
-    a, b = np.column_stack([a for a, _ in solved]), np.array([b for _, b in solved])
-    return Solutions(a, gram @ a if squared else a, b)
+#: What solves for one C: a, the coefficients over the columns of K, and b.
+Solver = Callable[[float], tuple[NDArray, NDArray, float]]
+
+
+def _by_features(F: Rows, y: NDArray, border: NDArray, squared: bool) -> Solver:
+    """Solve for the weights of features."""
+    if not squared:
+        solve = _by_primal(F, weighted_product(F, np.ones(F.shape[0])), y, border)
+
+        def with_a(C: float) -> tuple[NDArray, NDArray, float]:
+            a, _, b = solve(C)
+            return a, a, b
+
+        return with_a
+    root = _root(F)  # K K' = F (F'F) F'
+    rows = MappedRows(F, map=root)
+    solve = _by_primal(rows, weighted_product(rows, np.ones(F.shape[0])), y, border)
+
+    def over_rows(C: float) -> tuple[NDArray, NDArray, float]:
+        a, w, b = solve(C)
+        return a, F @ lstsq(root.T, w, check_finite=False)[0], b
+
+    return over_rows
+
+
+def _by_primal(rows: Rows, square: NDArray, y: NDArray, border: NDArray) -> Solver:
+    """Solve for w with ``G = rows rows'``, and what follows from it, ``a = C (y - rows w - b)``.
+
+    The multipliers would not do: where G is large, rounding them moves ``G a`` by far more than
+    rounding w moves ``rows w``. The second step corrects the first by its residual.
+    """
+    ahead = rows.T @ border
+
+    def solve(C: float) -> tuple[NDArray, NDArray, float]:
+        inverse = ridge_inverse(square, 1 / C)
+        from_border = inverse(ahead)
+        left = float(border @ border - ahead @ from_border)
+        w, b, residual = np.zeros(len(ahead)), 0.0, y
+        for _ in range(2):
+            step = inverse(rows.T @ residual - w / C)
+            more = float(border @ residual - ahead @ step) / left
+            w, b = w + step - more * from_border, b + more
+            residual = y - rows @ w - b * border
+        return C * residual, w, b
+
+    return solve
+
+
+def _by_dual(gram: NDArray, y: NDArray, border: NDArray) -> Solver:
+    """Solve for a, and correct it by its residual.
+
+    What is computed from small differences of a, as by the KLDA, magnifies the rounding of a
+    factorisation.
+    """
+
+    def solve(C: float) -> tuple[NDArray, NDArray, float]:
+        inverse = ridge_inverse(gram, 1 / C)
+        from_border = inverse(border)
+        size = border @ from_border
+        a, b, residual = np.zeros(len(y)), 0.0, y
+        for _ in range(2):
+            step = inverse(residual)
+            more = float(border @ (step + a) / size)  # border'a = 0
+            a, b = a + step - more * from_border, b + more
+            residual = y - gram @ a - a / C - b * border
+        return a, a, b
+
+    return solve
 
 
 def _root(F: Rows) -> NDArray:
@@ -112,28 +200,7 @@ def _root(F: Rows) -> NDArray:
     return vectors * np.sqrt(np.maximum(values, 0))
 
 
-def _solve(
-    inverse: Callable[[NDArray], NDArray],
-    product: Callable[[NDArray], NDArray],
-    y: NDArray,
-    C: float,
-) -> tuple[NDArray, float]:
-    """Return a and b, given the products with ``(G + I/C)^-1`` and with G.
-
-    The solution is corrected by its residual, once: what is computed from small differences of a,
-    as by the KLDA, magnifies the rounding of a factorisation.
-    """
-    from_y, from_ones = inverse(np.column_stack([y, np.ones(len(y))])).T
-    b = from_y.sum() / from_ones.sum()  # 1'a = 0
-    a = from_y - b * from_ones
-    step = inverse(y - product(a) - a / C - b)
-    more = (step.sum() + a.sum()) / from_ones.sum()
-    return a + step - more * from_ones, float(b + more)
-
-
-def ridge_inverse(
-    matrix: NDArray, ridge: float, features: Rows | None = None
-) -> Callable[[NDArray], NDArray]:
+def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]:
     """Return the function that multiplies columns by ``(matrix + ridge I)^-1``.
 
     Parameters
@@ -141,19 +208,12 @@ def ridge_inverse(
     matrix : ndarray of shape (n, n)
         Symmetric and positive semidefinite; it is left as it is.
     ridge : float
-    features : ndarray or MappedRows of shape (n_samples, n), optional
-        F, the matrix being ``F'F``: the function then multiplies by ``(F F' + ridge I)^-1``.
 
     Examples
     --------
-    >>> F = np.array([[1.0], [2.0], [0.0]])
-    >>> inverse = ridge_inverse(F.T @ F, 0.5, F)
-    >>> np.allclose((F @ F.T + 0.5 * np.eye(3)) @ inverse(np.eye(3)), np.eye(3))
-    True
+    >>> ridge_inverse(np.diag([0.0, 1.5]), 0.5)(np.ones(2))
+    array([2. , 0.5])
     """
-    if features is not None:  # the formula of Woodbury
-        inner = ridge_inverse(matrix, ridge)
-        return lambda columns: (columns - features @ inner(features.T @ columns)) / ridge
     shifted = np.array(matrix.T, order="F")  # LAPACK's order: it would copy any other
     shifted[np.diag_indices_from(shifted)] += ridge
     try:
@@ -166,7 +226,11 @@ def ridge_inverse(
 
 
 def solve_printed(
-    gram: NDArray, y: NDArray, costs: Sequence[float], squared: bool = False
+    gram: NDArray,
+    y: NDArray,
+    costs: Sequence[float],
+    squared: bool = False,
+    border: NDArray | None = None,
 ) -> Solutions:
     """Solve a dense bordered system for every C; parameters and result as in `solve_path`.
 
@@ -176,14 +240,14 @@ def solve_printed(
 
     with w = K a, and ``a = C (y - K w - b)``.
     """
-    ones = np.ones(len(y))
-    G, right, border = (gram @ gram, gram @ y, gram @ ones) if squared else (gram, y, ones)
-    corner, last = (len(y), y.sum()) if squared else (0.0, 0.0)
+    ones = np.ones(len(y)) if border is None else border
+    G, right, edge = (gram @ gram, gram @ y, gram @ ones) if squared else (gram, y, ones)
+    corner, last = (ones @ ones, ones @ y) if squared else (0.0, 0.0)
     a, coef, b = [], [], []
     for C in costs:
-        system = np.block([[G + np.eye(len(y)) / C, border[:, None]], [border, corner]])
+        system = np.block([[G + np.eye(len(y)) / C, edge[:, None]], [edge, corner]])
         solved = np.linalg.solve(system, np.append(right, last))
         coef.append(solved[:-1])
         b.append(solved[-1])
-        a.append(C * (y - gram @ coef[-1] - b[-1]) if squared else coef[-1])
+        a.append(C * (y - gram @ coef[-1] - b[-1] * ones) if squared else coef[-1])
     return Solutions(np.column_stack(a), np.column_stack(coef), np.array(b))

@@ -181,3 +181,14 @@ def test_many_classes_are_learnt_one_against_one():
 def test_grids_are_the_paper_s():
     assert GAMMAS == (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
     assert COSTS == (0.1, 1, 10, 50, 100, 500, 1000, 2000)
+
+
+def test_many_rows_are_solved_to_the_last_digits():
+    """K K' has entries of n^2: with a rounded a they moved decisions by 1e-6 here."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(2000, 20)), rng.normal(size=20)
+    y = np.where(X @ w + 2.0 * rng.normal(size=2000) > 0, 1, -1)
+    (fit,) = LSSVM(kernel="linear", C=2000.0, reading="empirical").fit(X, y).fits_
+    assert fit.status is Status.OPTIMAL
+    assert abs(fit.gap) < 1e-14
+    assert fit.max_violation < 1e-13
