@@ -54,10 +54,11 @@ class Kernel:
     degree: int = 3
     divisor: float = 1.0
 
-    def trace_normalised(self, X: NDArray) -> Kernel:
+    def trace_normalised(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
         """Return this kernel divided by its mean over ``k(x, x)``: the Gram's trace is then n.
 
-        Only ``poly`` is: ``rbf`` has the trace n, and rows may be scaled for ``linear``.
+        Only ``poly`` is: ``rbf`` has the trace n, and rows may be scaled for ``linear``. With
+        weights of the rows the mean has them.
 
         Examples
         --------
@@ -67,7 +68,7 @@ class Kernel:
         """
         if self.name != "poly":
             return self
-        mean = float(((1 + row_squares(X)) ** self.degree).mean())
+        mean = float(np.average((1 + row_squares(X)) ** self.degree, weights=weights))
         return replace(self, divisor=self.divisor * mean)
 
     def is_finite(self, X: NDArray) -> bool:

@@ -58,7 +58,7 @@ def kernel_values(
 def solve_dual(
     problem: BinaryProblem,
     dual: PiecewiseQP,
-    C: Any,
+    C: float | NDArray,
     solver: str,
     tol: float,
     gap_tolerance: float,

@@ -93,7 +93,7 @@ class SVM(WeightedClassifier):
         choice("auto", "smo", "reference"),
         '"smo" takes pairwise steps on parts of the kernel matrix; "auto" does too, but for a '
         "linear kernel and many rows of few features, which an interior point solves in the "
-        'features; "reference" is libsvm.',
+        'features; "reference" is libsvm, with weights as scikit-learn has it.',
     )
     tol: float = parameter(
         1e-5,
@@ -105,13 +105,9 @@ class SVM(WeightedClassifier):
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state
-        C, solver = slack_penalties(problem, self.C, self.class_weight), self.solver
-        if isinstance(C, np.ndarray):
-            if solver == "reference":
-                raise ValueError('solver="reference", libsvm, takes no weights')
-            solver = "smo"  # the route in the features has one C
-        tol = self.tol * (FEW_ROWS_FACTOR if len(problem.y) <= FEW_ROWS else 1.0)
-        return train_svm(problem, C, solver, tol, start, self.cache_size)
+        C = slack_penalties(problem, self.C, self.class_weight)
+        tol = tolerance(self.tol, problem)
+        return train_svm(problem, C, self.solver, tol, start, self.cache_size)
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
@@ -151,6 +147,11 @@ def has_most_rows(problem: BinaryProblem) -> TypeGuard[PartProblem]:
     )
 
 
+def tolerance(tol: float, problem: BinaryProblem) -> float:
+    """Return the tolerance to which a problem is solved: of few rows a smaller one."""
+    return tol * (FEW_ROWS_FACTOR if len(problem.y) <= FEW_ROWS else 1.0)
+
+
 def train_svm(
     problem: BinaryProblem,
     C: float | NDArray,
@@ -165,7 +166,7 @@ def train_svm(
     ----------
     problem : BinaryProblem
     C : float or ndarray of shape (n_samples,)
-        The penalty on slack; "smo" alone takes one of each row.
+        The penalty on slack, or that of each row.
     solver : {"auto", "smo", "reference"}, default="auto"
     tol : float, default=1e-5
     start : PiecewiseSolution or ndarray of shape (n_samples,), optional
@@ -189,7 +190,7 @@ def train_svm(
             dual,
             tol,
             gap_tolerance,
-            solve=lambda dual, _, tol: solve_libsvm(dual, y, float(C), tol),
+            solve=lambda dual, _, tol: solve_libsvm(dual, y, C, tol),
             factors=TOLERANCE_FACTORS[:3],  # libsvm's kernel values have the digits of float32
         )
     else:

@@ -164,7 +164,7 @@ class PairwiseTrainer(Declared):
         kernel = Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
         # a parameter of the machines that were published with it
         trace = getattr(self, "kernel_scaling", "none") == "trace"
-        kernel = kernel.trace_normalised(X) if trace else kernel
+        kernel = kernel.trace_normalised(X, weights) if trace else kernel
         if not kernel.is_finite(X):
             raise ValueError("the kernel matrix has values that are not finite; scale the data")
         return kernel

@@ -26,7 +26,7 @@ class BoundedDecisions(InteriorPoint):
     ----------
     rows : ndarray or MappedRows of shape (n, k)
     y : ndarray of shape (n,)
-    C : float
+    C : float or ndarray of shape (n,)
     B : float
     a : ndarray of shape (n,)
     """
@@ -35,7 +35,7 @@ class BoundedDecisions(InteriorPoint):
     products = (*InteriorPoint.products, ("above", "p", 1.0), ("below", "q", 1.0))
     bounds = (("p", "above", -1.0), ("q", "below", 1.0))
 
-    def __init__(self, rows: Rows, y: NDArray, C: float, B: float, a: NDArray):
+    def __init__(self, rows: Rows, y: NDArray, C: float | NDArray, B: float, a: NDArray):
         self.B = B
         super().__init__(rows, y, C, a)
 

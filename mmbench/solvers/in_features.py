@@ -45,7 +45,7 @@ MAX_ROUNDS = 15
 def solve_in_features(
     dual: PiecewiseQP,
     y: NDArray,
-    C: float,
+    C: float | NDArray,
     tol: float = 1e-5,
     gap_tolerance: float = np.inf,
     B: float | None = None,
@@ -59,7 +59,8 @@ def solve_in_features(
         With rows Z of shape (n, k) in place of the Gram matrix.
     y : ndarray of shape (n,)
         -1.0 or +1.0; both occur.
-    C : float
+    C : float or ndarray of shape (n,)
+        The penalty on slack, or that of each row.
     tol : float, default=1e-5
         Tolerance of the KKT conditions, in units of f.
     gap_tolerance : float, default=inf
@@ -87,7 +88,7 @@ def solve_in_features(
 
 
 def _candidates(
-    dual: PiecewiseQP, y: NDArray, C: float, B: float | None, start: NDArray | None
+    dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None, start: NDArray | None
 ) -> Iterator[tuple[NDArray, int]]:
     """Yield feasible multipliers and the iterations that each took: exact ones first."""
     if start is not None:  # where no multiplier reaches C, it is the solution at a larger C too
@@ -101,7 +102,7 @@ def _candidates(
             yield exact, point.iterations + 1 - spent
             spent = point.iterations + 1
     u = point.dual_variables()
-    near = ROUNDING_SHARE * min(C, float(np.abs(u).max()))
+    near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
     for knot in dual.knots.T:
         u = np.where(np.abs(u - knot) <= near, knot, u)
     yield dual.feasible(u), max(point.iterations - spent, 0)
@@ -115,25 +116,25 @@ def _rows(dual: PiecewiseQP) -> Rows:
     return dual.gram  # type: ignore[return-value]
 
 
-def _solved(rows: Rows, y: NDArray, C: float, B: float | None) -> InteriorPoint:
+def _solved(rows: Rows, y: NDArray, C: float | NDArray, B: float | None) -> InteriorPoint:
     """Return the interior point at its end.
 
     Where no multiplier comes near C, the solution is that of a C next to them, with more digits.
     """
-    iterations = 0
+    iterations, s = 0, C / np.max(C) * np.ones(len(y))
+    lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
-        lighter = np.where(y > 0, (y < 0).sum(), (y > 0).sum())
         a = FIRST_SHARE * C * lighter / lighter.max()
         point = InteriorPoint(rows, y, C, a) if B is None else BoundedDecisions(rows, y, C, B, a)
         point.run(GAP_TOLERANCES[0])
         point.iterations = iterations = iterations + point.iterations
-        largest = float(point.at["a"].max())
-        if largest >= LOST_SHARE * C or point.gap > 1.0:
+        largest = float((point.at["a"] / C).max())
+        if largest >= LOST_SHARE or point.gap > 1.0:
             return point
-        C = largest / FREE_SHARE
+        C = C * (largest / FREE_SHARE)
 
 
-def _guess(point: InteriorPoint, C: float) -> NDArray:
+def _guess(point: InteriorPoint, C: float | NDArray) -> NDArray:
     """Return multipliers with those at a knot of which a row's products tell that they end there.
 
     Of the two factors of a product that vanishes, the smaller one in its own unit is zero.

@@ -66,7 +66,8 @@ def solve_growing(
         point = start(smaller, point.at["a"] if iterations else None)
         point.run(tol)
         iterations += point.iterations
-        if point.gap <= tol and float(point.at["a"].max()) < FREE_SHARE * smaller:
+        a = point.at["a"]
+        if point.gap <= tol and bool((a < FREE_SHARE * (a + point.at["rest"])).all()):
             break
         smaller *= LARGEST_FIRST_RATIO
     else:
@@ -123,11 +124,11 @@ class InteriorPoint:
     ):
         self.Z, self.y, self.at, self.iterations = rows, y, given, 0
         self.margin_cost = 1.0 - y * offset
-        n_positive = int((y > 0).sum())
+        n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
         if a is None:  # w along the difference of means, no longer than it takes, or half of C
-            a = np.where(y > 0, 1.0 / n_positive, 1.0 / (len(y) - n_positive))
+            a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)
-            a = min(2.0 / norm, 0.5 * C / float(a.max())) * a
+            a = min(2.0 / norm, 0.5 * float(np.min(C / a))) * a
         self.at |= {"a": a, "v": rows.T @ (y * a), "rest": C - a}
         largest = self._begin()
         decision = rows @ self.at["w"] + offset

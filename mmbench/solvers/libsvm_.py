@@ -1,4 +1,8 @@
-"""libsvm through its own Python package: the papers' solver and the reference of our SVM."""
+"""libsvm: the papers' solver and the reference of our SVM.
+
+It comes through its own Python package. That has no weights of rows; scikit-learn's copy of libsvm
+has, and takes such problems.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ CACHE_MB = 500
 
 
 def solve_libsvm(
-    problem: PiecewiseQP, y: NDArray, C: float, tol: float = 1e-5
+    problem: PiecewiseQP, y: NDArray, C: float | NDArray, tol: float = 1e-5
 ) -> PiecewiseSolution:
     """Solve the dual of the SVM from its Gram matrix.
 
@@ -24,7 +28,8 @@ def solve_libsvm(
         The dual, to which libsvm's answer is held; see `mmbench.machines.svm.svm_dual`.
     y : ndarray of shape (n,)
         -1.0 or +1.0.
-    C : float
+    C : float or ndarray of shape (n,)
+        The penalty on slack, or that of each row.
     tol : float, default=1e-5
         libsvm's `eps`.
 
@@ -34,18 +39,35 @@ def solve_libsvm(
         libsvm tells neither its iterations (0 here) nor whether it gave up: its certificate, with u
         made feasible and ``Ku`` recomputed, does.
     """
+    weighted = isinstance(C, np.ndarray)
+    support, coef, bias = (_weighted if weighted else _plain)(problem.values, y, C, tol)
+    u = np.zeros(len(y))
+    u[support] = coef
+    u = problem.feasible(u)
+    return problem.solution(u, problem.values @ u, bias, 0, Status.OPTIMAL)
+
+
+def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, NDArray, float]:
+    """Return the support, its u and the bias."""
     from libsvm.svm import svm_parameter, svm_problem
     from libsvm.svmutil import svm_train
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
-    rows = _numbered_rows(problem.values)
+    rows = _numbered_rows(gram)
     model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
     # the class that libsvm met first is its positive one
     sign = float(model.get_labels()[0])
-    u = np.zeros(len(y))
-    u[np.array(model.get_sv_indices()) - 1] = sign * np.array(model.get_sv_coef())[:, 0]
-    u = problem.feasible(u)
-    return problem.solution(u, problem.values @ u, -sign * model.rho[0], 0, Status.OPTIMAL)
+    coef = sign * np.array(model.get_sv_coef())[:, 0]
+    return np.array(model.get_sv_indices()) - 1, coef, -sign * model.rho[0]
+
+
+def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArray, NDArray, float]:
+    """Return the same where each row has a penalty of its own."""
+    from sklearn.svm import SVC
+
+    model = SVC(C=1.0, kernel="precomputed", tol=tol, cache_size=CACHE_MB)
+    model.fit(gram, y, sample_weight=C)
+    return model.support_, model.dual_coef_[0], float(model.intercept_[0])
 
 
 def _numbered_rows(gram: NDArray) -> csr_matrix:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from mmbench.machines import SVM
+from mmbench.machines import RMM, SVM
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 
@@ -22,17 +25,59 @@ def iris():
     return X[:, :2] + 0.3 * noise, np.array(["setosa", "versicolor", "virginica"])[y]
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
-def test_integer_weights_are_repeated_rows(iris, kernel):
-    X, y = iris
-    weights = np.random.default_rng(1).integers(0, 4, len(y))
+@pytest.fixture(scope="module")
+def repeats(iris):
+    """How often each row of two overlapping classes is there; some are not."""
+    X, y = iris[0][50:], iris[1][50:]
+    return X, y, np.random.default_rng(1).integers(0, 4, len(y))
+
+
+#: One of every kind of problem and route.
+MACHINES = [
+    SVM(tol=1e-8),
+    SVM(tol=1e-8, solver="reference"),
+    RMM(tol=1e-8),
+    RMM(tol=1e-8, form="penalty", D=2.0),
+    RMM(tol=1e-8, form="relaxed", D=2.0, nu=5.0),
+    RMM(tol=1e-8, B=0.8, solver="reference"),
+    RMM(tol=1e-8, form="relaxed", D=2.0, nu=5.0, solver="reference"),
+]
+
+
+@pytest.mark.parametrize(
+    ("machine", "kernel"),
+    [
+        *product(MACHINES, ("rbf", "linear")),
+        (SVM(tol=1e-8, kernel_scaling="trace", degree=2), "poly"),
+    ],
+    ids=str,
+)
+def test_a_row_of_weight_2_is_a_row_twice(repeats, machine, kernel):
+    X, y, weights = repeats
     rows = np.repeat(np.arange(len(y)), weights)
-    machine = SVM(kernel=kernel, degree=2, tol=1e-8)
-    one = machine.fit(X, y, sample_weight=weights)
-    found, decisions = [fit.objective for fit in one.fits_], one.decision_function(X)
-    other = machine.fit(X[rows], y[rows])
-    assert found == pytest.approx([fit.objective for fit in other.fits_], rel=1e-6)
-    np.testing.assert_allclose(decisions, other.decision_function(X), atol=1e-5)
+    machine = clone(machine).set_params(kernel=kernel)
+    (one,) = machine.fit(X, y, sample_weight=weights).fits_
+    decisions = machine.decision_function(X)
+    (other,) = machine.fit(X[rows], y[rows]).fits_
+    assert one.status == other.status == "optimal"
+    assert one.objective == pytest.approx(other.objective, rel=1e-6)
+    assert one.bound == pytest.approx(other.bound, rel=1e-6)
+    np.testing.assert_allclose(decisions, machine.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("machine", [SVM(), RMM(B_fraction=0.3)], ids=str)
+def test_many_weighted_rows_of_few_features_are_solved_in_the_features(machine):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    y = X[:, 0] + rng.normal(size=900) > 0
+    weights = 10.0 ** rng.uniform(-3, 1, 900)
+    machine = clone(machine).set_params(kernel="linear", C=2.0)
+    (found,) = machine.fit(X, y, sample_weight=weights).fits_
+    assert found.status == "optimal"
+    assert found.gap < 1e-8  # pairwise steps end far above
+    (steps,) = machine.set_params(solver="smo").fit(X, y, sample_weight=weights).fits_
+    assert found.objective == pytest.approx(steps.objective, rel=1e-3)
+    assert found.objective >= steps.bound
 
 
 def test_support_counts_all_rows_those_of_weight_zero_too(iris):
@@ -86,8 +131,6 @@ def test_a_search_with_balanced_classes_is_a_plain_one(iris):
 
 def test_what_cannot_be_weighted_is_said(iris):
     X, y = iris
-    with pytest.raises(ValueError, match="libsvm, takes no weights"):
-        SVM(solver="reference").fit(X, y, sample_weight=np.ones(150))
     with pytest.raises(ValueError, match="has no grid search"):
         select(SVM(class_weight={"setosa": 2.0}), X, y, {"C": [1, 2]}, folds=3)
     with pytest.raises(ValueError, match="class_weight must map to numbers > 0"):

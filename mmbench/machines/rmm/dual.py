@@ -14,13 +14,18 @@ REFERENCE_TOLERANCE = 1e-9
 
 
 def rmm_dual(
-    gram: NDArray | KernelMatrix, y: NDArray, C: float, B: float, cap: float = np.inf
+    gram: NDArray | KernelMatrix,
+    y: NDArray,
+    C: float | NDArray,
+    B: float,
+    cap: float | NDArray = np.inf,
 ) -> PiecewiseQP:
     """Return (8), its sign changed, with alpha, lambda and lambda* at their best for a given u.
 
     Between 0 and ``y_i C`` it is alpha that moves and u_i costs ``-y_i u_i``; below, lambda moves
     at a cost of B; above, lambda*. `cap` is an upper bound of each lambda and lambda*, which (14)
-    has. For B < 1 it pays to have alpha = lambda = C at u = 0, so that the middle slope is B too.
+    has; C and it may be of each row. For B < 1 it pays to have alpha = lambda = C at u = 0, so that
+    the middle slope is B too.
     """
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     slope = np.full(len(y), B)
@@ -28,17 +33,17 @@ def rmm_dual(
         gram,
         knots=np.column_stack([ends[:, 0] - cap, ends, ends[:, 1] + cap]),
         slopes=np.column_stack([-slope, -min(1, B) * y, slope]),
-        constant=-len(y) * C * max(0.0, 1 - B),
+        constant=-float(np.sum(C + 0 * y)) * max(0.0, 1 - B),
     )
 
 
 def solve_paper_dual(
     dual: PiecewiseQP,
     y: NDArray,
-    C: float,
+    C: float | NDArray,
     B: float,
     tol: float,
-    cap: float = np.inf,
+    cap: float | NDArray = np.inf,
     total: float | None = None,
 ) -> PiecewiseSolution:
     """Solve (8) as it stands by an interior point, in the variables (u, alpha, lambda, lambda*).
@@ -48,8 +53,9 @@ def solve_paper_dual(
     dual : PiecewiseQP
         The same problem, by which the solution is certified; see `rmm_dual`.
     y : ndarray of shape (n_samples,)
-    C, B, tol : float
-    cap : float, default=inf
+    C : float or ndarray of shape (n_samples,)
+    B, tol : float
+    cap : float or ndarray of shape (n_samples,), default=inf
         Upper bound of each lambda and lambda*.
     total : float, optional
         Upper bound of their sum, which (13) and (14) have.
@@ -68,7 +74,7 @@ def solve_paper_dual(
         A=sparse.csc_array(sparse.block_array([row[: 4 + limited] for row in rows])),
         b=np.concatenate([[0.0], none, [total] * limited]),
         lower=np.repeat([-np.inf, 0.0], [n, 3 * n + limited]),
-        upper=np.repeat([np.inf, C, cap, np.inf], [n, n, 2 * n, limited]),
+        upper=np.concatenate([none + np.inf, none + C, none + cap, none + cap, [np.inf] * limited]),
         tol=min(tol, REFERENCE_TOLERANCE),
     )
     u = dual.feasible(found.x[:n])

@@ -13,6 +13,9 @@ Their duals are (8) with B = 1, D added, and the sum of all lambda_i and lambda*
 of lambda_i and lambda*_i, so t is the root of a monotone, piecewise linear function of one
 variable. Regula falsi finds it over RMMs that start from one another.
 
+With weights s_i of the rows the penalty on xi_i is ``C s_i`` in both, and the penalty on tau_i and
+tau*_i in (14) is ``D nu s_i / sum_j s_j``; multipliers have these bounds.
+
 References
 ----------
 P. K. Shivaswamy, T. Jebara: Maximum relative margin and data-dependent regularization. JMLR 11,
@@ -51,17 +54,29 @@ class Penalties:
 
     Attributes
     ----------
-    C, D : float
-    cap : float
+    C : float or ndarray of shape (n,)
+    D : float
+    weights : ndarray of shape (n,)
+    cap : ndarray of shape (n,)
         Upper bound of each lambda and lambda*.
-    n_exceptions : int
-        Rows that may exceed t at its best.
+    exceptions : float
+        Largest sum of weights of rows that exceed t at its best.
     """
 
-    C: float
+    C: float | NDArray
     D: float
-    cap: float = np.inf
-    n_exceptions: int = 0
+    weights: NDArray
+    cap: NDArray
+    exceptions: float
+
+    @classmethod
+    def of(cls, C: float, D: float, nu: float | None, weights: NDArray | None, n: int) -> Penalties:
+        """Return those of (13), or of (14) with `nu`, on n rows."""
+        s = np.ones(n) if weights is None else weights
+        own = C if weights is None else C * s
+        if nu is None:
+            return cls(own, D, s, np.full(n, np.inf), 0.0)
+        return cls(own, D, s, D * nu / s.sum() * s, s.sum() / nu)
 
 
 @dataclass(frozen=True)
@@ -83,7 +98,7 @@ class DualPoint:
     total: float
 
     @classmethod
-    def of(cls, found: PiecewiseSolution, y: NDArray, C: float) -> DualPoint:
+    def of(cls, found: PiecewiseSolution, y: NDArray, C: float | NDArray) -> DualPoint:
         """Split u into ``y alpha`` and ``lambda* - lambda``."""
         alpha = np.clip(y * found.u, 0, C)
         total = float(np.abs(found.u - y * alpha).sum())
@@ -108,6 +123,7 @@ def train_penalty(
     svm: BinaryModel,
     start: PiecewiseSolution | None,
     cache_size: float | None = None,
+    weights: NDArray | None = None,
 ) -> BinaryModel:
     """Train one binary RMM of (13), or of (14) with `nu`.
 
@@ -126,21 +142,21 @@ def train_penalty(
         The solution of a neighbouring problem.
     cache_size : float, optional
         Memory for kernel values in MB.
+    weights : ndarray of shape (n_samples,), optional
+        s.
 
     Returns
     -------
     BinaryModel
         `state` is its point of the dual. `fit.extra` holds ``B``, the t of the solution.
     """
-    n, started = len(problem.y), time.perf_counter()
-    penalties = Penalties(C, D)
-    if nu is not None:
-        penalties = Penalties(C, D, D * nu / n, min(n - 1, int(n / nu)) if nu > 1 else n)
+    started = time.perf_counter()
+    penalties = Penalties.of(C, D, nu, weights, len(problem.y))
     gram = kernel_values(problem, solver, cache_size)
-    dual = rmm_dual(gram, problem.y, C, 1.0, penalties.cap)
+    dual = rmm_dual(gram, problem.y, penalties.C, 1.0, penalties.cap)
     if solver == "reference":
-        found = solve_paper_dual(dual, problem.y, C, 1.0, tol, penalties.cap, D)
-        points = [DualPoint.of(found, problem.y, C)]
+        found = solve_paper_dual(dual, problem.y, penalties.C, 1.0, tol, penalties.cap, D)
+        points = [DualPoint.of(found, problem.y, penalties.C)]
         iterations, status = found.iterations, found.status
     else:
         search = _Search(gram, problem.y, penalties, svm, start)
@@ -269,11 +285,12 @@ def _best(
 def _primal(point: DualPoint, y: NDArray, penalties: Penalties) -> tuple[float, float]:
     """Return the value of (13) or (14) at w and b, and the best t for them."""
     f = point.decision + point.bias
-    size = np.sort(np.abs(f))[::-1]
-    t = max(1.0, float(size[penalties.n_exceptions])) if penalties.n_exceptions < len(f) else 1.0
-    excess = float(np.maximum(0, size - t).sum()) if np.isfinite(penalties.cap) else 0.0
-    slack = float(np.maximum(0, 1 - y * f).sum())
-    penalty = penalties.C * slack + penalties.D * t + (penalties.cap * excess if excess else 0.0)
+    size, order = np.abs(f), np.argsort(-np.abs(f))
+    larger = np.count_nonzero(np.cumsum(penalties.weights[order]) <= penalties.exceptions)
+    t = max(1.0, float(size[order[larger]])) if larger < len(f) else 1.0
+    beyond = size > t
+    penalty = float(np.sum(penalties.C * np.maximum(0, 1 - y * f))) + penalties.D * t
+    penalty += float(penalties.cap[beyond] @ (size[beyond] - t))
     return 0.5 * float(point.u @ point.decision) + penalty, t
 
 

@@ -9,7 +9,8 @@ Its dual, with ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and K the Gram matri
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
 and ``f(z) = sum_i u_i k(x_i, z) + b``. B is chosen between 1 and ``theta = max_i |f(x_i)|`` of the
-SVM at the same C; from theta on the RMM is the SVM. The journal paper's two other forms, in which
+SVM at the same C; from theta on the RMM is the SVM. With weights s_i of the rows the penalty on
+xi_i is ``C s_i`` in (7), the bound of alpha_i in (8). The journal paper's two other forms, in which
 the bound is a variable with the penalty D, are in `mmbench.machines.rmm.penalty`.
 
 References
@@ -27,22 +28,25 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.base import kernel_scaling
 from mmbench.machines.free_memory import cache_size
+from mmbench.machines.hinge import slack_penalties
 from mmbench.machines.linear_route import rows_or_gram, solve_dual
 from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.rmm.dual import rmm_dual, solve_paper_dual
 from mmbench.machines.rmm.penalty import train_penalty
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, SVM, certified, train_svm
+from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, SVM, certified, tolerance, train_svm
+from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution
 
 Computed = TypeVar("Computed")
 
 
-class RMM(PairwiseClassifier):
+class RMM(WeightedClassifier):
     """Relative margin machine, one-vs-one.
 
     Attributes
@@ -95,6 +99,7 @@ class RMM(PairwiseClassifier):
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    class_weight: dict | str | None = class_weight()
     B: float | None = parameter(
         None,
         Param(low=0, optional=True),
@@ -148,8 +153,7 @@ class RMM(PairwiseClassifier):
         if before is not None and before.key == key:
             svm, points, spent = before.svm, [before.last], replace(before.svm.fit, **NO_WORK)
         else:
-            start = None if before is None else before.svm.state
-            svm = train_svm(problem, self.C, self.solver, self.tol, start, self.cache_size)
+            svm = self._train_svm(problem, None if before is None else before.svm.state)
             points, spent = [svm.state], svm.fit
         bound = (self.form, self.B, self.B_fraction, self.nu, self.D)
         solved = {} if before is None else before.solved
@@ -164,7 +168,7 @@ class RMM(PairwiseClassifier):
         _, gram_seconds = _timed(lambda: problem.gram)
         if self.kernel != "linear":  # values computed when they are needed could not be told apart
             problem.given_gram = problem.gram
-        svm, svm_seconds = _timed(lambda: train_svm(problem, self.C, self.solver, self.tol))
+        svm, svm_seconds = _timed(lambda: self._train_svm(problem))
         points = [svm.state] if self.timing == "warm" else []
         model, rmm_seconds = _timed(lambda: self._train_from(problem, svm, points))
         seconds = {
@@ -175,24 +179,34 @@ class RMM(PairwiseClassifier):
         model = _with_the_work_of(svm.fit, model)
         return replace(model, fit=replace(model.fit, extra={**model.fit.extra, **seconds}))
 
+    def _train_svm(
+        self, problem: BinaryProblem, start: PiecewiseSolution | None = None
+    ) -> BinaryModel:
+        """Return the SVM at the same C and weights."""
+        C, tol = slack_penalties(problem, self.C, self.class_weight), tolerance(self.tol, problem)
+        return train_svm(problem, C, self.solver, tol, start, self.cache_size)
+
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
     ) -> BinaryModel:
         """Return the machine, from the SVM at the same C and neighbouring solutions of the dual."""
-        theta = float(np.abs(svm.state.f).max())
+        theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, problem)
         if self.form != "bound":
             D, nu = self.C if self.D is None else self.D, self.nu
             relaxed = nu if self.form == "relaxed" else None
             start = points[0] if points else None
+            weights = row_weights(problem, self.class_weight)
             model = train_penalty(
-                problem, self.C, D, relaxed, self.solver, self.tol, svm, start, self.cache_size
+                *(problem, self.C, D, relaxed, self.solver, tol),
+                *(svm, start, self.cache_size, weights),
             )
             return replace(model, fit=replace(model.fit, extra={"theta": theta, **model.fit.extra}))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if theta <= B:
             model = replace(svm, fit=replace(svm.fit, **NO_WORK))
         else:
-            model = train_rmm(problem, self.C, B, self.solver, self.tol, points, self.cache_size)
+            C = slack_penalties(problem, self.C, self.class_weight)
+            model = train_rmm(problem, C, B, self.solver, tol, points, self.cache_size)
         return replace(model, fit=replace(model.fit, extra={"theta": theta, "B": B}))
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
@@ -247,7 +261,7 @@ def _timed(compute: Callable[[], Computed]) -> tuple[Computed, float]:
 
 def train_rmm(
     problem: BinaryProblem,
-    C: float,
+    C: float | NDArray,
     B: float,
     solver: str = "auto",
     tol: float = 1e-5,
@@ -259,7 +273,8 @@ def train_rmm(
     Parameters
     ----------
     problem : BinaryProblem
-    C : float
+    C : float or ndarray of shape (n_samples,)
+        The penalty on slack, or that of each row.
     B : float
     solver : {"auto", "smo", "reference"}, default="auto"
     tol : float, default=1e-5
