@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 
 from mmbench.allowance import Allowance, allowed, delayed, within
 from mmbench.kernels import Kernel
+from mmbench.kernels.given import PRECOMPUTED, given_gram, given_values, is_given, part_of
 from mmbench.machines.expansion import around, expand, far_origin, is_finite, linear_weights
 from mmbench.machines.parameter import choice, parameter
 from mmbench.machines.problem import (
@@ -138,6 +139,9 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
             if self._origin is None:
                 return X @ self.coef_.T + self.intercept_
             return around(X, self._origin) @ self.coef_.T + self._intercept_there
+        if is_given(self.kernel):
+            values = given_values(self.kernel, X, self.support_vectors_, self.support_)
+            return values @ self.dual_coef_.T + self.intercept_
         out = np.tile(self.intercept_, (X.shape[0], 1))
         for kernel in dict.fromkeys(self.kernels_):
             pairs = np.array([k for k, other in enumerate(self.kernels_) if other == kernel])
@@ -185,20 +189,32 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.sparse_input
+        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
+        tags.input_tags.sparse = self.sparse_input and not tags.input_tags.pairwise
         return tags
 
     def _validated(self, X: Any, *y: NDArray, reset: bool = True) -> Any:
         """Return rows, and labels if they are given, as all machines take them."""
-        accepted = "csr" if self.sparse_input else False
-        return validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
+        accepted = "csr" if self.__sklearn_tags__().input_tags.sparse else False
+        data = validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
+        if reset and self.kernel == PRECOMPUTED and data[0].shape[0] != data[0].shape[1]:
+            raise ValueError(
+                "Precomputed matrix must be a square matrix. "
+                f"Input is a {data[0].shape[0]}x{data[0].shape[1]} matrix."
+            )
+        return data
 
     def _check_parameters(self) -> None:
         for name, value in self.get_params(deep=False).items():
             problem = self.parameters[name].problem(value)
             if problem:
                 raise ValueError(f"{type(self).__name__}: {name} {problem}")
-        if self.kernel not in self.kernels:
+        if is_given(self.kernel):
+            if set(self.kernels) <= {"linear"}:
+                raise ValueError(
+                    f"{type(self).__name__} needs features: it has no kernel but 'linear'"
+                )
+        elif self.kernel not in self.kernels:
             raise ValueError(
                 f"{type(self).__name__} has no kernel {self.kernel!r}, only {self.kernels}"
             )
@@ -217,7 +233,9 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
             weights = _check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
             counted = np.flatnonzero(weights)
             X, y, weights = X[counted], y[counted], weights[counted]
+            X = X[:, counted] if self.kernel == PRECOMPUTED else X
         self.classes_, labels = encode_labels(y)
+        gram = given_gram(self.kernel, X)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
         pairs = class_pairs(len(self.classes_))
         machines = [clone(self).set_params(**params) for params in pair_params or [{}] * len(pairs)]
@@ -235,7 +253,7 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         with blas_threads_for(largest):
             shares = self._shares_of_time(len(pairs))
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_train_pair)(machine, _rows(X, index), signs, kernel, *rest)
+                delayed(_train_pair)(machine, *_rows_and_gram(X, gram, index), signs, kernel, *rest)
                 for machine, kernel, (index, signs), *rest in zip(
                     machines, self.kernels_, rows, named, own, shares, strict=True
                 )
@@ -277,7 +295,7 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         for k, model in enumerate(models):
             dual_coef[k, rows[k]] = model.coef
         self.support_ = np.flatnonzero(dual_coef.any(axis=0))
-        self.support_vectors_ = X[self.support_]
+        self.support_vectors_ = np.empty((0, 0)) if self.kernel == PRECOMPUTED else X[self.support_]
         self.dual_coef_ = dual_coef[:, self.support_]
 
 
@@ -286,9 +304,20 @@ def _rows(X: NDArray, index: NDArray) -> NDArray:
     return X if len(index) == X.shape[0] else X[index]
 
 
+def _rows_and_gram(
+    X: NDArray, gram: NDArray | None, index: NDArray
+) -> tuple[NDArray, NDArray | None]:
+    """Return some rows and their kernel matrix; where that is given, its rows stand for them."""
+    if gram is None:
+        return _rows(X, index), None
+    part = part_of(gram, index)
+    return part, part
+
+
 def _train_pair(
     machine: PairwiseClassifier,
     X: NDArray,
+    gram: NDArray | None,
     signs: NDArray,
     kernel: Kernel,
     classes: tuple,
@@ -296,7 +325,7 @@ def _train_pair(
     share: tuple[Allowance, int] | None,
 ) -> BinaryModel:
     """Train on two classes; one problem at a time, as its kernel values go with it."""
-    problem = BinaryProblem(X, signs, kernel, classes=classes, weights=weights)
+    problem = BinaryProblem(X, signs, kernel, gram, classes, weights)
     with within(allowed(share and share[0].seconds / share[1])) as time:
         model = machine.train(problem)
     return out_of_time(model) if time.exceeded else model

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
 from mmbench.allowance import allowed, within
+from mmbench.kernels.given import given_gram
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.problem import BinaryModel, BinaryProblem, out_of_time
 from mmbench.machines.voting import class_pairs, encode_labels
@@ -67,12 +67,14 @@ class JointClassifier(PairwiseClassifier):
         assert weights is None, "a machine of all pairs takes no weights of rows"
         machine = self if pair_params is None else self.with_params(common(pair_params))
         machine._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = self._validated(X, y)
         self.classes_, labels = encode_labels(y)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
         machine.check_memory(len(X), X.shape[1])
         kernel = machine.kernel_for(X)
-        data = BinaryProblem(X, np.ones(len(X)), kernel, classes=tuple(self.classes_))
+        gram = given_gram(self.kernel, X)
+        rows = X if gram is None else gram
+        data = BinaryProblem(rows, np.ones(len(X)), kernel, gram, tuple(self.classes_))
         with within(allowed(self.time_limit)) as time:
             models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
         if time.exceeded:

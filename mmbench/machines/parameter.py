@@ -42,6 +42,8 @@ class Param:
         Whether True and False are the valid values, instead of numbers.
     mapping : bool, default=False
         Whether a mapping to numbers greater than zero is valid.
+    function : bool, default=False
+        Whether a function is valid.
     """
 
     low: float = -math.inf
@@ -53,6 +55,7 @@ class Param:
     optional: bool = False
     boolean: bool = False
     mapping: bool = False
+    function: bool = False
 
     def problem(self, value: object) -> str | None:
         """Return what is wrong with a value, or None when it is valid.
@@ -65,6 +68,8 @@ class Param:
         True
         """
         if (self.optional and value is None) or (isinstance(value, str) and value in self.choices):
+            return None
+        if self.function and callable(value):
             return None
         if self.mapping and isinstance(value, Mapping):
             wrong = [number for number in value.values() if positive().problem(number)]
@@ -88,6 +93,8 @@ class Param:
             parts.append(self._describe_number())
         if self.mapping:
             parts.append("a mapping to numbers > 0")
+        if self.function:
+            parts.append("a function")
         if self.optional:
             parts.append("None")
         return " or ".join(parts)
@@ -153,7 +160,7 @@ class Parameter:
         kind = annotation.__name__ if isinstance(annotation, type) else str(annotation)
         values = ", ".join(f'"{word}"' for word in self.valid.choices)
         if self.valid.choices and not self.valid.numeric:
-            kind = f"{{{values}}}"
+            kind = f"{{{values}}}" + (" or callable" if self.valid.function else "")
         else:
             kinds = [word for word in kind.split(" | ") if word not in ("None", "str")]
             kind = " or ".join([*kinds, values] if values else kinds)

@@ -10,11 +10,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.kernels import Kernel, row_squares
+from mmbench.kernels import KERNELS, Kernel, row_squares
+from mmbench.kernels.given import PRECOMPUTED, is_given
 from mmbench.machines.free_memory import LEAST_CHECKED_BYTES, cache_bytes, refuse_what_does_not_fit
 from mmbench.machines.parameter import Declared, Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
+
+
+def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
+    """Declare the kernel of a machine; `more` is what it says of its own."""
+    return parameter(
+        default,
+        Param(numeric=False, choices=(*KERNELS, PRECOMPUTED), function=True),
+        "``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma ||u - v||^2)``; \"precomputed\": X is the "
+        "kernel matrix, (n_samples, n_samples) in `fit` and (n_rows, n_samples) in `predict`; or a "
+        f"function that takes X and Z and returns their kernel matrix.{more}",
+    )
 
 
 class PairwiseTrainer(Declared):
@@ -24,7 +36,8 @@ class PairwiseTrainer(Declared):
     calls `with_params`, `kernel_for`, `train_path` and `train_folds`, which a machine may override
     where it shares work between grid points or folds, and reads these class attributes:
 
-    - ``kernels``: names of the kernels for which the machine is defined;
+    - ``kernels``: names of the kernels for which the machine is defined; with one that is not
+      linear it also takes kernel matrices and functions;
     - ``parameters``: the declared parameters by name;
     - ``search_space``: how its parameters are searched, a `SearchSpace`;
     - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
@@ -47,15 +60,11 @@ class PairwiseTrainer(Declared):
     version: ClassVar[int] = 1
     kernel_versions: ClassVar[Mapping[str, int]] = MappingProxyType({})
 
-    kernel: str = parameter(
-        "rbf",
-        choice("linear", "poly", "rbf"),
-        "``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma ||u - v||^2)``.",
-    )
+    kernel: Any = kernel_parameter()
     gamma: float | str = parameter(
         "scale",
-        Param(low=0, open_low=True, choices=("scale",)),
-        'Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``.',
+        Param(low=0, open_low=True, choices=("scale", "auto")),
+        'Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``, "auto" ``1 / n_features``.',
     )
     gamma_scaling: str = parameter(
         "none",
@@ -154,7 +163,11 @@ class PairwiseTrainer(Declared):
         ValueError
             If it has values on these rows that are not finite.
         """
+        if is_given(self.kernel):
+            return Kernel(PRECOMPUTED)
         gamma = self.gamma if self.kernel == "rbf" else 1.0
+        if gamma == "auto":
+            gamma = 1.0 / X.shape[1]
         if gamma == "scale":
             with np.errstate(over="ignore", invalid="ignore"):  # refused below
                 variance = X.shape[1] * _variance(X, weights)

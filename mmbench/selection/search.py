@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from mmbench.kernels.given import is_given
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.selection.folds import InnerSplits, SearchRows
 from mmbench.selection.grid import Point, best_point, grid_points, staged
@@ -126,6 +127,11 @@ def select(
         If the time that was allowed is up before every training is done.
     """
     check_selectable(metric)
+    if is_given(getattr(machine, "kernel", None)):  # a classifier of another kind may have none
+        raise ValueError(
+            "select takes kernels by name; search with a kernel matrix or function in "
+            "scikit-learn's GridSearchCV"
+        )
     parts = [grid_points(part) for part in staged(grid, stages)]
     if tol is not None:
         machine = machine.with_params({"tol": tol})

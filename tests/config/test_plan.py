@@ -246,3 +246,13 @@ def test_smoke_is_smaller_and_never_shares_a_record(name: str, tmp_path: Path):
     subsets = (500, ("per_class", 50), ("nested", 250), ("nested", 500))
     assert all(job.n_points <= 8 and job.split.max_train in subsets for job in small)
     assert {(j.dataset.name, j.column) for j in small} == {(j.dataset.name, j.column) for j in full}
+
+
+@pytest.mark.parametrize("word", ["scale", "auto"])
+def test_a_width_may_be_a_word_of_scikit_learn(word, tmp_path: Path):
+    text = EXAMPLE.replace(
+        "svm:  {grid: {C: [1, 10, 100], gamma: [0.004, 0.0078, 0.0156]}}",
+        f"svm:  {{params: {{gamma: {word}}}, grid: {{C: [1, 10]}}}}",
+    )
+    jobs = by_machine(offline_plan(config_from(text, tmp_path), tmp_path))
+    assert dict(jobs["svm"].params)["gamma"] == dict(jobs["rmm"].params)["gamma"] == word

@@ -49,6 +49,7 @@ from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import SVM
+from mmbench.machines.trainer import kernel_parameter
 from mmbench.machines.voting import pair_rows
 
 #: Share of the variance that the components of a kernel keep: that of the authors' code.
@@ -129,11 +130,7 @@ class FSVM(JointClassifier):
         'reach; None for all. "auto" is all of a linear machine and 0.9 with a kernel, where all '
         "of them would make whitened training rows equidistant.",
     )
-    kernel: str = parameter(
-        "linear",
-        choice("linear", "poly", "rbf"),
-        "``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma ||u - v||^2)``.",
-    )
+    kernel: Any = kernel_parameter("linear")
     ridge: float = parameter(
         1e-8,
         Param(low=0),

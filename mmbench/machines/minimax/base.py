@@ -31,6 +31,7 @@ from mmbench.machines.minimax.coordinates import KernelCoordinates, LinearCoordi
 from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.trainer import kernel_parameter
 from mmbench.solvers.result import Result
 
 
@@ -59,11 +60,7 @@ class CovarianceMachine(PairwiseClassifier):
         choice("mean", "sum"),
         "Covariances with 1/n_c, or sums of squares, as the MMRM paper writes them.",
     )
-    kernel: str = parameter(
-        "linear",
-        choice("linear", "poly", "rbf"),
-        "``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma ||u - v||^2)``.",
-    )
+    kernel: Any = kernel_parameter("linear")
     tol: float = parameter(1e-6, positive(), "Relative gap of an optimal solution.")
 
     def solve(self, pencil: Pencil, state: Any) -> BinaryModel:

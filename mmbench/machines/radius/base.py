@@ -26,6 +26,7 @@ from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.radius.generation import passed_on, solve_all_pairs, solve_generating
 from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.trainer import kernel_parameter
 
 #: The published grid of C and of lambda.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -90,11 +91,10 @@ class RadiusMachine(PairwiseClassifier):
     )
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
-    kernel: str = parameter(
+    kernel: Any = kernel_parameter(
         "linear",
-        choice("linear", "poly", "rbf"),
-        "``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma ||u - v||^2)``. Other than "
-        '"linear" it makes the features: feature k of x is ``k(x_k, x)``, one a training row.',
+        ' Other than "linear" it makes the features: feature k of x is ``k(x_k, x)``, one a '
+        "training row.",
     )
 
     def _solve(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:

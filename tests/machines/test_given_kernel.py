@@ -1,0 +1,151 @@
+"""Kernels that are matrices or functions: every machine takes them as it takes a kernel's name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mmbench.machines import FSVM, LSSVM, MACHINES, SVM, machine_class
+from mmbench.selection import select
+
+GAMMA = 0.3
+
+
+def values(X, Z):
+    return rbf_kernel(X, Z, gamma=GAMMA)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [SVM(kernel="precomputed"), LSSVM(kernel="precomputed"), SVM(kernel=values)]
+)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X + np.random.default_rng(0).normal(scale=0.3, size=X.shape), y
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_matrix_function_and_name_of_a_kernel_give_the_same_decisions(name, iris):
+    X, y = iris
+    own, new = X[::2], X[1::2]
+    gram = values(own, own)
+    gram.flags.writeable = False  # it is the user's
+    settings = {"ridge": 1e-3} if "ridge" in machine_class(name).parameters else {}
+    machine = machine_class(name)(gamma=GAMMA, **settings)
+    named = clone(machine).set_params(kernel="rbf").fit(own, y[::2])
+    expected = named.pairwise_decision_function(new)
+    given = clone(machine).set_params(kernel="precomputed").fit(gram, y[::2])
+    called = clone(machine).set_params(kernel=values).fit(own, y[::2])
+    for other, rows in ((given, values(new, own)), (called, new)):
+        np.testing.assert_allclose(
+            other.pairwise_decision_function(rows), expected, atol=2e-5 * np.abs(expected).max()
+        )
+        for fit, as_named in zip(other.fits_, named.fits_, strict=True):
+            assert fit.status is as_named.status
+            assert fit.objective == pytest.approx(as_named.objective, rel=1e-5)
+            assert fit.bound == pytest.approx(as_named.bound, rel=1e-5)
+
+
+@pytest.mark.parametrize("machine", [SVM(), FSVM(kernel="rbf")])
+def test_cross_validation_slices_rows_and_columns(machine, iris):
+    X, y = iris
+    machine.set_params(gamma=GAMMA)
+    given = clone(machine).set_params(kernel="precomputed")
+    expected = cross_val_score(machine, X, y, cv=3)
+    np.testing.assert_array_equal(cross_val_score(given, values(X, X), y, cv=3), expected)
+    search = GridSearchCV(given, {"C": [0.1, 10]}, cv=2).fit(values(X, X), y)
+    named = GridSearchCV(machine, {"C": [0.1, 10]}, cv=2).fit(X, y)
+    assert search.best_score_ == named.best_score_
+
+
+def test_rows_of_weight_zero_leave_a_matrix_with_their_columns(iris):
+    X, y = iris
+    weights = np.arange(len(y)) % 3
+    named = SVM(gamma=GAMMA).fit(X, y, sample_weight=weights)
+    given = SVM(kernel="precomputed").fit(values(X, X), y, sample_weight=weights)
+    np.testing.assert_array_equal(given.support_, named.support_)
+    np.testing.assert_allclose(
+        given.decision_function(values(X, X)), named.decision_function(X), atol=1e-6
+    )
+
+
+def test_shapes_are_those_that_svc_asks_for(iris):
+    X, y = iris
+    gram = values(X, X)
+    with pytest.raises(ValueError, match=r"must be a square matrix\. Input is a 150x149"):
+        SVM(kernel="precomputed").fit(gram[:, :-1], y)
+    machine, theirs = SVM(kernel="precomputed").fit(gram, y), SVC(kernel="precomputed").fit(gram, y)
+    for rows in (gram[:, :-1], gram[:2, :2]):
+        with pytest.raises(ValueError) as expected:
+            theirs.predict(rows)
+        with pytest.raises(ValueError) as found:
+            machine.predict(rows)
+        assert str(found.value) == str(expected.value).replace("SVC", "SVM")
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        SVM(kernel="precomputed").fit(csr_array(gram), y)
+
+
+def test_functions_that_return_something_else_are_refused(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match=r"returned shape \(150,\), not \(150, 150\)"):
+        SVM(kernel=lambda X, Z: X[:, 0]).fit(X, y)
+    with pytest.raises(ValueError, match="values that are not finite"):
+        SVM(kernel=lambda X, Z: np.full((len(X), len(Z)), np.nan)).fit(X, y)
+
+
+def test_a_matrix_that_is_not_symmetric_is_refused(iris):
+    X, y = iris
+    gram = values(X, X)
+    gram[3, 7] += 1
+    with pytest.raises(ValueError, match=r"not symmetric: K\[3, 7\] = 1.*, K\[7, 3\] = 0"):
+        SVM(kernel="precomputed").fit(gram, y)
+
+
+def test_a_matrix_that_is_not_positive_semidefinite_warns_of_what_follows(iris):
+    X, y = iris
+    gram = sigmoid_kernel(X, gamma=0.1, coef0=-1)
+    with pytest.warns(UserWarning, match="bounds in `fits_` prove nothing; add at least") as given:
+        SVM(kernel="precomputed").fit(gram, y)
+    assert given[0].filename == __file__
+    shift = -np.linalg.eigvalsh(gram)[0] * 1.001
+    assert SVM(kernel="precomputed").fit(gram + shift * np.eye(150), y).fits_[0].gap < 1e-3
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_matrix_in_single_precision_is_neither_refused_nor_warned_of(iris):
+    X, y = iris
+    SVM(kernel="precomputed").fit(values(X, X).astype(np.float32), y)
+
+
+def test_a_machine_without_other_kernels_says_that_it_needs_features(iris):
+    class Linear(SVM):
+        kernels = ("linear",)
+
+    for kernel in ("precomputed", values):
+        with pytest.raises(ValueError, match="Linear needs features: it has no kernel but 'lin"):
+            Linear(kernel=kernel).fit(*iris)
+
+
+def test_select_says_where_to_search_a_given_kernel(iris):
+    with pytest.raises(ValueError, match="GridSearchCV"):
+        select(SVM(kernel=values), *iris, {"C": [1, 10]})
+
+
+@pytest.mark.parametrize("gamma", ["auto", "scale"])
+def test_words_for_gamma_are_those_of_svc(gamma, iris):
+    X, y = iris
+    theirs = SVC(gamma=gamma, tol=1e-8).fit(X[:100], y[:100])
+    found = SVM(gamma=gamma, tol=1e-8).fit(X[:100], y[:100]).decision_function(X)
+    np.testing.assert_allclose(found, theirs.decision_function(X), atol=1e-5)
