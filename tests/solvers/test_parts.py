@@ -59,6 +59,19 @@ def test_decisions_are_those_of_u_in_float64(digits):
     np.testing.assert_allclose(found.decision, RBF(X, X) @ found.u, atol=1e-12)
 
 
+def test_decisions_of_all_rows_are_computed_in_float64_once(digits, monkeypatch):
+    """After that, changes are so small that float32 keeps their digits."""
+    products, product = [], KernelMatrix.product
+    monkeypatch.setattr(
+        KernelMatrix, "product", lambda self, u: products.append(u) or product(self, u)
+    )
+    X, y = digits
+    found = solve_smo(svm_dual(KernelMatrix(RBF, X, single=True), y, 10.0))
+    assert found.status is Status.OPTIMAL
+    assert len(products) == 1
+    np.testing.assert_allclose(found.decision, RBF(X, X) @ found.u, atol=1e-8)
+
+
 @pytest.mark.parametrize("C", [1e-6, 1e6])
 @pytest.mark.parametrize("gamma", [1e-3, 1e6])
 def test_extreme_parameters_are_certified(digits, C, gamma):

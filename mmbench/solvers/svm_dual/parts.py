@@ -2,13 +2,14 @@
 
 A part holds the rows in use (``u_i != 0``) and those at rest that violate the optimality conditions
 most. Its matrix is one block of kernel values, on which a `Descent` goes on from where u stands,
-the other rows being constants. What has changed then moves the decisions of all rows. With too
-little memory for all rows in use a part holds those that violate the conditions most (Joachims
-1999; Lin 2001 proves that this converges).
+the other rows being constants. What has changed then moves the decisions of all rows. Once few rows
+at rest are as near to their violation as that of all rows is large, a part that holds them all is
+complete: it is solved to the end. With too little memory for all rows in use a part holds those
+that violate the conditions most (Joachims 1999; Lin 2001 proves that this converges).
 
 Parts and changes are float32 where the kernel allows it. What that rounds is proportional to the
 changes, so once ``Ku`` has been computed in float64, smaller and smaller changes keep its digits.
-No solution is returned before ``Ku`` of all rows is float64.
+No solution is returned whose ``Ku`` misses float64 by more than a small share of the tolerance.
 
 References
 ----------
@@ -36,11 +37,12 @@ NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 #: Rows of a part, at most: beyond, steps among them cost more than they bring.
 MOST_PART_ROWS = 10_000
 
-#: A part is solved to this share of the violation of all rows, or of `tol`, if that is more.
+#: A part is solved to this share of the violation of all rows, a complete one to this share of
+#: `tol`.
 PART_VIOLATION_SHARE, PART_TOLERANCE_SHARE = 0.1, 0.5
 
-#: What sums of float32 values lose, relative to the size of their coefficients: independent errors.
-SINGLE_ROUNDING = 0.5 * float(np.finfo(np.float32).eps)
+#: Share of `tol` that the changes of ``Ku`` since it was float64 may have rounded at an end.
+ROUNDING_SHARE = 1e-3
 
 #: Rounds that may go by without a smaller violation before ``Ku`` is renewed, and such renewals
 #: before rounding is held to be the reason: then float64 takes the place of float32, or it ends.
@@ -54,8 +56,7 @@ LEAST_DECREASE = 1e-12
 class GrowingParts:
     """Steps on parts: where they stand, as in `Descent`.
 
-    `renewed` says whether `decision` is ``Ku`` in float64, `summed` whether it has never been since
-    u = 0.
+    `rounding` is what `decision` is expected to miss ``Ku`` by.
     """
 
     problem: PiecewiseQP
@@ -66,7 +67,7 @@ class GrowingParts:
     left: int
     bias: float = 0.0
     violation: float = np.inf
-    renewed: bool = True
+    rounding: float = 0.0
     store: NDArray | None = None
 
     def __post_init__(self) -> None:
@@ -76,17 +77,16 @@ class GrowingParts:
         self._start_counting()
 
     def _start_counting(self) -> None:
-        self.summed = self.matrix.dtype == np.float32 and not self.u.any()
         self.best, self.value = np.inf, np.inf
         self.idle, self.idle_renewals = 0, 0
 
     def run(self) -> None:
         """Go on until no pair violates the optimality conditions, or no step or time is left."""
         self.measure()
-        while self.violation > self.tol or not self.renewed:
+        while self.violation > self.tol or not self._accurate(self.rounding):
             spent = self.left <= 0 or time_is_up()
             if self.violation <= self._level() or self.idle > IDLE_ROUNDS or spent:
-                if self.renewed and spent:
+                if spent and self._accurate(self.rounding):
                     break
                 self.renew()
             elif self.idle_renewals > IDLE_RENEWALS:
@@ -97,10 +97,12 @@ class GrowingParts:
             else:
                 self.solve_part()
 
+    def _accurate(self, rounding: float) -> bool:
+        return rounding <= ROUNDING_SHARE * self.tol
+
     def _level(self) -> float:
         """Return the violation at which ``Ku`` has to be renewed."""
-        noise = SINGLE_ROUNDING * float(np.linalg.norm(self.u)) * self.diagonal.max()
-        return max(self.tol, noise) if self.summed else self.tol
+        return max(self.tol, self.rounding)
 
     def measure(self) -> None:
         """Set b and the violation."""
@@ -109,20 +111,21 @@ class GrowingParts:
 
     def renew(self) -> None:
         """Compute ``Ku`` in float64."""
-        self.decision, self.renewed = self.matrix.product(self.u), True
+        self.decision, self.rounding = self.matrix.product(self.u), 0.0
         self.measure()
         value = 0.5 * float(self.u @ self.decision) + self.problem.cost(self.u)
         lower = self.value - value > LEAST_DECREASE * abs(value)
         self.idle_renewals = 0 if lower else self.idle_renewals + 1
         self.value = min(self.value, value)
-        self.summed, self.idle, self.best = False, 0, self.violation
+        self.idle, self.best = 0, self.violation
 
     def solve_part(self) -> None:
         """Take steps among the rows of a part, and move the decisions of all."""
-        rows = self.part()
+        rows, complete = self.part()
         knots, slopes = self.problem.knots[rows], self.problem.slopes[rows]
         part = PiecewiseQP(self.matrix.part(rows), knots, slopes)
-        target = max(PART_TOLERANCE_SHARE * self.tol, PART_VIOLATION_SHARE * self.violation)
+        share = 0.0 if complete else PART_VIOLATION_SHARE
+        target = max(PART_TOLERANCE_SHARE * self._level(), share * self.violation)
         u, decision = self.u[rows], self.decision[rows]
         steps = Descent(part, self.diagonal[rows], u.copy(), decision.copy(), target, self.left)
         steps.offset, steps.store = decision - combine(part.values, u), self.store
@@ -131,30 +134,38 @@ class GrowingParts:
         change = steps.u - u
         moved = np.flatnonzero(change)
         self.u[rows], self.left = steps.u, steps.left
+        # what sums of rounded values lose, relative to the size of their coefficients
+        unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
+        rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
+        if complete and not self._accurate(rounding):  # it would be renewed next
+            self.renew()
+            return
         self.matrix.add_columns(rows[moved], change[moved], self.decision)
-        self.renewed = self.renewed and not len(moved)
+        self.rounding = rounding
         self.measure()
         self.idle = 0 if self.violation < self.best else self.idle + 1
         if not len(moved):  # nor will it in the next round
             self.idle = IDLE_ROUNDS + 1
         self.best = min(self.best, self.violation)
 
-    def part(self) -> NDArray:
-        """Return the rows to go on with."""
+    def part(self) -> tuple[NDArray, bool]:
+        """Return the rows to go on with, and whether they are all that may have to move."""
         up, down = _misses(self.u, self.decision, self.problem.knots, self.problem.slopes)
         most = min(self.matrix.most_part_rows, MOST_PART_ROWS)
-        share = int(NEW_ROWS_SHARE * len(self.u))
-        used = np.flatnonzero(self.u)
-        half = min(most, max(LEAST_NEW_ROWS, min(share, MOST_NEW_ROWS))) // 2
-        resting = self.u == 0
-        new = [
-            self._largest(np.where(resting & (miss > 0), miss, -np.inf), half)
-            for miss in (up, down)
+        new = int(np.clip(NEW_ROWS_SHARE * len(self.u), LEAST_NEW_ROWS, MOST_NEW_ROWS))
+        resting, miss = self.u == 0, np.maximum(up, down)
+        used, near = np.flatnonzero(~resting), np.flatnonzero(resting & (miss > -self.violation))
+        if len(near) <= min(new, most - len(used)):
+            return np.union1d(used, near), True
+        half = min(most, new) // 2
+        worst = [
+            self._largest(np.where(resting & (side > 0), side, -np.inf), half)
+            for side in (up, down)
         ]
-        rows = np.union1d(used, np.concatenate(new))
+        rows = np.union1d(used, np.concatenate(worst))
         if len(rows) > most:
             rows = np.union1d(self._largest(up, most // 2), self._largest(down, most // 2))
-        return rows
+        return rows, False
 
     def _largest(self, miss: NDArray, most: int) -> NDArray:
         """Return the rows that miss most of the optimality conditions."""
