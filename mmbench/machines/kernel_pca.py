@@ -5,6 +5,10 @@
 With a kernel these are the components of kernel PCA: with ``H K H = V diag(n s) V'`` and H the
 centring matrix, row i has the coordinates ``sqrt(n s_k) V_ik``. One decomposition serves every
 hyper-parameter of a machine that sees the data through S, and every number of components.
+
+With weights of the rows, p_i of sum 1, these take the place of 1/n in S and in the mean. With P
+their diagonal matrix, ``P^(1/2) Kc P^(1/2) = V diag(s) V'`` for the matrix Kc of the rows less that
+mean, and row i has the coordinates ``sqrt(s_k / p_i) V_ik``.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ class Spectrum:
     variances : ndarray of shape (k,)
         s.
     basis : ndarray of shape (n_features, k) or (n, k)
-        Linear: U. Kernel: ``V / sqrt(n s)``, by which a direction is expanded over the rows.
+        Linear: U. Kernel: ``P^(1/2) V / sqrt(s)``, by which a direction is expanded over the rows.
     origin : ndarray of shape (n_features,) or (n,)
         Linear: the mean. Kernel: the mean of the kernel's columns.
     linear : bool
@@ -85,7 +89,9 @@ class Spectrum:
         return weights, b - float(self.origin @ weights)
 
 
-def spectrum(problem: BinaryProblem, most: int | None = None) -> Spectrum:
+def spectrum(
+    problem: BinaryProblem, most: int | None = None, weights: NDArray | None = None
+) -> Spectrum:
     """Decompose the total scatter of the training rows, whatever their classes.
 
     Parameters
@@ -94,6 +100,8 @@ def spectrum(problem: BinaryProblem, most: int | None = None) -> Spectrum:
         Its kernel says in which space; its labels are not used.
     most : int, optional
         With a kernel, components that will do: those of largest variance.
+    weights : ndarray of shape (n,), optional
+        Of the rows, whatever their sum.
 
     Returns
     -------
@@ -101,38 +109,60 @@ def spectrum(problem: BinaryProblem, most: int | None = None) -> Spectrum:
         Directions without variance are left out: no training row has a part in them. Rows that
         are all equal get one coordinate, which is zero.
     """
+    roots = _roots(weights)
     if problem.kernel.name == "linear":
-        found = _linear(problem.X)
+        found = _linear(problem.X, roots)
     elif is_flat(problem):
-        found = _first_degree(problem)
+        found = _first_degree(problem, roots)
     else:
-        found = _kernel(np.asarray(problem.gram, dtype=np.float64), most)
+        found = _kernel(np.asarray(problem.gram, dtype=np.float64), roots, most)
     if len(found.variances):
         return found
     nothing = np.zeros((len(problem.X), 1)), np.zeros(1), np.zeros((len(found.basis), 1))
     return Spectrum(*nothing, found.origin, found.linear)
 
 
-def spectrum_of_many(X: NDArray) -> Spectrum:
+def spectrum_of_many(X: NDArray, weights: NDArray | None = None) -> Spectrum:
     """Decompose the scatter of many rows of few features; `rows` are known by their products."""
-    origin = X.mean(axis=0)
-    variances, basis = _eigh(MappedRows(X, origin).product(np.full(len(X), 1 / len(X))))
+    shares = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
+    origin = X.mean(axis=0) if weights is None else shares @ X
+    variances, basis = _eigh(MappedRows(X, origin).product(shares))
     rows: Any = MappedRows(X, origin, basis)
     return Spectrum(rows, variances, basis, origin, True)
 
 
-def _linear(X: NDArray) -> Spectrum:
-    origin = X.mean(axis=0)
+def _roots(weights: NDArray | None) -> NDArray | None:
+    """Return ``(n P)^(1/2)`` as a column; None where all weights are equal."""
+    return None if weights is None else np.sqrt(weights / weights.mean())[:, None]
+
+
+def _times(roots: NDArray | None, values: NDArray) -> NDArray:
+    return values if roots is None else roots * values
+
+
+def _mean(values: NDArray, roots: NDArray | None) -> NDArray:
+    """Return the mean of rows."""
+    return values.mean(axis=0) if roots is None else (roots[:, 0] ** 2 @ values) / len(values)
+
+
+def _linear(X: NDArray, roots: NDArray | None) -> Spectrum:
+    origin = _mean(X, roots)
     rows = X - origin
+    scaled = _times(roots, rows)
     n, d = rows.shape
     if d <= n:
         with np.errstate(over="ignore"):  # refused there
-            scatter = rows.T @ rows / n
+            scatter = scaled.T @ scaled / n
         variances, basis = _eigh(scatter)
         return Spectrum(rows @ basis, variances, basis, origin, True)
-    variances, vectors = _eigh(rows @ rows.T / n)
+    variances, vectors = _eigh(scaled @ scaled.T / n)
     lengths = np.sqrt(n * variances)
-    return Spectrum(vectors * lengths, variances, rows.T @ (vectors / lengths), origin, True)
+    basis = scaled.T @ (vectors / lengths)
+    return Spectrum(_rows(vectors * lengths, roots), variances, basis, origin, True)
+
+
+def _rows(scaled: NDArray, roots: NDArray | None) -> NDArray:
+    return scaled if roots is None else scaled / roots
 
 
 def is_flat(problem: BinaryProblem) -> bool:
@@ -157,26 +187,34 @@ def gram_by_features(problem: BinaryProblem) -> Gram:
     return FeatureGram(X)
 
 
-def _first_degree(problem: BinaryProblem) -> Spectrum:
+def _first_degree(problem: BinaryProblem, roots: NDArray | None) -> Spectrum:
     """Return what `_kernel` does, at the cost of `_linear`."""
-    found = _linear(problem.X / np.sqrt(problem.kernel.divisor))
-    basis = (found.rows - found.rows.mean(axis=0)) / (len(problem.X) * found.variances)
-    means = np.asarray(problem.gram, dtype=np.float64).mean(axis=0)
+    found = _linear(problem.X / np.sqrt(problem.kernel.divisor), roots)
+    squares = None if roots is None else roots**2
+    centred = _times(squares, found.rows - _mean(found.rows, roots))
+    basis = centred / (len(problem.X) * found.variances)
+    means = _mean(np.asarray(problem.gram, dtype=np.float64), roots)
     return Spectrum(found.rows, found.variances, basis, means, False)
 
 
-def _kernel(gram: NDArray, most: int | None) -> Spectrum:
-    means = gram.mean(axis=0)
+def _kernel(gram: NDArray, roots: NDArray | None, most: int | None) -> Spectrum:
+    means = _mean(gram, roots)
     n = len(gram)
     centred = gram - means
     centred -= means[:, None]
-    centred += means.mean()
+    centred += _mean(means, roots)
+    if roots is not None:
+        centred *= roots
+        centred *= roots.T
     centred /= n
     variances, vectors = _eigh(centred, most)
     lengths = np.sqrt(n * variances)
     # Expansions are centred, sum 0, but for rounding, which short directions would magnify.
-    basis = (vectors - vectors.mean(axis=0)) / lengths
-    return Spectrum(vectors * lengths, variances, basis, means, False)
+    scaled = _times(roots, vectors)
+    rest = _times(None if roots is None else roots**2, scaled.mean(axis=0))
+    return Spectrum(
+        _rows(vectors * lengths, roots), variances, (scaled - rest) / lengths, means, False
+    )
 
 
 def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:

@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from mmbench.machines import RMM, SVM
+from mmbench.machines import RMM, SVM, SigmaSVM
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 
@@ -34,13 +34,15 @@ def repeats(iris):
 
 #: One of every kind of problem and route.
 MACHINES = [
-    SVM(tol=1e-8),
-    SVM(tol=1e-8, solver="reference"),
-    RMM(tol=1e-8),
-    RMM(tol=1e-8, form="penalty", D=2.0),
-    RMM(tol=1e-8, form="relaxed", D=2.0, nu=5.0),
-    RMM(tol=1e-8, B=0.8, solver="reference"),
-    RMM(tol=1e-8, form="relaxed", D=2.0, nu=5.0, solver="reference"),
+    SVM(tol=1e-7),
+    SVM(tol=1e-7, solver="reference"),
+    RMM(tol=1e-7),
+    RMM(tol=1e-7, form="penalty", D=2.0),
+    RMM(tol=1e-7, form="relaxed", D=2.0, nu=5.0),
+    RMM(tol=1e-7, B=0.8, solver="reference"),
+    RMM(tol=1e-7, form="relaxed", D=2.0, nu=5.0, solver="reference"),
+    SigmaSVM(tol=1e-7, D=0.7),
+    SigmaSVM(tol=1e-7, solver="reference"),
 ]
 
 
@@ -48,7 +50,8 @@ MACHINES = [
     ("machine", "kernel"),
     [
         *product(MACHINES, ("rbf", "linear")),
-        (SVM(tol=1e-8, kernel_scaling="trace", degree=2), "poly"),
+        (SVM(tol=1e-7, kernel_scaling="trace", degree=2), "poly"),
+        (SigmaSVM(tol=1e-7, D=1.0, degree=1), "poly"),
     ],
     ids=str,
 )
@@ -65,7 +68,7 @@ def test_a_row_of_weight_2_is_a_row_twice(repeats, machine, kernel):
     np.testing.assert_allclose(decisions, machine.decision_function(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("machine", [SVM(), RMM(B_fraction=0.3)], ids=str)
+@pytest.mark.parametrize("machine", [SVM(), RMM(B_fraction=0.3), SigmaSVM(D=0.9)], ids=str)
 def test_many_weighted_rows_of_few_features_are_solved_in_the_features(machine):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
@@ -112,10 +115,10 @@ def test_balanced_weights_are_those_of_scikit_learn_for_two_classes(iris):
 
 def test_weights_of_rows_and_classes_multiply(iris):
     X, y = iris
-    double = SVM(gamma=0.5, class_weight={"setosa": 2.0}, tol=1e-8).fit(
+    double = SVM(gamma=0.5, class_weight={"setosa": 2.0}, tol=1e-7).fit(
         X, y, sample_weight=np.full(150, 0.5)
     )
-    once = SVM(gamma=0.5, tol=1e-8).fit(X, y, sample_weight=np.where(y == "setosa", 1.0, 0.5))
+    once = SVM(gamma=0.5, tol=1e-7).fit(X, y, sample_weight=np.where(y == "setosa", 1.0, 0.5))
     np.testing.assert_allclose(double.decision_function(X), once.decision_function(X), atol=1e-6)
 
 

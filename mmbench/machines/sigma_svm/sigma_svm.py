@@ -8,7 +8,9 @@ is the SVM with the kernel
 
     k_D(x, z) = (phi(x) - mu)' ((1-D) I + D Sigma)^-1 (phi(z) - mu).                         (4)
 
-How it is trained is in `mmbench.machines.sigma_svm.train`.
+With weights s_i of the rows the penalty on xi_i is ``C s_i`` in (3), and mu and Sigma are weighted:
+``Sigma = sum_i s_i (phi(x_i) - mu)(phi(x_i) - mu)' / sum_i s_i``. How it is trained is in
+`mmbench.machines.sigma_svm.train`.
 
 References
 ----------
@@ -20,14 +22,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.base import kernel_scaling
 from mmbench.machines.linear_route import ROWS_PER_FEATURE
 from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.sigma_svm.folds import shared_folds, train_folds
 from mmbench.machines.sigma_svm.train import train_sigma_svm
-from mmbench.machines.svm import SVM
+from mmbench.machines.svm import SVM, tolerance
+from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
 
 #: Most of the effect lies near D = 1: variances are small numbers beside the 1 of the identity.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
@@ -36,7 +39,7 @@ SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 SINGLE_PRECISION_TOLERANCE = 1e-4
 
 
-class SigmaSVM(PairwiseClassifier):
+class SigmaSVM(WeightedClassifier):
     """SVM with a penalty on the spread of its decisions, one-vs-one.
 
     Attributes
@@ -85,6 +88,7 @@ class SigmaSVM(PairwiseClassifier):
     version: ClassVar[int] = 2
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    class_weight: dict | str | None = class_weight()
     D: float = parameter(
         0.5,
         Param(low=0, high=1),
@@ -103,7 +107,9 @@ class SigmaSVM(PairwiseClassifier):
     tol: float = SVM.parameters["tol"]
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return train_sigma_svm(problem, [(self.D, self.C)], self.solver, self.tol)[0]
+        weights, tol = row_weights(problem, self.class_weight), tolerance(self.tol, problem)
+        penalties = [(self.D, self.C)]
+        return train_sigma_svm(problem, penalties, self.solver, tol, weights=weights)[0]
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
@@ -112,7 +118,10 @@ class SigmaSVM(PairwiseClassifier):
         if any(set(point) - {"C", "D"} for point in points):
             return super().train_path(problem, points)
         single = self.tol >= SINGLE_PRECISION_TOLERANCE
-        return train_sigma_svm(problem, self._penalties(points), self.solver, self.tol, single)
+        return train_sigma_svm(
+            *(problem, self._penalties(points), self.solver, self.tol, single),
+            row_weights(problem, self.class_weight),
+        )
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
@@ -120,7 +129,7 @@ class SigmaSVM(PairwiseClassifier):
         """Train a path on every fold; one decomposition serves all folds of a search."""
         problems = list(problems)
         search = self.solver == "auto" and self.tol >= SINGLE_PRECISION_TOLERANCE
-        parts = shared_folds(problems) if search else None
+        parts = shared_folds(problems) if search and self.class_weight is None else None
         if parts is None or any(set(point) - {"C", "D"} for point in points):
             return super().train_folds(problems, points)
         return iter(train_folds(parts, self._penalties(points), self.tol))

@@ -36,6 +36,7 @@ def train_sigma_svm(
     solver: str = "auto",
     tol: float = 1e-5,
     single: bool = False,
+    weights: NDArray | None = None,
 ) -> list[BinaryModel]:
     """Train binary Sigma-SVMs at several (D, C), each D from its smallest C up.
 
@@ -47,6 +48,8 @@ def train_sigma_svm(
     tol : float, default=1e-5
     single : bool, default=False
         Whether (4) may be rounded to float32; then no certificate is of the digits of `tol`.
+    weights : ndarray of shape (n,), optional
+        Of the rows; these take decompositions in float64.
 
     Returns
     -------
@@ -55,11 +58,12 @@ def train_sigma_svm(
     """
     wanted, models = dict(enumerate(penalties)), {}
     cheap = problem.kernel.name == "linear" or is_flat(problem)  # to decompose
-    if not (single or cheap or solver == "reference"):
+    if not (single or cheap or solver == "reference" or weights is not None):
         models = train_by_inverse(problem, wanted, solver, tol)
     left = {k: pair for k, pair in wanted.items() if k not in models}
     if left:
-        models |= train_by_decomposition(problem, left, solver, tol, single)
+        single = single and weights is None
+        models |= train_by_decomposition(problem, left, solver, tol, single, weights)
     return [models[k] for k in wanted]
 
 
@@ -90,11 +94,12 @@ def train_by_decomposition(
     solver: str,
     tol: float,
     single: bool = False,
+    weights: NDArray | None = None,
 ) -> dict[int, BinaryModel]:
     """Return the machines at several (D, C) by key, from one decomposition."""
     started = time.perf_counter()
     many = in_features(problem, solver)
-    scatter = spectrum_of_many(problem.X) if many else spectrum(problem)
+    scatter = spectrum_of_many(problem.X, weights) if many else spectrum(problem, weights=weights)
     centred = centred_gram(scatter, problem.gram) if single and not scatter.linear else None
     shared = (time.perf_counter() - started) / len(penalties)
     models: dict[int, BinaryModel] = {}
@@ -107,13 +112,15 @@ def train_by_decomposition(
         else:
             modified = with_gram(problem, rounded_gram(scatter, inverse, centred))
         points = {k: C for k, (own, C) in penalties.items() if own == D}
-        for k, svm in along_costs(modified, points, solver, tol):
+        for k, svm in along_costs(modified, points, solver, tol, weights):
             model = _in_the_original_space(scatter, inverse, svm, shared)
-            models[k] = model if single else certified(problem, model, *penalties[k])
+            models[k] = model if single else certified(problem, model, *penalties[k], weights)
     return models
 
 
-def certified(problem: BinaryProblem, model: BinaryModel, D: float, C: float) -> BinaryModel:
+def certified(
+    problem: BinaryProblem, model: BinaryModel, D: float, C: float, weights: NDArray | None = None
+) -> BinaryModel:
     """Return a model with the objective (3) of its own coefficients.
 
     That of the SVM with the kernel (4) is another one where their way back to the kernel of the
@@ -125,8 +132,10 @@ def certified(problem: BinaryProblem, model: BinaryModel, D: float, C: float) ->
     else:
         products, norm = problem.X @ model.w, float(model.w @ model.w)
     f = products + model.intercept
-    slack = np.maximum(0.0, 1.0 - problem.y * f).sum()
-    objective = 0.5 * ((1 - D) * norm + D * float(f.var())) + C * float(slack)
+    slack = np.maximum(0.0, 1.0 - problem.y * f)
+    variance = np.average((f - np.average(f, weights=weights)) ** 2, weights=weights)
+    total = slack.sum() if weights is None else weights @ slack
+    objective = 0.5 * ((1 - D) * norm + D * float(variance)) + C * float(total)
     return replace(model, fit=replace(model.fit, objective=objective))
 
 
@@ -146,11 +155,13 @@ def along_costs(
     points: Mapping[int, float],
     solver: str = "auto",
     tol: float = 1e-5,
+    weights: NDArray | None = None,
 ) -> Iterator[tuple[int, BinaryModel]]:
     """Yield the key of every point and the SVM at its C."""
     start = None
     for k in sorted(points, key=points.__getitem__):
-        svm = train_svm(problem, points[k], solver, tol, start)
+        C = points[k] if weights is None else points[k] * weights
+        svm = train_svm(problem, C, solver, tol, start)
         start = svm.state
         yield k, svm
 

@@ -245,7 +245,7 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
 @pytest.mark.parametrize(("tol", "times"), [(1e-3, [1]), (1e-5, [])])
 def test_a_search_decomposes_once_and_a_training_never(tiny, monkeypatch, tol, times):
     calls = []
-    monkeypatch.setattr(train, "spectrum", lambda p: calls.append(1) or spectrum(p))
+    monkeypatch.setattr(train, "spectrum", lambda p, **more: calls.append(1) or spectrum(p, **more))
     SigmaSVM(tol=tol).train_path(tiny, POINTS)
     assert calls == times
 
