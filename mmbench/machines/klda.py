@@ -9,6 +9,11 @@ over the rows, ``w = sum_i a_i phi(x_i)``, the optimum is
 
 with K_c the columns of the Gram matrix K that belong to class c. The papers leave b open.
 
+With weights s of the rows (`sample_weight`) class means are weighted, N sums ``s_i (x_i - m)(x_i -
+m)'`` and ``tr(K)/n`` is the weighted mean of k(x_i, x_i). Weights of classes say what errors cost:
+they multiply s in the training errors, on which b alone depends. In N they would draw together the
+rows of the class whose errors cost most, and its new rows would fall on the other side.
+
 The total scatter is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``, so w is a multiple of that of the
 least squares SVM with C = 1/eta.
 
@@ -22,26 +27,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier, kernel_scaling
+from mmbench.machines.base import kernel_scaling
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.threshold import optimal_bias
-from mmbench.solvers.ridge import Gram, solve_path
+from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
+from mmbench.solvers.ridge import Gram, scaled, solve_path
 
 #: Scores that differ by less than this share of the largest are equal: repeated rows.
 SCORE_RESOLUTION = 1e-12
 
 
-class KLDA(PairwiseClassifier):
+class KLDA(WeightedClassifier):
     """Regularised kernel Fisher discriminant, one-vs-one.
 
     Attributes
@@ -65,9 +72,9 @@ class KLDA(PairwiseClassifier):
     0.96
     """
 
-    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+    search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"eta": ("eta", tuple(10.0**k for k in range(-6, 2)))},
-        prefer={"eta": "large", **PairwiseClassifier.search_space.prefer},
+        prefer={"eta": "large", **WeightedClassifier.search_space.prefer},
         single_precision=False,  # a ridge of 1e-6 is below the rounding of float32
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
@@ -81,6 +88,7 @@ class KLDA(PairwiseClassifier):
         positive(),
         "Ridge, as a multiple of the mean diagonal ``tr(K)/n`` of the Gram matrix.",
     )
+    class_weight: dict | str | None = class_weight(after="eta")
     bias: str = parameter(
         "optimized",
         choice("optimized", "midpoint"),
@@ -98,7 +106,7 @@ class KLDA(PairwiseClassifier):
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return train_klda(problem, [self.eta], self.bias, self.solver)[0]
+        return self._train(problem, [self.eta])[0]
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
@@ -106,8 +114,15 @@ class KLDA(PairwiseClassifier):
         """Train at every point from one Gram matrix."""
         if any(set(point) - {"eta"} for point in points):
             return super().train_path(problem, points)
-        etas = [point.get("eta", self.eta) for point in points]
-        return train_klda(problem, etas, self.bias, self.solver)
+        return self._train(problem, [point.get("eta", self.eta) for point in points])
+
+    def _train(self, problem: BinaryProblem, etas: Sequence[float]) -> list[BinaryModel]:
+        return train_klda(problem, etas, self.bias, self.solver, self.class_weight)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.class_weight is not None and self.bias != "optimized":
+            raise ValueError('KLDA: class_weight needs bias="optimized", which counts errors')
 
 
 def train_klda(
@@ -115,6 +130,7 @@ def train_klda(
     etas: Sequence[float],
     bias: str = "optimized",
     solver: str = "auto",
+    class_weight: Any = None,
 ) -> list[BinaryModel]:
     """Train a binary machine at several eta.
 
@@ -125,64 +141,115 @@ def train_klda(
         Multiples of ``tr(K)/n``.
     bias : {"optimized", "midpoint"}, default="optimized"
     solver : {"auto", "reference"}, default="auto"
+    class_weight : dict or "balanced", optional
 
     Returns
     -------
     list of BinaryModel
         One a value of eta, in their order.
     """
-    y, reference = problem.y, solver == "reference"
+    reference, errors = solver == "reference", row_weights(problem, class_weight)
     gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
-    delta = np.where(y > 0, 1 / (y > 0).sum(), -1 / (y < 0).sum())
-    level = float(gram.trace()) / len(y) or 1.0  # rows that are all zero: any will do
-    ridges = level * np.array(etas)
-    if delta @ (gram @ delta) <= len(y) * np.finfo(float).eps * level:
-        a, status = np.zeros((len(y), len(etas))), Status.TRIVIAL
-    elif isinstance(gram, np.ndarray) and reference:
-        a, status = _solve_printed(gram, y, delta, ridges), Status.OPTIMAL
+    rows = _Rows.of(gram, problem.y, problem.weights)
+    level = float(rows.gram.trace()) / rows.total or 1.0  # rows that are all zero: any will do
+    ridges, delta = level * np.array(etas), rows.delta
+    if delta @ (rows.gram @ delta) <= len(rows.y) * np.finfo(float).eps * level:
+        a, status = np.zeros((len(rows.y), len(etas))), Status.TRIVIAL
+    elif isinstance(rows.gram, np.ndarray) and reference:
+        a, status = _solve_printed(rows, rows.gram, ridges), Status.OPTIMAL
     else:
-        a, status = _solve_by_least_squares(gram, y, delta, ridges), Status.OPTIMAL
-    models = _certified(gram, y, delta, ridges, a, bias)
+        a, status = _solve_by_least_squares(rows, ridges), Status.OPTIMAL
+    models = _certified(rows, ridges, a, bias, errors)
     seconds = (time.perf_counter() - started) / len(etas)
     for model in models:
         model.fit = replace(model.fit, seconds=seconds, status=status)
     return models
 
 
-def _solve_by_least_squares(gram: Gram, y: NDArray, delta: NDArray, etas: NDArray) -> NDArray:
+@dataclass(frozen=True)
+class _Rows:
+    """The training rows times the roots of their weights.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (n_samples, n_samples) or FeatureGram
+    y : ndarray of shape (n_samples,)
+        -1.0 or +1.0.
+    root : ndarray of shape (n_samples,)
+        The roots; also what stands in the place of the ones.
+    """
+
+    gram: Gram
+    y: NDArray
+    root: NDArray
+
+    @classmethod
+    def of(cls, gram: Gram, y: NDArray, weights: NDArray | None) -> _Rows:
+        """Return rows with weights, by default 1."""
+        if weights is None:
+            return cls(gram, y, np.ones(len(y)))
+        return cls(scaled(gram, np.sqrt(weights)), y, np.sqrt(weights))
+
+    @cached_property
+    def sides(self) -> tuple[NDArray, NDArray]:
+        """The roots of either class, zero in the other: the positive class first."""
+        return self.root * (self.y > 0), self.root * (self.y < 0)
+
+    @cached_property
+    def totals(self) -> tuple[float, float]:
+        """The weight of the positive and of the negative class."""
+        positive, negative = self.sides
+        return float(positive @ positive), float(negative @ negative)
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return sum(self.totals)
+
+    @cached_property
+    def delta(self) -> NDArray:
+        """Coefficients over the rows of ``m+ - m-``."""
+        (positive, negative), (n_positive, n_negative) = self.sides, self.totals
+        return positive / n_positive - negative / n_negative
+
+    def centred(self, columns: NDArray) -> NDArray:
+        """Return values at the rows less their class means, both times the roots."""
+        out = columns.copy()
+        for side, total in zip(self.sides, self.totals, strict=True):
+            out -= np.outer(side, side @ columns / total)
+        return out
+
+
+def _solve_by_least_squares(rows: _Rows, etas: NDArray) -> NDArray:
     """Return a for every eta, one a column, from the least squares SVM's a.
 
     Its w is ``c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2 n+ n- / n. By the
     formula of Sherman and Morrison ``(N + eta I)^-1 (m+ - m-)`` is that over ``c - w'(m+ - m-)
     c/2``, and the projected means of the least squares SVM are ``2 - eta delta'a`` apart.
     """
-    a = solve_path(gram, y, (1 / etas).tolist()).a
-    n_plus, n = float((y > 0).sum()), len(y)
-    half = n_plus * (n - n_plus) / n
-    return a / (half * etas * (delta @ a))
+    a = solve_path(rows.gram, rows.root * rows.y, (1 / etas).tolist(), border=rows.root).a
+    n_positive, n_negative = rows.totals
+    half = n_positive * n_negative / rows.total
+    return a / (half * etas * (rows.delta @ a))
 
 
-def _solve_printed(gram: NDArray, y: NDArray, delta: NDArray, etas: NDArray) -> NDArray:
+def _solve_printed(rows: _Rows, gram: NDArray, etas: NDArray) -> NDArray:
     """Return a for every eta from the printed system, which is K times ``(P K + eta I) a = d``.
 
     P subtracts the mean of each class and d holds 1/n+ and -1/n-. Without the factor K the system
     has a solution that is unique, K singular or not.
     """
-    centred = gram.copy()
-    for own in (y > 0, y < 0):
-        centred[own] -= gram[own].mean(axis=0)
-    return np.column_stack([np.linalg.solve(centred + eta * np.eye(len(y)), delta) for eta in etas])
+    centred, unit = rows.centred(gram), np.eye(len(gram))
+    return np.column_stack([np.linalg.solve(centred + eta * unit, rows.delta) for eta in etas])
 
 
 def _certified(
-    gram: Gram, y: NDArray, delta: NDArray, etas: NDArray, a: NDArray, bias: str
+    rows: _Rows, etas: NDArray, a: NDArray, bias: str, errors: NDArray | None = None
 ) -> list[BinaryModel]:
     """Return the models of all eta; every product with the Gram matrix is one of matrices."""
-    scores = gram @ a
-    centred = scores.copy()
-    for own in (y > 0, y < 0):
-        centred[own] -= scores[own].mean(axis=0)
+    gram, delta, scores = rows.gram, rows.delta, rows.gram @ a
+    centred = rows.centred(scores)
     residual = centred + etas * a - delta[:, None]
     squares = np.maximum(np.einsum("ij,ij->j", residual, gram @ residual), 0.0)
     norms = np.einsum("ij,ij->j", a, scores)
@@ -190,7 +257,7 @@ def _certified(
     distance = max(float(delta @ (gram @ delta)), np.finfo(float).tiny)
     return [
         BinaryModel(
-            intercept=_intercept(scores[:, k], y, bias),
+            intercept=_intercept(rows, scores[:, k], bias, errors),
             fit=Fit(
                 status=Status.OPTIMAL,
                 objective=float(objective[k]),
@@ -200,13 +267,17 @@ def _certified(
                 seconds=0.0,
                 n_support=int(np.count_nonzero(a[:, k])),
             ),
-            coef=a[:, k],
+            coef=rows.root * a[:, k],
         )
         for k in range(len(etas))
     ]
 
 
-def _intercept(scores: NDArray, y: NDArray, bias: str) -> float:
+def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
+    """Return b, given scores times the roots, and what each training error costs."""
     if bias == "midpoint":
-        return -0.5 * float(scores[y > 0].mean() + scores[y < 0].mean())
-    return optimal_bias(scores, y, SCORE_RESOLUTION * float(np.abs(scores).max())).b
+        means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
+        return -0.5 * float(sum(means))
+    scores = scores / rows.root
+    resolution = SCORE_RESOLUTION * float(np.abs(scores).max())
+    return optimal_bias(scores, rows.y, resolution, errors).b

@@ -8,6 +8,9 @@ with the fewest training errors instead (14)-(25), and ``Cm`` changes the direct
 
     f(x) = (1/M) sum_{y_i=+1} k(x, x_i) - (Cm/M) sum_{y_i=-1} k(x, x_i) + b             (29)
 
+With weights s of rows and of classes, multiplied, every sum over rows has these factors and M is
+``sum_i s_i``: in (11) to (13), (29), and in the errors and slacks of (14) to (16).
+
 Four names of the paper are one estimator. MAMC: (12), (13). MAMC_b: ``bias="optimized"``. MAMC_bs
 and MAMC_bsg: Cm selected too, after gamma or together with it. Nothing here needs a solver.
 
@@ -29,12 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.expansion import expand
 from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.threshold import Bias, optimal_bias, reference_bias
+from mmbench.machines.threshold import given_bias, optimal_bias, reference_bias
+from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200, 300, 400, 500, 600, 700)
@@ -43,7 +46,7 @@ _BELOW_ONE = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SLOPES = (*_BELOW_ONE, 1.0, *(1 / slope for slope in reversed(_BELOW_ONE)))
 
 
-class MAMC(PairwiseClassifier):
+class MAMC(WeightedClassifier):
     """Maximal average margin classifier, one-vs-one.
 
     Attributes
@@ -90,6 +93,7 @@ class MAMC(PairwiseClassifier):
         "Weight of class 2, the first of `classes_`, in (28): the slope of the decision line.",
         after="degree",
     )
+    class_weight: dict | str | None = class_weight(after="degree")
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
@@ -118,10 +122,15 @@ class MAMC(PairwiseClassifier):
         """Train at every point of every fold; one product with the stored matrix serves all."""
         started = time.perf_counter()
         problems, own = list(problems), self.get_params()
-        sums = class_sums(problems)
+        if any("class_weight" in point for point in points):  # each has class sums of its own
+            for problem in problems:
+                yield [self.with_params(point).train(problem) for point in points]
+            return
+        weights = [row_weights(problem, self.class_weight) for problem in problems]
+        sums = class_sums(problems, weights)
         seconds = (time.perf_counter() - started) / (len(problems) * len(points))
-        for problem, fold in zip(problems, sums, strict=True):
-            yield [_at(problem.y, fold, seconds, {**own, **point}) for point in points]
+        for problem, s, fold in zip(problems, weights, sums, strict=True):
+            yield [_at(problem.y, s, fold, seconds, {**own, **point}) for point in points]
 
 
 class ClassSums(NamedTuple):
@@ -133,7 +142,9 @@ class ClassSums(NamedTuple):
     whole: NDArray | None = None
 
 
-def class_sums(problems: Sequence[BinaryProblem]) -> list[ClassSums]:
+def class_sums(
+    problems: Sequence[BinaryProblem], weights: Sequence[NDArray | None] | None = None
+) -> list[ClassSums]:
     """Return the class sums of some problems.
 
     Parameters
@@ -141,29 +152,32 @@ def class_sums(problems: Sequence[BinaryProblem]) -> list[ClassSums]:
     problems : sequence of BinaryProblem
         Parts of one stored matrix cost one product with it; a matrix that nobody has computed yet
         is not stored either.
+    weights : sequence of ndarray or None, optional
+        Those of the rows of each problem.
 
     Returns
     -------
     list of ClassSums
     """
+    weights = weights or [None] * len(problems)
+    shares = [_shares(problem.y, s) for problem, s in zip(problems, weights, strict=True)]
     parts = [problem for problem in problems if isinstance(problem, PartProblem)]
     if len(parts) == len(problems) and all(part.whole is parts[0].whole for part in parts):
-        return _sums_of_parts(parts)
-    return [ClassSums(_sums(problem)) for problem in problems]
+        return _sums_of_parts(parts, shares)
+    return [ClassSums(_sums(*pair)) for pair in zip(problems, shares, strict=True)]
 
 
-def _sums_of_parts(parts: Sequence[PartProblem]) -> list[ClassSums]:
+def _sums_of_parts(parts: Sequence[PartProblem], shares: Sequence[NDArray]) -> list[ClassSums]:
     """Return the class sums of problems on rows of one matrix."""
     whole = parts[0].whole
-    shares = np.zeros((whole.n, 2 * len(parts)), dtype=whole.dtype)
-    for k, part in enumerate(parts):
-        shares[part.rows, 2 * k : 2 * k + 2] = _shares(part.y)
-    sums = np.split(whole.product(shares), len(parts), axis=1)
+    columns = np.zeros((whole.n, 2 * len(parts)), dtype=whole.dtype)
+    for k, (part, own) in enumerate(zip(parts, shares, strict=True)):
+        columns[part.rows, 2 * k : 2 * k + 2] = own
+    sums = np.split(whole.product(columns), len(parts), axis=1)
     return [ClassSums(of[part.rows], of) for part, of in zip(parts, sums, strict=True)]
 
 
-def _sums(problem: BinaryProblem) -> NDArray:
-    shares = _shares(problem.y)
+def _sums(problem: BinaryProblem, shares: NDArray) -> NDArray:
     if problem.given_gram is not None:
         return problem.given_gram @ shares
     if problem.kernel.name == "linear":
@@ -171,26 +185,32 @@ def _sums(problem: BinaryProblem) -> NDArray:
     return expand(problem.kernel, problem.X, problem.X, np.ascontiguousarray(shares.T))
 
 
-def _shares(y: NDArray) -> NDArray:
-    """Return 1/M for the rows of class 1 and of class 2, else 0, shape (n_samples, 2)."""
-    return np.column_stack([y > 0, y < 0]) / len(y)
+def _shares(y: NDArray, weights: NDArray | None) -> NDArray:
+    """Return s/M for the rows of class 1 and of class 2, else 0, shape (n_samples, 2)."""
+    sides = np.column_stack([y > 0, y < 0])
+    return sides / len(y) if weights is None else sides * (weights / weights.sum())[:, None]
 
 
-def _at(y: NDArray, sums: ClassSums, seconds: float, settings: Mapping[str, Any]) -> BinaryModel:
+def _at(
+    y: NDArray,
+    weights: NDArray | None,
+    sums: ClassSums,
+    seconds: float,
+    settings: Mapping[str, Any],
+) -> BinaryModel:
     """Return the model of one grid point, given the class sums."""
     started = time.perf_counter()
-    slope = settings["Cm"]
-    coef, both = np.where(y > 0, 1.0, -slope) / len(y), np.array([1.0, -slope])
-    scores = sums.own @ both
-    resolution = settings["tol"] * float(np.abs(sums.own).max() * max(1.0, slope))
+    both = np.array([1.0, -settings["Cm"]])
+    coef, scores = _shares(y, weights) @ both, sums.own @ both
+    resolution = settings["tol"] * float(np.abs(sums.own).max() * np.abs(both).max())
     value = -0.5 * float(coef @ scores)
     if settings["bias"] == "prior":
-        b = float(y.mean())
+        b = float(np.average(y, weights=weights))
         value -= 0.5 * b**2
-        found = _given_bias(b, scores, y)
+        found = given_bias(b, scores, y, weights)
     else:
         find = reference_bias if settings["solver"] == "reference" else optimal_bias
-        found = find(scores, y, resolution)
+        found = find(scores, y, resolution, weights)
     fit = Fit(
         status=Status.TRIVIAL if found.one_class else Status.OPTIMAL,
         objective=value,
@@ -203,9 +223,3 @@ def _at(y: NDArray, sums: ClassSums, seconds: float, settings: Mapping[str, Any]
     )
     everywhere = None if sums.whole is None else sums.whole @ both
     return BinaryModel(intercept=found.b, fit=fit, coef=coef, scores=everywhere)
-
-
-def _given_bias(b: float, scores: NDArray, y: NDArray) -> Bias:
-    """Return what a threshold that was not optimised costs: (14), (16) for ever smaller rho."""
-    margins = y * (scores + b)
-    return Bias(b, 0.0, int((margins < 0).sum()), float(np.maximum(0.0, -margins).sum()))

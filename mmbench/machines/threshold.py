@@ -7,6 +7,8 @@ A candidate is a gap between two neighbouring scores, one of class 2 (-1) below 
 (+1) above: b lies in its middle and rho is half its width (20). No threshold has fewer errors than
 the best candidate, but perhaps the two that call all points the same, which the paper leaves out.
 
+With weights s of the rows ``E_R`` sums s_i where ``xi_i > 0``, and ``E_S = sum_i s_i xi_i``.
+
 (25) prints "arg max" for the class 1 point above a misclassified class 2 point; the nearest one is
 meant, "arg min". What (14)-(16) leave open goes to the larger rho, then to the smaller |b|.
 
@@ -23,6 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+#: Sums of one row's size that differ by less than this are equal.
+TIE = 1e-12
+
 
 @dataclass(frozen=True)
 class Bias:
@@ -33,7 +38,7 @@ class Bias:
     b : float
     rho : float
         The margin of (15); half the gap.
-    errors : int
+    errors : int or float
         E_R (14).
     slack : float
         E_S (16).
@@ -43,12 +48,14 @@ class Bias:
 
     b: float
     rho: float
-    errors: int
+    errors: int | float
     slack: float
     one_class: bool = False
 
 
-def optimal_bias(scores: NDArray, y: NDArray, resolution: float = 0.0) -> Bias:
+def optimal_bias(
+    scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
+) -> Bias:
     """Return the best threshold, in O(n log n).
 
     Parameters
@@ -59,6 +66,8 @@ def optimal_bias(scores: NDArray, y: NDArray, resolution: float = 0.0) -> Bias:
     resolution : float, default=0.0
         Neighbouring scores no further apart than this are the same score: repeated rows, whose
         scores differ by rounding only, leave no gap between them.
+    weights : ndarray of shape (n_samples,), optional
+        s, all positive; 1 by default.
 
     Returns
     -------
@@ -73,38 +82,58 @@ def optimal_bias(scores: NDArray, y: NDArray, resolution: float = 0.0) -> Bias:
     s, positive = scores[order], y[order] > 0
     gaps = _gaps(s, positive, resolution)
     if not len(gaps):
-        return one_class_bias(scores, y)
+        return one_class_bias(scores, y, weights)
     below, above = s[gaps], s[gaps + 1]
     # Sums over class 1 up to the gap and class 2 after it: the rows on the wrong side.
-    n_low, sum_low = np.cumsum(positive)[gaps], np.cumsum(np.where(positive, s, 0.0))[gaps]
-    n_high = np.cumsum(~positive[::-1])[::-1][gaps + 1]
-    sum_high = np.cumsum(np.where(positive, 0.0, s)[::-1])[::-1][gaps + 1]
+    own = np.ones(len(y), dtype=int) if weights is None else weights[order]
+    low, high = np.where(positive, own, 0), np.where(positive, 0, own)[::-1]
+    n_low, sum_low = np.cumsum(low)[gaps], np.cumsum(low * s)[gaps]
+    n_high = np.cumsum(high)[::-1][gaps + 1]
+    sum_high = np.cumsum(high * s[::-1])[::-1][gaps + 1]
     errors = n_low + n_high
     slack = n_low * above - sum_low + sum_high - n_high * below
     b, rho = -(below + above) / 2, (above - below) / 2
-    k = _first(errors, slack, rho, b)
-    return Bias(float(b[k]), float(rho[k]), int(errors[k]), max(0.0, float(slack[k])))
+    k = _first(errors, slack, rho, b, own)
+    return Bias(float(b[k]), float(rho[k]), errors[k].item(), max(0.0, float(slack[k])))
 
 
-def one_class_bias(scores: NDArray, y: NDArray) -> Bias:
+def one_class_bias(scores: NDArray, y: NDArray, weights: NDArray | None = None) -> Bias:
     """Return a threshold beyond all scores, half their range away: the larger class wins.
 
     The last resort where no candidate exists. Equal classes: class 1, as for a score of zero.
     """
+    own = np.ones(len(y), dtype=int) if weights is None else weights
     low, high = float(scores.min()), float(scores.max())
     rho = (high - low) / 2 or 1.0
-    sign = 1.0 if y.sum() >= 0 else -1.0
+    sign = 1.0 if own @ y >= -TIE * own.sum() else -1.0
     b = rho - low if sign > 0 else -rho - high
+    return given_bias(b, scores, y, weights, rho, one_class=True)
+
+
+def given_bias(
+    b: float,
+    scores: NDArray,
+    y: NDArray,
+    weights: NDArray | None = None,
+    rho: float = 0.0,
+    one_class: bool = False,
+) -> Bias:
+    """Return what a threshold costs: the slacks of (16) in rows on the wrong side of it."""
     margins = y * (scores + b)
     wrong = margins < 0
-    return Bias(b, rho, int(wrong.sum()), float((rho - margins[wrong]).sum()), one_class=True)
+    own = np.ones(len(y), dtype=int) if weights is None else weights
+    errors, slack = own[wrong].sum().item(), float(own[wrong] @ (rho - margins[wrong]))
+    return Bias(b, rho, errors, slack, one_class)
 
 
-def reference_bias(scores: NDArray, y: NDArray, resolution: float = 0.0) -> Bias:
+def reference_bias(
+    scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
+) -> Bias:
     """Return the best threshold as the paper words it: every pair (i, j), and (15) at each row.
 
     O(n^2); the route that `optimal_bias` is held against.
     """
+    own = np.ones(len(y), dtype=int) if weights is None else weights
     candidates = []
     for top in scores[y > 0]:
         lower = scores[(y < 0) & (scores < top - resolution)]  # (24)
@@ -116,13 +145,14 @@ def reference_bias(scores: NDArray, y: NDArray, resolution: float = 0.0) -> Bias
         slack = rho - y * (scores + b)
         # Rows that bound the gap have zero slack but for rounding, as have their duplicates.
         wrong = slack > rho / 2
-        candidates.append(Bias(b, rho, int(wrong.sum()), float(slack[wrong].sum())))
+        cost = own[wrong].sum().item(), float(own[wrong] @ slack[wrong])
+        candidates.append(Bias(b, rho, *cost))
     if not candidates:
-        return one_class_bias(scores, y)
+        return one_class_bias(scores, y, weights)
     errors, slack_sums, rho, b = (
         np.array([getattr(c, name) for c in candidates]) for name in ("errors", "slack", "rho", "b")
     )
-    return candidates[_first(errors, slack_sums, rho, b)]
+    return candidates[_first(errors, slack_sums, rho, b, own)]
 
 
 def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
@@ -137,10 +167,10 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
     return edges[(n_positive[:-1] < sizes[:-1]) & (n_positive[1:] > 0)]
 
 
-def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray) -> int:
+def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
     """Return the first candidate in the order of the module's text; rounding decides no tie."""
-    tie = 1e-12 * (np.abs(b).max() + rho.max())
-    left = np.flatnonzero(errors == errors.min())
-    left = left[slack[left] <= slack[left].min() + len(errors) * tie]
+    tie = TIE * (np.abs(b).max() + rho.max())
+    left = np.flatnonzero(errors <= errors.min() + TIE * weights.sum())
+    left = left[slack[left] <= slack[left].min() + len(errors) * weights.mean() * tie]
     left = left[rho[left] >= rho[left].max() - tie]
     return int(left[np.argmin(np.abs(b[left]))])

@@ -85,12 +85,12 @@ def test_any_coefficients_bound_the_optimum_from_both_sides(pair, eta):
     """Away from the optimum the gap is wide, and the optimum inside."""
     problem = pair(RBF)
     y, gram = problem.y, np.asarray(problem.gram, dtype=float)
+    rows = klda._Rows.of(gram, y, None)
     optimum = train_klda(problem, [eta])[0]
-    delta = np.where(y > 0, 1 / (y > 0).sum(), -1 / (y < 0).sum())
     # directions in which the kernel hardly varies, where the ridge is all there is
     away = np.linalg.norm(optimum.coef) * np.linalg.eigh(gram)[1][:, [len(y) // 8, len(y) // 2]]
     a, etas = optimum.coef[:, None] + away, np.full(2, eta)
-    for model in klda._certified(gram, y, delta, etas, a, "midpoint"):
+    for model in klda._certified(rows, etas, a, "midpoint"):
         assert model.fit.bound < optimum.fit.bound
         assert model.fit.objective > optimum.fit.objective
         assert judged(model.fit, 1e-6, 1e-6).status is Status.INACCURATE
@@ -166,3 +166,15 @@ def test_predictions_at_equal_thresholds_are_the_least_squares_svm_s(real_data):
     ours = KLDA(eta=1e-2, gamma=2.0**-7, bias="midpoint").fit(X, y)
     lssvm = LSSVM(C=100, gamma=2.0**-7).fit(X, y)
     np.testing.assert_array_equal(ours.predict(data.X), lssvm.predict(data.X))
+
+
+def test_weights_of_classes_are_costs_of_errors(pair):
+    """They move b alone, and to fewer errors of the class whose errors cost more."""
+    problem = pair(RBF)
+    y = problem.y
+    plain = KLDA(kernel="rbf", eta=1.0).fit(problem.X, y)
+    machine = KLDA(kernel="rbf", eta=1.0, class_weight={1.0: 1000.0}).fit(problem.X, y)
+    np.testing.assert_array_equal(machine.dual_coef_, plain.dual_coef_)
+    assert (machine.predict(problem.X[y > 0]) == 1).all()
+    with pytest.raises(ValueError, match='class_weight needs bias="optimized"'):
+        KLDA(bias="midpoint", class_weight="balanced").fit(problem.X, y)
