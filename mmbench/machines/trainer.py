@@ -182,6 +182,11 @@ class PairwiseTrainer(Declared):
             raise ValueError("the kernel matrix has values that are not finite; scale the data")
         return kernel
 
+    @classmethod
+    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
+        """Return what a training with some parameters holds, where these change it."""
+        return cls.memory_needs
+
     def check_memory(self, n_rows: int, n_features: int) -> None:
         """Refuse a training that needs more memory than is free, before anything is computed.
 
@@ -191,7 +196,7 @@ class PairwiseTrainer(Declared):
             Of the pair of classes.
         n_features : int
         """
-        needs, shape = self.memory_needs, (n_rows, n_features)
+        needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
         by_reference = self.solver == "reference"
         if needs.training_bytes(self.kernel, shape, by_reference) > LEAST_CHECKED_BYTES:
             most = cache_bytes(getattr(self, "cache_size", None))

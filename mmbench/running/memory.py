@@ -146,7 +146,8 @@ def _training_bytes(
 ) -> int:
     """Return what one binary training holds beside its data: Gram matrices, and parts of one."""
     params = dict(job.params)
-    return machine.memory_needs.training_bytes(
+    largest = {name: values[-1] for name, values in job.grid if len(values)}
+    return machine.needs_at({**params, **largest}).training_bytes(
         job.kernel,
         (n_rows, n_columns),
         params.get("solver") == "reference",

@@ -187,6 +187,10 @@ class InteriorPoint:
     def _dual_value(self) -> float:
         return float(self.at["a"] @ self.margin_cost) - 0.5 * self._norm(self.at["v"])
 
+    def _relative_gap(self, excess: float) -> float:
+        """Return the gap, given by how much the objective exceeds the dual value."""
+        return excess / max(abs(self._dual_value()), 1e-300)
+
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
         """Return a diagonal for w, and the added unknowns against w and against themselves."""
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
@@ -220,8 +224,7 @@ class InteriorPoint:
         at["v"] = self.Z.T @ self.dual_variables()
         self.miss, weight = self._follow()
         self.open = sum(part * float(at[x] @ at[z]) for x, z, part in self.products)
-        primal = self.open + 0.5 * float(np.sum(weight * self.miss**2))
-        self.gap = primal / max(abs(self._dual_value()), 1e-300)
+        self.gap = self._relative_gap(self.open + 0.5 * float(np.sum(weight * self.miss**2)))
 
     def _advance(self) -> float:
         """Take one step of predictor and corrector; return its length."""

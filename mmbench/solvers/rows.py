@@ -58,7 +58,7 @@ class MappedRows:
         """What multiplies a number a row."""
         return _Transposed(self)
 
-    def __getitem__(self, index: NDArray) -> NDArray:
+    def __getitem__(self, index: NDArray | slice) -> NDArray:
         return self._mapped(self._moved(self.X[index]))
 
     def _moved(self, part: NDArray | sparse.csr_array) -> NDArray:

@@ -46,8 +46,9 @@ class CovarianceMachine(PairwiseClassifier):
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
         single_precision=False,  # a factor of float32 values has their noise for rank
     )
-    #: What a search holds; one training over a Gram matrix has 2.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=20)
+    #: What a search holds; one training over a Gram matrix has 2. Many rows are not even copied.
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
+    translation_invariant: ClassVar[bool] = True
 
     ridge: float = parameter(
         1e-8,

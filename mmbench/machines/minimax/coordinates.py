@@ -8,7 +8,7 @@ numbers. It is made once for a training set, a kernel width and a ridge, and ser
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, cho_solve, cholesky, eigh, lapack, qr, solve_triangular
 
 from mmbench.machines.problem import BinaryModel, BinaryProblem
+from mmbench.solvers.rows import MappedRows, Rows, blocks
+
+#: From so many rows on, features are mapped in products; coordinates of a row are not kept.
+LEAST_MAPPED_ROWS = 5000
 
 #: Without a ridge, a direction with less than this share of the largest variance has none.
 NO_VARIANCE = 1e-12
@@ -30,7 +34,7 @@ class Pencil:
 
     Attributes
     ----------
-    rows : ndarray of shape (n, k)
+    rows : ndarray or MappedRows of shape (n, k)
         U; their mean is the origin.
     y : ndarray of shape (n,)
     mean_x, mean_y : ndarray of shape (k,)
@@ -42,7 +46,7 @@ class Pencil:
         every machine of this family separates the classes along it with an infinite margin.
     """
 
-    rows: NDArray
+    rows: Rows
     y: NDArray
     mean_x: NDArray
     mean_y: NDArray
@@ -68,7 +72,7 @@ class Pencil:
     def distances(self) -> NDArray:
         """Return the squared Mahalanobis distance of each row to its class mean."""
         positive = (self.y > 0)[:, None]
-        centred = self.rows - np.where(positive, self.mean_x, self.mean_y)
+        centred = np.asarray(self.rows) - np.where(positive, self.mean_x, self.mean_y)
         variance = np.where(positive, self.var_x, self.var_y)
         return np.einsum("ij,ij->i", centred, centred / np.maximum(variance, 1e-300))
 
@@ -87,14 +91,14 @@ def n_smaller(y: NDArray) -> int:
 
 
 def diagonalise(
-    rows: NDArray, y: NDArray, ridge_x: float, ridge_y: float, carry: NDArray
+    rows: Rows, y: NDArray, ridge_x: float, ridge_y: float, carry: NDArray
 ) -> tuple[Pencil, NDArray]:
     """Change to coordinates in which both class covariances are diagonal and sum to the identity.
 
     Parameters
     ----------
-    rows : ndarray of shape (n, d)
-        Their mean is the origin.
+    rows : ndarray or MappedRows of shape (n, d)
+        Their mean is the origin. Where they are mapped, their map alone changes.
     y : ndarray of shape (n,)
     ridge_x, ridge_y : float
         Added to the variances of the positive and the negative class.
@@ -114,49 +118,67 @@ def diagonalise(
     included.
     """
     total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
-    total = _add_covariance(total, rows[y > 0], 1.0)
-    total = _add_covariance(total, rows[y < 0], 1.0)
+    total = _add_covariance(total, rows, y > 0, 1.0)
+    total = _add_covariance(total, rows, y < 0, 1.0)
     both = ridge_x + ridge_y
     if both == 0:
         change, free = _without_ridge(total, rows, y)
-        rows, carry = rows @ change, carry @ change
+        rows, carry = _changed(rows, lambda part: part @ change), carry @ change
         if free or not rows.shape[1]:  # the second: all rows are equal
             none = np.zeros(rows.shape[1])
             return _pencil(rows, y, none, none, free), carry
     else:
         total[np.diag_indices_from(total)] += both
         factor = cholesky(total, lower=True, overwrite_a=True, check_finite=False)
-        rows = solve_triangular(factor, rows.T, lower=True, check_finite=False).T
-        carry = solve_triangular(factor, carry.T, lower=True, check_finite=False).T
+
+        def whitened(part: NDArray) -> NDArray:
+            return solve_triangular(factor, part.T, lower=True, check_finite=False).T
+
+        rows, carry = _changed(rows, whitened), whitened(carry)
         del factor
     del total
     # A = cov_x + ridge_x L^-1 L^-T, and I = cov_x + cov_y + (ridge_x + ridge_y) L^-1 L^-T.
     share = ridge_x / both if both else 0.5
     matrix = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     matrix[np.diag_indices_from(matrix)] = share
-    matrix = _add_covariance(matrix, rows[y > 0], 1.0 - share)
-    matrix = _add_covariance(matrix, rows[y < 0], -share)
+    matrix = _add_covariance(matrix, rows, y > 0, 1.0 - share)
+    matrix = _add_covariance(matrix, rows, y < 0, -share)
     values, vectors = eigh(matrix, driver="evr", overwrite_a=True, check_finite=False)
     del matrix
-    rows, carry = rows @ vectors, carry @ vectors
-    del vectors
+    rows, carry = _changed(rows, lambda part: part @ vectors), carry @ vectors
     values = np.clip(values, 0.0, 1.0)
     return _pencil(rows, y, values, 1.0 - values), carry
 
 
-def _add_covariance(matrix: NDArray, part: NDArray, weight: float) -> NDArray:
+def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
+    """Return rows in other coordinates: a copy, or the map to them."""
+    if isinstance(rows, MappedRows):
+        return replace(rows, map=change(np.asarray(rows.map)))
+    return change(rows)
+
+
+def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, weight: float) -> NDArray:
     """Add a multiple of the covariance of some rows to the lower triangle of a matrix, in place.
 
-    The rows are a copy that is destroyed. BLAS adds to its argument; numpy would need a second
-    matrix for the product.
+    BLAS adds to its argument; numpy would need a second matrix for the product.
     """
-    part -= part.mean(axis=0)
-    return blas.dsyrk(weight / len(part), part.T, beta=1.0, c=matrix, lower=True, overwrite_c=True)
+    mean, n = _mean(rows, side), int(side.sum())
+    for own in blocks(*rows.shape):
+        part = rows[own][side[own]]
+        if len(part):
+            part -= mean
+            matrix = blas.dsyrk(weight / n, part.T, beta=1, c=matrix, lower=True, overwrite_c=True)
+    return matrix
 
 
-def _without_ridge(total: NDArray, rows: NDArray, y: NDArray) -> tuple[NDArray, bool]:
+def _mean(rows: Rows, side: NDArray) -> NDArray:
+    """Return the mean of some rows."""
+    return (rows.T @ (side * 1.0)) / side.sum()
+
+
+def _without_ridge(total: NDArray, rows: Rows, y: NDArray) -> tuple[NDArray, bool]:
     """Return a map (d, k) onto the directions with variance, scaled to one; or onto a free one."""
-    delta = rows[y > 0].mean(axis=0) - rows[y < 0].mean(axis=0)
+    delta = _mean(rows, y > 0) - _mean(rows, y < 0)
     values, vectors = eigh(total, check_finite=False)
     has = values > NO_VARIANCE * values[-1]
     rest = vectors[:, ~has]
@@ -166,11 +188,8 @@ def _without_ridge(total: NDArray, rows: NDArray, y: NDArray) -> tuple[NDArray, 
     return vectors[:, has] / np.sqrt(values[has]), False
 
 
-def _pencil(
-    rows: NDArray, y: NDArray, var_x: NDArray, var_y: NDArray, free: bool = False
-) -> Pencil:
-    mean_x, mean_y = ((side @ rows) / side.sum() for side in ((y > 0) * 1.0, (y < 0) * 1.0))
-    return Pencil(rows, y, mean_x, mean_y, var_x, var_y, free)
+def _pencil(rows: Rows, y: NDArray, var_x: NDArray, var_y: NDArray, free: bool = False) -> Pencil:
+    return Pencil(rows, y, _mean(rows, y > 0), _mean(rows, y < 0), var_x, var_y, free)
 
 
 class LinearCoordinates:
@@ -179,8 +198,12 @@ class LinearCoordinates:
     def __init__(self, problem: BinaryProblem):
         self.y = problem.y
         self.origin = problem.X.mean(axis=0)
+        self.basis = np.eye(problem.X.shape[1])
+        self.rows: Rows
+        if len(self.y) >= max(LEAST_MAPPED_ROWS, problem.X.shape[1]):
+            self.rows = MappedRows(problem.X, self.origin, self.basis)
+            return
         self.rows = problem.X - self.origin
-        self.basis = np.eye(self.rows.shape[1])
         if self.rows.shape[1] > self.rows.shape[0]:
             self.basis, triangle = qr(self.rows.T, mode="economic", check_finite=False)
             self.rows = triangle.T

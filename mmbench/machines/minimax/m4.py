@@ -39,10 +39,13 @@ from mmbench.machines.minimax.m4_problem import LineSolution, MarginProblem, Mar
 from mmbench.machines.minimax.search import SpreadMachine
 from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel
-from mmbench.machines.search_space import SearchSpace
+from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 
 #: Rows with a multiplier above this share of the largest are support vectors.
 SUPPORT_SHARE = 1e-6
+
+#: Copies of the rows that a cone program of them holds in Clarabel.
+CONE_ROW_COPIES = 30
 
 
 class M4(SpreadMachine):
@@ -119,14 +122,22 @@ class M4(SpreadMachine):
     solver: str = parameter(
         "auto",
         choice("auto", "reweighted", "gram", "reference", "clarabel", "ecos"),
-        '"auto" takes a few reweighted SVMs for the soft margin without reduction, with a kernel '
-        'and more than 1000 rows over the whole Gram matrix ("gram"), and cone programs by '
-        'Clarabel for the rest. "reference" solves a cone program for each rho of a search, '
-        "as the paper does.",
+        '"auto" takes an interior point in the features or a few reweighted SVMs for the soft '
+        "margin without reduction, with a kernel and more than 1000 rows over the whole Gram "
+        'matrix ("gram"), and cone programs by Clarabel for the rest. "reference" solves a cone '
+        "program for each rho of a search, as the paper does.",
     )
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         return (point.get("C", point.get("C_factor", 0)),)
+
+    @classmethod
+    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
+        plain = {"margin": "soft", "normalization": "margin", "nu": 0}
+        cones = any(params.get(name, value) != value for name, value in plain.items())
+        if not cones and params.get("solver", "auto") not in ("reference", "clarabel", "ecos"):
+            return cls.memory_needs
+        return replace(cls.memory_needs, linear_row_copies=CONE_ROW_COPIES)
 
     def solve(self, pencil: Pencil, state: Any) -> BinaryModel:
         if self.variant == "lda":

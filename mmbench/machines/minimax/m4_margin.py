@@ -2,10 +2,10 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 
-The default is the reweighted SVM, and one cone program by Clarabel where that does not serve: for a
-hard margin, with a reduction, for many rows of few coordinates. Their times are compared by
-benchmarks/m4_routes.py. The reference follows the paper: rho is fixed, one cone program solved, and
-rho searched for.
+The default is an interior point in the coordinates, the reweighted SVM where these are many, and
+one cone program by Clarabel for a hard margin and with a reduction. Their times are compared by
+benchmarks/m4_routes.py and benchmarks/linear_growth.py. The reference follows the paper: rho is
+fixed, one cone program solved, and rho searched for.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ from mmbench.machines.minimax.m4_programs import budget_program, margin_program,
 from mmbench.machines.minimax.reweighted import solve_reweighted
 from mmbench.machines.minimax.spread_program import SpreadProgram, SpreadSolution, solve_spread
 from mmbench.solvers.highs_ import solve_lp
+from mmbench.solvers.sum_of_norms import SumOfNorms
 
-#: Up to this many rows, or from this many coordinates a row on, reweighting beats Clarabel.
-REWEIGHTED_ROWS, REWEIGHTED_WIDTH = 2000, 0.25
+#: From this many coordinates a row on, reweighting beats the interior point in the coordinates.
+REWEIGHTED_WIDTH = 0.25
+
+#: Up to this many rows Clarabel goes on where other routes end early: it takes 28 copies of them.
+MOST_CONE_ROWS = 30_000
 
 #: Classes are not separable if their margin is below this share of the distance of the means.
 LEAST_MARGIN = 1e-9
@@ -56,12 +60,27 @@ def solve_soft(
     if solver == "reference":
         return _search_budget(problem, tol)
     n, k = problem.rows.shape
-    served = n <= REWEIGHTED_ROWS or k > REWEIGHTED_WIDTH * n
-    if not problem.removed and (solver == "reweighted" or (solver == "auto" and served)):
-        found = solve_reweighted(problem, tol, start)
-        if found.closed(tol) or solver == "reweighted" or time_is_up():
+    if not problem.removed and solver in ("auto", "reweighted"):
+        if k > REWEIGHTED_WIDTH * n or solver == "reweighted":
+            found = solve_reweighted(problem, tol, start)
+        else:
+            found = solve_inside(problem, tol)
+        last = solver == "reweighted" or n > MOST_CONE_ROWS or time_is_up()
+        if found.closed(tol) or last:
             return found
     return _from_program(problem, solve_program(margin_program(problem), solver, tol))
+
+
+def solve_inside(problem: MarginProblem, tol: float = 1e-6) -> MarginSolution:
+    """Minimise the objective of a problem without reduction by an interior point.
+
+    An iteration takes a few products with the rows and one of ``rows' diag rows``; of what has
+    their length, some twenty vectors are held.
+    """
+    squares = np.stack([problem.var_x, problem.var_y])
+    point = SumOfNorms(problem.rows, problem.y, problem.C, squares)
+    point.run(min(1e-10, 1e-4 * tol))
+    return problem.solution(point.at["w"], point.at["a"], point.iterations)
 
 
 def solve_hard(

@@ -20,6 +20,7 @@ from mmbench.errors import Status
 from mmbench.machines.hinge import balanced, best_bias
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.solvers.result import Result
+from mmbench.solvers.rows import Rows
 
 #: Slack that rounding may leave in a hard margin: w is long where the margin is narrow.
 HARD_SLACK = 1e-6
@@ -63,7 +64,7 @@ class MarginProblem:
 
     Parameters
     ----------
-    rows : ndarray of shape (n, k)
+    rows : ndarray or MappedRows of shape (n, k)
         The points that have a constraint of their own.
     y : ndarray of shape (n,)
         -1.0 or +1.0.
@@ -77,7 +78,7 @@ class MarginProblem:
         Number of points that the reduction took away.
     """
 
-    rows: NDArray
+    rows: Rows
     y: NDArray
     delta: NDArray
     var_x: NDArray

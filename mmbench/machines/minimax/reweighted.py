@@ -51,7 +51,7 @@ def solve_reweighted(
     for rounds in range(1, max_rounds + 1):
         metric = 1.0 / (problem.var_x / weights[0] + problem.var_y / weights[1])
         accuracy = min(FREE_ROWS_TOLERANCE, max(0.1 * gap * FREE_ROWS_TOLERANCE, 0.01 * tol))
-        u = train_scaled(problem.rows, metric, problem.y, problem.C, u, accuracy)
+        u = train_scaled(np.asarray(problem.rows), metric, problem.y, problem.C, u, accuracy)
         w = metric * (problem.rows.T @ u)
         found = problem.solution(w, np.abs(u), iterations=rounds, weights=weights)
         best = best.better(found)

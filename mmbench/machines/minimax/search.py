@@ -130,7 +130,7 @@ class LinearRows:
 
     def __init__(self, problem: BinaryProblem):
         self._coordinates = LinearCoordinates(problem)
-        self.whole = SpreadFactor.of(self._coordinates.rows, problem.y)
+        self.whole = SpreadFactor.of(np.asarray(self._coordinates.rows), problem.y)
 
     def at(self, ridge: float) -> SpreadFactor:
         """Return the problem at a ridge."""

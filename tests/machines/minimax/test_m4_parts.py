@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers.minimax_family import random_problem
+from helpers.minimax_family import gaussians, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
+from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.hinge import balanced, best_bias
+from mmbench.machines.minimax import coordinates
 from mmbench.machines.minimax.line_search import lowest_of_lines, minimise
 from mmbench.machines.minimax.reweighted import solve_reweighted
 from mmbench.solvers.svm_dual.active_set import settle
@@ -134,3 +138,53 @@ def test_branch_and_bound_says_what_it_proved_when_it_has_to_stop():
         lambda t: SimpleNamespace(at=t, value=1.0), lambda *_: -np.inf, points, 1e-3, max_points=5
     )
     assert (best.value, bound) == (1.0, -np.inf)
+
+
+# -- rows that are mapped ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        LDA(bias="optimized"),
+        MPM(),
+        MPM(ridge=0),
+        MEMPM(),
+        M4(),
+        M4(margin="hard"),
+        M4(normalization="mean", C_factor=2),
+        M4(nu=0.7),
+        M4(solver="reweighted"),
+    ],
+    ids=str,
+)
+def test_many_rows_are_not_copied_for_another_machine(machine, monkeypatch):
+    X, y = gaussians(d=3, shift=6.0 if machine.get_params().get("margin") == "hard" else 1.5)
+    copied = clone(machine).fit(X, y)
+    monkeypatch.setattr(coordinates, "LEAST_MAPPED_ROWS", 0)
+    mapped = clone(machine).fit(X, y)
+    assert mapped.fits_[0].status is copied.fits_[0].status
+    np.testing.assert_allclose(mapped.coef_, copied.coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_many_rows_hold_less_than_is_stated():
+    random = np.random.RandomState(0)
+    X = random.normal(size=(8000, 40))
+    y = X[:, 0] + random.normal(size=8000) > 0
+    machine = M4(tol=1e-3)
+    machine.fit(X[:100], y[:100])
+    tracemalloc.start()
+    machine.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= 3 * X.nbytes  # beside X, blocks of it included
+    assert peak <= machine.memory_needs.training_bytes("linear", X.shape)
+    cones = M4.needs_at({"nu": 0.9}).training_bytes("linear", X.shape)
+    assert cones > 20 * X.nbytes
+
+
+def test_rows_far_from_zero_give_the_same_m4():
+    X, y = gaussians()
+    near, far = M4().fit(X, y), M4().fit(X + 1e8, y)
+    assert far.fits_[0].objective == pytest.approx(near.fits_[0].objective, rel=1e-6)
+    np.testing.assert_allclose(far.decision_function(X + 1e8), near.decision_function(X), atol=1e-5)
