@@ -204,7 +204,7 @@ class _Worker:
     def _check_limits(self) -> Future | None:
         """End a process that is beyond a limit of its task and did not stop by itself."""
         limits = self.limits
-        reached = {"stage": self.note, "seconds": time.monotonic() - self.since}
+        reached: dict[str, Any] = {"stage": self.note, "seconds": time.monotonic() - self.since}
         if limits.memory is not None:
             reached["bytes"] = self._resident_bytes()
             if reached["bytes"] > limits.memory:
