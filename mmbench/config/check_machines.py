@@ -114,6 +114,7 @@ def check_machines(config: Config) -> None:
         before.append(name)
     _check_prefer(config)
     _check_scope(config)
+    _check_calibration(config)
 
 
 def _check_name(name: str, machine: str) -> None:
@@ -202,3 +203,14 @@ def _check_scope(config: Config) -> None:
         if column.foreign or issubclass(column.cls, JointClassifier):
             message = f"{column.name} has one parameter set for all class pairs"
             raise Fault(f"{message}; use scope: global", "select", "scope")
+
+
+def _check_calibration(config: Config) -> None:
+    """Refuse probabilities where scikit-learn cannot make them."""
+    for name, entry in config.machines.items():
+        keys = ("machines", name, "calibrate")
+        if entry.calibrate and (config.source or config).select.scope == "pair":
+            message = "has one parameter set for all class pairs; use scope: global"
+            raise Fault(f"what is calibrated {message}", *keys)
+        if entry.calibrate and config.protocol.test.rule == "time_series":
+            raise Fault("needs folds of all training rows, which time_series does not give", *keys)

@@ -224,7 +224,8 @@ class MachineEntry(Strict):
     """One column of the table: a machine, its parameters and grid, and whose selection it takes.
 
     ``machine`` may be left out where the column has a machine's name; ``estimator`` is the path of
-    another classifier, as sklearn.ensemble.RandomForestClassifier; ``label`` heads the column.
+    another classifier, as sklearn.ensemble.RandomForestClassifier; ``label`` heads the column;
+    ``calibrate`` asks for probabilities.
     """
 
     machine: str | None = None
@@ -234,6 +235,7 @@ class MachineEntry(Strict):
     use: str | None = None
     kernel: Kernels | None = None
     label: Annotated[str, Field(min_length=1)] | None = None
+    calibrate: Literal["sigmoid", "isotonic"] | None = None
 
     @model_validator(mode="after")
     def _one_machine(self) -> MachineEntry:

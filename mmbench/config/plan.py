@@ -122,6 +122,7 @@ def _draft(
         ties=config.ties,
         machine_version=_version(machine, kernel),
         variant="" if column == machine else column,
+        calibrate=config.machines[column].calibrate,
         **given,
     )
 

@@ -13,6 +13,7 @@ class Clock:
     Parameters
     ----------
     *stages : str
+        Those that count from the start, with no time; others join when they begin.
     tell : callable, optional
         Gets the name of each stage when it begins.
 
@@ -49,5 +50,5 @@ class Clock:
         try:
             yield
         finally:
-            self.cpu[name] += time.process_time() - cpu
-            self.wall[name] += time.perf_counter() - wall
+            self.cpu[name] = self.cpu.get(name, 0.0) + time.process_time() - cpu
+            self.wall[name] = self.wall.get(name, 0.0) + time.perf_counter() - wall

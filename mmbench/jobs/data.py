@@ -155,5 +155,7 @@ def _check(job: Job, y_train: NDArray, n_rest: int) -> None:
     stratified = job.split.rule != "time_series"
     if job.grid and folds and stratified and (problem := too_few_rows(y_train, folds)):
         raise UserError(f"{where}: in the training part, {problem} of 'select'")
+    if job.calibration_folds and (problem := too_few_rows(y_train, job.calibration_folds)):
+        raise UserError(f"{where}: in the training part, {problem} of 'calibrate'")
     if job.validates_on_rest and not n_rest:
         raise UserError(f"{where}: protocol.max_train leaves no row to validate on")

@@ -56,9 +56,9 @@ def evaluate(
     metrics, predicted = count_errors(decisions, machine.classes_, data.y_test, ties, seed)
     arrays = {
         "test_index": data.test_index,
-        "predicted": _storable(predicted),
+        "predicted": storable(predicted),
         "decisions": decisions,
-        "y_test": _storable(data.y_test),
+        "y_test": storable(data.y_test),
     }
     return metrics, arrays | of_classes(machine, data.X_test)
 
@@ -72,7 +72,7 @@ def of_classes(machine: PairwiseClassifier, X: NDArray) -> dict[str, NDArray]:
     if probabilities is None or not np.array_equal(scores, probabilities):
         found["scores"] = scores
     known = {name: values for name, values in found.items() if values is not None}
-    return {"classes": _storable(machine.classes_), **known} if known else {}
+    return {"classes": storable(machine.classes_), **known} if known else {}
 
 
 def count_errors(
@@ -163,5 +163,6 @@ def _name(pair: Sequence[Any]) -> str:
     return "/".join(map(str, pair))
 
 
-def _storable(labels: NDArray) -> NDArray:
+def storable(labels: NDArray) -> NDArray:
+    """Return labels in a type that arrays are stored in."""
     return labels.astype(str) if labels.dtype.hasobject else labels

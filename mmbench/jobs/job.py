@@ -20,6 +20,8 @@ JOB_SCHEMA = 1
 KEY_LENGTH = 20
 #: Degree of a polynomial kernel where a configuration does not say.
 DEFAULT_DEGREE = 3
+#: Folds of a calibration where parameters are chosen otherwise than by folds.
+CALIBRATION_FOLDS = 5
 
 Pairs = tuple[tuple[str, Any], ...]
 #: First word of `SplitRef.max_train` where an experiment has several training sizes.
@@ -123,6 +125,8 @@ class Job:
         Version of the machine's code.
     variant : str
         Name of the machine's column in tables, where that is not the machine's own.
+    calibrate : {"sigmoid", "isotonic"}, optional
+        How decisions are mapped to probabilities, which are stored beside them.
     """
 
     experiment: str
@@ -139,6 +143,7 @@ class Job:
     ties: str = "lowest"
     machine_version: int = 1
     variant: str = field(default="", metadata=ADDED)
+    calibrate: str | None = field(default=None, metadata=ADDED)
 
     @cached_property
     def key(self) -> str:
@@ -149,6 +154,11 @@ class Job:
     def column(self) -> str:
         """Name of the machine's column in tables: that of the machine, unless it has another."""
         return self.variant or self.machine
+
+    @property
+    def calibration_folds(self) -> int | None:
+        """Folds of the training part by which probabilities are made: those of the selection."""
+        return (self.select.folds or CALIBRATION_FOLDS) if self.calibrate else None
 
     @property
     def validates_on_rest(self) -> bool:

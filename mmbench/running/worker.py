@@ -152,8 +152,9 @@ def _failure(error: Exception) -> dict[str, Any]:
 
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
     # Here because the process that starts a run reads this file and needs none of them.
+    from mmbench.jobs.calibrate import calibrated_probabilities
     from mmbench.jobs.data import prepare
-    from mmbench.jobs.evaluate import certificates, doubts, evaluate
+    from mmbench.jobs.evaluate import certificates, doubts, evaluate, storable
     from mmbench.jobs.train import job_seeds, train
     from mmbench.running.pairs import Spread
 
@@ -170,6 +171,11 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         raise _Stopped(*best_reached(machine.fits_, machine.gap_tolerance))
     with clock.stage("test"):
         metrics, arrays = evaluate(machine, data, job.ties, seeds["ties"])
+    notes: list[str] = []
+    if job.calibrate:
+        with clock.stage("calibration"):
+            probabilities, notes = calibrated_probabilities(machine, job, data, seeds["selection"])
+        arrays |= {"classes": storable(machine.classes_), "probabilities": probabilities}
     content = {
         "metrics": metrics,
         "selection": selection,
@@ -177,7 +183,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         "split": data.split,
         **certificates(machine.fits_, machine.gap_tolerance),
         "deviations": data.deviations,
-        "warnings": data.warnings,
+        "warnings": [*data.warnings, *notes],
         "environment": environment(max(threads, spread.at_a_time)),
         "reason": doubts(machine.fits_),
     }

@@ -25,9 +25,17 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
         lines.append("Parameters taken over from what another experiment selected.")
     elif chosen:
         lines.append(f"Parameters chosen by {_each(chosen, selected)}; {_grids(jobs, label)}.")
+    if asked := [job for job in jobs if job.calibrate]:
+        lines.append(f"Calibrated on each training part, for probabilities: {_made(asked, label)}.")
     if steps := _each(jobs, preprocessed):
         lines.append(f"Preprocessing, fitted on each training part: {steps}.")
     return tuple(lines)
+
+
+def _made(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
+    """Return the method and the folds of the probabilities of each machine."""
+    texts = (f"{label(j.column)}: {j.calibrate}, {j.calibration_folds} folds" for j in jobs)
+    return "; ".join(dict.fromkeys(texts))
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:

@@ -224,3 +224,18 @@ def test_after_an_edit_the_table_is_that_of_the_new_settings_and_the_old_can_be_
         assert cleaned.stdout.rstrip().endswith(verb)
     assert "left out" not in CliRunner().invoke(app, ["table", str(folder)]).stdout
     assert "of other settings" not in run(tmp_path / "mine.yaml").output
+
+
+def test_calibrated_machines_have_a_log_loss_and_the_same_accuracy(tmp_path: Path):
+    path = write(tmp_path, good_rows())
+    asked = "  lssvm: {grid: {C: [1, 10]}, calibrate: sigmoid}\nmetrics: [accuracy, log_loss]\n"
+    path.write_text(path.read_text().replace("  svm: {", "  svm: {calibrate: sigmoid, ") + asked)
+    assert run(path).exit_code == 0
+    results = tmp_path / "results" / "mine"
+    text = CliRunner().invoke(app, ["table", str(results), "--format", "csv"]).output
+    rows = [line.split(",") for line in text.splitlines()]
+    losses = [row for row in rows if "log_loss" in row]
+    assert len(losses) == 2
+    shown = CliRunner().invoke(app, ["table", str(results)]).output
+    assert "Calibrated on each training part, for probabilities: SVM: sigmoid, 3 folds;" in shown
+    assert "lack probabilities" not in shown

@@ -39,6 +39,21 @@ FAULTS = {
     "key of another part": ("{kfold: 3}}", "{kfold: 3}, folds: 3}", ["protocol", "select.folds"]),
     "key of a part": ("kernel: rbf", "seed: 1", ["'seed'", "protocol.seed"]),
     "kernel as a parameter": ("use: svm,", "params: {kernel: rbf},", ["machines.rmm.kernel"]),
+    "unknown calibration": (
+        "use: svm,",
+        "calibrate: platt,",
+        ["rmm.calibrate", "sigmoid"],
+    ),
+    "calibrated pairs": (
+        "{folds: 3}\nmachines:\n  svm: {",
+        "{folds: 3, scope: pair}\nmachines:\n  svm: {calibrate: sigmoid, ",
+        ["machines.svm.calibrate", "scope: global"],
+    ),
+    "calibrated in time": (
+        "{kfold: 3}}\nselect: {folds: 3}\nmachines:\n  svm: {",
+        "{time_series: 3}}\nselect: {folds: 3}\nmachines:\n  svm: {calibrate: isotonic, ",
+        ["machines.svm.calibrate", "time_series"],
+    ),
     "unknown machine": ("svm: {grid", "swm: {grid", ["machines.swm", "did you mean 'svm'?"]),
     "unknown data set": ("[wine]", "[wime]", ["datasets[0]", "did you mean 'wine'?"]),
     "data set twice": ("[wine]", "[wine, wine]", ["datasets[1]", "twice"]),
