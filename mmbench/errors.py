@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 #: Quoted values and unbroken words of more characters are cut, and lines of more in their middle.
@@ -71,6 +72,25 @@ class NotEnoughMemory(ValueError, MemoryError):
 
 class BeyondLimit(NotEnoughMemory):
     """What was asked for does not fit into the memory that a limit allows this process."""
+
+
+@contextmanager
+def memory_of(solver: str) -> Iterator[None]:
+    """Say which solver it was that found no memory, in one line; also decorates functions.
+
+    Examples
+    --------
+    >>> with memory_of("HiGHS"):
+    ...     raise MemoryError("std::bad_alloc")
+    Traceback (most recent call last):
+    mmbench.errors.NotEnoughMemory: HiGHS ran out of memory; fewer rows take less
+    """
+    try:
+        yield
+    except NotEnoughMemory:
+        raise
+    except MemoryError as error:
+        raise NotEnoughMemory(f"{solver} ran out of memory; fewer rows take less") from error
 
 
 class Status(StrEnum):

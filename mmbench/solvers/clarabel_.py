@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mmbench.allowance import time_is_up, time_left
-from mmbench.errors import Status
+from mmbench.errors import Status, memory_of
 from mmbench.solvers.cone_program import ConeProgram, RawSolution
 from mmbench.solvers.result import Result
 
@@ -111,6 +111,7 @@ def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) ->
     return RawSolution(x, z[:m], z[m:], iterations, status)
 
 
+@memory_of("Clarabel")
 def _solve(
     P: Any,
     q: NDArray,

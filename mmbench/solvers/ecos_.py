@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mmbench.errors import Status
+from mmbench.errors import Status, memory_of
 from mmbench.solvers.cone_program import ConeProgram, RawSolution
 
 #: ``info["exitFlag"]`` to ours; ECOS adds 10 where it stopped at a looser tolerance.
@@ -24,6 +24,7 @@ STATUS = {
 }
 
 
+@memory_of("ECOS")
 def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) -> RawSolution:
     """Solve a cone program; see `cone_program.solve_socp`. ECOS knows no time limit."""
     import ecos

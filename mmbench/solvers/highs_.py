@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from mmbench.allowance import time_is_up, time_left
-from mmbench.errors import Status
+from mmbench.errors import Status, memory_of
 from mmbench.solvers.result import Result
 
 Matrix: TypeAlias = NDArray | sparse.csr_array | sparse.csc_array
@@ -117,6 +117,7 @@ class LpModel:
         """Numbers of rows and columns."""
         return self._highs.getNumRow(), self._highs.getNumCol()
 
+    @memory_of("HiGHS")
     def add_columns(
         self,
         cost: ArrayLike,
@@ -132,6 +133,7 @@ class LpModel:
             self._highs.addCols(len(cost), cost, lower, upper, len(value), start[:-1], index, value)
         )
 
+    @memory_of("HiGHS")
     def add_rows(self, lower: ArrayLike, upper: ArrayLike, block: Matrix) -> None:
         """Append rows; `block` has shape (n_new, n_columns)."""
         count = block.shape[0]
@@ -156,6 +158,7 @@ class LpModel:
         native.row_status = [highspy.HighsBasisStatus(int(s)) for s in basis.rows]
         self._check(self._highs.setBasis(native))
 
+    @memory_of("HiGHS")
     def solve(self, simplex: str = "dual") -> LpSolution:
         """Solve from the last basis, if there is one.
 
@@ -174,6 +177,8 @@ class LpModel:
             self._set("presolve", "off")
             self._highs.run()
             status = _status(self._highs) or Status.FAILED
+        if status is Status.MEMORY_LIMIT:
+            raise MemoryError
         if status is Status.TIME_LIMIT:
             time_is_up()  # so that it is known why the training ends
         return _solution(self._highs, status)

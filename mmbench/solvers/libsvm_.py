@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from mmbench.errors import Status
+from mmbench.errors import Status, memory_of
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution
 
 #: Megabytes for libsvm's own kernel cache.
 CACHE_MB = 500
 
 
+@memory_of("libsvm")
 def solve_libsvm(
     problem: PiecewiseQP, y: NDArray, C: float | NDArray, tol: float = 1e-5
 ) -> PiecewiseSolution:

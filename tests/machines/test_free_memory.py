@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from mmbench.errors import NotEnoughMemory, Status
-from mmbench.machines import LSSVM, MAMC, RMM, SVM, RSVMPlus, free_memory
+from mmbench.machines import LSSVM, M4, MAMC, MMRM, RMM, SVM, RSVMPlus, free_memory
 from mmbench.machines.free_memory import cache_bytes
 
 
@@ -88,3 +88,21 @@ def test_what_holds_no_matrix_is_not_refused(monkeypatch):
     monkeypatch.setattr(free_memory, "available_bytes", lambda: 1e9)
     for machine in (SVM(), RMM(), MAMC(), LSSVM(kernel="linear"), SVM(kernel="linear")):
         machine.check_memory(60_000, 80)
+
+
+@pytest.mark.parametrize(
+    ("solver", "place", "machine"),
+    [
+        ("Clarabel", "clarabel.DefaultSolver", M4(solver="clarabel")),
+        ("HiGHS", "highspy.Highs.run", MMRM(kernel="linear")),
+        ("libsvm", "libsvm.svmutil.svm_train", SVM(solver="reference")),
+        ("libsvm", "sklearn.svm.SVC.fit", SVM(solver="reference", class_weight="balanced")),
+    ],
+)
+def test_a_solver_without_memory_is_named_in_one_line(solver, place, machine, monkeypatch):
+    def fails(*args, **kwargs):
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr(place, fails)
+    with pytest.raises(NotEnoughMemory, match=f"^{solver} ran out of memory; fewer rows take less"):
+        machine.fit([[0.0], [1.0], [0.5], [2.0], [0.7]], [0, 1, 0, 1, 1])
