@@ -94,6 +94,11 @@ class ForeignClassifier:
         ]
         return self
 
+    @classmethod
+    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
+        """Return what is known of the memory of a training: nothing, whatever its parameters."""
+        return cls.memory_needs
+
     def predict(self, X: NDArray) -> NDArray:
         """Return the predictions of the estimator."""
         return self.estimator.predict(X)
