@@ -3,7 +3,8 @@
 Runs are deterministic: accuracies and errors must be equal, but for what the rounding of another
 BLAS may do to them; so must the statuses, and no gap or violation may have grown tenfold. Times are
 compared as a warning. A data set of which the tables have not the same deviations is said to be so,
-and its numbers are not compared. Prints what differs; exits with 1 if anything but times does.
+and its numbers are not compared. A published value that was within the band of a cell has to stay
+there. Prints what differs; exits with 1 if anything but times does.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ def _cell(name: str, found: tuple | None, row: tuple) -> list[str]:
         lines.append(f"{name}: {found.measured:g}, reference {row.measured:g}")
     if found.status != row.status:
         lines.append(f"{name}: {found.status}, reference {row.status}")
+    if row.in_band == True and found.in_band == False:  # noqa: E712 - either may be empty
+        lines.append(f"{name}: left its band, {found.measured:g} for {row.published:g} published")
     return lines
 
 
