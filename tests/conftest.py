@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from mmbench.commands import launch
 from mmbench.datasets import load_dataset
+from mmbench.running.executor import SerialExecutor
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -34,3 +36,13 @@ def real_data(mirror, tmp_path_factory):
     """Return a function that loads a data set of the mirror by the name of its card."""
     store = tmp_path_factory.mktemp("store")
     return partial(load_dataset, store=store, mirror=mirror, allow_network=False)
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands run their jobs in the process of the tests.
+
+    A worker imports for two CPU seconds before its first job. Tests of processes, limits and
+    interrupts start some; those of what a run plans, says and stores need none.
+    """
+    monkeypatch.setattr(launch, "_executor", lambda options, say: SerialExecutor())

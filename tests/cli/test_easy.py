@@ -15,6 +15,8 @@ from mmbench.commands.easy import MACHINES
 from mmbench.config.read import load_config
 from mmbench.machines import MACHINES as ALL
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
 
 @pytest.fixture
 def table(tmp_path) -> Path:

@@ -43,6 +43,7 @@ def test_other_limits_are_the_users_to_mend(wrong, config):
         load_config(config(f"limits: {wrong}"))
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_command_line_goes_before_the_file(config, tmp_path, monkeypatch):
     seen = []
 

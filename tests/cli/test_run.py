@@ -9,8 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
+from mmbench.commands import launch
 from mmbench.commands.options import default_slots
 from mmbench.resources import CONFIGS
+
+pytestmark = pytest.mark.usefixtures("one_process")
 
 CONFIG = """\
 name: mine
@@ -21,6 +24,9 @@ select: {folds: 3}
 machines:
   svm: {grid: {C: [1, 10], gamma: [0.1, 1]}}
 """
+
+#: What the fixture `one_process` replaces.
+WITH_WORKERS = launch._executor
 
 
 def good_rows(n: int = 40) -> list[str]:
@@ -149,12 +155,14 @@ def test_dry_run_estimates_memory_and_time_without_data(tmp_path: Path):
     assert not (tmp_path / "store").exists()
 
 
-def test_run_resume_table_and_repair(tmp_path: Path):
+def test_run_resume_table_and_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     rows = [f"{row[: row.rindex(',')]},7,{row[row.rindex(',') + 1 :]}" for row in good_rows()]
     path = write(tmp_path, rows)
     text = (tmp_path / "mine.csv").read_text()
     (tmp_path / "mine.csv").write_text(text.replace("a,b,label", "a,b,c,label", 1))
-    result = run(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "_executor", WITH_WORKERS)
+        result = run(path)
     assert result.exit_code == 0, result.stderr
     assert "warning: constant columns (they cannot help): 'c'" in result.stderr
     assert "2 jobs done, 0 done before" in result.stderr

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from mmbench.cli.app import app
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
 GOOD = """\
 name: trial
 datasets: [wine]

@@ -11,6 +11,8 @@ from mmbench.cli.app import app
 from mmbench.jobs.store import RecordStore
 from mmbench.tables.results import read_results
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
 SOURCE = """\
 name: part
 datasets: [wine]

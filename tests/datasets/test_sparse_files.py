@@ -53,6 +53,7 @@ def test_steps_that_would_fill_zeros_are_refused(file: Path, step: str):
         load_dataset(DatasetRef("wide", str(file), preprocess=((step, None),)), store=file.parent)
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_run_trains_what_takes_sparse_rows_and_says_what_does_not(file: Path):
     config = file.parent / "wide.yaml"
     config.write_text(CONFIG.format(path=file, preprocess="unit_norm"))
