@@ -80,11 +80,19 @@ def package(tmp_path, monkeypatch):
     return tmp_path / "site"
 
 
-def mmbench(package, *words, **environment):
+#: Commands one after the other in one process, which then imports once.
+COMMANDS = """\
+import sys
+from mmbench.cli.app import app
+sys.exit(max(app(line.split(), standalone_mode=False) or 0 for line in sys.argv[1:]))
+"""
+
+
+def mmbench(package, *commands, **environment):
     path = os.pathsep.join([str(package), str(ROOT)])
     known = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "default", **environment}
     return subprocess.run(
-        [sys.executable, "-m", "mmbench", *words],
+        [sys.executable, "-c", COMMANDS, *commands],
         capture_output=True,
         text=True,
         env=known,
@@ -104,10 +112,10 @@ def test_names_of_packages_are_known_and_ours_are_not_taken(package):
 
 
 def test_lists_describe_what_a_package_adds(package):
-    found = {kind: mmbench(package, "list", kind).stdout for kind in ("machines", "figures")}
-    assert re.search(r"kernel_ridge +Regression on the labels", found["machines"])
-    assert re.search(r"empty +An empty picture", found["figures"])
-    assert re.search(r"ten +Ten draws", mmbench(package, "list", "datasets").stdout)
+    found = mmbench(package, "list machines", "list figures", "list datasets").stdout
+    assert re.search(r"kernel_ridge +Regression on the labels", found)
+    assert re.search(r"empty +An empty picture", found)
+    assert re.search(r"ten +Ten draws", found)
 
 
 def test_a_package_s_machine_runs_in_a_package_s_layout(package):
@@ -115,21 +123,21 @@ def test_a_package_s_machine_runs_in_a_package_s_layout(package):
         "{name: own, datasets: [iris], protocol: {test: {kfold: 2}}, layout: names,\n"
         " machines: {kernel_ridge: {grid: {C: [1, 10]}}}}\n"
     )
-    done = mmbench(package, "run", "own.yaml", "-j", "1")
+    done = mmbench(package, "run own.yaml -j 1", "table results/own")
     assert done.returncode == 0, done.stderr
-    assert "| kernel_ridge |" in mmbench(package, "table", "results/own").stdout
+    assert "| kernel_ridge |" in done.stdout
 
 
 def test_a_folder_of_one_s_own_cards_is_searched(package, tmp_path):
     (tmp_path / "cards").mkdir()
     (tmp_path / "cards" / "eleven.yaml").write_text(CARD % 1)
     own = str(tmp_path / "cards")
-    assert "Ten draws" in mmbench(package, "data", "info", "eleven", MMBENCH_CARDS=own).stdout
+    assert "Ten draws" in mmbench(package, "data info eleven", MMBENCH_CARDS=own).stdout
     (tmp_path / "cards" / "wrong.yaml").write_text("title: 1\n")
     for text, words in (("title: 1\n", "wrong.yaml: not a valid card"), ("- 1\n", "not a valid")):
         (tmp_path / "cards" / "wrong.yaml").write_text(text)
-        done = mmbench(package, "data", "info", "wrong", MMBENCH_CARDS=own)
+        done = mmbench(package, "data info wrong", MMBENCH_CARDS=own)
         assert done.returncode == 2
         assert words in done.stderr
-    done = mmbench(package, "list", "datasets", MMBENCH_CARDS=str(tmp_path / "nowhere"))
+    done = mmbench(package, "list datasets", MMBENCH_CARDS=str(tmp_path / "nowhere"))
     assert "nowhere: no such folder" in done.stderr
