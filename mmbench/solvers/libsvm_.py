@@ -40,8 +40,10 @@ def solve_libsvm(
         libsvm tells neither its iterations (0 here) nor whether it gave up: its certificate, with u
         made feasible and ``Ku`` recomputed, does.
     """
-    weighted = isinstance(C, np.ndarray)
-    support, coef, bias = (_weighted if weighted else _plain)(problem.values, y, C, tol)
+    if isinstance(C, np.ndarray):
+        support, coef, bias = _weighted(problem.values, y, C, tol)
+    else:
+        support, coef, bias = _plain(problem.values, y, C, tol)
     u = np.zeros(len(y))
     u[support] = coef
     u = problem.feasible(u)

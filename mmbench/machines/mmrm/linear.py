@@ -101,7 +101,7 @@ def solve_in_features(program: LinearProgram, tol: float) -> Solution | None:
     Solution or None
         None where costs leave no room above the multipliers 1/n_class to start from.
     """
-    lam = 1 / program.class_sizes[(program.y > 0).astype(int)]
+    lam = program.class_shares
     if np.any(program.cost < LEAST_ROOM * lam):
         return None
     point = _Ratio(program, lam)
@@ -141,7 +141,7 @@ def critical_factor(program: LinearProgram) -> float:
 
         C* = min max_i lam_i   s.t.  A'lam = c,  y'lam = 0,  lam >= 0.
     """
-    n, share = len(program.y), 1 / program.class_sizes[(program.y > 0).astype(int)]
+    n, share = len(program.y), program.class_shares
     equal = np.vstack([program.y * np.asarray(program.Z).T, program.y]) * share
     caps = np.column_stack([np.eye(n), -program.cost / share])
     lp = solve_lp(

@@ -7,9 +7,10 @@ Linear machine, with the means x̄ and ȳ of the positive and the negative class
 
 Kernel machine: the same with ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` and alpha,
 beta >= 0 (29), (30), and with a limit on their sum that (30) does not have: see the notes of
-`MMRM`. Both are linear programs. On separable data the solution maximises the margin
-ratio ``rho = d_b/d_w`` (20), where d_b is the gap between the projected classes and d_w the
-distance of their means less d_b.
+`MMRM`. With weights s_i of the rows the penalty on xi_i is ``C s_i`` in (28) and (30), and x̄ is
+``sum_i s_i x_i / sum_i s_i``, ȳ likewise. Both are linear programs. On separable data the solution
+maximises the margin ratio ``rho = d_b/d_w`` (20), where d_b is the gap between the projected
+classes and d_w the distance of their means less d_b.
 
 References
 ----------
@@ -25,10 +26,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.errors import UserError
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.free_memory import allowed_bytes, available_bytes
+from mmbench.machines.hinge import slack_penalties
 from mmbench.machines.linear_route import ROWS_PER_FEATURE
 from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
 from mmbench.machines.mmrm.linear import solve_linear
@@ -45,6 +45,7 @@ from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import svm_dual
+from mmbench.machines.weights import WeightedClassifier
 
 #: Tolerance of the KKT conditions of the SVM that is only a first guess.
 GUESS_TOLERANCE = 1e-2
@@ -56,7 +57,7 @@ MOST_GRAM_BYTES = 1.4e9
 SEPARABLE_SLACK = 1e-6
 
 
-class MMRM(PairwiseClassifier):
+class MMRM(WeightedClassifier):
     """Max-margin ratio machine, one-vs-one.
 
     Attributes
@@ -72,6 +73,8 @@ class MMRM(PairwiseClassifier):
 
     Notes
     -----
+    Here n_x and n_y are the sums of the weights of the rows of each class, and n is that of both.
+
     Two outcomes are no failures but carry no information; both predict the majority class. Status
     "unbounded": C is too small, the program has no minimum. Status "trivial": w = 0 is optimal. For
     classes of different size this holds for a range of C, and if the mean of the smaller class lies
@@ -102,7 +105,7 @@ class MMRM(PairwiseClassifier):
     array([ 4.  , 11.53,  0.21])
     """
 
-    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+    search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
         single_precision=False,  # coefficients of 1e6 occur, and cancel
@@ -165,10 +168,10 @@ class MMRM(PairwiseClassifier):
         program = self._program(problem, gram)
         solution = self._solve(program, problem, None if warm is None else warm.state)
         solution = settled(program, solution)
-        facts = margin_facts(program.y, solution.margins)
+        facts = margin_facts(program.y, solution.margins, problem.weights)
         b = solution.b
         if self.bias == "ratio" and facts["separable"]:
-            b = ratio_bias(program.y, solution.margins, b)
+            b = ratio_bias(program.y, solution.margins, b, problem.weights)
         limited = program.nonnegative and solution.limited(program, self.tol)
         limit = {"at_coefficient_limit": limited} if program.nonnegative else {}
         fit = Fit(
@@ -190,22 +193,12 @@ class MMRM(PairwiseClassifier):
     def _program(
         self, problem: BinaryProblem, gram: NDArray | KernelMatrix | None
     ) -> LinearProgram | KernelProgram:
-        cost = self._costs(problem)
+        cost = slack_costs(problem, self.C, self.C_factor, self.class_weight)
+        limit, weights = self.coefficient_limit, problem.weights
         if gram is None:
-            return LinearProgram(problem.X, problem.y, cost, self.coefficient_limit)
+            return LinearProgram(problem.X, problem.y, cost, limit, weights)
         cost = without_repeats(problem.X, problem.y, cost)
-        return KernelProgram(gram, problem.y, cost, self.coefficient_limit)
-
-    def _costs(self, problem: BinaryProblem) -> NDArray:
-        """Return the penalty on the slack of each row."""
-        balanced = self.class_weight == "balanced"
-        cost = slack_costs(problem.y, self.C, self.C_factor, balanced)
-        if isinstance(self.class_weight, Mapping):
-            if not problem.classes:
-                raise UserError("class_weight by label has no grid search, only 'balanced' has")
-            negative, positive = (self.class_weight.get(label, 1.0) for label in problem.classes)
-            cost *= np.where(problem.y > 0, positive, negative)
-        return cost
+        return KernelProgram(gram, problem.y, cost, limit, weights)
 
     def _solve(
         self,
@@ -233,18 +226,22 @@ class MMRM(PairwiseClassifier):
         self.margin_ratios_ = np.array([fit.extra["margin_ratio"] for fit in self.fits_])
 
 
-def slack_costs(y: NDArray, C: float | None, C_factor: float, balanced: bool = False) -> NDArray:
-    """Return the penalty on the slack of each row before weights.
+def slack_costs(
+    problem: BinaryProblem, C: float | None, C_factor: float, class_weight: Any = None
+) -> NDArray:
+    """Return the penalty on the slack of each row.
 
     Without C, C is `C_factor` times the least that surely leaves the program bounded: 1/n_class.
     """
-    sizes = np.where(y > 0, np.sum(y > 0), np.sum(y < 0))
-    if balanced:
-        return (C_factor if C is None else C * len(y) / 2) / sizes
-    return np.full(len(y), C_factor / sizes.min() if C is None else C)
+    if C is None:
+        s = np.ones(len(problem.y)) if problem.weights is None else problem.weights
+        sizes = [float(s[problem.y == sign].sum()) for sign in (-1.0, 1.0)]
+        # "balanced" multiplies by n / (2 n_class)
+        C = 2 * C_factor / sum(sizes) if class_weight == "balanced" else C_factor / min(sizes)
+    return slack_penalties(problem, C, class_weight) * np.ones(len(problem.y))
 
 
-def margin_facts(y: NDArray, margins: NDArray) -> dict[str, Any]:
+def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -> dict[str, Any]:
     """Return rho of the projections (20), and whether no row needs slack.
 
     With the decisions f (b cancels), ``d_b = min f(x_i) - max f(y_j)`` (7) and
@@ -252,7 +249,8 @@ def margin_facts(y: NDArray, margins: NDArray) -> dict[str, Any]:
     """
     f = y * margins
     between = float(f[y > 0].min() - f[y < 0].max())
-    within = float(f[y > 0].mean() - f[y < 0].mean()) - between
+    x_mean, y_mean = class_means(f, y, weights)
+    within = x_mean - y_mean - between
     spread = float(np.ptp(f))
     # all rows on the two margins leave d_w a rounding error
     ratio = between / within if within > 1e-12 * spread else np.inf
@@ -262,7 +260,7 @@ def margin_facts(y: NDArray, margins: NDArray) -> dict[str, Any]:
     return {"margin_ratio": ratio, "separable": slack <= SEPARABLE_SLACK}
 
 
-def ratio_bias(y: NDArray, margins: NDArray, b: float) -> float:
+def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None = None) -> float:
     """Return the b (22) for which both classes have the same ratio of margin to dispersion.
 
     With the margin samples x* and y*, the means and the projections p = f - b:
@@ -270,11 +268,19 @@ def ratio_bias(y: NDArray, margins: NDArray, b: float) -> float:
         b = -p(y*) - (p(y*) - p(y_mean)) / (p(x_mean) - p(x*) + p(y*) - p(y_mean)) (p(x*) - p(y*))
     """
     p = y * margins - b
-    positive, negative = p[y > 0], p[y < 0]
-    spread_x, spread_y = positive.mean() - positive.min(), negative.max() - negative.mean()
+    lowest, highest = float(p[y > 0].min()), float(p[y < 0].max())
+    x_mean, y_mean = class_means(p, y, weights)
+    spread_x, spread_y = x_mean - lowest, highest - y_mean
     spread = spread_x + spread_y
     share = spread_y / spread if spread > 0 else 0.5
-    return float(-negative.max() - share * (positive.min() - negative.max()))
+    return -highest - share * (lowest - highest)
+
+
+def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float, float]:
+    """Return the mean of some values over the positive and over the negative class."""
+    s = np.ones(len(y)) if weights is None else weights
+    positive, negative = (float(np.average(f[own], weights=s[own])) for own in (y > 0, y < 0))
+    return positive, negative
 
 
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:

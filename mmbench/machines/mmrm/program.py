@@ -10,6 +10,9 @@ standardised data Z and u = w free, so that A'lam = c. In both, c is the
 difference of the class means of the decision: with s_q the sum of the rows of class q in A,
 c = s_+/n_+ + s_-/n_-. Hence lam_i = 1/n_class is dual feasible as soon as every cost is at least
 that: the program is then bounded.
+
+With weights of the rows s_q and n_q are weighted sums, and within a class costs are proportional to
+weights, so that lam_i = weight_i/n_class takes the place of 1/n_class.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ class Program(ABC):
         -1.0 or +1.0.
     cost : ndarray of shape (n_rows,)
         Cost of a unit of slack. Zero for a row that repeats another, which carries its cost:
-        within a class the costs are proportional to the number of such repeats.
+        within a class the costs are proportional to the weights of such repeats.
+    row_weights : ndarray of shape (n_rows,)
+        How often each row counts in the mean of its class.
     columns : ndarray of int
         The columns that may be used; one of each set of equal ones.
     class_sums : ndarray of shape (2, n_columns)
@@ -57,9 +62,16 @@ class Program(ABC):
     nonnegative: ClassVar[bool]
 
     def __init__(
-        self, y: NDArray, cost: NDArray, n_columns: int, class_sums: NDArray, limit: float
+        self,
+        y: NDArray,
+        cost: NDArray,
+        n_columns: int,
+        class_sums: NDArray,
+        limit: float,
+        weights: NDArray,
     ) -> None:
         self.limit = limit
+        self.row_weights = weights
         self.y = y
         self.cost = cost
         self.n_columns = n_columns
@@ -100,8 +112,13 @@ class Program(ABC):
 
     @cached_property
     def class_sizes(self) -> NDArray:
-        """Number of samples of each class (negative, positive)."""
-        return np.array([np.sum(self.y < 0), np.sum(self.y > 0)])
+        """Sum of the weights of each class (negative, positive)."""
+        return np.array([self.row_weights[self.y < 0].sum(), self.row_weights[self.y > 0].sum()])
+
+    @property
+    def class_shares(self) -> NDArray:
+        """Share of each row in the weight of its class."""
+        return self.row_weights / self.class_sizes[(self.y > 0).astype(int)]
 
     @cached_property
     def c(self) -> NDArray:
@@ -126,6 +143,7 @@ class KernelProgram(Program):
         Stored values, float32 or float64, or one that is never whole; computed with in float64.
     y, cost : ndarray of shape (n_samples,)
     limit : float, optional
+    weights : ndarray of shape (n_samples,), optional
     """
 
     nonnegative = True
@@ -136,11 +154,13 @@ class KernelProgram(Program):
         y: NDArray,
         cost: NDArray,
         limit: float = COEFFICIENT_LIMIT,
+        weights: NDArray | None = None,
     ) -> None:
         self.gram = gram
-        self.scale = float(np.mean(gram.diagonal(), dtype=np.float64)) or 1.0
-        sums = [y * self._product(np.where(y == sign, sign, 0.0)) for sign in (-1.0, 1.0)]
-        super().__init__(y, cost, len(y), np.array(sums), limit)
+        self.scale = float(np.average(gram.diagonal().astype(np.float64), weights=weights)) or 1.0
+        weights = np.ones(len(y)) if weights is None else weights
+        sums = [y * self._product(np.where(y == sign, sign * weights, 0.0)) for sign in (-1.0, 1.0)]
+        super().__init__(y, cost, len(y), np.array(sums), limit, weights)
         self.columns = self.rows
 
     def kernel_values(self, rows: NDArray, columns: NDArray) -> NDArray:
@@ -188,6 +208,7 @@ class LinearProgram(Program):
     X : ndarray or sparse array of shape (n_samples, n_features)
     y, cost : ndarray of shape (n_samples,)
     limit : float, optional
+    weights : ndarray of shape (n_samples,), optional
 
     Attributes
     ----------
@@ -200,18 +221,25 @@ class LinearProgram(Program):
     nonnegative = False
 
     def __init__(
-        self, X: NDArray, y: NDArray, cost: NDArray, limit: float = COEFFICIENT_LIMIT
+        self,
+        X: NDArray,
+        y: NDArray,
+        cost: NDArray,
+        limit: float = COEFFICIENT_LIMIT,
+        weights: NDArray | None = None,
     ) -> None:
+        weights = np.ones(len(y)) if weights is None else weights
         few = isinstance(X, np.ndarray) and len(y) < LEAST_ROWS
         self.centre, self.spread = moments(X)
         self.scale = np.where(self.spread > 0, self.spread, 1.0)
         self.Z: Rows = MappedRows(X, self.centre, np.diag(1 / self.scale))
         if few:
             self.Z = (X - self.centre) / self.scale
-            sums = [sign * self.Z[y == sign].sum(axis=0) for sign in (-1.0, 1.0)]
+            signed = self.Z * (y * weights)[:, None]
+            sums = [signed[y == sign].sum(axis=0) for sign in (-1.0, 1.0)]
         else:
-            sums = [sign * (self.Z.T @ (y == sign).astype(float)) for sign in (-1.0, 1.0)]
-        super().__init__(y, cost, X.shape[1], np.array(sums), limit)
+            sums = [self.Z.T @ np.where(y == sign, sign * weights, 0.0) for sign in (-1.0, 1.0)]
+        super().__init__(y, cost, X.shape[1], np.array(sums), limit, weights)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a part of A, shape (len(rows), len(columns))."""

@@ -68,7 +68,7 @@ def _from_guess(program: KernelProgram, guess: Guess, tol: float) -> Solution:
     """Return what a guess is worth, and what the multipliers 1/n_class prove."""
     u = program.scale * guess.u
     b = best_bias(program.y * program.forward(u), program.y)
-    lam = np.minimum(program.cost, 1 / program.class_sizes[(program.y > 0).astype(int)])
+    lam = np.minimum(program.cost, program.class_shares)
     return certify(program, u, b, lam, tol, route="guess")
 
 

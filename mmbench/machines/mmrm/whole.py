@@ -54,8 +54,11 @@ class Shifted(KernelProgram):
         gram *= program.y / sigma
         gram *= program.y[:, None]
         self.A, self.y, self.cost = gram, program.y, program.cost
+        self.row_weights = program.row_weights
         self.n_columns, self.columns = program.n_columns, program.columns
-        self.class_sums = np.array([gram[program.y == sign].sum(axis=0) for sign in (-1.0, 1.0)])
+        own = [np.flatnonzero(program.y == sign) for sign in (-1.0, 1.0)]
+        sums = [(gram[rows] * self.row_weights[rows, None]).sum(axis=0) for rows in own]
+        self.class_sums = np.array(sums)
         self.scale = sigma
         self.limit = program.limit * sigma / program.scale
 

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import MinMaxScaler
 
-from mmbench.errors import Status, UserError
+from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import MMRM, SVM
 from mmbench.machines.mmrm.linear import critical_factor
@@ -124,13 +124,19 @@ def test_without_C_the_penalty_is_the_factor_over_the_smaller_class():
     assert machines[0].fits_[0].objective == pytest.approx(machines[1].fits_[0].objective)
 
 
+def labelled(y):
+    return BinaryProblem(y[:, None], y, Kernel("linear"))
+
+
 def test_balanced_penalties_give_each_class_the_same_total():
     y = np.repeat([1.0, -1.0], [10, 40])
     for C in (None, 0.7):
-        cost = slack_costs(y, C, 3.0, balanced=True)
+        cost = slack_costs(labelled(y), C, 3.0, "balanced")
         assert cost[y > 0].sum() == pytest.approx(cost[y < 0].sum())
     even = np.repeat([1.0, -1.0], 20)
-    np.testing.assert_allclose(slack_costs(even, 0.7, 3.0, True), slack_costs(even, 0.7, 3.0))
+    for C in (None, 0.7):
+        balanced = slack_costs(labelled(even), C, 3.0, "balanced")
+        np.testing.assert_allclose(balanced, slack_costs(labelled(even), C, 3.0))
 
 
 # -- lemmas and theorems of the paper -------------------------------------------------------
@@ -386,7 +392,7 @@ def test_class_weights_by_label_multiply_penalties():
 
 def test_class_weights_by_label_are_refused_where_labels_are_not_known():
     X, y = clouds()
-    with pytest.raises(UserError, match="class_weight by label"):
+    with pytest.raises(ValueError, match="class_weight by label"):
         select(MMRM(class_weight={1.0: 2.0}), X, y, {"C": [1.0]}, folds=2)
 
 
