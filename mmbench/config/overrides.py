@@ -11,6 +11,8 @@ from mmbench.config.yaml_text import parse_yaml
 from mmbench.errors import UserError
 
 PART = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+#: Characters that mean nothing alone in YAML: as a value, such as a decimal mark, they are text.
+INDICATORS = frozenset(",|>&*!%@`?:-")
 PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
 
 
@@ -71,4 +73,5 @@ def _parse(option: str) -> Override:
     if not equals or not PATH.fullmatch(path):
         raise UserError(f"--set {option}: must be KEY=VALUE, as machines.svm.grid.C=[1,10]")
     keys = tuple(int(index) if index else name for name, index in PART.findall(path))
-    return Override(option, keys, parse_yaml(text, f"--set {option}"))
+    value = text if text in INDICATORS else parse_yaml(text, f"--set {option}")
+    return Override(option, keys, value)

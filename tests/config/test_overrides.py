@@ -35,7 +35,9 @@ def test_values_are_yaml_and_go_where_the_path_leads(load):
         "protocol.test.kfold=4",
         "select.folds=2",
         "name=other",
+        "machines.svm.label=|",
     )
+    assert config.machines["svm"].label == "|"
     assert config.machines["svm"].grid["C"] == (1.0, 2.0, 4.0)
     assert config.machines["mmrm"].params == {"tol": 1e-7}
     assert config.datasets[1].grid["C"] == (5, 7)

@@ -92,6 +92,9 @@ def test_arrays_in_a_file_of_numpy(tmp_path: Path):
     data = load(tmp_path, "my.npz", None, target=None)
     assert data.X.tolist() == X
     assert data.y.tolist() == KIND
+    np.savez(tmp_path / "own.npz", X=np.array(X), y=np.array(KIND, dtype=object))
+    line = refusal(tmp_path, "own.npz", None, target=None)
+    assert line.endswith("holds arrays of Python objects; save numbers, and text by y.astype(str)")
 
 
 def test_a_parquet_file_says_itself_what_is_a_category(tmp_path: Path):
@@ -226,6 +229,28 @@ def test_numbers_and_words_as_classes_are_reported(tmp_path: Path):
     data = load(tmp_path, "my.csv", "a,kind\n1,1\n2,2\n3,two\n")
     assert data.y.tolist() == ["1", "2", "two"]
     assert data.warnings == ("the target holds numbers and words, all taken as words: 1, two",)
+
+
+ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
+
+
+@pytest.mark.parametrize(
+    ("content", "warning"),
+    [
+        ("a;kind\n" + ROWS.replace(",", ";").replace(".", ","), "with decimal: ','?"),
+        ("a,kind\n-,x\n" + ROWS, "numbers and '-', all taken as categories; leave a cell empty"),
+        ("a,kind\n" + ROWS.replace(".5", " May"), "20 rows, such as '0 May': leave it out"),
+        ("8.5,kind\n" + ROWS, "the first line names columns 8.5: if it holds data, say header"),
+    ],
+)
+def test_what_is_read_but_hardly_meant_is_reported(tmp_path: Path, content: str, warning: str):
+    data = load(tmp_path, "my.csv", content, ["one_hot"], categorical="auto")
+    assert [warning in line for line in data.warnings] == [True]
+
+
+def test_a_first_row_of_data_is_no_pair_of_equal_names(tmp_path: Path):
+    line = refusal(tmp_path, "my.csv", "1,1,x\n2,3,y\n", target=-1)
+    assert line.endswith("are named '1'; say header: false if the first line holds data")
 
 
 def test_columns_that_are_not_there_are_named(tmp_path: Path):

@@ -21,6 +21,9 @@ def read_npz(path: Path) -> dict[str, NDArray]:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except UNREADABLE as error:
+        if "allow_pickle" in str(error):
+            hint = "save numbers, and text by y.astype(str)"
+            raise ValueError(f"{path.name}: holds arrays of Python objects; {hint}") from error
         raise ValueError(f"{path.name}: not a readable .npz file ({error})") from error
 
 

@@ -164,7 +164,8 @@ def check_names(names: list[str]) -> None:
         raise ValueError(f"column {number} has no name in the first line{hint}")
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise ValueError(f"two columns are named {name!r}")
+        hint = "; say header: false if the first line holds data" if is_number(name) else ""
+        raise ValueError(f"two columns are named {name!r}{hint}")
     if len(names) > 1 and all(map(is_number, names)):
         hint = "it must hold the names of the columns, or say header: false"
         raise ValueError(f"the first line holds numbers; {hint}")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SHOWN = 5
 #: A column of text with more categories than this share of the rows names rows.
 MOST_CATEGORIES = 0.2
+#: Words beside numbers, at most, that are taken for marks of missing values.
+FEW_WORDS = 2
 #: A target of more distinct numbers, not all whole, is taken for a continuous one.
 MOST_FRACTIONS = 20
 
@@ -83,7 +85,8 @@ def features_of(table: Table | SparseTable, options: FileOptions) -> Features:
     X = np.column_stack([_numbers(frame[numbers]), *codes])
     names = numbers + [name for name in chosen if name in nominal]
     if options.categorical == "auto":
-        remarks += _names_of_rows(X[:, len(numbers) :], names[len(numbers) :])
+        remarks += [r for name in nominal for r in _doubtful(frame[name])]
+    remarks += _data_as_names(chosen)
     remarks += [*_constant_columns(X, names), *_contradictions(X, y)]
     groups, time = (
         None if column is None else read(frame[column_name(column, list(frame.columns))])
@@ -247,14 +250,28 @@ def _mixed(values: list[str], numbers: list[str]) -> list[str]:
     return [f"the target holds numbers and words, all taken as words: {numbers[0]}, {word}"]
 
 
-def _names_of_rows(codes: NDArray, names: list[str]) -> list[str]:
-    """Report columns of text with nearly as many values as rows: they cannot be generalised."""
-    counts = [len(np.unique(column[~np.isnan(column)])) for column in codes.T]
-    return [
-        f"column {name!r} holds {count} categories in {len(codes)} rows: leave it out by 'drop'?"
-        for name, count in zip(names, counts, strict=True)
-        if count > MOST_CATEGORIES * len(codes)
-    ]
+def _doubtful(column: pd.Series) -> list[str]:
+    """Report text that looks like numbers, or has nearly as many values as there are rows."""
+    texts = column.dropna().map(_text).unique().tolist()
+    words = [text for text in texts if not is_number(text)]
+    what = f"column {column.name!r} holds"
+    if words and all(is_number(text.replace(",", ".", 1)) for text in texts):
+        return [f"{what} categories such as {words[0]!r}: are they numbers, with decimal: ','?"]
+    if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):
+        said = f"{what} numbers and {', '.join(map(repr, words))}, all taken as categories"
+        return [f"{said}; leave a cell empty where a value is missing"]
+    if len(texts) > MOST_CATEGORIES * len(column):
+        many = f"{what} {len(texts)} categories in {len(column)} rows"
+        return [f"{many}, such as {texts[0]!r}: leave it out by 'drop'?"]
+    return []
+
+
+def _data_as_names(names: list[str]) -> list[str]:
+    """Report names of columns that are numbers and do not count them: a first row of data."""
+    numbers = [name for name in names if is_number(name) and not name.isdigit()]
+    if not numbers:
+        return []
+    return [f"the first line names columns {numbers[0]}: if it holds data, say header: false"]
 
 
 def _constant_columns(X: NDArray, names: list[str]) -> list[str]:
