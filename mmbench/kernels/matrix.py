@@ -7,6 +7,7 @@ row of K is what the decisions at all training rows need of one whose coefficien
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,17 @@ from numpy.typing import NDArray
 from mmbench.kernels import Kernel, row_squares
 from mmbench.kernels.rows import KernelRows
 
-#: Bytes of a block of values that are computed together, about what the last cache holds, and its
-#: least number of rows: a product with fewer is slower.
-BLOCK_BYTES, LEAST_BLOCK_ROWS = 2**22, 64
+#: Bytes of a block of values that are computed together: the last cache holds as many as the most.
+#: With fewer than the least, or with fewer rows, products are slower.
+LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 
 #: Shares of the memory for stored rows, for one part of K, and for a block. The rest is for the
 #: copies of a part that a solver makes.
 STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.15, 0.05
 
-#: Rows of a part, at least: with fewer, solutions come slowly, and memory for them there always is.
-LEAST_PART_ROWS = 500
+#: Rows of a part, at least: 1400 support vectors come seven times as fast as by parts of 500 rows,
+#: and for 4 MB in float32 there always is memory.
+LEAST_PART_ROWS = 1000
 
 
 class KernelMatrix:
@@ -88,19 +90,21 @@ class KernelMatrix:
 
         It holds until the next part, which takes its memory: fresh memory costs as much as values.
         """
-        n = len(rows)
+        n, some = len(rows), self._rows.take(rows)
         if len(self._memory) < n**2:
             self._memory = np.empty(n**2, self.dtype)
         out = self._memory[: n**2].reshape(n, n)
         slots = self._store.slots(rows)
         stored, missing = slots >= 0, np.flatnonzero(slots < 0)
         if 2 * len(missing) > n:
-            some = self._rows.take(rows)
-            return self._with_diagonal(some.values(some, out), np.arange(n))
-        _copy_entries(self._store.values, slots[stored], rows, np.flatnonzero(stored), out)
-        values = self._rows.take(rows[missing]).values(self._rows.take(rows))
-        out[missing], out[:, missing] = values, values.T
-        return self._with_diagonal(out, missing, missing)
+            out = some.values(some, out)
+        else:
+            _copy_entries(self._store.values, slots[stored], rows, np.flatnonzero(stored), out)
+            values = some.take(missing).values(some)
+            out[missing], out[:, missing] = values, values.T
+        if self._kernel.name == "rbf":
+            np.fill_diagonal(out, 1)
+        return out
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return some rows and columns in float64, shape (len(rows), len(columns))."""
@@ -126,45 +130,56 @@ class KernelMatrix:
         stored = slots >= 0
         accumulate(self._store.values, slots[stored], coefficients[stored], out)
         rows, coefficients = rows[~stored], coefficients[~stored]
-        step = min(self._block_rows(len(self), self.dtype.itemsize), len(rows))
-        memory = np.empty((step, len(self)), self.dtype)
-        for start in range(0, len(rows), max(1, step)):
-            members = rows[start : start + step]
-            values = self._rows.take(members).values(self._rows, memory[: len(members)])
-            block = self._with_diagonal(values, members)
-            some = np.arange(len(members))
-            accumulate(block, some, coefficients[start : start + step], out)
-            self._store.put(members, block)
+        slots = self._store.put(rows)
+        for some, columns, values in self._blocks(self._rows.take(rows), self._rows):
+            self._set_diagonal(values, rows[some], columns.start)
+            accumulate(values, np.arange(len(values)), coefficients[some], out[columns])
+            room = slots[some]
+            self._store.values[room, columns] = values[: len(room)]
 
     def product(self, u: NDArray) -> NDArray:
         """Return ``K u`` of shape (n_samples,), from float64 values."""
         support, out = np.flatnonzero(u), np.zeros(len(u))
         if not len(support):
             return out
-        centre = self._rows.centre
-        expansion = KernelRows(self._kernel, self._X[support], centre)
-        step = self._block_rows(len(support), 8)
-        memory = np.empty((step, len(support)))
-        for start in range(0, len(u), step):
-            some = KernelRows(self._kernel, self._X[start : start + step], centre)
-            here = np.flatnonzero((start <= support) & (support < start + step))
-            values = some.values(expansion, memory[: some.X.shape[0]])
-            self._with_diagonal(values, here, support[here] - start)
-            out[start : start + step] = values @ u[support]
+        expansion = KernelRows(self._kernel, self._X[support], self._rows.centre)
+        for start in range(0, len(u), BLOCK_ROWS):
+            X = self._X[start : start + BLOCK_ROWS]
+            rows = KernelRows(self._kernel, X, self._rows.centre)
+            for _, columns, values in self._blocks(rows, expansion):
+                self._set_diagonal(values.T, support[columns], start)
+                out[start : start + BLOCK_ROWS] += values @ u[support[columns]]
         return out
 
-    def _with_diagonal(
-        self, values: NDArray, columns: NDArray, rows: NDArray | None = None
-    ) -> NDArray:
-        """Set ``k(x, x)`` in a block: with a large gamma a rounded distance of 0 counts."""
-        if self._kernel.name == "rbf":
-            values[np.arange(len(columns)) if rows is None else rows, columns] = 1
-        return values
+    def _blocks(
+        self, rows: KernelRows, others: KernelRows
+    ) -> Iterator[tuple[slice, slice, NDArray]]:
+        """Yield the values between rows and others by blocks: its rows, its columns, the block.
 
-    def _block_rows(self, n_columns: int, itemsize: int) -> int:
-        row_bytes = n_columns * itemsize
-        best = max(LEAST_BLOCK_ROWS, BLOCK_BYTES // row_bytes)
-        return int(max(1, min(best, self._cache_bytes * BLOCK_SHARE // row_bytes)))
+        A block holds until the next, which takes its memory.
+        """
+        n_rows, n_columns, dtype = rows.X.shape[0], others.X.shape[0], rows.X.dtype
+        allowed = np.clip(self._cache_bytes * BLOCK_SHARE, LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES)
+        height = max(1, min(n_rows, BLOCK_ROWS))
+        width = min(n_columns, int(allowed) // (height * dtype.itemsize))
+        memory = np.empty(height * width, dtype)
+        for start in range(0, n_rows, height):
+            some = slice(start, min(start + height, n_rows))
+            left = rows.take(some)
+            for first in range(0, n_columns, width):
+                columns = slice(first, min(first + width, n_columns))
+                shape = some.stop - start, columns.stop - first
+                out = memory[: shape[0] * shape[1]].reshape(shape)
+                yield some, columns, left.values(others.take(columns), out)
+
+    def _set_diagonal(self, values: NDArray, rows: NDArray, first: int) -> None:
+        """Set ``k(x, x)`` in a block of some rows and of the columns from `first` on.
+
+        With a large gamma a rounded distance of 0 counts.
+        """
+        if self._kernel.name == "rbf":
+            here = np.flatnonzero((first <= rows) & (rows < first + values.shape[1]))
+            values[here, rows[here] - first] = 1
 
 
 class _RowStore:
@@ -187,10 +202,11 @@ class _RowStore:
         self._asked_at[slots[slots >= 0]] = self._time
         return slots
 
-    def put(self, rows: NDArray, values: NDArray) -> None:
-        """Store rows, as many as there is room for without those that were asked for just now.
+    def put(self, rows: NDArray) -> NDArray:
+        """Return where to store rows: the first of them, as many as there is room for.
 
-        More rows than fit, asked for in turn, would otherwise drive one another out.
+        Rows that were asked for just now stay: more than fit, asked for in turn, would otherwise
+        drive one another out.
         """
         room = np.flatnonzero(self._asked_at < self._time)
         oldest = room[np.argsort(self._asked_at[room], kind="stable")[: len(rows)]]
@@ -199,7 +215,7 @@ class _RowStore:
         self._slot_of[gone[gone >= 0]] = -1
         self._slot_of[rows], self._row_of[oldest] = oldest, rows
         self._asked_at[oldest] = self._time
-        self.values[oldest] = values[: len(oldest)]
+        return oldest
 
 
 @njit(

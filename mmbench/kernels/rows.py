@@ -53,7 +53,7 @@ class KernelRows:
             self.squares = row_squares(X).astype(dtype, copy=False)
         self.X = X.astype(dtype) if issparse(X) else np.ascontiguousarray(X, dtype=dtype)
 
-    def take(self, rows: NDArray | list[int]) -> KernelRows:
+    def take(self, rows: NDArray | list[int] | slice) -> KernelRows:
         """Return some of the rows."""
         other = copy(self)
         other.X = self.X[rows]

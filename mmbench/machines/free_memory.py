@@ -28,8 +28,8 @@ def cache_size() -> Any:
         positive(optional=True),
         "Memory for kernel values in MB (10^6 bytes), of each pair of classes in training; by "
         "default an eighth of what is free, 1000 at most. A kernel matrix of up to 3000 rows that "
-        "fits is stored; of a larger one as many rows are as fit. The solution does not depend on "
-        "it.",
+        "fits is stored; of a larger one as many rows are as fit. Parts of it take up to 10 MB in "
+        "any case. The solution does not depend on it.",
         after="tol",
     )
 

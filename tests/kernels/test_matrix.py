@@ -55,6 +55,17 @@ def test_rows_asked_for_together_do_not_drive_one_another_out(X):
     assert (matrix._store.find(rows) >= 0).sum() == 50
 
 
+def test_little_memory_leaves_blocks_of_many_rows(X, monkeypatch):
+    """A product with few rows takes ten times as long a value."""
+    heights, values = [], KernelRows.values
+    monkeypatch.setattr(
+        KernelRows, "values", lambda *args: heights.append(len(args[0].X)) or values(*args)
+    )
+    matrix = KernelMatrix(KERNELS[2], X, cache_bytes=0)
+    matrix.add_columns(np.arange(200), np.ones(200), np.zeros(300))
+    assert set(heights) == {200}
+
+
 def test_equal_rows_are_equal_at_any_width(X):
     matrix = KernelMatrix(Kernel("rbf", gamma=1e12), X, single=True)
     out = np.zeros(300)

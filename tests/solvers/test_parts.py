@@ -24,7 +24,7 @@ def digits():
 
 
 def by_parts(dual, kernel, X, y, *args, cache_bytes=1e5, tol=1e-7):
-    """Return the solution by parts of at most 500 rows, and that on the stored matrix."""
+    """Return the solution by parts of at most 1000 rows, and that on the stored matrix."""
     matrix = KernelMatrix(kernel, X, cache_bytes, kernel.fits_single_precision(X))
     return (
         solve_smo(dual(matrix, y, *args), tol=tol),
@@ -36,7 +36,8 @@ def by_parts(dual, kernel, X, y, *args, cache_bytes=1e5, tol=1e-7):
 @pytest.mark.parametrize(
     "kernel", [RBF, Kernel("poly", degree=2), Kernel("linear")], ids=lambda kernel: kernel.name
 )
-def test_any_memory_gives_the_svm_of_the_stored_matrix(digits, kernel, cache_bytes):
+def test_any_memory_gives_the_svm_of_the_stored_matrix(digits, kernel, cache_bytes, monkeypatch):
+    monkeypatch.setattr("mmbench.kernels.matrix.LEAST_PART_ROWS", 500)
     X, y = digits
     X = X / 16
     found, stored = by_parts(svm_dual, kernel, X, y, 1.0, cache_bytes=cache_bytes)
