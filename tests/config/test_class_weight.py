@@ -28,7 +28,6 @@ def test_balanced_classes_are_a_parameter_of_a_column(tmp_path):
     assert {"lssvm", "svm"} <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_other_words_are_refused(name, tmp_path):
+def test_other_words_are_refused(tmp_path):
     with pytest.raises(UserError, match="class_weight: must be 'balanced' or"):
-        loaded(tmp_path, f"{name}: {{params: {{class_weight: even}}}}")
+        loaded(tmp_path, "lssvm: {params: {class_weight: even}}")

@@ -13,10 +13,13 @@ from mmbench.machines import machine_class
 SETTINGS = {
     "mamc": [{}, {"bias": "optimized"}, {"bias": "optimized", "solver": "reference"}],
     "klda": [{}, {"solver": "reference"}, {"bias": "midpoint"}],
+    "lda": [{}, {"ridge": 0.0}, {"scatter": "sum", "bias": "optimized", "solver": "reference"}],
+    "mpm": [{}, {"scatter": "sum"}],
+    "mempm": [{}],
     "lssvm": [{}, {"reading": "empirical"}, {"reading": "empirical", "solver": "reference"}],
 }
 #: Machines whose weights of classes are costs of errors alone.
-COSTS = ("klda",)
+COSTS = ("klda", "lda", "mempm", "mpm")
 CASES = [(name, settings) for name in SETTINGS for settings in SETTINGS[name]]
 
 
@@ -33,6 +36,8 @@ def iris():
 def test_a_row_of_weight_two_is_a_row_twice(name, settings, kernel, iris):
     X, y, weights = iris
     rows = np.repeat(np.arange(len(y)), weights)
+    if name in ("lda", "mempm", "mpm") and kernel == "rbf":
+        settings = {**settings, "ridge": 1e-3}
     machine = machine_class(name)(kernel=kernel, **settings)
     one = machine.fit(X, y, sample_weight=weights)
     (fit,), decisions = one.fits_, one.decision_function(X)

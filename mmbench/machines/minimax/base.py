@@ -10,6 +10,10 @@ In the span of the data a kernel machine needs the ridge: rows that are linearly
 mapped onto their class means exactly, both spreads are zero then, and every criterion is infinite.
 Proposition 1 of the M4 paper, on which its kernel form rests, has the ridge; its theorem lost it.
 
+With weights of the rows the means, the covariances and ``tr(K)/n`` are weighted, and n_c is the
+weight of a class: LDA, MPM and MEMPM. The M4 takes none: its programs have one penalty for all
+slacks. Weights of classes cancel in means and covariances; the LDA has them as costs of errors.
+
 References
 ----------
 K. Huang, H. Yang, I. King, M. Lyu: Maxi-min margin machine: learning large margin classifiers
@@ -177,7 +181,7 @@ def train_in_coordinates(
     for ridge in dict.fromkeys(machine.ridge for machine in machines):
         started = time.perf_counter()
         members = [k for k, machine in enumerate(machines) if machine.ridge == ridge]
-        pencil = coordinates.pencil(ridge)
+        pencil = replace(coordinates.pencil(ridge), classes=problem.classes)
         found = []
         for k in members:
             found.append(_timed(machines[k], pencil, state))

@@ -44,6 +44,10 @@ class Pencil:
     free : bool, default=False
         The one coordinate is a direction along which neither class varies while their means differ:
         every machine of this family separates the classes along it with an infinite margin.
+    weights : ndarray of shape (n,), optional
+        Of the rows; 1 by default.
+    classes : tuple, default=()
+        The negative and the positive class as the user labelled them, where they are known.
     """
 
     rows: Rows
@@ -53,6 +57,8 @@ class Pencil:
     var_x: NDArray
     var_y: NDArray
     free: bool = False
+    weights: NDArray | None = None
+    classes: tuple = ()
 
     @property
     def delta(self) -> NDArray:
@@ -65,9 +71,16 @@ class Pencil:
         return float(np.linalg.norm(self.delta)) <= EQUAL_MEANS
 
     @property
+    def totals(self) -> tuple[float, float]:
+        """The weight of the positive and of the negative class."""
+        positive, negative = _sides(self.y, self.weights)
+        return float(positive.sum()), float(negative.sum())
+
+    @property
     def majority(self) -> float:
         """The sign of the larger class; of equal ones the positive."""
-        return 1.0 if 2 * (self.y > 0).sum() >= len(self.y) else -1.0
+        positive, negative = self.totals
+        return 1.0 if positive >= negative else -1.0
 
     def distances(self) -> NDArray:
         """Return the squared Mahalanobis distance of each row to its class mean."""
@@ -80,8 +93,14 @@ class Pencil:
         """Return this pencil with covariances (scatter "mean") or sums of squares ("sum")."""
         if scatter == "mean":
             return self
-        n_x = int((self.y > 0).sum())
-        return replace(self, var_x=n_x * self.var_x, var_y=(len(self.y) - n_x) * self.var_y)
+        n_x, n_y = self.totals
+        return replace(self, var_x=n_x * self.var_x, var_y=n_y * self.var_y)
+
+
+def _sides(y: NDArray, weights: NDArray | None) -> tuple[NDArray, NDArray]:
+    """Return the weights of the rows of either class, zero in the other; the positive first."""
+    own = 1.0 if weights is None else weights
+    return (y > 0) * own, (y < 0) * own
 
 
 def n_smaller(y: NDArray) -> int:
@@ -91,7 +110,12 @@ def n_smaller(y: NDArray) -> int:
 
 
 def diagonalise(
-    rows: Rows, y: NDArray, ridge_x: float, ridge_y: float, carry: NDArray
+    rows: Rows,
+    y: NDArray,
+    ridge_x: float,
+    ridge_y: float,
+    carry: NDArray,
+    weights: NDArray | None = None,
 ) -> tuple[Pencil, NDArray]:
     """Change to coordinates in which both class covariances are diagonal and sum to the identity.
 
@@ -104,6 +128,8 @@ def diagonalise(
         Added to the variances of the positive and the negative class.
     carry : ndarray of shape (m, d)
         Other vectors to take along.
+    weights : ndarray of shape (n,), optional
+        Of the rows; 1 by default.
 
     Returns
     -------
@@ -117,16 +143,17 @@ def diagonalise(
     of A finish. At no time are there more than four arrays of the size of `rows`, the caller's
     included.
     """
+    sides = _sides(y, weights)
     total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
-    total = _add_covariance(total, rows, y > 0, 1.0)
-    total = _add_covariance(total, rows, y < 0, 1.0)
+    for side in sides:
+        total = _add_covariance(total, rows, side, 1.0)
     both = ridge_x + ridge_y
     if both == 0:
-        change, free = _without_ridge(total, rows, y)
+        change, free = _without_ridge(total, rows, sides)
         rows, carry = _changed(rows, lambda part: part @ change), carry @ change
         if free or not rows.shape[1]:  # the second: all rows are equal
             none = np.zeros(rows.shape[1])
-            return _pencil(rows, y, none, none, free), carry
+            return _pencil(rows, y, none, none, free, weights), carry
     else:
         total[np.diag_indices_from(total)] += both
         factor = cholesky(total, lower=True, overwrite_a=True, check_finite=False)
@@ -141,13 +168,13 @@ def diagonalise(
     share = ridge_x / both if both else 0.5
     matrix = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     matrix[np.diag_indices_from(matrix)] = share
-    matrix = _add_covariance(matrix, rows, y > 0, 1.0 - share)
-    matrix = _add_covariance(matrix, rows, y < 0, -share)
+    for side, factor in zip(sides, (1.0 - share, -share), strict=True):
+        matrix = _add_covariance(matrix, rows, side, factor)
     values, vectors = eigh(matrix, driver="evr", overwrite_a=True, check_finite=False)
     del matrix
     rows, carry = _changed(rows, lambda part: part @ vectors), carry @ vectors
     values = np.clip(values, 0.0, 1.0)
-    return _pencil(rows, y, values, 1.0 - values), carry
+    return _pencil(rows, y, values, 1.0 - values, weights=weights), carry
 
 
 def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
@@ -157,28 +184,32 @@ def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
     return change(rows)
 
 
-def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, weight: float) -> NDArray:
+def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -> NDArray:
     """Add a multiple of the covariance of some rows to the lower triangle of a matrix, in place.
 
     BLAS adds to its argument; numpy would need a second matrix for the product.
     """
-    mean, n = _mean(rows, side), int(side.sum())
+    mean, factor = _mean(rows, side), factor / float(side.sum())
     for own in blocks(*rows.shape):
-        part = rows[own][side[own]]
+        weights = side[own]
+        part = rows[own][weights > 0]
         if len(part):
             part -= mean
-            matrix = blas.dsyrk(weight / n, part.T, beta=1, c=matrix, lower=True, overwrite_c=True)
+            part *= np.sqrt(weights[weights > 0])[:, None]
+            matrix = blas.dsyrk(factor, part.T, beta=1, c=matrix, lower=True, overwrite_c=True)
     return matrix
 
 
 def _mean(rows: Rows, side: NDArray) -> NDArray:
-    """Return the mean of some rows."""
-    return (rows.T @ (side * 1.0)) / side.sum()
+    """Return the mean of rows by weights."""
+    return (rows.T @ side) / side.sum()
 
 
-def _without_ridge(total: NDArray, rows: Rows, y: NDArray) -> tuple[NDArray, bool]:
+def _without_ridge(
+    total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
+) -> tuple[NDArray, bool]:
     """Return a map (d, k) onto the directions with variance, scaled to one; or onto a free one."""
-    delta = _mean(rows, y > 0) - _mean(rows, y < 0)
+    delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)
     has = values > NO_VARIANCE * values[-1]
     rest = vectors[:, ~has]
@@ -188,15 +219,23 @@ def _without_ridge(total: NDArray, rows: Rows, y: NDArray) -> tuple[NDArray, boo
     return vectors[:, has] / np.sqrt(values[has]), False
 
 
-def _pencil(rows: Rows, y: NDArray, var_x: NDArray, var_y: NDArray, free: bool = False) -> Pencil:
-    return Pencil(rows, y, _mean(rows, y > 0), _mean(rows, y < 0), var_x, var_y, free)
+def _pencil(
+    rows: Rows,
+    y: NDArray,
+    var_x: NDArray,
+    var_y: NDArray,
+    free: bool = False,
+    weights: NDArray | None = None,
+) -> Pencil:
+    mean_x, mean_y = (_mean(rows, side) for side in _sides(y, weights))
+    return Pencil(rows, y, mean_x, mean_y, var_x, var_y, free, weights)
 
 
 class LinearCoordinates:
     """The features, or coordinates of the span of the rows where that is smaller."""
 
     def __init__(self, problem: BinaryProblem):
-        self.y = problem.y
+        self.y, self.weights = problem.y, problem.weights
         self.origin = problem.X.mean(axis=0)
         self.basis = np.eye(problem.X.shape[1])
         self.rows: Rows
@@ -210,16 +249,24 @@ class LinearCoordinates:
 
     def pencil(self, ridge: float) -> Pencil:
         """Return the rows in the coordinates that belong to a ridge."""
-        pencil, self.change = diagonalise(self.rows, self.y, *self.ridges(ridge), self.basis)
+        ridges = self.ridges(ridge)
+        pencil, self.change = diagonalise(self.rows, self.y, *ridges, self.basis, self.weights)
         return pencil
 
     def ridges(self, ridge: float) -> tuple[float, float]:
         """Return the absolute ridges of the positive and the negative class."""
         x, y = (
-            ridge * float(self.rows[side].var(axis=0).sum()) / len(self.origin)
+            ridge * float(self._variances(side).sum()) / len(self.origin)
             for side in (self.y > 0, self.y < 0)
         )
         return x, y
+
+    def _variances(self, side: NDArray) -> NDArray:
+        """Return the variance of each coordinate within a class."""
+        if self.weights is None:
+            return self.rows[side].var(axis=0)
+        part = self.rows[side] - _mean(self.rows, side * self.weights)
+        return np.average(part**2, axis=0, weights=self.weights[side])
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
         """Return models over the features, given some in the coordinates of the last pencil."""
@@ -238,9 +285,9 @@ class KernelCoordinates:
     """
 
     def __init__(self, problem: BinaryProblem):
-        self.y = problem.y
+        self.y, self.weights = problem.y, problem.weights
         gram = problem.copied_gram()
-        self.unit = float(np.trace(gram)) / len(gram)
+        self.unit = float(np.average(np.diagonal(gram), weights=problem.weights))
         self.rows, self.pivots = pivoted_cholesky(gram)
         self.origin = self.rows.mean(axis=0)
         self.rows -= self.origin
@@ -248,7 +295,8 @@ class KernelCoordinates:
     def pencil(self, ridge: float) -> Pencil:
         """Return the rows in the coordinates that belong to a ridge."""
         amount = ridge * self.unit
-        self.last, carried = diagonalise(self.rows, self.y, amount, amount, self.origin[None])
+        carry = self.origin[None]
+        self.last, carried = diagonalise(self.rows, self.y, amount, amount, carry, self.weights)
         self.shift = carried[0]
         return self.last
 

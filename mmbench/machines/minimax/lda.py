@@ -6,6 +6,15 @@ with xm and ym the means of the positive and the negative class and Sx and Sy th
 criterion leaves b open: here it puts the boundary in the middle between the means, or where the
 training errors are fewest.
 
+With weights of the rows (`sample_weight`) means and covariances are weighted, and so are training
+errors. Weights c of classes say what errors cost and move b alone: they multiply those of training
+errors, and where b is in the middle between the means they move it by
+
+    v log(c_x / c_y),      v = w'(Sx + Sy)w / 2
+
+with ``w'(xm - ym) = 1``: Bayes' rule for normal classes that are equally likely and share the
+covariance (Sx + Sy)/2. "balanced" leaves the middle, as it counts classes as equal.
+
 References
 ----------
 K. Fukunaga: Introduction to statistical pattern recognition, 2nd edition. Academic Press, 1990.
@@ -13,21 +22,25 @@ K. Fukunaga: Introduction to statistical pattern recognition, 2nd edition. Acade
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.kernels import Kernel
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
 from mmbench.machines.minimax.direction import Direction
 from mmbench.machines.minimax.mpm import direction
 from mmbench.machines.parameter import choice, parameter
-from mmbench.machines.problem import BinaryModel
+from mmbench.machines.problem import BinaryModel, BinaryProblem
 from mmbench.machines.threshold import optimal_bias
+from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
 
 
-class LDA(CovarianceMachine):
+class LDA(WeightedClassifier, CovarianceMachine):
     """Linear discriminant analysis, one-vs-one.
 
     Attributes
@@ -51,6 +64,7 @@ class LDA(CovarianceMachine):
         "b in the middle between the projected means, or with the fewest training errors.",
         after="scatter",
     )
+    class_weight: dict | str | None = class_weight(after="scatter")
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
@@ -67,7 +81,21 @@ class LDA(CovarianceMachine):
             found = Direction.along(w, delta, (spread, 0.0), 1.0 / spread, 0)
         else:
             found = direction(delta, total, np.zeros(len(total)), self.solver)
-        b = -0.5 * float(found.w @ (pencil.mean_x + pencil.mean_y))
-        if self.bias == "optimized":
-            b = optimal_bias(pencil.rows @ found.w, pencil.y).b
+        b = self._intercept(pencil, found.w)
         return BinaryModel(b, certificate(found, self.tol, len(pencil.y)), w=found.w)
+
+    def _intercept(self, pencil: Pencil, w: NDArray) -> float:
+        rows: Any = pencil.rows
+        y, known = pencil.y, {"classes": pencil.classes, "weights": pencil.weights}
+        problem = BinaryProblem(rows, y, Kernel("linear"), **known)
+        costs = row_weights(problem, self.class_weight)
+        if self.bias == "optimized":
+            return optimal_bias(pencil.rows @ w, y, weights=costs).b
+        middle = -0.5 * float(w @ (pencil.mean_x + pencil.mean_y))
+        if costs is None or not isinstance(self.class_weight, Mapping):
+            return middle
+        sums = [float(costs[y > 0].sum()), float(costs[y < 0].sum())]
+        odds = np.divide(sums, pencil.totals)
+        count = 2.0 if self.scatter == "mean" else sum(pencil.totals)
+        variance = float((pencil.var_x + pencil.var_y) @ (w * w)) / count
+        return middle + variance * float(np.log(odds[0] / odds[1]))

@@ -12,7 +12,8 @@ shrink to nothing. Two normalizations make the program well posed:
 
 Without slack both are (1)-(3). "margin" is one convex program, for Sx = Sy the SVM with the
 Mahalanobis norm; its b, with margins of 1 on both sides, becomes that of (2), (3) by adding
-``(sx - sy)/(sx + sy)``. "mean" is not convex in rho and has to be searched.
+``(sx - sy)/(sx + sy)``. "mean" is not convex in rho and has to be searched. There are no weights of
+rows or classes: the programs have one C for all slacks.
 
 References
 ----------

@@ -9,6 +9,9 @@ the MPM forces them to be equal. At the optimum ``kap(alpha) sx + kap(beta) sy =
 beta the best alpha comes from ``max (1 - kap(beta) sy) / sx``, a ratio of a concave and a convex
 function. Decision: ``f(z) = w'z - b'``.
 
+With weights of the rows (`sample_weight`) means and covariances are weighted, and theta is the
+share of the weight.
+
 Beta is found by branch and bound, since there may be several local optima. The least of
 ``kap(alpha) sx + kap(beta) sy`` over w is concave in (kap(alpha), kap(beta)), so the largest
 kap(alpha) is a convex function of kap(beta): between two of its points it lies below their chord.
@@ -37,6 +40,7 @@ from mmbench.machines.minimax.line_search import minimise
 from mmbench.machines.minimax.mpm import direction
 from mmbench.machines.parameter import choice, parameter
 from mmbench.machines.problem import BinaryModel
+from mmbench.machines.weights import WeightedClassifier
 from mmbench.solvers.result import Result
 
 #: Rounds of the ratio's iteration; it converges quadratically.
@@ -49,7 +53,7 @@ MAX_KAPPA = 1e12
 MAX_CHORD_KAPPA = 1e3
 
 
-class MEMPM(CovarianceMachine):
+class MEMPM(WeightedClassifier, CovarianceMachine):
     """Minimum error minimax probability machine, one-vs-one.
 
     Attributes
@@ -129,7 +133,8 @@ class _Search:
 
     def __init__(self, pencil: Pencil, solver: str):
         self.pencil, self.solver = pencil, solver
-        self.theta = float((pencil.y > 0).mean())
+        positive, negative = pencil.totals
+        self.theta = positive / (positive + negative)
         self.iterations = 0
         # The largest kap(beta): all the distance of the means is given to class y.
         self.narrowest = self._weighted(0.0, 1.0).w

@@ -7,6 +7,9 @@ probability of at least alpha = kappa^2 / (1 + kappa^2) by
 
     f(z) = w'z + b,    b = -(w'xm - kappa sqrt(w'Sx w)) = -(w'ym + kappa sqrt(w'Sy w)).
 
+With weights of the rows (`sample_weight`) means and covariances are weighted. There is no
+`class_weight`: each class has a mean and a covariance of its own, in which it cancels.
+
 (4) is the equation's number in the MMRM paper, (12) in the M4 paper.
 
 References
@@ -34,9 +37,10 @@ from mmbench.machines.minimax.search import SpreadMachine
 from mmbench.machines.parameter import choice, parameter
 from mmbench.machines.problem import BinaryModel
 from mmbench.machines.search_space import SearchSpace
+from mmbench.machines.weights import WeightedClassifier
 
 
-class MPM(SpreadMachine):
+class MPM(WeightedClassifier, SpreadMachine):
     """Minimax probability machine, one-vs-one.
 
     Attributes

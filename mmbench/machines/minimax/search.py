@@ -86,7 +86,8 @@ class SpreadMachine(CovarianceMachine):
         return super().train(problem, warm) if model is None else model
 
     def _takes_gram(self, problem: BinaryProblem) -> bool:
-        sound = self.scatter == "mean" and self.ridge >= LEAST_GRAM_RIDGE
+        plain = self.scatter == "mean" and problem.weights is None
+        sound = plain and self.ridge >= LEAST_GRAM_RIDGE
         chosen = self.solver == "gram"
         if self.solver == "auto":
             chosen = len(problem.y) > GRAM_ROUTE_ROWS
@@ -106,7 +107,8 @@ class SpreadMachine(CovarianceMachine):
 
     def _train_ordered(self, machines: Sequence[Self], problem: BinaryProblem) -> list[BinaryModel]:
         models = None
-        if len(problem.y) <= MAX_FACTOR_ROWS and all(m._searches_by_factor for m in machines):
+        small = len(problem.y) <= MAX_FACTOR_ROWS and problem.weights is None
+        if small and all(machine._searches_by_factor for machine in machines):
             try:
                 models = train_for_search(machines, problem)
             except LinAlgError:  # rows so alike that rounding decides

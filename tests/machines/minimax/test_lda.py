@@ -80,3 +80,19 @@ def test_equal_means_give_the_larger_class():
     machine = LDA().fit(X, [0, 0, 0, 0, 1, 1])
     assert machine.fits_[0].status is Status.TRIVIAL
     np.testing.assert_array_equal(machine.predict(X), 0)
+
+
+@pytest.mark.parametrize("scatter", ["mean", "sum"])
+def test_weights_of_classes_move_b_by_the_rule_of_bayes(scatter):
+    """As priors do in scikit-learn's LDA, which has one covariance for both classes."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(40, 3)), 2, axis=0) + np.outer(np.arange(80) % 2, [1, 0, 1])
+    y = np.where(np.arange(80) % 2, "ill", "well")
+    ours = LDA(ridge=0.0, scatter=scatter, class_weight={"ill": 3.0}).fit(X, y)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr", priors=[0.75, 0.25]).fit(X, y)
+    decisions, expected = ours.decision_function(X), theirs.decision_function(X)
+    ratio = np.ptp(decisions) / np.ptp(expected)
+    np.testing.assert_allclose(decisions, ratio * expected, atol=1e-8)
+    plain, balanced = LDA(ridge=0.0), LDA(ridge=0.0, class_weight="balanced")
+    np.testing.assert_array_equal(plain.fit(X, y).coef_, balanced.fit(X, y).coef_)
+    assert plain.intercept_ == balanced.intercept_
