@@ -13,6 +13,9 @@ from mmbench.jobs.record import Record
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
 
+#: What is said of a classifier that solves no problem of this package.
+NO_CERTIFICATES = "its fits have no certificate"
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -102,6 +105,8 @@ class Cell:
 
     def _fits(self) -> str:
         statuses = self.fit_statuses
+        if set(statuses) == {Status.UNCERTIFIED}:
+            return NO_CERTIFICATES
         parts = [
             f"{statuses[s]} {s.replace('_', ' ')}"
             for s in sorted(statuses)

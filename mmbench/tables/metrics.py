@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mmbench.errors import UserError, did_you_mean
 from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
-from mmbench.tables.cells import Cell
+from mmbench.tables.cells import NO_CERTIFICATES, Cell
 from mmbench.tables.records import Experiment
 from mmbench.tables.rows import Row
 
@@ -83,7 +83,10 @@ class Measures:
         lacking = self.lacking.get((cell.key, name), Counter())
         found = list(self.values.get((cell.key, name), {}).values())
         parts = (f"{n} of {len(cell.counted)} records lack {what}" for what, n in lacking.items())
-        note = "; ".join(filter(None, [cell.note, *(f"{name}: {part}" for part in parts)]))
+        said = [f"{name}: {part}" for part in parts]
+        if not said or cell.note != NO_CERTIFICATES:  # which the other metrics cite
+            said = [cell.note, *said]
+        note = "; ".join(filter(None, said))
         if not found:
             return Row(cell.key, name, cell.status, note)
         sd = statistics.stdev(found) if len(found) > 1 else None

@@ -57,6 +57,20 @@ def test_what_records_lack_is_said_by_name(old):
     assert "RF on mine (rbf): log_loss: 1 of 2 records lack probabilities" in text
 
 
+def test_of_classifiers_without_certificates_it_is_said_once(results):
+    experiment = results.experiment("own", splits=2)
+    for dataset, n_fits in (("mine", 1), ("yours", 3)):  # other numbers of fits: still one line
+        for machine in ("rf", "lr"):
+            for repeat in range(2):
+                job = experiment.job(dataset, machine, repeat=repeat, rule="holdout")
+                fits = {"statuses": {"uncertified": n_fits}}
+                experiment.add(job, arrays=two_classes(repeat), fits=fits)
+    text = table(experiment.folder, metrics=["accuracy", "log_loss"])
+    assert text.count("certificate\n") == 1
+    assert "- [1] RF, LR on mine, yours (rbf): its fits have no certificate" in text
+    assert "- [2] RF, LR on mine, yours (rbf): log_loss: 2 of 2 records lack" in text
+
+
 def test_a_confusion_matrix_counts_the_test_rows_of_all_splits(old):
     text = table(old.folder, metrics=["confusion_matrix"])
     parts = [two_classes(seed) for seed in (0, 1)]
