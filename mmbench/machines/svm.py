@@ -106,7 +106,7 @@ class SVM(WeightedClassifier):
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state
         C = slack_penalties(problem, self.C, self.class_weight)
-        tol = tolerance(self.tol, problem)
+        tol = tolerance(self.tol, len(problem.y))
         return train_svm(problem, C, self.solver, tol, start, self.cache_size)
 
     def train_folds(
@@ -147,9 +147,9 @@ def has_most_rows(problem: BinaryProblem) -> TypeGuard[PartProblem]:
     )
 
 
-def tolerance(tol: float, problem: BinaryProblem) -> float:
+def tolerance(tol: float, n_rows: int) -> float:
     """Return the tolerance to which a problem is solved: of few rows a smaller one."""
-    return tol * (FEW_ROWS_FACTOR if len(problem.y) <= FEW_ROWS else 1.0)
+    return tol * (FEW_ROWS_FACTOR if n_rows <= FEW_ROWS else 1.0)
 
 
 def train_svm(

@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from mmbench.machines import MMRM, RMM, SVM, SigmaSVM
+from mmbench.machines import MMRM, MRSVM, RMM, SVM, RSVMMuPlus, RSVMPlus, SigmaSVM
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 
@@ -47,6 +47,10 @@ MACHINES = [
     MMRM(gamma=10.0, C_factor=2.0, solver="interior"),
     MMRM(gamma=100.0, C=10.0, bias="ratio"),
     MMRM(class_weight="balanced", solver="reference"),
+    RSVMPlus(),
+    RSVMPlus(solver="clarabel"),
+    RSVMMuPlus(),
+    MRSVM(),
 ]
 
 

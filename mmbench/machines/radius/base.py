@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.radius.generation import passed_on, solve_all_pairs, solve_generating
 from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.svm import tolerance
 from mmbench.machines.trainer import kernel_parameter
+from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
 
 #: The published grid of C and of lambda.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -78,7 +79,7 @@ class Features:
         )
 
 
-class RadiusMachine(PairwiseClassifier):
+class RadiusMachine(WeightedClassifier):
     """Base of the machines that weigh the margin against a radius.
 
     A subclass implements `_solve`.
@@ -86,19 +87,20 @@ class RadiusMachine(PairwiseClassifier):
 
     # the matrix, its centred copy, and one scaled by weights
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=3)
-    search_space: ClassVar[SearchSpace] = PairwiseClassifier.search_space.extended(
+    search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C", GRID)}, tol=1e-3
     )
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    class_weight: dict | str | None = class_weight()
     kernel: Any = kernel_parameter(
         "linear",
         ' Other than "linear" it makes the features: feature k of x is ``k(x_k, x)``, one a '
         "training row.",
     )
 
-    def _solve(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:
-        """Solve one binary problem, from a neighbour's state where one is given."""
+    def _solve(self, features: Features, y: NDArray, s: NDArray | None, warm: Any) -> BinaryModel:
+        """Solve one binary problem, from a neighbour's state where one is given; s are weights."""
         raise TypeError(f"{type(self).__name__} does not implement _solve")
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
@@ -106,16 +108,20 @@ class RadiusMachine(PairwiseClassifier):
         features = Features(problem)
         solve = self._solve if features.unit > 0 else self._all_equal
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # the status says so
-            model = solve(features, problem.y, None if warm is None else warm.state)
+            s = row_weights(problem, self.class_weight)
+            model = solve(features, problem.y, s, None if warm is None else warm.state)
         return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
 
-    def _all_equal(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:
+    def _all_equal(
+        self, features: Features, y: NDArray, s: NDArray | None, warm: Any
+    ) -> BinaryModel:
         """Return the larger class, where all rows are equal; the others have slack 2."""
-        n_positive = int((y > 0).sum())
-        smaller = min(n_positive, len(y) - n_positive)
+        s = np.ones(len(y)) if s is None else s
+        negative, positive = float(s[y < 0].sum()), float(s[y > 0].sum())
+        smaller = min(negative, positive)
         return features.model(
             np.zeros(features.rows.shape[1]),
-            1.0 if n_positive > smaller or 2 * smaller == len(y) else -1.0,
+            1.0 if positive >= negative else -1.0,
             np.zeros(len(y)),
             status=Status.TRIVIAL,
             objective=2.0 * self.C * smaller,
@@ -150,12 +156,15 @@ class PairwiseRadiusMachine(RadiusMachine):
     )
     tol: float = parameter(1e-6, positive(), "Relative duality gap.")
 
-    def _solve(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:
+    def _solve(self, features: Features, y: NDArray, s: NDArray | None, warm: Any) -> BinaryModel:
         # In units of the rows w is larger, 1/2 ||w||^2 by their square; so is r of R-SVM_mu+.
         square = features.unit**2
         length = square if self.simplex else 1.0
         lam = self.lam * square * length
-        problem = RadiusProblem(features.rows, y, self.C * square, lam, self.simplex)
+        C = self.C if s is None else self.C * s
+        of_features = None if features.linear or self.simplex else s
+        roots = 1.0 if of_features is None else np.sqrt(of_features)
+        problem = RadiusProblem(features.rows * roots, y, C * square, lam, self.simplex, roots)
         if warm is not None:
             before, start = warm  # multipliers at C stay there when C grows
             warm = replace(start, u=start.u * (problem.C / before))
@@ -164,20 +173,21 @@ class PairwiseRadiusMachine(RadiusMachine):
         # w = 0 is also what is left where a solver gave up: that proves nothing
         trivial = found.status is Status.OPTIMAL and not found.w.any()
         return features.model(
-            *(found.w, found.b, u),
+            *(found.w * roots, found.b, u),
             state=(problem.C, passed_on(found)),
             status=Status.TRIVIAL if trivial else found.status,
             objective=found.value / square,
             bound=found.bound / square,
-            max_violation=max(abs(float(u.sum())), float((y * u).max()) - self.C, 0.0),
+            max_violation=max(abs(float(u.sum())), float((y * u - C).max()), 0.0),
             iterations=found.iterations,
             extra={"r": found.r * length, "pairs": len(found.pairs), "rounds": found.rounds},
         )
 
     def _minimise(self, problem: RadiusProblem, start: RadiusPoint | None) -> RadiusPoint:
+        tol = tolerance(self.tol, len(problem.y))
         if self.solver == "reference":
-            return solve_all_pairs(problem, self.tol)
-        return solve_generating(problem, self.tol, start, cone=self.solver == "clarabel")
+            return solve_all_pairs(problem, tol)
+        return solve_generating(problem, tol, start, cone=self.solver == "clarabel")
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         """Order a path by C, then lambda."""

@@ -52,10 +52,13 @@ class Columns:
         ]
         return sparse.hstack(blocks)
 
-    def margins(self, rows: NDArray, y: NDArray, slack_unit: float = 1.0) -> sparse.sparray:
+    def margins(
+        self, rows: NDArray, y: NDArray, slack_unit: float | NDArray = 1.0
+    ) -> sparse.sparray:
         """Return the rows of ``1 - y_i (w'z_i + b) - xi_i <= 0``, without the 1."""
         n, signs = len(y), -y[:, None]
-        parts = {"w": signs * rows, "b": signs, "xi": -slack_unit * sparse.eye_array(n)}
+        xi = sparse.diags_array(-slack_unit * np.ones(n))
+        parts = {"w": signs * rows, "b": signs, "xi": xi}
         return self.rows(n, parts)
 
     def products(self, d: int, second: str | None) -> tuple[sparse.sparray, NDArray]:
@@ -81,8 +84,9 @@ def largest_weights(problem: RadiusProblem, squares: NDArray) -> NDArray:
     """
     if problem.simplex:
         return np.ones(squares.shape[1])
-    smaller = min((problem.y > 0).sum(), (problem.y < 0).sum())
-    return np.sqrt(4.0 * problem.C * smaller / (1.0 + problem.lam * squares.max(axis=0)))
+    costs = problem.C * np.ones(len(problem.y))
+    smaller = min(costs[problem.y > 0].sum(), costs[problem.y < 0].sum())
+    return np.sqrt(4.0 * smaller / (1.0 + problem.lam * squares.max(axis=0)))
 
 
 def radius_program(problem: RadiusProblem, squares: NDArray) -> tuple[ConeProgram, Columns]:
@@ -127,7 +131,7 @@ def solve_cone(problem: RadiusProblem, pairs: NDArray, tol: float) -> Restricted
     (n, d), m = problem.rows.shape, len(pairs)
     squares = problem.squares(pairs)
     program, columns = radius_program(problem, squares)
-    unit = max(1.0, problem.lam, problem.C)
+    unit = max(1.0, problem.lam, float(np.max(problem.C)))
     found = solve_socp(replace(program, c=program.c / unit), tol=tol)
     w, mu, u, theta = np.zeros(d), None, np.zeros(n), np.zeros(m)
     if problem.simplex:

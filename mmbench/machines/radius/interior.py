@@ -16,7 +16,6 @@ Added unknowns are t, theta and r. Against second-order cone programs of a gener
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +42,9 @@ def solve_interior(problem: RadiusProblem, pairs: NDArray, tol: float) -> Restri
     """
     paid = pairs if problem.lam > 0 else pairs[:0]
     kind = _Simplex if problem.simplex else _Squares
-    point = solve_growing(partial(kind, problem, problem.squares(paid)), problem.C, tol)
+    squares, largest = problem.squares(paid), float(np.max(problem.C))
+    shares = problem.C / largest
+    point = solve_growing(lambda C, a: kind(problem, squares, C * shares, a), largest, tol)
     at = point.at
     w, mu = without_zeros(at["w"], at["mu"]) if problem.simplex else (at["w"], None)
     theta = np.append(at["theta"], np.zeros(len(pairs) - len(paid)))
@@ -58,7 +59,11 @@ class _Pairs(InteriorPoint, ABC):
     products = (*InteriorPoint.products, ("e", "theta", 1.0))
 
     def __init__(
-        self, problem: RadiusProblem, squares: NDArray, C: float, a: NDArray | None = None
+        self,
+        problem: RadiusProblem,
+        squares: NDArray,
+        C: float | NDArray,
+        a: NDArray | None = None,
     ):
         self.D = squares
         theta = np.full(len(squares), problem.lam / max(len(squares), 1))

@@ -10,6 +10,10 @@ Let ``v = sum_i y_i a_i x_i`` for any ``a >= 0`` with ``sum_i y_i a_i = 0``. Min
 and mu, the Lagrangian is ``sum a - m/2``, ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``; the best
 multiple of a gives the bound ``(sum a)^2 / (2 m)``.
 
+With weights s_i of the rows the penalty on xi_i^2 is ``C s_i`` in (3), and ``||a||^2 / C`` is
+``sum_i a_i^2 / (C s_i)``. Two equal features share w_k and mu_k, so that with a kernel, whose
+features stand for training rows, a row of weight 2 is a row twice as well.
+
 References
 ----------
 H. Do, A. Kalousis, M. Hilario: Feature weighting using margin and radius based error bound
@@ -34,6 +38,7 @@ from mmbench.machines.problem import BinaryModel
 from mmbench.machines.radius.base import Features, RadiusMachine
 from mmbench.machines.radius.cone import Columns, without_zeros
 from mmbench.machines.radius.problem import quotient
+from mmbench.machines.svm import tolerance
 from mmbench.solvers.cone_program import ConeProgram, solve_socp
 from mmbench.solvers.result import Result
 
@@ -72,22 +77,23 @@ class MRSVM(RadiusMachine):
     )
     tol: float = parameter(1e-6, positive(), "Relative duality gap.")
 
-    def _solve(self, features: Features, y: NDArray, warm: Any) -> BinaryModel:
+    def _solve(self, features: Features, y: NDArray, s: NDArray | None, warm: Any) -> BinaryModel:
         # w and R are in units of the rows: C stays, the value does not
-        rows, square = features.rows, features.unit**2
-        best = majority(rows, y, self.C)
+        rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
+        C = np.full(len(y), self.C) if s is None else self.C * s
+        best = majority(rows, y, C)
         for _ in range(MAX_PROGRAMS):
             unit = best.value
-            found = solve_in_units(rows, y, self.C, unit, 0.01 * self.tol)
+            found = solve_in_units(rows, y, C, unit, 0.01 * tol)
             bound, iterations = max(best.bound, found.bound), best.iterations + found.iterations
             best = replace(
                 found if found.value < best.value else best, bound=bound, iterations=iterations
             )
-            if best.closed(self.tol) or best.value > 0.5 * unit or time_is_up():
+            if best.closed(tol) or best.value > 0.5 * unit or time_is_up():
                 break
         return features.model(
             *(best.w, best.b, best.u),
-            status=Status.OPTIMAL if best.closed(self.tol) else Status.INACCURATE,
+            status=Status.OPTIMAL if best.closed(tol) else Status.INACCURATE,
             objective=best.value / square,
             bound=best.bound / square,
             max_violation=best.violation,
@@ -116,10 +122,10 @@ class FeatureRadiusSolution(Result):
     u: NDArray
 
 
-def majority(rows: NDArray, y: NDArray, C: float) -> FeatureRadiusSolution:
+def majority(rows: NDArray, y: NDArray, C: NDArray) -> FeatureRadiusSolution:
     """Return the best point with w = 0: b is the mean of y, mu all on the largest radius."""
-    radius, b = float(squared_radii(rows).max()), float(y.mean())
-    value = C * len(y) * (1.0 - b * b) / radius
+    radius, b = float(squared_radii(rows).max()), float(np.average(y, weights=C))
+    value = float(C.sum()) * (1.0 - b * b) / radius
     ones = np.zeros(len(y))
     return FeatureRadiusSolution(
         w=np.zeros(rows.shape[1]),
@@ -140,7 +146,7 @@ def squared_radii(rows: NDArray) -> NDArray:
 
 
 def solve_in_units(
-    rows: NDArray, y: NDArray, C: float, unit: float, tol: float
+    rows: NDArray, y: NDArray, C: NDArray, unit: float, tol: float
 ) -> FeatureRadiusSolution:
     """Minimise (3) by a cone program whose value is in units of a given one.
 
@@ -157,13 +163,13 @@ def solve_in_units(
     slack = np.maximum(0.0, 1.0 - y * (rows @ w + b))
     a = balanced(found.z[: len(y)], y, np.inf)
     a = a / max(float(a.sum()), 1e-300)
-    largest = float(((rows.T @ (y * a)) ** 2 + squares * (a @ a) / (2.0 * C)).max())
+    largest = float(((rows.T @ (y * a)) ** 2 + squares * float(np.sum(a * a / (2.0 * C)))).max())
     return FeatureRadiusSolution(
         w=w,
         b=b,
         radius=radius,
         u=y * a,
-        value=0.5 * quotient(w, mu) + C * float(slack @ slack) / max(radius, 1e-300),
+        value=0.5 * quotient(w, mu) + float(C @ slack**2) / max(radius, 1e-300),
         bound=float(a.sum()) / (2.0 * max(largest, 1e-300)),
         violation=abs(float((y * a).sum())),
         iterations=found.iterations,
@@ -172,7 +178,7 @@ def solve_in_units(
 
 
 def cone_program(
-    rows: NDArray, y: NDArray, C: float, unit: float
+    rows: NDArray, y: NDArray, C: NDArray, unit: float
 ) -> tuple[ConeProgram, Columns, float]:
     """Return (3) as a cone program, in units of its value, and the unit of w.
 
@@ -189,7 +195,7 @@ def cone_program(
     ends, halves = np.array([[-0.5], [-0.5]]), np.array([[-0.5], [0.5]]) * squares / radius
     both = columns.rows(2, {"zeta": ends, "mu": halves})
     slack = columns.rows(n, {"xi": -sparse.eye_array(n)})
-    margins = columns.margins(length * rows, y, slack_unit=float(np.sqrt(unit / C * radius)))
+    margins = columns.margins(length * rows, y, slack_unit=np.sqrt(unit / C * radius))
     program = ConeProgram(
         c=cost,
         A=sparse.csc_array(columns.rows(1, {"mu": np.ones((1, d))})),

@@ -12,6 +12,11 @@ the pairs, ``sum theta = lam``, let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik 
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
+With weights s_i of the rows C is ``C s_i`` in these, one a row. Pairs know no weights: a largest
+distance does not count rows. With a kernel, whose features stand for training rows, R-SVM+ has
+``w_k^2 / s_k`` in place of ``w_k^2``, which is how two equal features share a weight w; features
+are then multiplied by ``sqrt(s_k)``, but for the pairs. The mu of R-SVM_mu+ share without that.
+
 Any such u and theta give a lower bound of the optimum, however few pairs have a multiplier; any w
 and mu give an upper bound, with b of the least slack and r of all pairs.
 """
@@ -104,23 +109,26 @@ class RadiusProblem:
         Z, centred: b takes what that moves.
     y : ndarray of shape (n,)
         -1.0 or +1.0.
-    C : float
-        Penalty on slack.
+    C : float or ndarray of shape (n,)
+        Penalty on slack, or that on the slack of each row.
     lam : float
         Penalty on r.
     simplex : bool
         Whether s = mu, as in R-SVM_mu+, and not w^2.
+    roots : float or ndarray of shape (k,), default=1.0
+        What the columns have been multiplied by, where pairs know nothing of it.
     """
 
     rows: NDArray
     y: NDArray
-    C: float
+    C: float | NDArray
     lam: float
     simplex: bool
+    roots: float | NDArray = 1.0
 
     def squares(self, pairs: NDArray) -> NDArray:
         """Return ``(z_ik - z_jk)^2`` of some pairs, shape (m, k)."""
-        return (self.rows[pairs[:, 0]] - self.rows[pairs[:, 1]]) ** 2
+        return ((self.rows[pairs[:, 0]] - self.rows[pairs[:, 1]]) / self.roots) ** 2
 
     def point(
         self, found: RestrictedSolution, pairs: NDArray, columns: NDArray, n_far: int
@@ -141,12 +149,12 @@ class RadiusProblem:
         mu = None if mu is None else _spread(mu, columns, k)
         weights = w * w if mu is None else mu
         listed = float((0.5 * self.squares(pairs) @ weights).max(initial=0.0))
-        far, lengths = far_pairs(self.rows * np.sqrt(weights), listed, n_far)
+        far, lengths = far_pairs(self.rows * (np.sqrt(weights) / self.roots), listed, n_far)
         r = float(lengths.max(initial=listed))
         norm = quotient(w, mu) if mu is not None else float(w @ w) + 2.0 * self.lam * r
-        b, scale, slack = self._threshold(w, norm)
+        b, scale, penalty = self._threshold(w, norm)
         w = scale * w
-        value = 0.5 * scale**2 * norm + self.C * slack
+        value = 0.5 * scale**2 * norm + penalty
         if mu is None:
             r *= scale**2
         else:
@@ -172,17 +180,17 @@ class RadiusProblem:
         return point, far
 
     def _threshold(self, w: NDArray, norm: float) -> tuple[float, float, float]:
-        """Return b of the least slack, the best factor for w, and the slack with both.
+        """Return b of the least penalty, the best factor for w, and the penalty with both.
 
         Where a margin is missed by rounding and C is large, a longer w has no slack. `norm` is
         twice what grows with the square of the factor.
         """
         decision = self.rows @ w
-        b = best_bias(decision, self.y)
+        b = best_bias(decision, self.y, self.C)
         decision += b
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
-        slack = np.maximum(0.0, 1.0 - self.y * scale * decision).sum()
-        return scale * b, scale, float(slack)
+        slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
+        return scale * b, scale, float(np.sum(self.C * slack))
 
     def bound(self, u: NDArray, pairs: NDArray, theta: NDArray) -> float:
         """Return the dual at feasible multipliers."""

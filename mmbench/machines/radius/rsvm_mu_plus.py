@@ -5,7 +5,8 @@
                                1/2 sum_k mu_k (x_ik - x_jk)^2 <= r   for all pairs i, j          (7)
 
 and ``f(x) = w'x + b``: w contains the weights already. With lambda = 0 the best mu is
-``|w_k| / ||w||_1``, which leaves ``1/2 ||w||_1^2``: few features have a weight.
+``|w_k| / ||w||_1``, which leaves ``1/2 ||w||_1^2``: few features have a weight. With weights s_i of
+the rows the penalty on xi_i is ``C s_i`` in (7).
 
 References
 ----------

@@ -8,6 +8,10 @@ The penalty on w_k^2 so grows with how far feature k lies apart in the pairs tha
 lambda = 0 it is the SVM. Few of the n (n - 1)/2 pairs hold with equality; given their multipliers
 theta it is an SVM with the quadratic form ``sum_k (1 + sum theta_ij (x_ik - x_jk)^2) w_k^2``.
 
+With weights s_i of the rows the penalty on xi_i is ``C s_i`` in (9). With a kernel, whose features
+stand for training rows, ``w_k^2 / s_k`` is in place of w_k^2 as well: a row of weight 2 is a row
+twice, among the features too.
+
 References
 ----------
 H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.

@@ -183,14 +183,15 @@ class RMM(WeightedClassifier):
         self, problem: BinaryProblem, start: PiecewiseSolution | None = None
     ) -> BinaryModel:
         """Return the SVM at the same C and weights."""
-        C, tol = slack_penalties(problem, self.C, self.class_weight), tolerance(self.tol, problem)
+        C = slack_penalties(problem, self.C, self.class_weight)
+        tol = tolerance(self.tol, len(problem.y))
         return train_svm(problem, C, self.solver, tol, start, self.cache_size)
 
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
     ) -> BinaryModel:
         """Return the machine, from the SVM at the same C and neighbouring solutions of the dual."""
-        theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, problem)
+        theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, len(problem.y))
         if self.form != "bound":
             D, nu = self.C if self.D is None else self.D, self.nu
             relaxed = nu if self.form == "relaxed" else None

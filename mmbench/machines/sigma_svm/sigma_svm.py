@@ -107,7 +107,7 @@ class SigmaSVM(WeightedClassifier):
     tol: float = SVM.parameters["tol"]
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        weights, tol = row_weights(problem, self.class_weight), tolerance(self.tol, problem)
+        weights, tol = row_weights(problem, self.class_weight), tolerance(self.tol, len(problem.y))
         penalties = [(self.D, self.C)]
         return train_sigma_svm(problem, penalties, self.solver, tol, weights=weights)[0]
 
