@@ -7,12 +7,13 @@ from threading import Lock
 
 import numpy as np
 import pytest
+from helpers.dask_threads import cluster_in_threads
 from helpers.tasks import hang
 from joblib import parallel_config
 
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.machines import SVM
-from mmbench.running.cluster import DaskExecutor, run_here
+from mmbench.running.cluster import run_here
 from mmbench.running.pairs import PairBackend, Spread, train_items
 
 pytest.importorskip("dask")
@@ -21,9 +22,8 @@ pytest.importorskip("distributed")
 
 @pytest.fixture(scope="module")
 def executor():
-    executor = DaskExecutor("local", 2, (), print)
-    yield executor
-    executor.close()
+    with cluster_in_threads(2) as executor:
+        yield executor
 
 
 def four_classes(n=120):

@@ -60,9 +60,16 @@ def test_a_second_run_reuses_everything(jobs, store):
     assert written(store) == before
 
 
-def test_one_process_or_two_give_the_same_records(jobs, store, other_store):
+@pytest.fixture(scope="module")
+def two_workers():
+    executor = LocalExecutor(2)
+    yield executor
+    executor.close()
+
+
+def test_one_process_or_two_give_the_same_records(jobs, store, other_store, two_workers):
     serial(jobs, store)
-    summary = run(jobs, other_store, LocalExecutor(2), data=NO_DATA)
+    summary = run(jobs, other_store, two_workers, data=NO_DATA)
     assert summary.done == len(jobs)
     assert results(store) == results(other_store)
 
@@ -156,24 +163,28 @@ def test_a_job_too_large_beside_others_runs_alone(jobs, store, monkeypatch):
 
 
 class KillsTheWorkersOnce(Lines):
-    """Kills the workers of this process, one busy and one idle, when the first job has ended."""
+    """Kills the workers, one busy and one idle, when the first job has ended."""
+
+    def __init__(self, total, executor):
+        super().__init__(total, sys.stderr)
+        self.workers = executor._workers
 
     def finished(self, job, record, left):
         super().finished(job, record, left)
         if self._count == 1:
-            for process in psutil.Process().children():
+            for process in [psutil.Process(worker.process.pid) for worker in self.workers]:
                 process.kill()
                 while process.status() != psutil.STATUS_ZOMBIE:
                     time.sleep(0.01)
 
 
-def test_a_killed_worker_costs_its_own_job_alone(store, other_store):
+def test_a_killed_worker_costs_its_own_job_alone(store, other_store, two_workers):
     long, _ = make_jobs(1, "digits")
     values = tuple(2.0**k for k in range(12))
     long = replace(long, grid=(("C", values), ("gamma", values)))
     jobs = [long, *make_jobs(2)]
-    progress = lambda total: KillsTheWorkersOnce(total, sys.stderr)  # noqa: E731
-    summary = run(jobs, store, LocalExecutor(2), data=NO_DATA, progress=progress)
+    progress = lambda total: KillsTheWorkersOnce(total, two_workers)  # noqa: E731
+    summary = run(jobs, store, two_workers, data=NO_DATA, progress=progress)
     assert [record["key"] for record in summary.failed] == [long.key]
     assert "the worker process was ended by SIGKILL" in summary.failed[0]["reason"]
     assert summary.done == 4
@@ -181,10 +192,10 @@ def test_a_killed_worker_costs_its_own_job_alone(store, other_store):
     assert results(store) == results(other_store)
 
 
-def start_run(store, n_splits):
+def start_run(store, n_slots, n_splits):
     """Start a run in a process group of its own, as a shell does."""
     return subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(store.folder), "2", str(n_splits), "digits"],
+        [sys.executable, str(SCRIPT), str(store.folder), str(n_slots), str(n_splits), "digits"],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -195,7 +206,7 @@ def start_run(store, n_splits):
 
 def test_a_run_killed_midway_goes_on_to_the_same_records(store, other_store):
     jobs = make_jobs(4, "digits")
-    process = start_run(store, 4)
+    process = start_run(store, 2, 4)
     process.stderr.readline()
     workers = psutil.Process(process.pid).children()
     process.kill()
@@ -210,7 +221,7 @@ def test_a_run_killed_midway_goes_on_to_the_same_records(store, other_store):
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(store):
-    process = start_run(store, 60)  # more than can be over before the signal comes
+    process = start_run(store, 1, 60)  # more than can be over before the signal comes
     first = process.stderr.readline()
     workers = psutil.Process(process.pid).children()
     os.killpg(process.pid, signal.SIGINT)
