@@ -213,7 +213,7 @@ def test_little_is_imported_where_it_is_not_needed(call: str):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_full_disk_is_one_line(stream: str):
-    arguments = ("list", "machines") if stream == "stdout" else ("run", "nowhere")
+    arguments = ("list", "machines") if stream == "stdout" else ("config", "show", "x")
     code = f"from mmbench.cli import main; import sys; sys.argv[1:] = {arguments!r}; main()"
     with open("/dev/full", "w") as full:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}

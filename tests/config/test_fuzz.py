@@ -64,7 +64,7 @@ def replaced(path, value):
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(path=st.sampled_from(list(places(GOOD))), value=values)
 def test_any_value_anywhere_is_valid_or_refused(tmp_path: Path, path, value):
