@@ -192,7 +192,7 @@ class InteriorPoint:
         return excess / max(abs(self._dual_value()), 1e-300)
 
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
-        """Return a diagonal for w, and the added unknowns against w and against themselves."""
+        """Return a diagonal for w, and the added unknowns against w (or w and b) and themselves."""
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
@@ -274,7 +274,8 @@ class InteriorPoint:
         matrix[np.arange(k), np.arange(k)] += diagonal
         matrix[:k, k] = matrix[k, :k] = self.Z.T @ weight
         matrix[k, k] = weight.sum()
-        matrix[:k, k + 1 :], matrix[k + 1 :, :k] = between, between.T
+        m = len(between)
+        matrix[:m, k + 1 :], matrix[k + 1 :, :m] = between, between.T
         matrix[k + 1 :, k + 1 :] = added
         size = np.sqrt(np.abs(np.diagonal(matrix)))
         self.scale = 1.0 / np.where(size > 0, size, 1.0)

@@ -11,7 +11,8 @@ Their duals are (8) with B = 1, D added, and the sum of all lambda_i and lambda*
 (14) each is at most ``D nu / n`` as well. With v(B) the optimal value of the RMM of bound B (for
 (14) with such lambda), both are ``min over t >= 1 of v(t) + D t``. The slope of v is minus the sum
 of lambda_i and lambda*_i, so t is the root of a monotone, piecewise linear function of one
-variable. Regula falsi finds it over RMMs that start from one another.
+variable. Regula falsi finds it over RMMs that start from one another. (13) on many rows of few
+features is one interior point in these.
 
 With weights s_i of the rows the penalty on xi_i is ``C s_i`` in both, and the penalty on tau_i and
 tau*_i in (14) is ``D nu s_i / sum_j s_j``; multipliers have these bounds.
@@ -33,16 +34,22 @@ from numpy.typing import NDArray
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status, worst
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.linear_route import kernel_values
+from mmbench.machines.linear_route import in_features, kernel_values, rows_or_gram
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.rmm.dual import rmm_dual, solve_paper_dual
 from mmbench.machines.svm import GAP_TOLERANCE_FACTOR
+from mmbench.solvers.free_bound import FreeBound
+from mmbench.solvers.in_features import ROUNDING_SHARE
 from mmbench.solvers.result import relative_gap
-from mmbench.solvers.svm_dual import PiecewiseSolution, solve_smo
+from mmbench.solvers.rows import Rows
+from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_smo
 from mmbench.solvers.svm_dual.tightening import TOLERANCE_FACTORS
 
 #: Bounds between 1 and the SVM's theta that are tried until D is exceeded, by their fraction.
 BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
+
+#: Relative gap to which the interior point goes.
+INSIDE_GAP_TOLERANCE = 1e-10
 
 #: Steps of the search for t.
 MAX_ROOT_STEPS = 50
@@ -152,9 +159,15 @@ def train_penalty(
     """
     started = time.perf_counter()
     penalties = Penalties.of(C, D, nu, weights, len(problem.y))
-    gram = kernel_values(problem, solver, cache_size)
+    inside = nu is None and in_features(problem, solver)
+    values = rows_or_gram if inside else kernel_values
+    gram = values(problem, solver, cache_size)
     dual = rmm_dual(gram, problem.y, penalties.C, 1.0, penalties.cap)
-    if solver == "reference":
+    if inside:
+        found = _solve_inside(dual, problem.y, penalties)
+        points = [DualPoint.of(found, problem.y, penalties.C)]
+        iterations, status = found.iterations, found.status
+    elif solver == "reference":
         found = solve_paper_dual(dual, problem.y, penalties.C, 1.0, tol, penalties.cap, D)
         points = [DualPoint.of(found, problem.y, penalties.C)]
         iterations, status = found.iterations, found.status
@@ -175,6 +188,17 @@ def train_penalty(
         extra={"B": t},
     )
     return BinaryModel(intercept=best.bias, fit=fit, coef=best.u, state=state)
+
+
+def _solve_inside(dual: PiecewiseQP, y: NDArray, penalties: Penalties) -> PiecewiseSolution:
+    """Return the solution of (13) by an interior point, u that is nothing but rounding set to 0."""
+    rows: Rows = dual.gram  # type: ignore[assignment]
+    point = FreeBound(rows, y, penalties.C, penalties.D)
+    point.run(INSIDE_GAP_TOLERANCE)
+    u = point.dual_variables()
+    u = dual.feasible(np.where(np.abs(u) <= ROUNDING_SHARE * np.abs(u).max(), 0.0, u))
+    decision = rows @ (rows.T @ u)
+    return dual.solution(u, decision, float(point.at["b"]), point.iterations, Status.OPTIMAL)
 
 
 class _Search:

@@ -146,6 +146,11 @@ class RMM(WeightedClassifier):
         after="n_jobs",
     )
 
+    @classmethod
+    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
+        parts = params.get("form") == "relaxed"  # of a kernel matrix, even of a linear kernel
+        return replace(cls.memory_needs, linear_row_copies=None) if parts else cls.memory_needs
+
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         if self.timing != "none":
             return self._train_timed(problem)

@@ -160,3 +160,27 @@ def test_a_search_that_rounding_ends_is_short(form):
     y = np.where(X[:, 0] + rng.normal(size=60) > 0, 1, -1)
     machine = RMM(C=1e8, form=form, kernel="linear").fit(10 * X, y)
     assert machine.fits_[0].iterations < 5e5
+
+
+@pytest.mark.parametrize("D", [0.3, 30.0, 1e4])
+@pytest.mark.parametrize("params", [{}, {"class_weight": "balanced"}], ids=str)
+def test_many_rows_of_few_features_take_no_kernel_matrix(D, params, monkeypatch):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(900, 3))
+    y = X[:, 0] + random.normal(size=900) > 0.5
+    machine = RMM(kernel="linear", C=2.0, form="penalty", D=D, tol=1e-6, **params)
+    slow = machine.set_params(solver="smo").fit(X, y).fits_[0]
+    monkeypatch.setattr(BinaryProblem, "matrix", None)
+    fast = machine.set_params(solver="auto").fit(X, y).fits_[0]
+    assert fast.status is slow.status is Status.OPTIMAL
+    assert fast.objective == pytest.approx(slow.objective, rel=1e-6)
+    assert fast.extra["B"] == pytest.approx(slow.extra["B"], rel=1e-3)
+
+
+def test_the_relaxed_form_states_the_cache_that_it_takes():
+    shape = (100_000, 5)
+    relaxed, penalty = (
+        RMM.needs_at({"form": form}).training_bytes("linear", shape, cache_bytes=1e9)
+        for form in ("relaxed", "penalty")
+    )
+    assert relaxed > 1e9 > penalty
