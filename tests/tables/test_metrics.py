@@ -57,6 +57,12 @@ def test_what_records_lack_is_said_by_name(old):
     assert "RF on mine (rbf): log_loss: 1 of 2 records lack probabilities" in text
 
 
+def test_a_comparison_names_the_machines_that_lack_its_metric(old):
+    text = table(old.folder, layout="comparison", metrics=["log_loss"])
+    assert "- Not compared, as there is no result of them (Log loss): SVM." in text
+    assert "Not compared" not in table(old.folder, layout="comparison", metrics=["auc"])
+
+
 def test_of_classifiers_without_certificates_it_is_said_once(results):
     experiment = results.experiment("own", splits=2)
     for dataset, n_fits in (("mine", 1), ("yours", 3)):  # other numbers of fits: still one line

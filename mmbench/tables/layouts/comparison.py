@@ -94,8 +94,11 @@ def layout(sheet: Sheet) -> Table:
     """Arrange ranks, tests over data sets and paired tests over splits, of the first metric."""
     numbers = [name for name in sheet.metrics if name != CONFUSION]
     found = Comparison(sheet, (numbers or [ACCURACY])[0])
-    sheet.machines = with_results(sheet, found.metric)
+    every, sheet.machines = sheet.machines, with_results(sheet, found.metric)
     head, grids = [], []
+    if left_out := [sheet.label(name) for name in every if name not in sheet.machines]:
+        what = metrics.label(found.metric)
+        head.append(f"Not compared, as there is no result of them ({what}): {', '.join(left_out)}.")
     for kernel in sheet.kernels:
         try:
             ranks = ranks_of(sheet, kernel, found.metric)
