@@ -228,12 +228,7 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
     ) -> PairwiseClassifier:
         self._check_parameters()
         X, y = self._validated(X, y)
-        counted = None
-        if weights is not None:
-            weights = _check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
-            counted = np.flatnonzero(weights)
-            X, y, weights = X[counted], y[counted], weights[counted]
-            X = X[:, counted] if self.kernel == PRECOMPUTED else X
+        X, y, weights, counted = self._counted(X, y, weights)
         self.classes_, labels = encode_labels(y)
         gram = given_gram(self.kernel, X)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
@@ -259,9 +254,22 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
                 )
             )
         self._store(X, [index for index, _ in rows], models)
-        if counted is not None and self.kernel != "linear":
-            self.support_: NDArray = counted[self.support_]
+        self._renumber(counted)
         return self
+
+    def _counted(
+        self, X: Any, y: NDArray, weights: NDArray | None
+    ) -> tuple[Any, NDArray, NDArray | None, NDArray | None]:
+        """Return the rows with a weight above zero, their labels and weights, and where they are.
+
+        Without weights all rows count, and the last two are None.
+        """
+        if weights is None:
+            return X, y, None, None
+        weights = _check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
+        counted = np.flatnonzero(weights)
+        X = X[counted][:, counted] if self.kernel == PRECOMPUTED else X[counted]
+        return X, y[counted], weights[counted], counted
 
     def _shares_of_time(self, n_pairs: int) -> list[tuple[Allowance, int]] | list[None]:
         """Return the time of all pairs, and how many trainings are left when each one starts."""
@@ -269,6 +277,11 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
             return [None] * n_pairs
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         return [(time, -(-left // at_a_time)) for left in range(n_pairs, 0, -1)]
+
+    def _renumber(self, counted: NDArray | None) -> None:
+        """Number support vectors among all rows, those of weight 0 too."""
+        if counted is not None and self.kernel != "linear":
+            self.support_: NDArray = counted[self.support_]
 
     def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
         """Set the fitted attributes; expansions of all pairs share one set of support vectors."""

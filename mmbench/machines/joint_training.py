@@ -12,7 +12,8 @@ from mmbench.allowance import allowed, within
 from mmbench.kernels.given import given_gram
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.problem import BinaryModel, BinaryProblem, out_of_time
-from mmbench.machines.voting import class_pairs, encode_labels
+from mmbench.machines.voting import class_pairs, encode_labels, pair_rows
+from mmbench.machines.weights import row_weights
 
 
 class JointProblem(NamedTuple):
@@ -33,6 +34,20 @@ class JointProblem(NamedTuple):
     def pairs(self) -> list[tuple[int, int]]:
         """The pairs of classes."""
         return class_pairs(int(self.labels.max()) + 1)
+
+    def weights(self, class_weight: Any) -> list[NDArray] | None:
+        """Return the weights of the rows of each pair, see `row_weights`; None where all are 1."""
+        data = self.data
+        if class_weight is None and data.weights is None:
+            return None
+        found = []
+        for i, j in self.pairs:
+            index, y = pair_rows(self.labels, i, j)
+            classes = (data.classes[i], data.classes[j]) if data.classes else ()
+            own = np.ones(len(y)) if data.weights is None else data.weights[index]
+            pair = BinaryProblem(data.X[:0], y, data.kernel, classes=classes, weights=own)
+            found.append(np.asarray(row_weights(pair, class_weight)))
+        return found
 
 
 class JointClassifier(PairwiseClassifier):
@@ -64,23 +79,24 @@ class JointClassifier(PairwiseClassifier):
         pair_params: Sequence[Mapping[str, Any]] | None,
         weights: NDArray | None = None,
     ) -> PairwiseClassifier:
-        assert weights is None, "a machine of all pairs takes no weights of rows"
         machine = self if pair_params is None else self.with_params(common(pair_params))
         machine._check_parameters()
         X, y = self._validated(X, y)
+        X, y, weights, counted = self._counted(X, y, weights)
         self.classes_, labels = encode_labels(y)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
         machine.check_memory(len(X), X.shape[1])
-        kernel = machine.kernel_for(X)
+        kernel = machine.kernel_for(X, weights)
         gram = given_gram(self.kernel, X)
         rows = X if gram is None else gram
-        data = BinaryProblem(rows, np.ones(len(X)), kernel, gram, tuple(self.classes_))
+        data = BinaryProblem(rows, np.ones(len(X)), kernel, gram, tuple(self.classes_), weights)
         with within(allowed(self.time_limit)) as time:
             models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
         if time.exceeded:
             models = [out_of_time(model) for model in models]
         self.kernels_ = [kernel] * len(models)
         self._store(X, [np.arange(len(X))] * len(models), models)
+        self._renumber(counted)
         return self
 
 

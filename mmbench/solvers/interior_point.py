@@ -20,6 +20,7 @@ S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,7 @@ Values = dict[str, NDArray]
 
 
 def solve_growing(
-    start: Callable[[float, NDArray | None], InteriorPoint], C: float, tol: float
+    start: Callable[[Any, NDArray | None], InteriorPoint], C: float | NDArray, tol: float
 ) -> InteriorPoint:
     """Return the point at the end, for a C that may be far larger than the multipliers become.
 
@@ -56,14 +57,15 @@ def solve_growing(
     ----------
     start : callable
         Takes a C and, but for the first, multipliers; returns a point to start from.
-    C : float
+    C : float or ndarray of shape (n,)
     tol : float
         Relative gap.
     """
     point, iterations = start(C, None), 0
     smaller = LARGEST_FIRST_RATIO * float(point.at["a"].max())
-    while smaller < C:
-        point = start(smaller, point.at["a"] if iterations else None)
+    largest = float(np.max(C))
+    while smaller < largest:
+        point = start(smaller * (C / largest), point.at["a"] if iterations else None)
         point.run(tol)
         iterations += point.iterations
         a = point.at["a"]

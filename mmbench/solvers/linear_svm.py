@@ -11,6 +11,7 @@ conditions are tested as those of pairwise steps.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ GAP_TOLERANCE = 1e-10
 def solve_near(
     rows: NDArray,
     y: NDArray,
-    C: float,
+    C: float | NDArray,
     start: NDArray,
     tol: float = 1e-5,
     offset: NDArray | float = 0.0,
@@ -40,7 +41,7 @@ def solve_near(
         Z.
     y : ndarray of shape (n,)
         -1.0 or +1.0; both occur.
-    C : float
+    C : float or ndarray of shape (n,)
     start : ndarray of shape (n,)
         u; only which bounds it touches matters.
     tol : float, default=1e-5
@@ -59,7 +60,7 @@ def solve_near(
 def solve_inside(
     rows: NDArray,
     y: NDArray,
-    C: float,
+    C: float | NDArray,
     tol: float = 1e-5,
     offset: NDArray | float = 0.0,
 ) -> PiecewiseSolution | None:
@@ -87,7 +88,7 @@ def solve_inside(
 def _settled(
     rows: NDArray,
     y: NDArray,
-    C: float,
+    C: float | NDArray,
     guess: NDArray,
     tol: float,
     iterations: int,
@@ -100,7 +101,7 @@ def _settled(
 def _shared(
     rows: NDArray,
     y: NDArray,
-    C: float,
+    C: float | NDArray,
     guess: NDArray,
     tol: float,
     iterations: int,
@@ -126,7 +127,7 @@ def _shared(
 def _tested(
     rows: NDArray,
     y: NDArray,
-    C: float,
+    C: float | NDArray,
     u: NDArray,
     tol: float,
     iterations: int,
@@ -147,7 +148,7 @@ def _tested(
     return dual.solution(u, decision, bias, iterations, Status.OPTIMAL)
 
 
-def _dual(rows: NDArray, y: NDArray, C: float, offset: NDArray | float = 0.0) -> PiecewiseQP:
+def _dual(rows: NDArray, y: NDArray, C: Any, offset: NDArray | float = 0.0) -> PiecewiseQP:
     """Return the costs and bounds of the dual; the rows stand in for the Gram matrix."""
     ends = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1)
     return PiecewiseQP(rows, ends, (offset - y)[:, None])

@@ -7,6 +7,10 @@ S is the total scatter with 1/n, ``M = A'A`` the transformation; ``tr(MS)`` stan
 the smallest ball around the points A x_i. With several classes all one-vs-one pairs share M. With a
 kernel the rows are given by the first components of kernel PCA.
 
+With weights s of the rows (`sample_weight`) (12) has ``C sum_i s_i xi_i``, and S is
+``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i`` around the weighted mean m. Weights of classes are
+factors of slacks alone: S, in place of a radius, is the same for all pairs.
+
 What (12) amounts to. Minimised over M it is
 
     F* = min over w, b   sqrt(2 rho) ||S^{1/2}w|| + C sum_i xi_i
@@ -51,6 +55,7 @@ from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import SVM
 from mmbench.machines.trainer import kernel_parameter
 from mmbench.machines.voting import pair_rows
+from mmbench.machines.weights import WeightedClassifier, class_weight
 
 #: Share of the variance that the components of a kernel keep: that of the authors' code.
 KERNEL_SHARE = 0.9
@@ -60,7 +65,7 @@ SHARED_GAP_TOLERANCE_FACTOR = 10
 LARGEST_RATIO = 1e50
 
 
-class FSVM(JointClassifier):
+class FSVM(WeightedClassifier, JointClassifier):
     """F-SVM, one-vs-one with one transformation for all pairs.
 
     Attributes
@@ -105,6 +110,7 @@ class FSVM(JointClassifier):
     )
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    class_weight: dict | str | None = class_weight()
     rho: float = parameter(
         1.0,
         positive(),
@@ -173,15 +179,17 @@ class FSVM(JointClassifier):
         """Train along C / sqrt(rho); one decomposition serves every point."""
         machines = [self.with_params(point) for point in points]
         wanted = [one._components or 0 for one in machines]
-        whole = spectrum(problem.data, int(max(wanted)) if min(wanted) >= 1 else None)
+        most = int(max(wanted)) if min(wanted) >= 1 else None
+        whole = spectrum(problem.data, most, problem.data.weights)
         spaces: dict[Any, Space] = {}
         trained: dict[tuple, tuple[JointSolution, float]] = {}
         models: list[list[BinaryModel]] = [[] for _ in points]
         for k in sorted(range(len(points)), key=lambda k: machines[k]._ratio):
             one = machines[k]
-            place = (one._components, one.ridge)
+            place = (one._components, one.ridge, repr(one.class_weight))
             if place not in spaces:
-                spaces[place] = Space(problem, whole.first(one._components), one.ridge)
+                weights, kept = problem.weights(one.class_weight), whole.first(one._components)
+                spaces[place] = Space(problem, kept, one.ridge, weights)
             rule = one.variant, one.eps, one.rounds, one.decrease, one.solver, one.tol
             key = (*place, one._ratio, *rule)
             if key not in trained:
@@ -269,6 +277,8 @@ class Space:
     problem : JointProblem
     components : Spectrum
     ridge : float
+    weights : list of ndarray, optional
+        Factors of the slacks of each pair.
 
     Attributes
     ----------
@@ -277,10 +287,16 @@ class Space:
         From where the next C starts, by the kind of training.
     """
 
-    def __init__(self, problem: JointProblem, components: Spectrum, ridge: float):
+    def __init__(
+        self,
+        problem: JointProblem,
+        components: Spectrum,
+        ridge: float,
+        weights: list[NDArray] | None = None,
+    ):
         s = components.variances + ridge * components.variances.mean()
         pairs = [pair_rows(problem.labels, i, j) for i, j in problem.pairs]
-        self.rows = JointRows(components.rows, np.where(s > 0, s, 1.0), pairs)
+        self.rows = JointRows(components.rows, np.where(s > 0, s, 1.0), pairs, weights)
         self.components = components
         self.states: dict[str, Any] = {}
         self._transformed: dict[str, list[PairRows]] = {}

@@ -48,10 +48,13 @@ class PairRows:
     rows : ndarray of shape (n_p, k)
     y : ndarray of shape (n_p,)
         -1.0 or +1.0.
+    weights : ndarray of shape (n_p,) or float, default=1.0
+        Factors of C in the penalty on slack.
     """
 
     rows: NDArray
     y: NDArray
+    weights: NDArray | float = 1.0
 
     @cached_property
     def gram(self) -> NDArray:
@@ -60,7 +63,7 @@ class PairRows:
 
     def dual(self, C: float, offset: NDArray | None = None) -> PiecewiseQP:
         """Return the dual of their SVM; its decisions are added to given ones."""
-        dual = svm_dual(self.gram, self.y, C)
+        dual = svm_dual(self.gram, self.y, C * self.weights)
         return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
 
 
@@ -76,16 +79,25 @@ class JointRows:
         Its diagonal, ridge included.
     pairs : list of (ndarray of int, ndarray)
         The rows of each pair and their signs (-1.0, +1.0).
+    weights : list of ndarray, optional
+        Factors of C in the penalty on slack in each pair; 1 by default.
     """
 
     Z: NDArray
     s: NDArray
     pairs: list[tuple[NDArray, NDArray]]
+    weights: list[NDArray] | None = None
+
+    @property
+    def costs(self) -> list[NDArray]:
+        """The factors of C, 1 written out."""
+        return self.weights or [np.ones(len(y)) for _, y in self.pairs]
 
     def transformed(self, root: NDArray) -> list[PairRows]:
         """Return the rows of each pair for ``M = root root'`` (a vector: a diagonal root)."""
         T = self.Z * root if root.ndim == 1 else self.Z @ root
-        return [PairRows(T[index], y) for index, y in self.pairs]
+        weights: Sequence[Any] = [1.0] * len(self.pairs) if self.weights is None else self.weights
+        return [PairRows(T[i], y, own) for own, (i, y) in zip(weights, self.pairs, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +154,7 @@ class Hyperplanes:
     norm : float
         Sum over pairs of ``w'M^{-1}w``.
     slack : float
-        Sum of all slacks.
+        Sum of all slacks, by their weights.
     missed : float
         Sum over pairs of the SVMs' absolute duality gaps.
     iterations : list of int
@@ -206,7 +218,7 @@ def train_hyperplanes(
         offset = None if offsets is None else offsets[p]
         one = _train_pair(pair, C, start, tol, gap_tolerance, solver, offset)
         decision = one.decision + one.bias + (0.0 if offset is None else offset)
-        slack += float(np.maximum(0.0, 1.0 - pair.y * decision).sum())
+        slack += float(np.sum(pair.weights * np.maximum(0.0, 1.0 - pair.y * decision)))
         found.append(one)
     return Hyperplanes(
         u=[one.u for one in found],
@@ -236,7 +248,7 @@ def _train_pair(
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
 
-        return solve_libsvm(pair.dual(C), pair.y, C, tol)
+        return solve_libsvm(pair.dual(C), pair.y, C * pair.weights, tol)
     iterations = 0
     for found in _attempts(pair, C, start, tol, gap_tolerance, solver, offset):
         iterations += found.iterations if found else 0
@@ -256,9 +268,9 @@ def _attempts(
     offset: NDArray | None,
 ) -> Iterator[PiecewiseSolution | None]:
     """Guess the free rows; take pairwise steps, or the interior point where those are many."""
-    given = 0.0 if offset is None else offset
+    given, costs = 0.0 if offset is None else offset, C * pair.weights
     if start is not None and solver != "pairwise":
-        yield solve_near(pair.rows, pair.y, C, start, tol, given)
+        yield solve_near(pair.rows, pair.y, costs, start, tol, given)
     (n, k), certified = pair.rows.shape, tol < SEARCH_TOL
     many = INTERIOR_ROWS if certified else INTERIOR_ROWS_IN_SEARCH
     enough = INTERIOR_ROWS_PER_COMPONENT * k
@@ -268,7 +280,7 @@ def _attempts(
         few = solve_smo(pair.dual(C, offset), start, tol, steps)
         yield few
         start = few.u
-    yield solve_inside(pair.rows, pair.y, C, tol, given)
+    yield solve_inside(pair.rows, pair.y, costs, tol, given)
     yield solve_to_gap(pair.dual(C, offset), tol, gap_tolerance, start)
 
 
@@ -277,8 +289,9 @@ def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
 
     Each row of the smaller class has slack 2.
     """
-    positive = np.array([(y > 0).sum() for _, y in rows.pairs])
-    negative = np.array([(y < 0).sum() for _, y in rows.pairs])
+    signed = [(y, own) for (_, y), own in zip(rows.pairs, rows.costs, strict=True)]
+    positive = np.array([own[y > 0].sum() for y, own in signed])
+    negative = np.array([own[y < 0].sum() for y, own in signed])
     value = 2.0 * C * float(np.minimum(positive, negative).sum())
     return value, np.zeros((len(rows.s), len(rows.pairs))), np.where(positive < negative, -1.0, 1.0)
 

@@ -148,14 +148,15 @@ def best_multiple(
     Where a margin is missed by a rounding error and C is large, a w that is longer by as little has
     no slack. The slope in the multiple s is ``sqrt(2) ||v|| - C (sum of y f where s y f < 1)``.
     """
-    index, y = rows.pairs[0]
+    (index, y), own = rows.pairs[0], rows.costs[0]
     margins = y * (rows.Z[index] @ W[:, 0] + b[0])
     length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
-    ends = np.sort(margins[margins > 0])[::-1]  # s reaches the largest margin first
-    slopes = length - C * (margins.sum() - np.cumsum(ends))
+    order = np.argsort(margins)[::-1][: int((margins > 0).sum())]
+    ends = margins[order]  # s reaches the largest margin first
+    slopes = length - C * (own @ margins - np.cumsum(own[order] * ends))
     rising = np.flatnonzero(slopes >= 0)
     s = 1.0 / float(ends[rising[0]]) if len(rising) else 1.0
-    slack = float(np.maximum(0.0, 1.0 - s * margins).sum())
+    slack = float(own @ np.maximum(0.0, 1.0 - s * margins))
     return s * length + C * slack, s * W, s * b
 
 

@@ -43,7 +43,7 @@ def solve_reference(rows: JointRows, C: float) -> JointSolution:
     beside = sparse.csr_array((norm.shape[0], n))
     bounded = sparse.hstack([norm[:, :n_planes], beside, norm[:, n_planes:]])
     program = ConeProgram(
-        c=np.concatenate([np.zeros(n_planes), np.full(n, C), cost]),
+        c=np.concatenate([np.zeros(n_planes), C * np.concatenate(rows.costs), cost]),
         A=sparse.csc_array((0, n_planes + n + len(cost))),
         b=np.zeros(0),
         G=sparse.csc_array(-sparse.vstack([linear, bounded])),

@@ -86,7 +86,8 @@ class LDA(WeightedClassifier, CovarianceMachine):
 
     def _intercept(self, pencil: Pencil, w: NDArray) -> float:
         rows: Any = pencil.rows
-        y, known = pencil.y, {"classes": pencil.classes, "weights": pencil.weights}
+        y = pencil.y
+        known: dict[str, Any] = {"classes": pencil.classes, "weights": pencil.weights}
         problem = BinaryProblem(rows, y, Kernel("linear"), **known)
         costs = row_weights(problem, self.class_weight)
         if self.bias == "optimized":

@@ -62,7 +62,7 @@ def settle(
     rows: NDArray,
     metric: NDArray,
     y: NDArray,
-    C: float,
+    C: float | NDArray,
     u: NDArray,
     max_rounds: int = 15,
     offset: NDArray | float = 0.0,
@@ -77,7 +77,7 @@ def settle(
         Diagonal of M.
     y : ndarray of shape (n,)
         -1.0 or +1.0.
-    C : float
+    C : float or ndarray of shape (n,)
     u : ndarray of shape (n,)
         The guess; only which bounds it touches matters.
     max_rounds : int, default=15
@@ -102,7 +102,7 @@ def settle_by(
     free_part: Callable[[NDArray, NDArray, float], tuple[NDArray, float] | None],
     decision: Callable[[NDArray], NDArray],
     y: NDArray,
-    C: float,
+    C: float | NDArray,
     u: NDArray,
     max_rounds: int = 15,
 ) -> NDArray | None:

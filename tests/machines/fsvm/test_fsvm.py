@@ -162,3 +162,29 @@ def test_a_training_part_with_one_class_scores_as_the_constant():
 def test_equal_rows_get_the_larger_class(variant):
     machine = FSVM(variant=variant).fit(np.ones((9, 3)), [0, 1, 1, 2, 1, 1, 0, 2, 1])
     assert (machine.predict(np.eye(3)) == 1).all()
+
+
+@pytest.mark.parametrize("variant", ["pg", "opt"])
+def test_pairs_that_share_a_transformation_have_weights(variant):
+    """Weights of rows are in the scatter too, those of classes in the slacks alone."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::4, :2], y[::4]
+    weights = np.random.default_rng(0).integers(0, 3, len(y))
+    rows = np.repeat(np.arange(len(y)), weights)
+    machine = FSVM(variant=variant, class_weight={1: 3.0}, tol=1e-7)
+    one = [fit.objective for fit in machine.fit(X, y, sample_weight=weights).fits_]
+    other = [fit.objective for fit in machine.fit(X[rows], y[rows]).fits_]
+    assert one == pytest.approx(other, rel=1e-6)
+    plain = FSVM(variant=variant, tol=1e-7).fit(X[rows], y[rows]).fits_
+    assert plain[0].objective < one[0] < 3.0 * plain[0].objective
+
+
+@pytest.mark.parametrize("variant", ["semi", "opt"])
+def test_weights_of_classes_by_a_general_solver(variant):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50:, :2], y[50:]
+    fits = [
+        FSVM(variant=variant, class_weight="balanced", solver=solver).fit(X[:80], y[:80]).fits_[0]
+        for solver in ("auto", "reference")
+    ]
+    assert fits[0].objective == pytest.approx(fits[1].objective, rel=1e-6)
