@@ -133,7 +133,8 @@ class RMM(WeightedClassifier):
         choice("auto", "smo", "reference"),
         '"smo" takes pairwise steps from the SVM\'s solution on parts of the kernel matrix; "auto" '
         "does too, but for a linear kernel and many rows of few features, which an interior point "
-        'solves in the features; "reference" is libsvm for the SVM and Clarabel on (8).',
+        'solves in the features, all forms but "relaxed"; "reference" is libsvm for the SVM and '
+        "Clarabel on (8).",
     )
     tol: float = SVM.parameters["tol"]
     cache_size: float | None = cache_size()
