@@ -53,9 +53,9 @@ class Record:
     limits, reached : mapping
         The limits of the job ("time" in seconds, "memory" in bytes), and where one of them stopped
         it the "stage", the "seconds" and the "bytes". A job that stopped when it was asked to tells
-        of a selection the "trainings" done and "planned", and of a training the "pairs" and those
-        "pairs_solved", and of the worst "pair" "iterations", "objective", "bound", "gap" and
-        "violation".
+        of a selection the "trainings" done and "planned", and of a training the "pairs", those
+        "pairs_begun" and "pairs_solved", and of the worst "pair" that was begun "iterations",
+        "objective", "bound", "gap" and "violation".
     started, finished : str
         In UTC.
     arrays : str or None

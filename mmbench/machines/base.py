@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from mmbench.allowance import Allowance, allowed, delayed, within
+from mmbench.allowance import Allowance, allowed, delayed, time_is_up, within
 from mmbench.kernels import Kernel
 from mmbench.kernels.given import PRECOMPUTED, given_gram, given_values, is_given, part_of
 from mmbench.machines.expansion import around, expand, far_origin, is_finite, linear_weights
@@ -32,6 +32,7 @@ from mmbench.machines.problem import (
     BinaryModel,
     BinaryProblem,
     judged,
+    not_begun,
     out_of_time,
     warn_unless_solved,
 )
@@ -340,5 +341,5 @@ def _train_pair(
     """Train on two classes; one problem at a time, as its kernel values go with it."""
     problem = BinaryProblem(X, signs, kernel, gram, classes, weights)
     with within(allowed(share and share[0].seconds / share[1])) as time:
-        model = machine.train(problem)
+        model = not_begun(problem) if time_is_up() else machine.train(problem)
     return out_of_time(model) if time.exceeded else model

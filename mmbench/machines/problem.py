@@ -98,6 +98,14 @@ def out_of_time(model: BinaryModel) -> BinaryModel:
     return replace(model, fit=replace(model.fit, status=Status.TIME_LIMIT))
 
 
+def not_begun(problem: BinaryProblem) -> BinaryModel:
+    """Return the decision for the larger class, where no time was left to begin a training."""
+    n_positive = int((problem.y > 0).sum())
+    fit = Fit(Status.TIME_LIMIT, math.inf, -math.inf, 0.0, 0, 0.0, 0)
+    intercept = 1.0 if 2 * n_positive >= len(problem.y) else -1.0
+    return BinaryModel(intercept, fit, coef=np.zeros(len(problem.y)))
+
+
 def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
     """Warn of a training whose solution is not proven: nobody has to look at `fits_` to know."""
     if fit.status in (*FINISHED, Status.TRIVIAL):

@@ -92,7 +92,8 @@ class PairwiseTrainer(Declared):
         positive(optional=True),
         "Seconds for `fit`, of which the pairs of classes that are left share what is left. A "
         "solver that reaches it ends with the best that it has, some steps later: see `status` and "
-        "`gap` in `fits_`. What has a closed form does not ask.",
+        "`gap` in `fits_`. What has a closed form does not ask. Pairs for which nothing is left "
+        "are not begun, and predict the larger class.",
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -45,9 +46,11 @@ def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, A
     gap_tolerance : float
     """
     ended = [fit for fit in fits if fit.status is Status.TIME_LIMIT]
-    worst = max(ended, key=lambda fit: fit.gap)
+    begun = [fit for fit in ended if math.isfinite(fit.objective)]
+    worst = max(begun or ended, key=lambda fit: fit.gap)
     facts = {
         "pairs_solved": len(fits) - len(ended),
+        "pairs_begun": len(fits) - len(ended) + len(begun),
         "pairs": len(fits),
         "pair": list(worst.pair),
         "iterations": worst.iterations,
@@ -57,7 +60,10 @@ def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, A
         "violation": worst.max_violation,
     }
     asked = f" where {gap_tolerance:.1e} is asked" if gap_tolerance < float("inf") else ""
+    counts = f"{facts['pairs_solved']} of {len(fits)} pairs solved, {facts['pairs_begun']} begun"
+    if not begun:
+        return facts, counts
     return facts, (
-        f"{facts['pairs_solved']} of {len(fits)} pairs solved; {'/'.join(map(str, worst.pair))} "
-        f"has a gap of {worst.gap:.1e}{asked} after {worst.iterations} iterations"
+        f"{counts}; {'/'.join(map(str, worst.pair))} has a gap of {worst.gap:.1e}{asked} after "
+        f"{worst.iterations} iterations"
     )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from helpers.small_run import NO_DATA
 from helpers.tasks import grow_without_end, hang, leave, print_much, segfault, wait_in_python
@@ -13,9 +14,11 @@ from helpers.tasks import grow_without_end, hang, leave, print_much, segfault, w
 from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.jobs.record import is_done, new_record
+from mmbench.machines.problem import Fit
 from mmbench.running import local, runner
 from mmbench.running.executor import LimitReached, WorkerDied
 from mmbench.running.local import LocalExecutor
+from mmbench.running.stopped import best_reached
 from mmbench.running.worker import execute
 
 
@@ -212,14 +215,25 @@ def test_a_search_that_is_asked_to_stop_says_how_far_it_came(job, context):
     assert "of 36 trainings of pairs done" in record["reason"]
 
 
-def test_a_training_that_is_asked_to_stop_leaves_its_certificate(job, context):
+def test_a_training_whose_time_is_up_begins_no_further_pair(job, context):
     record = asked_to_stop(replace(job, grid=()), context)
     reached = record["reached"]
     assert (record["status"], reached["stage"]) == (Status.TIME_LIMIT, "training")
-    assert reached["pairs"] == 3 and reached["pairs_solved"] < 3
-    assert reached["bound"] <= reached["objective"] and reached["gap"] > 0
-    assert reached["iterations"] >= 0
-    assert "has a gap of" in record["reason"]
+    assert (reached["pairs"], reached["pairs_begun"], reached["pairs_solved"]) == (3, 0, 0)
+    assert record["reason"].endswith("0 of 3 pairs solved, 0 begun")
+
+
+def test_a_training_that_is_asked_to_stop_leaves_the_certificate_of_its_worst_pair():
+    ended = [(Status.OPTIMAL, 1.0, 1.0), (Status.TIME_LIMIT, 2.0, 1.5), (Status.TIME_LIMIT, 2.0, 1)]
+    fits = [Fit(*each, 0.0, 7, 0.1, 3, pair=("a", k)) for k, each in enumerate(ended)]
+    fits.append(Fit(Status.TIME_LIMIT, np.inf, -np.inf, 0.0, 0, 0.0, 0, pair=("a", 3)))
+    reached, words = best_reached(fits, 1e-3)
+    assert reached["pair"] == ["a", 2] and reached["iterations"] == 7
+    assert (reached["objective"], reached["bound"], reached["gap"]) == (2.0, 1.0, 0.5)
+    assert words == (
+        "1 of 4 pairs solved, 3 begun; a/2 has a gap of 5.0e-01 where 1.0e-03 is asked after "
+        "7 iterations"
+    )
 
 
 def test_memory_is_asked_for_before_it_is_taken(job, context, monkeypatch):

@@ -223,7 +223,9 @@ class MMRM(WeightedClassifier):
 
     def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
         super()._store(X, rows, models)
-        self.margin_ratios_ = np.array([fit.extra["margin_ratio"] for fit in self.fits_])
+        self.margin_ratios_ = np.array(
+            [fit.extra.get("margin_ratio", np.nan) for fit in self.fits_]
+        )
 
 
 def slack_costs(
