@@ -76,8 +76,11 @@ def run(
     """Run experiments; jobs that have a record are not run again."""
     from mmbench.commands.launch import launch
     from mmbench.commands.options import Options
+    from mmbench.config.files import find_config
     from mmbench.jobs.limits import parse_limits
 
+    for name in configs:
+        find_config(name)  # a wrong name is answered before libraries and workers are loaded
     options = Options(
         results=results,
         store=store,

@@ -200,6 +200,7 @@ def test_an_error_of_ours_is_not_hidden(monkeypatch):
     [
         "from mmbench.commands import listing; assert all(dict(listing.machine_rows()).values())",
         "import mmbench.commands.launch",  # a run starts its workers before its own imports
+        "from mmbench.cli.app import app\ntry: app(['run', 'nowhere'])\nexcept SystemExit: pass",
     ],
 )
 def test_little_is_imported_where_it_is_not_needed(call: str):
