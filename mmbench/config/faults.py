@@ -139,7 +139,7 @@ def known_keys(keys: Iterable[Any]) -> list[str]:
     Examples
     --------
     >>> known_keys(("machines", "svm"))
-    ['machine', 'estimator', 'params', 'grid', 'use', 'kernel', 'label']
+    ['machine', 'estimator', 'params', 'grid', 'use', 'kernel', 'label', 'calibrate']
     """
     model: type[BaseModel] = Config
     for key in keys:
