@@ -11,7 +11,10 @@ from mmbench.cli.options import Output
 
 Results = Annotated[
     list[Path],
-    typer.Argument(metavar="RESULTS...", help="Folders of results, or of experiments in them."),
+    typer.Argument(
+        metavar="RESULTS...",
+        help="Folders of results, or of experiments in them; reference/NAME comes with mmbench.",
+    ),
 ]
 
 Mix = Annotated[

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+from mmbench import resources
 from mmbench.errors import UserError
 from mmbench.jobs.store import CONFIG
 from mmbench.tables.records import Experiment, Replan, read_experiment
@@ -77,13 +78,16 @@ def each(
 def folders_in(path: Path) -> list[Path]:
     """Return the folders of experiments in a results folder, or the one that it is.
 
-    Where there is no experiment, those of the reference tables.
+    Where there is no experiment, those of the reference tables. "reference", where there is no
+    such folder, is that of the tables that come with mmbench.
 
     Raises
     ------
     UserError
         If there is none.
     """
+    if path.parts[:1] == (REFERENCE,) and not path.exists():
+        path = resources.REFERENCE.joinpath(*path.parts[1:])
     if not path.is_dir():
         kind = "is a file, not a results folder" if path.exists() else "no such folder"
         raise UserError(f"{path}: {kind}")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from helpers.drawn import table
 
+from mmbench import resources
 from mmbench.commands import tables
 from mmbench.errors import Status, UserError
 from mmbench.jobs.job import SelectRef, SplitRef
@@ -390,6 +391,14 @@ def test_on_a_fresh_clone_the_reference_tables_are_shown(reference) -> None:
     text = table(reference)
     assert text == (reference / "reference" / "usps_rbf" / "table.md").read_text()
     assert table(reference / "reference") == table(reference / "reference" / "usps_rbf") == text
+
+
+def test_the_reference_tables_that_come_with_it_are_found_by_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = resources.REFERENCE / "usps_rbf" / "table.md"
+    assert table(Path("reference/usps_rbf")) == shown.read_text()
+    with pytest.raises(UserError, match=r"reference/none: no such folder"):
+        table(Path("reference/none"))
 
 
 def test_a_reference_table_has_every_format_and_layout(reference) -> None:
