@@ -88,7 +88,8 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
             try:
                 top = int((folder / limit).read_text())
                 used = int((folder / usage).read_text())
-                stat = dict(line.split() for line in (folder / "memory.stat").open())
+                lines = (folder / "memory.stat").read_text().splitlines()
+                stat = dict(line.split() for line in lines)
             except (OSError, ValueError):  # not this version, or "max": no limit
                 continue
             yield max(0, top - used + int(stat.get(cache, 0)))  # cached files give way

@@ -14,6 +14,7 @@ from mmbench.machines import LSSVM, M4, MAMC, MMRM, RMM, SVM, RSVMPlus, free_mem
 from mmbench.machines.free_memory import cache_bytes
 
 
+@pytest.mark.filterwarnings("error")  # of files that stay open
 @pytest.mark.parametrize(
     "limit, usage, cache",
     [
