@@ -34,20 +34,13 @@ class OutOfTime(Exception):
 
 @dataclass
 class Allowance:
-    """The time and the memory of one computation. What is pickled is the time that is left.
+    """The time and the memory of one computation. What is pickled is the time that is left."""
 
-    Attributes
-    ----------
-    end : float
-        On the clock `time.monotonic`; infinite where there is no limit.
-    memory : float
-        Resident bytes of this process.
-    exceeded : bool
-        Whether anybody has asked for time after the end, and so ended before it was done.
-    """
-
+    #: On the clock `time.monotonic`; infinite where there is no limit.
     end: float = math.inf
+    #: Resident bytes of this process.
     memory: float = math.inf
+    #: Whether anybody has asked for time after the end, and so ended before it was done.
     exceeded: bool = False
 
     @property

@@ -15,41 +15,26 @@ from mmbench.errors import UserError
 
 @dataclass(frozen=True)
 class Outcome:
-    """What fetching or verifying one data set came to.
-
-    Parameters
-    ----------
-    name : str
-    ok : bool
-    message : str
-        One line.
-    """
+    """What fetching or verifying one data set came to."""
 
     name: str
     ok: bool
+    #: One line.
     message: str
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One row of ``mmbench data list``.
-
-    Parameters
-    ----------
-    name, title : str
-    n_samples, n_features, n_classes : int
-    splits : list of str
-        Split rules that the data set allows.
-    where : str
-        ``store``, ``mirror``, ``built in``, ``-`` when nothing is here, or ``damaged``.
-    """
+    """One row of ``mmbench data list``."""
 
     name: str
     title: str
     n_samples: int
     n_features: int
     n_classes: int
+    #: Split rules that the data set allows.
     splits: list[str]
+    #: ``store``, ``mirror``, ``built in``, ``-`` when nothing is here, or ``damaged``.
     where: str
 
 

@@ -15,41 +15,27 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a run.
+    """Options of a run."""
 
-    Parameters
-    ----------
-    results : Path
-        Folder that gets one folder for each experiment.
-    store : Path
-        Local store of data files.
-    mirror : str, optional
-        Folder or URL that holds data files.
-    slots : int, optional
-        Number of processes; physical cores when not given.
-    only : tuple of str
-        ``dataset=NAME`` and ``machine=NAME``.
-    smoke : bool
-        Whether to run the smoke version.
-    limits : Limits
-        Of each job, in place of those of the configuration.
-    strict : bool
-        Whether fits that are not optimal count as failed.
-    scheduler : str, optional
-        Address of a Dask scheduler, or "local"; processes on this computer when not given.
-    overrides : tuple of str
-        ``KEY=VALUE``, in place of values of the configurations.
-    """
-
+    #: Folder that gets one folder for each experiment.
     results: Path
+    #: Local store of data files.
     store: Path
+    #: Folder or URL that holds data files.
     mirror: str | None = None
+    #: Number of processes; physical cores when not given.
     slots: int | None = None
+    #: ``dataset=NAME`` and ``machine=NAME``.
     only: tuple[str, ...] = ()
+    #: Whether to run the smoke version.
     smoke: bool = False
+    #: Of each job, in place of those of the configuration.
     limits: Limits = NO_LIMITS
+    #: Whether fits that are not optimal count as failed.
     strict: bool = False
+    #: Address of a Dask scheduler, or "local"; processes on this computer when not given.
     scheduler: str | None = None
+    #: ``KEY=VALUE``, in place of values of the configurations.
     overrides: tuple[str, ...] = ()
 
 

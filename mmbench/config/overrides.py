@@ -18,16 +18,9 @@ PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
 
 @dataclass(frozen=True)
 class Override:
-    """One value and the path of keys that leads to it.
+    """One value and the path of keys that leads to it."""
 
-    Parameters
-    ----------
-    option : str
-        As given, for messages.
-    keys : tuple of str and int
-    value : object
-    """
-
+    #: As given, for messages.
     option: str
     keys: tuple[str | int, ...]
     value: Any

@@ -124,30 +124,22 @@ class Expected(_Strict):
 
 
 class Source(_Strict):
-    """One way to have the data.
+    """One way to have the data."""
 
-    Parameters
-    ----------
-    kind : {"files", "url", "openml", "sklearn", "keel", "generator"}
-        ``files`` are known byte by byte and may lie in the store or a mirror. What ``url``,
-        ``openml`` and scikit-learn's downloads yield has no hash that could be known beforehand
-        (servers re-encode), so it is parsed, compared with the card and kept as parsed arrays.
-    parser : ParserSpec, optional
-        Where the format differs from the card's.
-    expect : dict
-        Overrides of the card's expectations: of a partial file, or of another encoding.
-    deviations : list of str
-        How these data differ from the full data set; shown under tables.
-    """
-
+    #: ``files`` are known byte by byte and may lie in the store or a mirror. What ``url``,
+    #: ``openml`` and scikit-learn's downloads yield has no hash that could be known beforehand
+    #: (servers re-encode), so it is parsed, compared with the card and kept as parsed arrays.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []
     id: int | None = None
     loader: str | None = None
     options: dict[str, Any] = {}
+    #: Where the format differs from the card's.
     parser: ParserSpec | None = None
+    #: Overrides of the card's expectations: of a partial file, or of another encoding.
     expect: dict[str, Any] = {}
+    #: How these data differ from the full data set; shown under tables.
     deviations: list[str] = []
 
     @model_validator(mode="after")

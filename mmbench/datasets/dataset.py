@@ -21,23 +21,15 @@ HASH_ROWS = 4096
 
 @dataclass(frozen=True)
 class Parsed:
-    """Arrays as a file, a generator or scikit-learn yields them.
+    """Arrays as a file, a generator or scikit-learn yields them."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        float64, or uint8 for images.
-    y : ndarray of shape (n_samples,)
-        Labels: integers or text.
-    official : (train rows, test rows), optional
-        The one split that everybody uses.
-    predefined : tuple of (train rows, test rows)
-        The list of splits that comes with the data.
-    """
-
+    #: float64, or uint8 for images. Shape (n_samples, n_features).
     X: NDArray
+    #: Labels: integers or text. Shape (n_samples,).
     y: NDArray
+    #: Rows that train and rows that test, in the one split that everybody uses.
     official: Rows | None = None
+    #: The list of such splits that comes with the data.
     predefined: tuple[Rows, ...] = ()
 
     def class_counts(self) -> dict[int | str, int]:

@@ -17,34 +17,23 @@ ADDED = {"added": True}
 
 @dataclass(frozen=True)
 class DatasetRef:
-    """A data set by name, and how its rows are prepared.
+    """A data set by name, and how its rows are prepared."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the card, or for a user's file the name shown in tables.
-    path : str, optional
-        A user's file, with an absolute path where a job refers to it. Not part of a job's key: the
-        content hash is.
-    target : str or int, optional
-        Target column of a user's file, by name or number.
-    preprocess : tuple of (str, value)
-        Steps, fitted on the training part.
-    classes : tuple of str, sorted
-        The classes whose rows there are; empty for all.
-    options : tuple of (str, value)
-        How a user's file is read, from `mmbench.datasets.FileOptions.pairs`.
-    folds : str, optional
-        A file of given folds, for the rule ``predefined``. Not part of a job's key: its content is
-        part of the content hash.
-    """
-
+    #: Name of the card, or for a user's file the name shown in tables.
     name: str
+    #: A user's file, with an absolute path where a job refers to it. Not part of a job's key: the
+    #: content hash is.
     path: str | None = None
+    #: Target column of a user's file, by name or number.
     target: str | int | None = None
+    #: Steps (name, value), fitted on the training part.
     preprocess: Steps = ()
+    #: The classes whose rows there are; empty for all.
     classes: tuple[str, ...] = field(default=(), metadata=ADDED)
+    #: How a user's file is read, from `mmbench.datasets.FileOptions.pairs`.
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
+    #: A file of given folds, for the rule ``predefined``. Not part of a job's key: its content is
+    #: part of the content hash.
     folds: str | None = field(default=None, metadata=ADDED)
 
     @property

@@ -30,29 +30,21 @@ NESTED = "nested"
 
 @dataclass(frozen=True)
 class SplitRef:
-    """Which rows train and which test.
+    """Which rows train and which test."""
 
-    Parameters
-    ----------
-    rule : {"official", "predefined", "kfold", "holdout", "leave_one_out", "time_series"}
-    args : tuple
-        ``(10,)`` for kfold and time_series, ``(0.1,)`` for holdout, else empty.
-    repeat : int
-        Counts partitions; for ``predefined`` the number of the split in the card's list.
-    fold : int
-        Counts the folds of one partition; 0 for rules without folds.
-    seed : int
-        Master seed of the experiment.
-    max_train : int, ("per_class", int) or ("nested", int), optional
-        Train on a seeded stratified subset of at most so many rows, or of so many of each class;
-        or on the first so many rows of one seeded order, so that smaller subsets lie in larger.
-    """
-
+    #: "official", "predefined", "kfold", "holdout", "leave_one_out" or "time_series".
     rule: str
+    #: ``(10,)`` for kfold and time_series, ``(0.1,)`` for holdout, else empty.
     args: tuple[float, ...] = ()
+    #: Counts partitions; for ``predefined`` the number of the split in the card's list.
     repeat: int = 0
+    #: Counts the folds of one partition; 0 for rules without folds.
     fold: int = 0
+    #: Master seed of the experiment.
     seed: int = 0
+    #: Train on a seeded stratified subset of at most so many rows, or of so many of each class; or
+    #: on the first so many rows of one seeded order, so that smaller subsets lie in larger:
+    #: an int, ("per_class", int) or ("nested", int).
     max_train: int | tuple[str, int] | None = None
 
     @property
@@ -69,80 +61,56 @@ class SplitRef:
 
 @dataclass(frozen=True)
 class SelectRef:
-    """How hyper-parameters are chosen inside the training part.
+    """How hyper-parameters are chosen inside the training part."""
 
-    Parameters
-    ----------
-    folds : int or None
-        Cross-validation with so many folds.
-    split : float or None
-        Validation fraction of repeated random splits. Where both are None, the training rows that
-        ``max_train`` leaves out are the validation rows.
-    repeats : int
-        Repeats of the folds or of the split.
-    scope : {"global", "pair", "test"}
-        One choice for all pairs of classes, one for each, or one for all by the test rows: a leak.
-    prefer : tuple of (parameter, "small" or "large")
-        Which of equally good grid points wins, where it differs from the machine's own order.
-    metric : str
-        What the choice goes by; see `mmbench.selection.metrics`.
-    """
-
+    #: Cross-validation with so many folds.
     folds: int | None = 5
+    #: Validation fraction of repeated random splits. Where both are None, the training rows that
+    #: ``max_train`` leaves out are the validation rows.
     split: float | None = None
+    #: Repeats of the folds or of the split.
     repeats: int = 1
+    #: One choice for all pairs of classes ("global"), one for each ("pair"), or one for all by the
+    #: test rows ("test"): a leak.
     scope: str = "global"
+    #: Which of equally good grid points wins, where it differs from the machine's own order: as
+    #: (parameter, "small" or "large").
     prefer: tuple[tuple[str, str], ...] = ()
+    #: What the choice goes by; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One unit of work; equal jobs have equal keys, in any process and on any computer.
+    """One unit of work; equal jobs have equal keys, in any process and on any computer."""
 
-    Parameters
-    ----------
-    experiment : str
-        Name of the experiment; not part of the key.
-    dataset : DatasetRef
-    dataset_hash : str
-        Content hash of the data set.
-    split : SplitRef
-    machine, kernel : str
-    params : tuple of (str, value), sorted by name
-        Fixed parameters of the machine; holds ``degree`` when the kernel is ``poly``. They take
-        precedence over inherited ones, and the grid over both.
-    grid : tuple of (str, values), sorted by name
-        Parameters to select, ``auto`` already expanded. Empty: nothing to select.
-    use : str, optional
-        Column of the machine whose selected parameters this one inherits.
-    parent : str, optional
-        Key of that machine's job.
-    select : SelectRef
-    ties : {"lowest", "random", "expected"}
-        Rule for equal votes.
-    machine_version : int
-        Version of the machine's code.
-    variant : str
-        Name of the machine's column in tables, where that is not the machine's own.
-    calibrate : {"sigmoid", "isotonic"}, optional
-        How decisions are mapped to probabilities, which are stored beside them.
-    """
-
+    #: Name of the experiment; not part of the key.
     experiment: str
     dataset: DatasetRef
+    #: Content hash of the data set.
     dataset_hash: str
     split: SplitRef
     machine: str
     kernel: str
+    #: Fixed parameters of the machine; holds ``degree`` when the kernel is ``poly``. They take
+    #: precedence over inherited ones, and the grid over both.
+    #: Sorted by name.
     params: Pairs = ()
+    #: Parameters to select, sorted by name; ``auto`` is expanded. Empty: nothing to select.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    #: Column of the machine whose selected parameters this one inherits.
     use: str | None = None
+    #: Key of that machine's job.
     parent: str | None = None
     select: SelectRef = SelectRef()
+    #: Rule for equal votes: "lowest", "random" or "expected".
     ties: str = "lowest"
+    #: Version of the machine's code.
     machine_version: int = 1
+    #: Name of the machine's column in tables, where that is not the machine's own.
     variant: str = field(default="", metadata=ADDED)
+    #: How decisions are mapped to probabilities, which are stored beside them: "sigmoid" or
+    #: "isotonic".
     calibrate: str | None = field(default=None, metadata=ADDED)
 
     @cached_property

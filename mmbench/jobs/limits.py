@@ -15,17 +15,11 @@ BYTES = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "Ti
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one job; None where there is none.
+    """The limits of one job; None where there is none."""
 
-    Parameters
-    ----------
-    time : float, optional
-        Seconds on the clock, from the start of the job to its end.
-    memory : float, optional
-        Resident bytes of the process that runs it.
-    """
-
+    #: Seconds on the clock, from the start of the job to its end.
     time: float | None = None
+    #: Resident bytes of the process that runs it.
     memory: float | None = None
 
     def over(self, other: Limits) -> Limits:

@@ -35,56 +35,36 @@ def key_of(job: Job) -> Key:
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A cell of an experiment's tables.
-
-    Attributes
-    ----------
-    key : Key
-    n_splits : int
-        How many records it will have.
-    jobs : tuple of str
-        The keys of its jobs; empty in a plan that was made without the data.
-    published_only : bool
-        Whether it shows a published value without running the machine.
-    """
+    """A cell of an experiment's tables."""
 
     key: Key
+    #: How many records it will have.
     n_splits: int
+    #: The keys of its jobs; empty in a plan that was made without the data.
     jobs: tuple[str, ...] = ()
+    #: Whether it shows a published value without running the machine.
     published_only: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an experiment has planned.
-
-    Attributes
-    ----------
-    name : str
-    layout : str
-        The layout of its tables.
-    cells : tuple of PlannedCell
-        In the order in which tables show them.
-    labels : mapping of str to str
-        How machines are called in tables, where not by their own name.
-    published_as : mapping of str to str
-        The name in published tables of a data set that has another one here; empty for some classes
-        of a data set, which are not compared with the whole.
-    smoke : bool
-        Whether it is the smoke version of an experiment, whose numbers are held against nothing.
-    metrics : tuple of str
-        What its tables show of each classification; the layout decides where none are named.
-    config_sha256 : str
-        Of the configuration that is stored beside it; empty where that is not known.
-    """
+    """What an experiment has planned."""
 
     name: str
+    #: The layout of its tables.
     layout: str = "generic"
+    #: In the order in which tables show them.
     cells: tuple[PlannedCell, ...] = ()
+    #: How machines are called in tables, where not by their own name.
     labels: Mapping[str, str] = field(default_factory=dict)
+    #: The name in published tables of a data set that has another one here; empty for some classes
+    #: of a data set, which are not compared with the whole.
     published_as: Mapping[str, str] = field(default_factory=dict)
+    #: Whether it is the smoke version of an experiment, whose numbers are held against nothing.
     smoke: bool = False
+    #: What its tables show of each classification; the layout decides where none are named.
     metrics: tuple[str, ...] = ()
+    #: Of the configuration that is stored beside it; empty where that is not known.
     config_sha256: str = ""
 
     @property

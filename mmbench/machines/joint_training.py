@@ -17,17 +17,11 @@ from mmbench.machines.weights import row_weights
 
 
 class JointProblem(NamedTuple):
-    """The training problem of all pairs of classes.
+    """The training problem of all pairs of classes."""
 
-    Attributes
-    ----------
-    data : BinaryProblem
-        Rows and kernel; its signs mean nothing here.
-    labels : ndarray of int of shape (n_samples,)
-        From 0 on; every class occurs.
-    """
-
+    #: Rows and kernel; its signs mean nothing here.
     data: BinaryProblem
+    #: From 0 on; every class occurs. Shape (n_samples,), of int.
     labels: NDArray
 
     @property

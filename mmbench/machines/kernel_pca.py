@@ -36,24 +36,16 @@ PARTIAL_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The training rows in uncorrelated coordinates, and the way back.
+    """The training rows in uncorrelated coordinates, and the way back."""
 
-    Attributes
-    ----------
-    rows : ndarray or MappedRows of shape (n, k)
-        z of each row; variances descend.
-    variances : ndarray of shape (k,)
-        s.
-    basis : ndarray of shape (n_features, k) or (n, k)
-        Linear: U. Kernel: ``P^(1/2) V / sqrt(s)``, by which a direction is expanded over the rows.
-    origin : ndarray of shape (n_features,) or (n,)
-        Linear: the mean. Kernel: the mean of the kernel's columns.
-    linear : bool
-    """
-
+    #: z of each row; variances descend. Shape (n, k).
     rows: NDArray
+    #: s. Shape (k,).
     variances: NDArray
+    #: Linear: U. Kernel: ``P^(1/2) V / sqrt(s)``, by which a direction is expanded over the rows.
+    #: Shape (n_features, k) or (n, k).
     basis: NDArray
+    #: Linear: the mean. Kernel: the mean of the kernel's columns. Shape (n_features,) or (n,).
     origin: NDArray
     linear: bool
 

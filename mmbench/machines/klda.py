@@ -169,19 +169,13 @@ def train_klda(
 
 @dataclass(frozen=True)
 class _Rows:
-    """The training rows times the roots of their weights.
+    """The training rows times the roots of their weights."""
 
-    Attributes
-    ----------
-    gram : ndarray of shape (n_samples, n_samples) or FeatureGram
-    y : ndarray of shape (n_samples,)
-        -1.0 or +1.0.
-    root : ndarray of shape (n_samples,)
-        The roots; also what stands in the place of the ones.
-    """
-
+    #: Shape (n_samples, n_samples).
     gram: Gram
+    #: -1.0 or +1.0. Shape (n_samples,).
     y: NDArray
+    #: The roots; also what stands in the place of the ones. Shape (n_samples,).
     root: NDArray
 
     @classmethod

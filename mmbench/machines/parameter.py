@@ -128,22 +128,14 @@ def choice(*words: str) -> Param:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One declared parameter.
-
-    Parameters
-    ----------
-    default : object
-    valid : Param
-        Its valid values.
-    doc : str
-        What it means, in sentences.
-    after : str, optional
-        The parameter that it follows in the signature; new ones come first where it is not given.
-    """
+    """One declared parameter."""
 
     default: Any
+    #: Its valid values.
     valid: Param
+    #: What it means, in sentences.
     doc: str
+    #: The parameter that it follows in the signature; new ones come first where it is not given.
     after: str | None = None
 
     @property

@@ -31,25 +31,16 @@ TIE = 1e-12
 
 @dataclass(frozen=True)
 class Bias:
-    """A threshold and what it costs on the training rows.
-
-    Attributes
-    ----------
-    b : float
-    rho : float
-        The margin of (15); half the gap.
-    errors : int or float
-        E_R (14).
-    slack : float
-        E_S (16).
-    one_class : bool
-        Whether all rows lie on one side, because no gap has class 2 below and class 1 above.
-    """
+    """A threshold and what it costs on the training rows."""
 
     b: float
+    #: The margin of (15); half the gap.
     rho: float
+    #: E_R (14).
     errors: int | float
+    #: E_S (16).
     slack: float
+    #: Whether all rows lie on one side, because no gap has class 2 below and class 1 above.
     one_class: bool = False
 
 

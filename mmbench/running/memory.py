@@ -34,28 +34,18 @@ Machine = type[PairwiseClassifier]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a job's memory depends on.
+    """What a job's memory depends on."""
 
-    Parameters
-    ----------
-    class_counts : tuple of int
-        Training rows of each class.
-    n_test : int
-    n_features : int
-        Columns after preprocessing.
-    n_raw : int
-        Columns before.
-    n_rest : int
-        Rows besides, that selection validates on.
-    n_stored : int or None
-        Numbers that a sparse row takes, its columns' included; None for dense rows.
-    """
-
+    #: Training rows of each class.
     class_counts: tuple[int, ...]
     n_test: int
+    #: Columns after preprocessing.
     n_features: int
+    #: Columns before.
     n_raw: int
+    #: Rows besides, that selection validates on.
     n_rest: int = 0
+    #: Numbers that a sparse row takes, its columns' included; None for dense rows.
     n_stored: int | None = None
 
     @property

@@ -35,26 +35,17 @@ EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 @dataclass
 class Summary:
-    """What became of the jobs of a run.
+    """What became of the jobs of a run."""
 
-    Attributes
-    ----------
-    done, reused : int
-        Jobs that got their result now, and that had it before.
-    failed : list of dict
-        Records of jobs without a result.
-    doubtful : Counter of Status
-        How many of the jobs with a result have a fit that is worse than optimal, by the worst
-        status of the job; trivial solutions and single classes are optimal.
-    left : int
-        Jobs that an interruption kept from running.
-    interrupted : bool
-    """
-
+    #: Jobs that got their result now, and that had it before.
     done: int = 0
     reused: int = 0
+    #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
+    #: How many of the jobs with a result have a fit that is worse than optimal, by the worst status
+    #: of the job; trivial solutions and single classes are optimal.
     doubtful: Counter[Status] = field(default_factory=Counter)
+    #: Jobs that an interruption kept from running.
     left: int = 0
     interrupted: bool = False
 

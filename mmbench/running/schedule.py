@@ -20,18 +20,11 @@ from mmbench.running.progress import kinds_of
 
 @dataclass(frozen=True)
 class Start:
-    """A job to be started.
-
-    Attributes
-    ----------
-    job : Job
-    threads : int
-    alone : bool
-        Nothing else runs beside it: all memory is its own.
-    """
+    """A job to be started."""
 
     job: Job
     threads: int
+    #: Nothing else runs beside it: all memory is its own.
     alone: bool
 
 

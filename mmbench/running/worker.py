@@ -36,34 +36,22 @@ STAGES = ("preparation", "warm_up", "selection", "training", "test")
 
 @dataclass(frozen=True)
 class Context:
-    """What a job needs to know of where it runs.
+    """What a job needs to know of where it runs."""
 
-    Parameters
-    ----------
-    data : Path
-        Local store of data files.
-    mirror : str, optional
-        Folder or URL that holds data files.
-    threads : int, default=1
-        Pairs of classes to train at the same time.
-    memory_share : float, default=1.0
-        The part of the free memory that is this job's; others run beside it.
-    inherited : dict or list of dict, optional
-        Selected parameters of the job that this one uses; a list has one a pair of classes.
-    limits : Limits
-    remote : bool, default=False
-        Whether the computer may see other files than that on which the run was started.
-    scheduler : str, optional
-        Address of the cluster that the pairs of classes of a large job may use.
-    """
-
+    #: Local store of data files.
     data: Path
+    #: Folder or URL that holds data files.
     mirror: str | None = None
+    #: Pairs of classes to train at the same time.
     threads: int = 1
+    #: The part of the free memory that is this job's; others run beside it.
     memory_share: float = 1.0
+    #: Selected parameters of the job that this one uses; a list has one a pair of classes.
     inherited: Choice | None = None
     limits: Limits = NO_LIMITS
+    #: Whether the computer may see other files than that on which the run was started.
     remote: bool = False
+    #: Address of the cluster that the pairs of classes of a large job may use.
     scheduler: str | None = None
 
 

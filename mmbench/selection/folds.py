@@ -38,29 +38,19 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class InnerSplits:
-    """How a training set is cut for selection.
+    """How a training set is cut for selection."""
 
-    Parameters
-    ----------
-    folds : int or None
-        Folds of a cross-validation.
-    split : float or None
-        Share of rows held out in each of several random splits. Where both are None, the rows after
-        the training rows are held out.
-    repeats : int
-        Repetitions of the folds, or number of random splits.
-    seed : int
-    groups : ndarray of shape (n_rows,), optional
-        What belongs together: no split separates rows of one group.
-    ordered : bool, default=False
-        Whether rows are in the order of time: each part is held out once, for what lies before it.
-    """
-
+    #: Folds of a cross-validation.
     folds: int | None
+    #: Share of rows held out in each of several random splits. Where both are None, the rows after
+    #: the training rows are held out.
     split: float | None
+    #: Repetitions of the folds, or number of random splits.
     repeats: int
     seed: int
+    #: What belongs together: no split separates rows of one group. Shape (n_rows,).
     groups: NDArray | None = None
+    #: Whether rows are in the order of time: each part is held out once, for what lies before it.
     ordered: bool = False
 
     @property

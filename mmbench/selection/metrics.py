@@ -21,25 +21,16 @@ from mmbench.machines.voting import resolve_votes, scores_of_votes
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that says how good a classification is.
+    """A number that says how good a classification is."""
 
-    Attributes
-    ----------
-    label : str
-        How tables call it.
-    source : {"predictions", "scores", "probabilities"}
-        What it is computed from.
-    compute : callable
-        Takes true classes of shape (n_samples,), what `source` says (predicted classes, or values
-        of shape (n_samples, n_classes)) and the classes of its columns; NaN where it has no value.
-    about : str
-        What it is, for the notes of a table.
-    smaller_is_better : bool
-    """
-
+    #: How tables call it.
     label: str
+    #: What it is computed from: "predictions", "scores" or "probabilities".
     source: str
+    #: Takes true classes of shape (n_samples,), what `source` says (predicted classes, or values of
+    #: shape (n_samples, n_classes)) and the classes of its columns; NaN where it has no value.
     compute: Callable[[NDArray, NDArray, NDArray], float]
+    #: What it is, for the notes of a table.
     about: str = ""
     smaller_is_better: bool = False
 

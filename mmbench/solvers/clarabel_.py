@@ -30,16 +30,11 @@ STATUS = {
 
 @dataclass(frozen=True)
 class QPSolution(Result):
-    """What `solve_qp` returns.
+    """What `solve_qp` returns."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (n,)
-    multipliers : ndarray of shape (m,)
-        z of the equations, in ``Px + q + A'z + (bounds) = 0``.
-    """
-
+    #: Shape (n,).
     x: NDArray
+    #: z of the equations, in ``Px + q + A'z + (bounds) = 0``. Shape (m,).
     multipliers: NDArray
 
 

@@ -29,30 +29,23 @@ SOLVERS = {
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """One program of the class above.
+    """One program of the class above."""
 
-    Parameters
-    ----------
-    c : ndarray of shape (n,)
-    A : csc_array of shape (p, n)
-    b : ndarray of shape (p,)
-    G : csc_array of shape (m, n)
-    h : ndarray of shape (m,)
-    n_linear : int
-        l.
-    cones : tuple of int
-        m_1, ..., m_p.
-    matrix_order : int, default=0
-        k; Clarabel alone takes semidefinite matrices.
-    """
-
+    #: Shape (n,).
     c: NDArray
+    #: Shape (p, n).
     A: sparse.csc_array
+    #: Shape (p,).
     b: NDArray
+    #: Shape (m, n).
     G: sparse.csc_array
+    #: Shape (m,).
     h: NDArray
+    #: l.
     n_linear: int
+    #: m_1, ..., m_p.
     cones: tuple[int, ...]
+    #: k; Clarabel alone takes semidefinite matrices.
     matrix_order: int = 0
 
     def outside(self, vector: NDArray) -> float:
@@ -83,19 +76,13 @@ class RawSolution(NamedTuple):
 
 @dataclass(frozen=True)
 class ConeSolution(Result):
-    """The solution of a cone program; its violation is that of a primal or a dual constraint.
+    """The solution of a cone program; its violation is that of a primal or a dual constraint."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (n,)
-    y : ndarray of shape (p,)
-        Multipliers of the equations: ``c + A'y + G'z = 0``.
-    z : ndarray of shape (m,)
-        Multipliers of the cone, in K.
-    """
-
+    #: Shape (n,).
     x: NDArray
+    #: Multipliers of the equations: ``c + A'y + G'z = 0``. Shape (p,).
     y: NDArray
+    #: Multipliers of the cone, in K. Shape (m,).
     z: NDArray
 
 

@@ -57,18 +57,13 @@ class LpSolution(Result):
     `bound` (the value of the dual at `row_dual`) and `violation` (of a primal bound or of a sign
     of the dual) are recomputed by `solve_lp`. A model that grows leaves nan, because it is a part
     of a problem that only its caller knows.
-
-    Attributes
-    ----------
-    x : ndarray of shape (n_columns,)
-    row_dual : ndarray of shape (n_rows,)
-        Positive for a row that holds at its lower bound.
-    basis : Basis or None
-        For a hot start; None when the method leaves none.
     """
 
+    #: Shape (n_columns,).
     x: NDArray
+    #: Positive for a row that holds at its lower bound. Shape (n_rows,).
     row_dual: NDArray
+    #: For a hot start; None when the method leaves none.
     basis: Basis | None = None
     bound: float = np.nan
     violation: float = np.nan

@@ -25,23 +25,14 @@ def relative_gap(value: float, bound: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Base of the results of solvers; a subclass adds the solution itself.
+    """Base of the results of solvers; a subclass adds the solution itself."""
 
-    Parameters
-    ----------
-    value : float
-        Objective of the problem at the solution, recomputed from it.
-    bound : float
-        A bound on the optimal value, from a dual feasible point: below `value` for a minimum.
-        Minus infinity where there is none.
-    violation : float
-        Largest violation of a constraint, recomputed from the solution.
-    iterations : int
-    status : Status
-    """
-
+    #: Objective of the problem at the solution, recomputed from it.
     value: float
+    #: A bound on the optimal value, from a dual feasible point: below `value` for a minimum. Minus
+    #: infinity where there is none.
     bound: float
+    #: Largest violation of a constraint, recomputed from the solution.
     violation: float
     iterations: int
     status: Status

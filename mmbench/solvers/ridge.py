@@ -26,11 +26,6 @@ from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 class FeatureGram:
     """A Gram matrix ``F F'`` of rows with few features, known by its products alone.
 
-    Parameters
-    ----------
-    features : ndarray or sparse array of shape (n_samples, n_features)
-        F.
-
     Examples
     --------
     >>> F = np.array([[1.0], [2.0], [0.0]])
@@ -39,6 +34,7 @@ class FeatureGram:
     (array([3., 6., 0.]), 5.0)
     """
 
+    #: F. Shape (n_samples, n_features).
     features: NDArray
 
     def __matmul__(self, columns: NDArray) -> NDArray:
@@ -55,18 +51,14 @@ Gram = NDArray | FeatureGram
 
 @dataclass(frozen=True)
 class Solutions:
-    """Solutions for several C, one a column.
+    """Solutions for several C, one a column."""
 
-    Attributes
-    ----------
-    a : ndarray of shape (n_samples, n_costs)
-    coef : ndarray of shape (n_samples, n_costs)
-        a for G = K, and K a for G = K K': coefficients over the columns of K.
-    b : ndarray of shape (n_costs,)
-    """
-
+    #: Shape (n_samples, n_costs).
     a: NDArray
+    #: a for G = K, and K a for G = K K': coefficients over the columns of K. Shape (n_samples,
+    #: n_costs).
     coef: NDArray
+    #: Shape (n_costs,).
     b: NDArray
 
 

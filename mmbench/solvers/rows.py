@@ -17,14 +17,6 @@ BLOCK_BYTES = 2**22
 class MappedRows:
     """The rows ``(x - origin)' map`` of a matrix.
 
-    Parameters
-    ----------
-    X : ndarray or sparse array of shape (n, d)
-    origin : ndarray of shape (d,), optional
-        Zero by default.
-    map : ndarray of shape (d, k), optional
-        The identity by default.
-
     Examples
     --------
     >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -33,8 +25,11 @@ class MappedRows:
     (array([[0., 6.]]), array([0., 6.]), array([6.]), array([[36.]]))
     """
 
+    #: Shape (n, d).
     X: NDArray | sparse.csr_array
+    #: Zero by default. Shape (d,).
     origin: NDArray | None = None
+    #: The identity by default. Shape (d, k).
     map: NDArray | None = None
 
     @property

@@ -19,19 +19,12 @@ NO_CERTIFICATES = "its fits have no certificate"
 
 @dataclass(frozen=True)
 class Cell:
-    """The records of one cell.
-
-    Attributes
-    ----------
-    planned : PlannedCell
-    records : list of Record
-        One a split, failed jobs included.
-    include_failed : bool, default=False
-        Whether splits with a failed fit count like the others.
-    """
+    """The records of one cell."""
 
     planned: PlannedCell
+    #: One a split, failed jobs included.
     records: list[Record]
+    #: Whether splits with a failed fit count like the others.
     include_failed: bool = False
 
     @property

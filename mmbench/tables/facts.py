@@ -23,50 +23,33 @@ SMOKE = "Smoke version: fewer splits, rows and grid points; nothing is compared 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a layout must know beside its rows.
-
-    Attributes
-    ----------
-    experiment : str
-    published : sequence of mapping
-        The rows of the published table compared with.
-    deviations : mapping of str to tuple of str
-        By data set: where the data differ from what the paper used, or look suspicious.
-    sizes : mapping of str to mapping
-        By data set: ``n_train``, ``n_test``, ``n_classes``, ``n_features`` as far as known.
-    by_split : mapping of Key to mapping
-        Accuracy in per cent of every split that counts.
-    measures : Measures
-        The metrics that are asked for.
-    per_pair : mapping of Key to mapping
-        The certificates of the pairs of classes of every finished split.
-    fits : mapping of str to Fits
-        The certificates of each machine.
-    selected : mapping of Key to list of Selected
-        The parameters that each cell's machine has selected.
-    hits : callable
-        Takes a Key and a split, or a repeat and a fold (of several seeds the first), and returns
-        which test rows that run has right, shape (n_test,), or None where there is no such run.
-    rule : str
-        How test parts are made, as in `SplitRef`; empty where it is not known.
-    protocol : tuple of str
-        What was done: test parts, choice of parameters, preprocessing.
-    remarks : tuple of str
-        On the whole run: hardware, damaged records, mixed settings.
-    """
+    """What a layout must know beside its rows."""
 
     experiment: str
+    #: The rows of the published table compared with.
     published: Sequence[Published] = ()
+    #: By data set: where the data differ from what the paper used, or look suspicious.
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: By data set: ``n_train``, ``n_test``, ``n_classes``, ``n_features`` as far as known.
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: Accuracy in per cent of every split that counts.
     by_split: Mapping[Key, Mapping[Split, float]] = field(default_factory=dict)
+    #: The metrics that are asked for.
     measures: Measures = field(default_factory=Measures)
+    #: The certificates of the pairs of classes of every finished split.
     per_pair: Mapping[Key, Mapping[Split, list]] = field(default_factory=dict)
+    #: The certificates of each machine.
     fits: Mapping[str, Fits] = field(default_factory=dict)
+    #: The parameters that each cell's machine has selected.
     selected: Mapping[Key, Sequence[Selected]] = field(default_factory=dict)
+    #: Takes a Key and a split, or a repeat and a fold (of several seeds the first), and returns
+    #: which test rows that run has right, shape (n_test,), or None where there is no such run.
     hits: Callable[[Key, tuple[int, ...]], NDArray | None] = lambda key, split: None
+    #: How test parts are made, as in `SplitRef`; empty where it is not known.
     rule: str = ""
+    #: What was done: test parts, choice of parameters, preprocessing.
     protocol: tuple[str, ...] = ()
+    #: On the whole run: hardware, damaged records, mixed settings.
     remarks: tuple[str, ...] = ()
 
 

@@ -37,35 +37,21 @@ class Lacking(Exception):
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often test rows of a class were taken for one, over all splits.
-
-    Attributes
-    ----------
-    labels : list of str
-    counts : list of list of int
-        A row a true class, a column a predicted one.
-    """
+    """How often test rows of a class were taken for one, over all splits."""
 
     labels: list[str]
+    #: A row a true class, a column a predicted one.
     counts: list[list[int]]
 
 
 @dataclass
 class Measures:
-    """The metrics of an experiment's cells.
-
-    Attributes
-    ----------
-    names : tuple of str
-    values : dict of (Key, name) to dict
-        The value on every split that has one.
-    lacking : dict of (Key, name) to Counter
-        What how many records lack.
-    confusion : dict of Key to Confusion
-    """
+    """The metrics of an experiment's cells."""
 
     names: tuple[str, ...] = ()
+    #: By cell and metric, the value on every split that has one.
     values: dict[tuple[Key, str], dict[Split, float]] = field(default_factory=dict)
+    #: By cell and metric, what how many records lack.
     lacking: dict[tuple[Key, str], Counter[str]] = field(default_factory=dict)
     confusion: dict[Key, Confusion] = field(default_factory=dict)
 

@@ -15,12 +15,7 @@ NOTHING = "–"
 
 
 class Shown(str):
-    """Text of a cell that remembers the row that it shows, for formats that can say more of it.
-
-    Attributes
-    ----------
-    row : Row
-    """
+    """Text of a cell that remembers the row that it shows, for formats that can say more of it."""
 
     row: Row
 

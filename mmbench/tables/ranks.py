@@ -26,26 +26,17 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean ranks of machines over data sets, and what they allow to conclude.
+    """Mean ranks of machines over data sets, and what they allow to conclude."""
 
-    Attributes
-    ----------
-    means : dict of str to float
-        Mean rank by machine; 1 is best, equal values share the mean of their ranks.
-    n : int
-        Number of data sets.
-    statistic : float
-        Friedman's chi-square.
-    p : float
-        Of the hypothesis that all machines are the same.
-    critical_difference : float
-        Nemenyi: mean ranks that differ by less are not significantly different.
-    """
-
+    #: Mean rank by machine; 1 is best, equal values share the mean of their ranks.
     means: dict[str, float]
+    #: Number of data sets.
     n: int
+    #: Friedman's chi-square.
     statistic: float
+    #: Of the hypothesis that all machines are the same.
     p: float
+    #: Nemenyi: mean ranks that differ by less are not significantly different.
     critical_difference: float
 
     @property

@@ -18,21 +18,13 @@ NUMBERS = ("measured", "sd", "se", "published", "published_spread", "half_width"
 
 @dataclass(frozen=True)
 class Reference:
-    """The table of an earlier run.
-
-    Attributes
-    ----------
-    folder : Path
-    plan : Plan
-        Made of the configuration of the same name, which gives the layout.
-    rows : list of Row
-    deviations : mapping of str to tuple of str
-        By data set: where the data differ from what the paper used.
-    """
+    """The table of an earlier run."""
 
     folder: Path
+    #: Made of the configuration of the same name, which gives the layout.
     plan: Plan
     rows: list[Row]
+    #: By data set: where the data differ from what the paper used.
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -51,44 +51,30 @@ Published = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One metric of one cell.
-
-    Attributes
-    ----------
-    key : Key
-    metric : str
-    status, note : str
-        Of the cell; the worst that happened, and what is not as it should be.
-    objection : str
-        Why the published value is no target.
-    measured, sd, se : float or None
-        Mean over splits, standard deviation and standard error; None without results.
-    n : int or None
-        Number of splits.
-    published, published_spread : float or None
-        What the paper prints.
-    half_width : float or None
-        Of the band in which a published value counts as met, two standard errors of the difference;
-        None where they are not compared.
-    z : float or None
-        Standard errors that the published value lies above the measured one.
-    in_band : bool or None
-        Whether the published value counts as met.
-    """
+    """One metric of one cell."""
 
     key: Key
     metric: str
+    #: Of the cell; the worst that happened, and what is not as it should be.
     status: str
     note: str = ""
+    #: Why the published value is no target.
     objection: str = ""
+    #: Mean over splits, standard deviation and standard error; None without results.
     measured: float | None = None
     sd: float | None = None
     se: float | None = None
+    #: Number of splits.
     n: int | None = None
+    #: What the paper prints.
     published: float | None = None
     published_spread: float | None = None
+    #: Of the band in which a published value counts as met, two standard errors of the difference;
+    #: None where they are not compared.
     half_width: float | None = None
+    #: Standard errors that the published value lies above the measured one.
     z: float | None = None
+    #: Whether the published value counts as met.
     in_band: bool | None = None
 
 

@@ -19,21 +19,13 @@ from mmbench.errors import UserError
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """A source of a card and where its verified files lie.
-
-    Parameters
-    ----------
-    card : Card
-    source : Source
-    paths : tuple of Path
-        The files in the order that the parser wants; none for data in memory.
-    packed : bool
-        Whether the file holds parsed arrays.
-    """
+    """A source of a card and where its verified files lie."""
 
     card: Card
     source: Source
+    #: The files in the order that the parser wants; none for data in memory.
     paths: tuple[Path, ...] = ()
+    #: Whether the file holds parsed arrays.
     packed: bool = False
 
     @property

@@ -19,23 +19,15 @@ from mmbench.errors import UserError
 
 @dataclass(frozen=True)
 class Places:
-    """Where to look for data.
+    """Where to look for data."""
 
-    Parameters
-    ----------
-    store : Path
-        Local folder of fetched files.
-    mirror : str or Path or None
-        Folder or URL laid out like the store.
-    allow_network : bool
-        Whether URLs may be asked.
-    progress : bool
-        Whether downloads show a bar.
-    """
-
+    #: Local folder of fetched files.
     store: Path
+    #: Folder or URL laid out like the store.
     mirror: str | Path | None = None
+    #: Whether URLs may be asked.
     allow_network: bool = True
+    #: Whether downloads show a bar.
     progress: bool = False
 
     @property

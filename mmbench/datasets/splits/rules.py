@@ -52,31 +52,21 @@ SUBSET_STREAM = 1
 
 @dataclass(frozen=True)
 class Split:
-    """One split of a data set.
+    """One split of a data set."""
 
-    Parameters
-    ----------
-    train, test : ndarray of int
-        Row numbers.
-    rule : str
-    repeat, fold, seed : int
-        What the split was made from.
-    digest : str
-        Hash of the row numbers, in order.
-    origin : {"official", "drawn"}
-        Whether the rows come with the data or from the seed.
-    rest : ndarray of int
-        Training rows that `max_train` left out.
-    """
-
+    #: Row numbers.
     train: IntArray
     test: IntArray
     rule: str
+    #: What the split was made from.
     repeat: int
     fold: int
     seed: int
+    #: Hash of the row numbers, in order.
     digest: str
+    #: Whether the rows come with the data or from the seed: "official" or "drawn".
     origin: str
+    #: Training rows that `max_train` left out.
     rest: IntArray = field(default_factory=lambda: np.empty(0, np.intp))
 
 

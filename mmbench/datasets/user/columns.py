@@ -31,26 +31,19 @@ MOST_FRACTIONS = 20
 
 @dataclass(frozen=True)
 class Features:
-    """Features and classes of a table.
+    """Features and classes of a table."""
 
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        Categories come last, as their numbers; a missing value is NaN.
-    y : ndarray of shape (n_samples,)
-    names : list of str
-        Of the columns of `X`; those of one that stays sparse have none.
-    n_categorical : int
-        Number of columns that hold categories.
-    warnings : tuple of str
-    groups, time : ndarray of shape (n_samples,) or None
-    """
-
+    #: Categories come last, as their numbers; a missing value is NaN. Shape (n_samples,
+    #: n_features).
     X: Any
+    #: Shape (n_samples,).
     y: NDArray
+    #: Of the columns of `X`; those of one that stays sparse have none.
     names: list[str]
+    #: Number of columns that hold categories.
     n_categorical: int
     warnings: tuple[str, ...]
+    #: Shape (n_samples,).
     groups: NDArray | None = None
     time: NDArray | None = None
 

@@ -62,15 +62,11 @@ class Table(NamedTuple):
 
 
 class SparseTable(NamedTuple):
-    """The features and classes of a file that is too large without sparsity.
+    """The features and classes of a file that is too large without sparsity."""
 
-    Parameters
-    ----------
-    X : csr_array of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    """
-
+    #: Shape (n_samples, n_features).
     X: csr_array
+    #: Shape (n_samples,).
     y: NDArray
 
 

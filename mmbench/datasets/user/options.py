@@ -60,44 +60,31 @@ Columns = Annotated[Any, BeforeValidator(_parse_columns), PlainSerializer(list)]
 
 
 class FileOptions(BaseModel):
-    """How a table is read, and which of its columns.
-
-    Parameters
-    ----------
-    header : bool
-        Whether the first line of a CSV file names the columns; else they are ``"1"``, ``"2"``, ...
-    separator : str, optional
-        Of the fields of a CSV file; the commonest of comma, semicolon, tab in its first line, or
-        blanks, when not given.
-    encoding : str
-        Of a text file.
-    decimal : {".", ","}
-    index : str or int, optional
-        A column that names the rows; left out.
-    features : columns
-        The only ones that are features; all beside the target when not given.
-    drop : columns
-        Left out.
-    groups : str or int, optional
-        A column of what belongs together, such as a patient: no split separates rows of one.
-    time : str or int, optional
-        A column of numbers or ISO dates that orders the rows, for the rule ``time_series``.
-    categorical : "auto" or columns
-        Of which values are categories; ``auto`` takes all that hold text. A column of a format that
-        says so itself (nominal in ARFF, text in Parquet) need not be named.
-    """
+    """How a table is read, and which of its columns."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    #: Whether the first line of a CSV file names the columns; else they are ``"1"``, ``"2"``, ...
     header: bool = True
+    #: Of the fields of a CSV file; the commonest of comma, semicolon, tab in its first line, or
+    #: blanks, when not given.
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    #: Of a text file.
     encoding: Annotated[str, BeforeValidator(_check_encoding)] = "utf-8"
+    #: "." or ",".
     decimal: Literal[".", ","] = "."
+    #: A column that names the rows; left out.
     index: Column | None = None
+    #: The only ones that are features; all beside the target when not given.
     features: Columns = ()
+    #: Left out.
     drop: Columns = ()
+    #: A column of what belongs together, such as a patient: no split separates rows of one.
     groups: Column | None = None
+    #: A column of numbers or ISO dates that orders the rows, for the rule ``time_series``.
     time: Column | None = None
+    #: Of which values are categories; ``auto`` takes all that hold text. A column of a format that
+    #: says so itself (nominal in ARFF, text in Parquet) need not be named.
     categorical: Annotated[
         Any, BeforeValidator(_parse_categorical), PlainSerializer(_plain_categorical)
     ] = ()
@@ -119,23 +106,15 @@ class FileOptions(BaseModel):
 
 
 class UserTable(FileOptions):
-    """A table of the user's own: a file, or a data set of OpenML or scikit-learn.
+    """A table of the user's own: a file, or a data set of OpenML or scikit-learn."""
 
-    Parameters
-    ----------
-    path : str, optional
-        CSV (or with other separators), ARFF, Parquet, npz or svmlight, compressed or not.
-    openml : int, optional
-        Number of a data set.
-    sklearn : str, optional
-        ``wine`` for what ``load_wine`` or ``fetch_wine`` returns.
-    target : str or int, optional
-        The column of the classes; needed where the format does not name one.
-    """
-
+    #: CSV (or with other separators), ARFF, Parquet, npz or svmlight, compressed or not.
     path: str | None = None
+    #: Number of a data set.
     openml: Annotated[int, Field(ge=1)] | None = None
+    #: ``wine`` for what ``load_wine`` or ``fetch_wine`` returns.
     sklearn: str | None = None
+    #: The column of the classes; needed where the format does not name one.
     target: Column | None = None
 
     @model_validator(mode="after")

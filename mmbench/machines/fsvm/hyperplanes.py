@@ -41,19 +41,13 @@ FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 @dataclass
 class PairRows:
-    """The rows of a pair in the space of some M.
+    """The rows of a pair in the space of some M."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_p, k)
-    y : ndarray of shape (n_p,)
-        -1.0 or +1.0.
-    weights : ndarray of shape (n_p,) or float, default=1.0
-        Factors of C in the penalty on slack.
-    """
-
+    #: Shape (n_p, k).
     rows: NDArray
+    #: -1.0 or +1.0. Shape (n_p,).
     y: NDArray
+    #: Factors of C in the penalty on slack. Shape (n_p,).
     weights: NDArray | float = 1.0
 
     @cached_property
@@ -69,23 +63,15 @@ class PairRows:
 
 @dataclass(frozen=True)
 class JointRows:
-    """The training rows of all pairs.
+    """The training rows of all pairs."""
 
-    Attributes
-    ----------
-    Z : ndarray of shape (n, k)
-        Coordinates in which S is diagonal.
-    s : ndarray of shape (k,)
-        Its diagonal, ridge included.
-    pairs : list of (ndarray of int, ndarray)
-        The rows of each pair and their signs (-1.0, +1.0).
-    weights : list of ndarray, optional
-        Factors of C in the penalty on slack in each pair; 1 by default.
-    """
-
+    #: Coordinates in which S is diagonal. Shape (n, k).
     Z: NDArray
+    #: Its diagonal, ridge included. Shape (k,).
     s: NDArray
+    #: The rows of each pair and their signs (-1.0, +1.0). List of (ndarray of int, ndarray).
     pairs: list[tuple[NDArray, NDArray]]
+    #: Factors of C in the penalty on slack in each pair; 1 by default.
     weights: list[NDArray] | None = None
 
     @property
@@ -105,32 +91,23 @@ class JointSolution(Result):
     """Hyperplanes of all pairs, in the coordinates of the rows, and the transformation they share.
 
     `value` and `bound` are of the F-SVM's problem, `violation` is that of the SVMs' duals.
-
-    Attributes
-    ----------
-    W : ndarray of shape (k, n_pairs)
-    b : ndarray of shape (n_pairs,)
-    u : list of ndarray
-        Signed multipliers of the last SVM of each pair.
-    root : ndarray of shape (k, r)
-        ``M = root root'``.
-    values : list of float
-        The value after 0, 1, 2, ... rounds; never growing.
-    rounds : int
-        M-steps of an alternation; else SVMs that each pair took.
-    pair_iterations : list of int
-        The solver's, of each pair.
-    state : object
-        From where a neighbouring C starts.
     """
 
+    #: Shape (k, n_pairs).
     W: NDArray
+    #: Shape (n_pairs,).
     b: NDArray
+    #: Signed multipliers of the last SVM of each pair.
     u: list[NDArray]
+    #: ``M = root root'``. Shape (k, r).
     root: NDArray
+    #: The value after 0, 1, 2, ... rounds; never growing.
     values: list[float]
+    #: M-steps of an alternation; else SVMs that each pair took.
     rounds: int
+    #: The solver's, of each pair.
     pair_iterations: list[int]
+    #: From where a neighbouring C starts.
     state: Any = None
 
     def extreme_eigenvalues(self) -> tuple[float, float]:
@@ -142,34 +119,22 @@ class JointSolution(Result):
 
 @dataclass(frozen=True)
 class Hyperplanes:
-    """SVMs of all pairs in the space of one M.
+    """SVMs of all pairs in the space of one M."""
 
-    Attributes
-    ----------
-    u : list of ndarray
-        Signed multipliers of each pair.
-    q : ndarray of shape (k, n_pairs)
-        ``Z'u``, which is ``M^{-1} w``.
-    b : ndarray of shape (n_pairs,)
-    norm : float
-        Sum over pairs of ``w'M^{-1}w``.
-    slack : float
-        Sum of all slacks, by their weights.
-    missed : float
-        Sum over pairs of the SVMs' absolute duality gaps.
-    iterations : list of int
-    violation : float
-        Largest violation of a dual constraint.
-    status : Status
-    """
-
+    #: Signed multipliers of each pair.
     u: list[NDArray]
+    #: ``Z'u``, which is ``M^{-1} w``. Shape (k, n_pairs).
     q: NDArray
+    #: Shape (n_pairs,).
     b: NDArray
+    #: Sum over pairs of ``w'M^{-1}w``.
     norm: float
+    #: Sum of all slacks, by their weights.
     slack: float
+    #: Sum over pairs of the SVMs' absolute duality gaps.
     missed: float
     iterations: list[int]
+    #: Largest violation of a dual constraint.
     violation: float
     status: Status
 

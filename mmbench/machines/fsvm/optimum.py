@@ -38,23 +38,15 @@ SVM_SHARE_OF_GAP = 0.5
 
 @dataclass(frozen=True)
 class WhitenedSVM:
-    """An SVM on whitened rows, from which the search for a neighbouring C starts.
+    """An SVM on whitened rows, from which the search for a neighbouring C starts."""
 
-    Attributes
-    ----------
-    penalty : float
-        C'.
-    u : ndarray of shape (n,)
-        Signed multipliers.
-    length : float
-        ``||v||``.
-    slope : float
-        That of ``log C' - log ||v||`` in ``log C'``.
-    """
-
+    #: C'.
     penalty: float
+    #: Signed multipliers. Shape (n,).
     u: NDArray
+    #: ``||v||``.
     length: float
+    #: That of ``log C' - log ||v||`` in ``log C'``.
     slope: float
 
     def search(self, c: float) -> SecantSearch:

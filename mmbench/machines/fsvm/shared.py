@@ -51,22 +51,15 @@ SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 @dataclass(frozen=True)
 class SplitState:
-    """Where the method stands.
+    """Where the method stands."""
 
-    Attributes
-    ----------
-    V : ndarray of shape (k, n_pairs)
-    D : ndarray of shape (k, n_pairs)
-        The multipliers of U = V, over the penalty.
-    penalty : float
-        That of U = V.
-    u : list of ndarray
-        The SVMs' signed multipliers, each at most 1: over their bound, which is C / penalty.
-    """
-
+    #: Shape (k, n_pairs).
     V: NDArray
+    #: The multipliers of U = V, over the penalty. Shape (k, n_pairs).
     D: NDArray
+    #: That of U = V.
     penalty: float
+    #: The SVMs' signed multipliers, each at most 1: over their bound, which is C / penalty.
     u: list[NDArray] | None
 
 

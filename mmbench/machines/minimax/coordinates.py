@@ -30,34 +30,24 @@ EQUAL_MEANS = 1e-9
 
 @dataclass(frozen=True)
 class Pencil:
-    """The training rows in coordinates that are uncorrelated within both classes.
+    """The training rows in coordinates that are uncorrelated within both classes."""
 
-    Attributes
-    ----------
-    rows : ndarray or MappedRows of shape (n, k)
-        U; their mean is the origin.
-    y : ndarray of shape (n,)
-    mean_x, mean_y : ndarray of shape (k,)
-        Means of the positive and the negative class.
-    var_x, var_y : ndarray of shape (k,)
-        Variances of the two classes, ridge included.
-    free : bool, default=False
-        The one coordinate is a direction along which neither class varies while their means differ:
-        every machine of this family separates the classes along it with an infinite margin.
-    weights : ndarray of shape (n,), optional
-        Of the rows; 1 by default.
-    classes : tuple, default=()
-        The negative and the positive class as the user labelled them, where they are known.
-    """
-
+    #: U; their mean is the origin. Shape (n, k).
     rows: Rows
+    #: Shape (n,).
     y: NDArray
+    #: Means of the positive and the negative class. Shape (k,).
     mean_x: NDArray
     mean_y: NDArray
+    #: Variances of the two classes, ridge included. Shape (k,).
     var_x: NDArray
     var_y: NDArray
+    #: The one coordinate is a direction along which neither class varies while their means differ:
+    #: every machine of this family separates the classes along it with an infinite margin.
     free: bool = False
+    #: Of the rows; 1 by default. Shape (n,).
     weights: NDArray | None = None
+    #: The negative and the positive class as the user labelled them, where they are known.
     classes: tuple = ()
 
     @property

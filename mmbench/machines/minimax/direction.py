@@ -41,17 +41,11 @@ TINY = np.finfo(float).tiny
 
 @dataclass(frozen=True)
 class Direction(Result):
-    """A direction and its certificate: `value` is the total spread.
+    """A direction and its certificate: `value` is the total spread."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (k,)
-        ``t'w = 1``.
-    spread_x, spread_y : float
-        ``||Dx w||`` and ``||Dy w||``.
-    """
-
+    #: ``t'w = 1``. Shape (k,).
     w: NDArray
+    #: ``||Dx w||`` and ``||Dy w||``.
     spread_x: float
     spread_y: float
 

@@ -25,27 +25,18 @@ from mmbench.machines.minimax.line_search import Secant
 
 @dataclass(frozen=True)
 class SpreadFactor:
-    """Rows of two classes and their covariances.
+    """Rows of two classes and their covariances."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, k)
-        F, centred.
-    y : ndarray of shape (n,)
-        -1.0 or +1.0.
-    covariances : ndarray of shape (k, k)
-        That of the positive class, without ridge, in the lower triangle and on the diagonal, and
-        that of the negative class in the upper triangle.
-    variances : ndarray of shape (k,)
-        Diagonal of the covariance of the negative class.
-    ridges : tuple of float, default=(0.0, 0.0)
-        (rx, ry), absolute and positive.
-    """
-
+    #: F, centred. Shape (n, k).
     rows: NDArray
+    #: -1.0 or +1.0. Shape (n,).
     y: NDArray
+    #: That of the positive class, without ridge, in the lower triangle and on the diagonal, and
+    #: that of the negative class in the upper triangle. Shape (k, k).
     covariances: NDArray
+    #: Diagonal of the covariance of the negative class. Shape (k,).
     variances: NDArray
+    #: (rx, ry), absolute and positive.
     ridges: tuple[float, float] = (0.0, 0.0)
 
     @classmethod

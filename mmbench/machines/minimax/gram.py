@@ -37,20 +37,13 @@ COARSE, FINER, MAX_STEPS = 1e-2, 1e-2, 500
 
 @dataclass(frozen=True)
 class SpreadGram:
-    """The Gram matrix of two classes and the ridge of both.
+    """The Gram matrix of two classes and the ridge of both."""
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n)
-        K, float64; read only.
-    y : ndarray of shape (n,)
-        -1.0 or +1.0.
-    ridge : float
-        r, absolute and positive.
-    """
-
+    #: K, float64; read only. Shape (n, n).
     gram: NDArray
+    #: -1.0 or +1.0. Shape (n,).
     y: NDArray
+    #: r, absolute and positive.
     ridge: float
 
     @property

@@ -50,21 +50,15 @@ MAX_BRACKET_STEPS = 40
 
 @dataclass(frozen=True)
 class MeanSolution(Result):
-    """The best rho and its program's solution; `value` is ``C g(rho) - rho``.
+    """The best rho and its program's solution; `value` is ``C g(rho) - rho``."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (k,)
-    b : float
-    rho, slack : float
-        ``slack`` is the sum at (w, b), an upper bound of g(rho).
-    multipliers : ndarray of shape (n,)
-    """
-
+    #: Shape (k,).
     w: NDArray
     b: float
+    #: ``slack`` is the sum at (w, b), an upper bound of g(rho).
     rho: float
     slack: float
+    #: Shape (n,).
     multipliers: NDArray
 
 
@@ -110,37 +104,26 @@ def least_penalty(problem: MarginProblem) -> float:
 
 @dataclass(frozen=True)
 class _Point:
-    """The program of a rho: a solution, and what its multipliers prove.
+    """The program of a rho: a solution, and what its multipliers prove."""
 
-    Attributes
-    ----------
-    at : float
-        The program's rho.
-    value, rho, slack : float
-        The objective at (w, b) and at the rho that is best for them.
-    w, b
-        See `MeanSolution`.
-    a : ndarray of shape (n,)
-    target : ndarray of shape (k,)
-        ``sum a_i y_i z_i + c delta``.
-    weight : float
-        ``sum_x a + c``.
-    gamma : float
-        The solver's, for the program's rho.
-    residual, uncertainty : float
-        By how much p and q may be too long, and what that is worth in the objective.
-    """
-
+    #: The program's rho.
     at: float
+    #: The objective at (w, b) and at the rho that is best for them.
     value: float
     rho: float
     slack: float
+    #: See `MeanSolution`.
     w: NDArray
     b: float
+    #: Shape (n,).
     a: NDArray
+    #: ``sum a_i y_i z_i + c delta``. Shape (k,).
     target: NDArray
+    #: ``sum_x a + c``.
     weight: float
+    #: The solver's, for the program's rho.
     gamma: float
+    #: By how much p and q may be too long, and what that is worth in the objective.
     residual: float
     uncertainty: float
 

@@ -28,21 +28,14 @@ HARD_SLACK = 1e-6
 
 @dataclass(frozen=True)
 class MarginSolution(Result):
-    """A solution of "margin".
+    """A solution of "margin"."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (k,)
-    b : float
-    multipliers : ndarray of shape (n,)
-        Of the points, between 0 and C.
-    weights : ndarray of shape (2,) or None
-        (ex, ey) of the reweighting, from which a neighbouring problem may start.
-    """
-
+    #: Shape (k,).
     w: NDArray
     b: float
+    #: Of the points, between 0 and C. Shape (n,).
     multipliers: NDArray
+    #: (ex, ey) of the reweighting, from which a neighbouring problem may start. Shape (2,).
     weights: NDArray | None = None
 
     @property
@@ -60,30 +53,21 @@ class MarginSolution(Result):
 
 @dataclass(frozen=True)
 class MarginProblem:
-    """Rows, class spreads and the penalty on slack.
+    """Rows, class spreads and the penalty on slack."""
 
-    Parameters
-    ----------
-    rows : ndarray or MappedRows of shape (n, k)
-        The points that have a constraint of their own.
-    y : ndarray of shape (n,)
-        -1.0 or +1.0.
-    delta : ndarray of shape (k,)
-        Difference of the class means, of all points.
-    var_x, var_y : ndarray of shape (k,)
-        Variances of the positive and the negative class; the coordinates are uncorrelated in both.
-    C : float
-        Penalty on slack; infinite for the hard margin.
-    removed : int, default=0
-        Number of points that the reduction took away.
-    """
-
+    #: The points that have a constraint of their own. Shape (n, k).
     rows: Rows
+    #: -1.0 or +1.0. Shape (n,).
     y: NDArray
+    #: Difference of the class means, of all points. Shape (k,).
     delta: NDArray
+    #: Variances of the positive and the negative class; the coordinates are uncorrelated in both.
+    #: Shape (k,).
     var_x: NDArray
     var_y: NDArray
+    #: Penalty on slack; infinite for the hard margin.
     C: float
+    #: Number of points that the reduction took away.
     removed: int = 0
 
     def spreads(self, w: NDArray) -> NDArray:
@@ -225,20 +209,13 @@ class MarginProblem:
 
 @dataclass(frozen=True)
 class LineSolution:
-    """A direction w0, and the best solution among its multiples.
+    """A direction w0, and the best solution among its multiples."""
 
-    Attributes
-    ----------
-    direction : ndarray
-        w0, or coefficients of it.
-    line : MarginProblem
-        The problem restricted to multiples of w0.
-    solution : MarginSolution
-        With ``w`` of shape (1,), the multiple of w0; its bound is one of the whole problem.
-    """
-
+    #: w0, or coefficients of it.
     direction: NDArray
+    #: The problem restricted to multiples of w0.
     line: MarginProblem
+    #: With ``w`` of shape (1,), the multiple of w0; its bound is one of the whole problem.
     solution: MarginSolution
 
 

@@ -106,25 +106,18 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
 
 @dataclass(frozen=True)
 class Biased:
-    """The best direction for a given beta.
+    """The best direction for a given beta."""
 
-    Attributes
-    ----------
-    at, value : float
-        ``arctan(kap(beta))``, and the objective.
-    w : ndarray of shape (k,)
-    spread_x, kappa_x, kappa_y : float
-        Its spread in the positive class, kap(alpha) and kap(beta).
-    most_x : float
-        A kap(alpha) that no direction exceeds at this beta.
-    """
-
+    #: ``arctan(kap(beta))``, and the objective.
     at: float
     value: float
+    #: Shape (k,).
     w: NDArray
+    #: Its spread in the positive class, kap(alpha) and kap(beta).
     spread_x: float
     kappa_x: float
     kappa_y: float
+    #: A kap(alpha) that no direction exceeds at this beta.
     most_x: float
 
 

@@ -28,32 +28,21 @@ from mmbench.solvers.result import Result
 
 @dataclass(frozen=True)
 class SpreadProgram:
-    """One program of the class above.
+    """One program of the class above."""
 
-    Parameters
-    ----------
-    cost : ndarray of shape (n_columns,)
-        c.
-    rows : ndarray of shape (n_rows, n_columns)
-        R.
-    sides : ndarray of shape (n_rows,)
-        h.
-    penalties : ndarray of shape (n_rows,)
-        p; infinite where a row admits no slack.
-    roots : tuple of ndarray of shape (k,)
-        Diagonals of the D_j.
-    scales : tuple of int
-        The columns s_j, none of them among the first k.
-    equation : ndarray of shape (n_columns,) or None
-        q.
-    """
-
+    #: c. Shape (n_columns,).
     cost: NDArray
+    #: R. Shape (n_rows, n_columns).
     rows: NDArray
+    #: h. Shape (n_rows,).
     sides: NDArray
+    #: p; infinite where a row admits no slack. Shape (n_rows,).
     penalties: NDArray
+    #: Diagonals of the D_j. Shape (k,).
     roots: tuple[NDArray, ...]
+    #: The columns s_j, none of them among the first k.
     scales: tuple[int, ...]
+    #: q. Shape (n_columns,).
     equation: NDArray | None = None
 
     @property
@@ -78,19 +67,13 @@ class SpreadProgram:
 
 @dataclass(frozen=True)
 class SpreadSolution(Result):
-    """The solution of a `SpreadProgram`; its bound is the solver's dual value.
+    """The solution of a `SpreadProgram`; its bound is the solver's dual value."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (n_columns,)
-    multipliers : ndarray of shape (n_rows,)
-        a.
-    equation_multiplier : float
-        lambda; 0 where there is no equation.
-    """
-
+    #: Shape (n_columns,).
     x: NDArray
+    #: a. Shape (n_rows,).
     multipliers: NDArray
+    #: lambda; 0 where there is no equation.
     equation_multiplier: float
 
 

@@ -104,21 +104,14 @@ class MRSVM(RadiusMachine):
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureRadiusSolution(Result):
-    """A point of (3) with the smallest slacks, and a bound; the violation is relative to sum a.
+    """A point of (3) with the smallest slacks, and a bound; the violation is relative to sum a."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (k,)
-    b : float
-    radius : float
-        ``sum_k mu_k R_k^2``.
-    u : ndarray of shape (n,)
-        Signed multipliers of the rows, of sum 1 in absolute value.
-    """
-
+    #: Shape (k,).
     w: NDArray
     b: float
+    #: ``sum_k mu_k R_k^2``.
     radius: float
+    #: Signed multipliers of the rows, of sum 1 in absolute value. Shape (n,).
     u: NDArray
 
 

@@ -39,58 +39,39 @@ CHUNK = 256
 
 @dataclass(frozen=True, kw_only=True)
 class RestrictedSolution:
-    """The solution of a program with some pairs and columns.
+    """The solution of a program with some pairs and columns."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (k,)
-    mu : ndarray of shape (k,) or None
-    u : ndarray of shape (n,)
-        Signed multipliers of the rows.
-    theta : ndarray of shape (m,)
-        Multipliers of the pairs.
-    iterations : int
-    """
-
+    #: Shape (k,).
     w: NDArray
+    #: Shape (k,).
     mu: NDArray | None
+    #: Signed multipliers of the rows. Shape (n,).
     u: NDArray
+    #: Multipliers of the pairs. Shape (m,).
     theta: NDArray
     iterations: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class RadiusPoint(Result):
-    """A point of the primal, one of the dual, and where a neighbouring problem may start.
+    """A point of the primal, one of the dual, and where a neighbouring problem may start."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (k,)
-    b : float
-    mu : ndarray of shape (k,) or None
-        Weights of the columns; None for R-SVM+.
-    r : float
-        The largest scaled half squared distance, over all pairs.
-    u : ndarray of shape (n,)
-        Signed multipliers of the rows, feasible.
-    pairs : ndarray of int of shape (m, 2)
-        The pairs that have a constraint.
-    theta : ndarray of shape (m,)
-        Their multipliers, feasible.
-    columns : ndarray of int
-        Columns that the last program had.
-    rounds : int
-        Programs solved.
-    """
-
+    #: Shape (k,).
     w: NDArray
     b: float
+    #: Weights of the columns; None for R-SVM+. Shape (k,).
     mu: NDArray | None
+    #: The largest scaled half squared distance, over all pairs.
     r: float
+    #: Signed multipliers of the rows, feasible. Shape (n,).
     u: NDArray
+    #: The pairs that have a constraint. Shape (m, 2), of int.
     pairs: NDArray
+    #: Their multipliers, feasible. Shape (m,).
     theta: NDArray
+    #: Columns that the last program had.
     columns: NDArray
+    #: Programs solved.
     rounds: int = 1
 
     @property
@@ -101,29 +82,19 @@ class RadiusPoint(Result):
 
 @dataclass(frozen=True)
 class RadiusProblem:
-    """Rows, labels and penalties.
+    """Rows, labels and penalties."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, k)
-        Z, centred: b takes what that moves.
-    y : ndarray of shape (n,)
-        -1.0 or +1.0.
-    C : float or ndarray of shape (n,)
-        Penalty on slack, or that on the slack of each row.
-    lam : float
-        Penalty on r.
-    simplex : bool
-        Whether s = mu, as in R-SVM_mu+, and not w^2.
-    roots : float or ndarray of shape (k,), default=1.0
-        What the columns have been multiplied by, where pairs know nothing of it.
-    """
-
+    #: Z, centred: b takes what that moves. Shape (n, k).
     rows: NDArray
+    #: -1.0 or +1.0. Shape (n,).
     y: NDArray
+    #: Penalty on slack, or that on the slack of each row. Shape (n,).
     C: float | NDArray
+    #: Penalty on r.
     lam: float
+    #: Whether s = mu, as in R-SVM_mu+, and not w^2.
     simplex: bool
+    #: What the columns have been multiplied by, where pairs know nothing of it. Shape (k,).
     roots: float | NDArray = 1.0
 
     def squares(self, pairs: NDArray) -> NDArray:

@@ -29,18 +29,11 @@ LEAST_SHIFT = 1e-9
 
 @dataclass(frozen=True)
 class InverseKernel:
-    """The matrix of (4) at one D, and the way back to the kernel of the data.
+    """The matrix of (4) at one D, and the way back to the kernel of the data."""
 
-    Attributes
-    ----------
-    gram : ndarray of shape (n, n)
-        Of (4).
-    means : ndarray of shape (n,)
-        Of the columns of the kernel's own matrix.
-    D : float
-    """
-
+    #: Of (4). Shape (n, n).
     gram: NDArray
+    #: Of the columns of the kernel's own matrix. Shape (n,).
     means: NDArray
     D: float
 

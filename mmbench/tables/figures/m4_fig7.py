@@ -35,26 +35,17 @@ REDUCED, PLAIN = colour(0), colour(1)
 
 @dataclass(frozen=True)
 class Point:
-    """What one threshold gave.
-
-    Attributes
-    ----------
-    nu : float
-    accuracy, error : float
-        Mean accuracy in per cent, and its standard error.
-    milliseconds : float
-        Mean CPU time of a training.
-    kept : float or None
-        Mean share of the training rows that keep a constraint of their own, where it is known.
-    n : int
-        Splits.
-    """
+    """What one threshold gave."""
 
     nu: float
+    #: Mean accuracy in per cent, and its standard error.
     accuracy: float
     error: float
+    #: Mean CPU time of a training.
     milliseconds: float
+    #: Mean share of the training rows that keep a constraint of their own, where it is known.
     kept: float | None
+    #: Splits.
     n: int
 
 

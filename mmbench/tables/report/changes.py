@@ -27,32 +27,21 @@ PAIRED, ROWS, MEANS = "split by split", "test row by test row", "by the errors o
 
 @dataclass(frozen=True)
 class Change:
-    """What became of a cell.
-
-    Attributes
-    ----------
-    key : Key
-    before, after : Row
-        Of the metric of the experiment.
-    gain : float
-        Accuracy (%) after less before.
-    error : float or None
-        Standard error of the gain, where it is known.
-    how : str
-        How both were compared; empty where they cannot be.
-    p : float
-        Of no difference; corrected for the number of cells once all are known. NaN without a test.
-    ratio : float or None
-        CPU time of a split after over before.
-    """
+    """What became of a cell."""
 
     key: Key
+    #: Of the metric of the experiment.
     before: Row
     after: Row
+    #: Accuracy (%) after less before.
     gain: float
+    #: Standard error of the gain, where it is known.
     error: float | None = None
+    #: How both were compared; empty where they cannot be.
     how: str = ""
+    #: Of no difference; corrected for the number of cells once all are known. NaN without a test.
     p: float = math.nan
+    #: CPU time of a split after over before.
     ratio: float | None = None
 
     @property

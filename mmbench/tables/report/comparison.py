@@ -17,20 +17,13 @@ from mmbench.tables.text import kernel_text
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs and what became of their cells.
-
-    Attributes
-    ----------
-    before, after : View
-    changes : list of Change
-        Of the cells with results in both.
-    page : str
-        Its page, below the folder of the report.
-    """
+    """Two runs and what became of their cells."""
 
     before: View
     after: View
+    #: Of the cells with results in both.
     changes: list[Change]
+    #: Its page, below the folder of the report.
     page: str
 
     def count(self, **wanted: object) -> int:

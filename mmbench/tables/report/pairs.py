@@ -15,29 +15,19 @@ from mmbench.jobs.record import Record
 
 @dataclass(frozen=True)
 class PairLine:
-    """What is known of the fits of one pair of classes.
-
-    Attributes
-    ----------
-    pair : str
-    n : int
-        Fits.
-    ended : str
-        How many ended how.
-    sound : bool
-        Whether all of them are optimal.
-    gap, violation : float or None
-        The largest; an infinite gap where there is no bound.
-    n_support, seconds, iterations : float or None
-        Means.
-    """
+    """What is known of the fits of one pair of classes."""
 
     pair: str
+    #: Fits.
     n: int
+    #: How many ended how.
     ended: str
+    #: Whether all of them are optimal.
     sound: bool
+    #: The largest; an infinite gap where there is no bound.
     gap: float | None
     violation: float | None
+    #: Means.
     n_support: float | None
     seconds: float | None
     iterations: float | None

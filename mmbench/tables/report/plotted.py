@@ -27,20 +27,13 @@ Trace = dict[str, Any]
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with its name.
+    """A picture with its name."""
 
-    Attributes
-    ----------
-    name : str
-        Of its element in the page.
-    title, caption : str
-    spec : mapping
-        ``data`` and ``layout`` for plotly.
-    """
-
+    #: Of its element in the page.
     name: str
     title: str
     caption: str
+    #: ``data`` and ``layout`` for plotly.
     spec: Mapping[str, Any]
 
 

@@ -25,31 +25,21 @@ class Point:
 
 @dataclass(frozen=True)
 class Surface:
-    """Mean scores over one or two parameters.
+    """Mean scores over one or two parameters."""
 
-    Attributes
-    ----------
-    across, down : str
-        Names of the parameters; `down` is empty where there is one alone.
-    columns, rows : list of str
-        Their values.
-    points : list of list of Point
-        One list a row.
-    others : list of str
-        Parameters over which the best score is shown.
-    n : int
-        Splits.
-    n_choices : int
-        Splits, or pairs of classes where each has its own choice.
-    """
-
+    #: Names of the parameters; `down` is empty where there is one alone.
     across: str
     down: str
+    #: Their values.
     columns: list[str]
     rows: list[str]
+    #: One list a row.
     points: list[list[Point]]
+    #: Parameters over which the best score is shown.
     others: list[str]
+    #: Splits.
     n: int
+    #: Splits, or pairs of classes where each has its own choice.
     n_choices: int
 
 

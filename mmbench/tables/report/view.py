@@ -21,21 +21,13 @@ ACCURACY, ERRORS = "accuracy_pct", "errors_count"
 
 @dataclass(frozen=True)
 class View:
-    """What the pages of an experiment share.
-
-    Attributes
-    ----------
-    experiment : Experiment or Reference
-    sheet : Sheet
-    table : Table
-        In the layout of the experiment.
-    folder : str
-        Of its pages, below that of the report.
-    """
+    """What the pages of an experiment share."""
 
     experiment: Experiment | Reference
     sheet: Sheet
+    #: In the layout of the experiment.
     table: Table
+    #: Of its pages, below that of the report.
     folder: str
 
     @classmethod

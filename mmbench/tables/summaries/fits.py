@@ -14,27 +14,18 @@ from mmbench.jobs.record import Record
 
 @dataclass(frozen=True)
 class Fits:
-    """What is known of the fits of some records.
+    """What is known of the fits of some records."""
 
-    Attributes
-    ----------
-    statuses : Counter of str
-        How many ended how.
-    gaps : tuple of float
-        Relative gap of each that was asked for one; infinite where there is no bound.
-    worst_gap, worst_violation : float or None
-        The largest relative gap and constraint violation.
-    gap_tolerance : float or None
-        The relative gap that was asked; None where none was, or where it is not known.
-    n_limited : int
-        How many have coefficients at the limit that the machine sets them.
-    """
-
+    #: How many ended how.
     statuses: Counter[str] = field(default_factory=Counter)
+    #: Relative gap of each that was asked for one; infinite where there is no bound.
     gaps: tuple[float, ...] = ()
+    #: The largest relative gap and constraint violation.
     worst_gap: float | None = None
     worst_violation: float | None = None
+    #: The relative gap that was asked; None where none was, or where it is not known.
     gap_tolerance: float | None = None
+    #: How many have coefficients at the limit that the machine sets them.
     n_limited: int = 0
 
     @property

@@ -14,22 +14,14 @@ MIN_VALUES = 3
 
 @dataclass(frozen=True)
 class Selected:
-    """One parameter of a cell.
-
-    Attributes
-    ----------
-    name : str
-    median : float
-        Over splits and, where each has its own choice, pairs of classes; a value of the grid.
-    n : int
-        Number of choices.
-    n_low, n_high : int
-        How many are the smallest and the largest value of the grid.
-    """
+    """One parameter of a cell."""
 
     name: str
+    #: Over splits and, where each has its own choice, pairs of classes; a value of the grid.
     median: float
+    #: Number of choices.
     n: int
+    #: How many are the smallest and the largest value of the grid.
     n_low: int = 0
     n_high: int = 0
 
