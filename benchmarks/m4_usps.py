@@ -3,11 +3,11 @@
     python benchmarks/m4_usps.py --mirror FOLDER [--pair 4 9] [--gamma 0.0078125]
 
 CPU seconds of one thread, best of several runs. The SVM is trained by libsvm and by our own steps;
-the M4 from a cold start at several prices of slack, to 1e-6, and on a path of prices as a search
-takes it, to 1e-3. What the M4 needs once for a width and a ridge, whatever the price, is shown
-apart: the factor of the Gram matrix and the diagonal coordinates; a search needs the factor alone.
-Last comes a training as an estimator does it, over the Gram matrix, everything included. Ratios are
-to the SVM with its Gram matrix, and to our SVM's steps alone.
+the M4 from a cold start at several C, to 1e-6, and on a path of C as a search takes it. What the
+M4 needs once for a width and a ridge, whatever C, is shown apart: the factor of the Gram matrix and
+the diagonal coordinates; a search needs the factor alone. Last comes a training as an estimator
+does it, over the Gram matrix, everything included. Ratios are to the SVM with its Gram matrix, and
+to our SVM's steps alone.
 """
 
 from __future__ import annotations
@@ -90,16 +90,13 @@ def main():
                 f"M4, C_factor {factor:5.1f} {seconds:8.4f} s   ratio {ratios_to(svm, seconds)}   "
                 f"{fit.iterations} rounds, gap {fit.gap:.0e}"
             )
-        path = [
-            M4(kernel="rbf", C_factor=factor, ridge=RIDGE, tol=M4.search_space.tol)
-            for factor in FACTORS
-        ]
+        path = [M4(kernel="rbf", C_factor=factor, ridge=RIDGE) for factor in FACTORS]
         seconds, rows = best(lambda: KernelRows(BinaryProblem(X, y, kernel), RIDGE, path[0].tol), 2)
         print(f"factor as far as a search needs it {seconds:8.4f} s, kernel values included")
         factor = rows.at(RIDGE)
         seconds, _ = best(lambda: path[0].solve_factor(path, factor, 0.5))
         seconds /= len(path)
-        print(f"M4, searched, a price {seconds:8.4f} s   ratio {ratios_to(svm, seconds)}")
+        print(f"M4, searched, a C {seconds:8.4f} s   ratio {ratios_to(svm, seconds)}")
         for factor in FACTORS:
             machine = M4(kernel="rbf", C_factor=factor, ridge=RIDGE)
             seconds, _ = best(lambda m=machine: m.train(BinaryProblem(X, y, kernel)), 2)
