@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from helpers.minimax_family import LINEAR, gaussians, minmax, problem
+from helpers.minimax_family import gaussians, minmax, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold
@@ -64,15 +64,14 @@ def test_a_metric_is_that_of_both_covariances(theta):
 # -- against trainings that are certified ------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", [LINEAR, RBF], ids=lambda k: k.name)
 @pytest.mark.parametrize("shape", [(40, 25, 1.5), (20, 60, 0.5), (30, 30, 4.0)])
-def test_a_searched_objective_is_near_the_optimum(shape, kernel):
+def test_a_searched_objective_is_near_the_optimum(shape):
     n_x, n_y, shift = shape
     X, y = gaussians(n_x=n_x, n_y=n_y, shift=shift)
-    data = problem(X, y, kernel)
-    path = M4(kernel=kernel.name, tol=TOL).train_path(data, points(GRID))
+    data = problem(X, y, RBF)
+    path = M4(kernel="rbf", tol=TOL).train_path(data, points(GRID))
     for point, model in zip(points(GRID), path, strict=True):
-        exact = M4(kernel=kernel.name, **point).train(data).fit
+        exact = M4(kernel="rbf", **point).train(data).fit
         fit = model.fit
         assert exact.bound * (1 - 1e-4) <= fit.objective <= exact.objective * (1 + 2 * TOL)
         assert fit.bound <= exact.objective * (1 + 1e-4)
@@ -119,9 +118,9 @@ def test_equal_means_are_left_to_the_certified_training():
         M4(kernel="rbf", ridge=1e-3, tol=TOL, nu=0.5),
         M4(kernel="rbf", ridge=1e-3, tol=TOL, solver="reweighted"),
         MPM(kernel="rbf", ridge=1e-3, tol=TOL, scatter="sum"),
-        MPM(kernel="linear", ridge=0, tol=TOL),
+        MPM(kernel="linear", ridge=1e-3, tol=TOL),
     ],
-    ids=["to 1e-8", "nu", "solver", "scatter", "no ridge"],
+    ids=["to 1e-8", "nu", "solver", "scatter", "linear"],
 )
 def test_what_a_factor_does_not_serve_is_trained_in_coordinates(machine, monkeypatch):
     X, y = gaussians()
