@@ -1,7 +1,5 @@
 """Max-margin classifiers and the experiments that reproduce their papers."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -4,8 +4,6 @@ Whoever starts a computation allows it some (`within`); a solver that learns tha
 with the best that it has. Threads do not inherit an allowance: `delayed` hands it to them.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The exception that means "the input was wrong", and the statuses in which a fit may end."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Iterator

@@ -17,8 +17,6 @@ A package declares them as entry points, in its ``pyproject.toml``::
 Nothing of them is imported before it is asked for.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from importlib.metadata import entry_points

@@ -1,7 +1,5 @@
 """Files that come with mmbench: inside the package as installed, beside it in a checkout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent

@@ -5,8 +5,6 @@ says what. 130: interrupted. Commands import what they call when they are called
 ``mmbench --help`` does not wait for scikit-learn.
 """
 
-from __future__ import annotations
-
 import errno
 from contextlib import suppress
 from typing import Annotated, Any

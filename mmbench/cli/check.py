@@ -1,7 +1,5 @@
 """``mmbench check``."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

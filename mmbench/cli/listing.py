@@ -1,7 +1,5 @@
 """``mmbench list`` and ``mmbench cite``."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

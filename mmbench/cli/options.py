@@ -1,7 +1,5 @@
 """What several commands share: options, and printing in columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

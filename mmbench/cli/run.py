@@ -1,7 +1,5 @@
 """``mmbench run``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``mmbench table``, ``figure``, ``report``, ``export`` and ``clean``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

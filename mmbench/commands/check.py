@@ -1,7 +1,5 @@
 """``mmbench check``: whether a machine of another package does what is asked of every machine."""
 
-from __future__ import annotations
-
 from mmbench.commands.options import Say
 from mmbench.errors import UserError
 

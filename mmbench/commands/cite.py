@@ -1,7 +1,5 @@
 """What to cite: the papers of a machine, or of all that an experiment uses, as BibTeX."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable

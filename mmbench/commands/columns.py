@@ -1,7 +1,5 @@
 """Rows of text in aligned columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -1,7 +1,5 @@
 """What stands behind ``mmbench data``: list, info, fetch, verify."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

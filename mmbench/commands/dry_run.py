@@ -1,7 +1,5 @@
 """``--dry-run``: the jobs of an experiment in a few lines, with counts, memory and time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """``mmbench easy``: every machine on one table of data, without a configuration."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import replace

@@ -4,8 +4,6 @@ Everything that can be wrong with the input is found before the first job starts
 anything is written to the results folder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path

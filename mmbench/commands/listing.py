@@ -3,8 +3,6 @@
 Descriptions are read from the source: importing what they describe takes seconds.
 """
 
-from __future__ import annotations
-
 import ast
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``--only dataset=usps --only machine=rmm``: a part of an experiment's jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from mmbench.config.model import Config

@@ -3,8 +3,6 @@
 Bad data are the user's input. They end the command with one line, not every job with a record.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

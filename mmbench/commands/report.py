@@ -1,7 +1,5 @@
 """What ``mmbench report`` does: results folders to a static site."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Run planned experiments, and say what came of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from mmbench.commands.experiments import Experiment

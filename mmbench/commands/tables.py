@@ -1,7 +1,5 @@
 """What ``mmbench table``, ``figure`` and ``clean`` do with results folders."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace

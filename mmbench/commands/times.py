@@ -1,7 +1,5 @@
 """How long jobs will take, by what jobs like them took: here, in a reference or a smoke run."""
 
-from __future__ import annotations
-
 import csv
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What a job works on, before it runs: rows, grid points, trainings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from math import ceil, prod

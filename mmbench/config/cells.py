@@ -1,7 +1,5 @@
 """From a configuration to the plan of its tables: which cells there are, in which order."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the columns of a configuration must agree on with the machines that they name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a configuration must agree on with machines, data sets and layouts, before data are read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mmbench.config.check_machines import check_machines, check_relevant, columns

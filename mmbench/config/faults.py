@@ -1,7 +1,5 @@
 """Faults of a configuration in one line: where, what was wrong, and the nearest valid name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, get_args

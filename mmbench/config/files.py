@@ -1,7 +1,5 @@
 """Where experiments are found: in ``configs/`` here, and among those that come with mmbench."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mmbench.errors import UserError, did_you_mean

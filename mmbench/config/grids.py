@@ -4,8 +4,6 @@ An axis is a list of values, ``auto`` (the machine's own grid), or powers:
 ``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15, first and last exponent included.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

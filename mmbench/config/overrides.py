@@ -1,7 +1,5 @@
 """``--set machines.svm.grid.C=[1,10]``: values in place of those in the files of experiments."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """From a configuration to its jobs, in an order in which every job follows the one it uses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path

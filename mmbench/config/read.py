@@ -1,7 +1,5 @@
 """From a file to a checked `Config`: every fault is one line with file, key and what was wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -4,8 +4,6 @@ Everything that costs time shrinks: splits, inner folds, grid points, training r
 replaced by something else. The name gets a suffix, so that its records never join the full run's.
 """
 
-from __future__ import annotations
-
 from mmbench.config.grids import Axis, expand_auto
 from mmbench.config.model import (
     Config,

@@ -5,8 +5,6 @@ of two equal keys the last wins silently. Here numbers and truth values are thos
 a repeated key is an error.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Classes of a data set: enough rows of each, and sets of which only some classes are wanted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any

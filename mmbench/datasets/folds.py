@@ -4,8 +4,6 @@ Each cell says in which fold the row is tested, by a number or a word; an empty 
 trains. A first line of names is passed over.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Loading: a reference in, a checked `Dataset` out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

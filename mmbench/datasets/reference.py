@@ -1,7 +1,5 @@
 """Which data, and how they are prepared: what a job says of its data set."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

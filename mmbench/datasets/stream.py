@@ -1,7 +1,5 @@
 """Random numbers that depend on a seed and on what they are for, and on nothing drawn before."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

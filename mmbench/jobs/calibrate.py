@@ -5,8 +5,6 @@ part, and what it decides of the rows held out is mapped to probabilities, for e
 the rest. No decision depends on them: predictions stay those of the job's own machine.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CPU and wall-clock seconds of the stages of a job."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ scikit-learn's `check_estimator` asks for a classifier; the rest asks for certif
 for the interface that selection and records use.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """From a job to its arrays: load, split, preprocess."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path

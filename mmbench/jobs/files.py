@@ -1,7 +1,5 @@
 """Files that are written completely or not at all, and a lock for the folder that holds them."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """JSON text that is sealed by a hash of its own content: what was changed or cut is told apart."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

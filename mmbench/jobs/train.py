@@ -1,7 +1,5 @@
 """From a job and its arrays to a fitted machine: inherit, select, fit."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress

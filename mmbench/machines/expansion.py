@@ -1,7 +1,5 @@
 """Decision functions as expansions over training rows, computed in blocks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

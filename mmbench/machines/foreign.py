@@ -4,8 +4,6 @@ It is selected on the same inner folds and tested on the same rows, but solves n
 stated here: its fits have no certificate.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Mapping

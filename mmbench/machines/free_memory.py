@@ -1,7 +1,5 @@
 """How much memory there is, and how much of it the kernel values of a training may take."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

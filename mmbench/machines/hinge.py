@@ -6,8 +6,6 @@ Whatever the penalty, b is the minimiser of the loss for a given w, and the dual
 multipliers ``0 <= a_i <= C`` and, as the penalty does not know b, ``y'a = 0``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Machines whose pairs of classes are trained together, because they share a part of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

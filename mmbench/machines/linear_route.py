@@ -4,8 +4,6 @@ A Gram matrix of many rows of few features holds nothing that the rows do not. W
 least `ROWS_PER_FEATURE` times as many rows as features, no matrix of rows by rows is formed.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

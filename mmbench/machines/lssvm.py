@@ -30,8 +30,6 @@ J. Suykens, J. Vandewalle: Least squares support vector machine classifiers. Neu
 Letters 9, 1999.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -22,8 +22,6 @@ K. Pelckmans, J. Suykens, B. De Moor: A risk minimization principle for a class 
 estimators. NIPS 20, 2008.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple

@@ -8,8 +8,6 @@ and `Declared` makes of them the constructor that scikit-learn expects, the chec
 of YAML files, and the docstring's section on parameters.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import numbers

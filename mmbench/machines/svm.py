@@ -17,8 +17,6 @@ P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008.
 C.-C. Chang, C.-J. Lin: LIBSVM, a library for support vector machines. ACM TIST 2(3), 2011.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeGuard

@@ -18,8 +18,6 @@ S. Abe: Improving generalization abilities of maximal average margin classifiers
 2016.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a machine implements, and what selection uses of it: the training of one pair of classes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from types import MappingProxyType

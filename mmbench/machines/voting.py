@@ -4,8 +4,6 @@ Decision values of all pairs are kept, so every rule is a function of one stored
 needs retraining. Pair k of classes i < j is positive for j, as scikit-learn has it for two classes.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

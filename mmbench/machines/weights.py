@@ -4,8 +4,6 @@ The two multiply. Wherever a machine sums or averages over training rows, the te
 factors s_i, and a count of rows is a sum of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

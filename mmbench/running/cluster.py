@@ -6,8 +6,6 @@ crashes or never returns costs one job and no Dask worker, and heartbeats are ne
 brings tasks to workers, and to others when a worker is lost.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import pickle

@@ -1,7 +1,5 @@
 """The environment of a result: processor, library versions, threads."""
 
-from __future__ import annotations
-
 import os
 import platform
 from functools import cache

@@ -4,8 +4,6 @@ A task is a picklable function with picklable arguments, and its result comes ba
 Nothing else is shared with a worker, so a cluster can stand behind the same three verbs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol

@@ -6,8 +6,6 @@ reaches a worker that is still importing. A LocalCluster of dask.distributed tak
 27 ms a task (this: 0.4 s and 0.6 ms), and 7 s to give up a task that ends its worker.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -5,8 +5,6 @@ estimate that errs on the large side, and a record that says so, are better. Wha
 is what its machine states; what a search holds follows from how `selection.views` stores matrices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ own or was lost, is trained here when this process has nothing else to do. So jo
 each other's workers cannot block one another, and results do not depend on where a pair is trained.
 """
 
-from __future__ import annotations
-
 import logging
 import pickle
 import time

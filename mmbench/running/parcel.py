@@ -4,8 +4,6 @@ Where a job runs, its data are looked for in the store there, the mirror and the
 is in none of them is asked of the process that started the run, and kept in the store.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from dataclasses import replace

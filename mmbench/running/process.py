@@ -4,8 +4,6 @@ Started by `mmbench.running.local` as a plain subprocess. Messages to it are (fu
 from it come (kind, value) with the kinds below.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import select

@@ -3,8 +3,6 @@
 Everything goes to the standard error stream.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter

@@ -5,8 +5,6 @@ is not run again, one without a result is. Ctrl-C stops the workers and keeps al
 that is killed in any other way loses the jobs that were running, and nothing else.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future

@@ -6,8 +6,6 @@ goes before. Ready jobs share the free slots in threads: many ready jobs run sid
 thread each, a lone one has all of them.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping

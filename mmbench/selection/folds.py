@@ -1,7 +1,5 @@
 """The rows of a search: what is trained on and what validates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

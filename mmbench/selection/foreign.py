@@ -1,7 +1,5 @@
 """Scores of classifiers that share nothing: one training a grid point and split."""
 
-from __future__ import annotations
-
 import numpy as np
 from joblib import Parallel
 from numpy.typing import NDArray

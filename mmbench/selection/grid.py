@@ -1,7 +1,5 @@
 """Grids: their points, grouped by kernel, and the choice among equally good ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product

@@ -1,7 +1,5 @@
 """Scores of machines that train all pairs of classes together: the split is the unit of work."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

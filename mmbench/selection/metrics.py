@@ -7,8 +7,6 @@ metric is of one class, it is of the second of two, and of more than two the mea
 each against the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

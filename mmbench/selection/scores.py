@@ -4,8 +4,6 @@ The kernel is the outer loop where all pairs read one stored matrix, so that a s
 where that matrix is too large, each pair goes through the kernels with its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

@@ -5,8 +5,6 @@ width serves every fold and every other axis of the grid, and trainings that dif
 start from one another. The scores are those of the plain search: tests hold the two together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

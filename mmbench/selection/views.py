@@ -4,8 +4,6 @@ A view answers two questions: what is the training problem on some rows, and how
 there decide at other rows. Row numbers always refer to the whole training set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Protocol
 

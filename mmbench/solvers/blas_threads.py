@@ -1,7 +1,5 @@
 """How many threads of BLAS a training may take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache

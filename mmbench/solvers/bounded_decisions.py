@@ -7,8 +7,6 @@ The bounds add to a row the products ``p (B - y f)`` and ``q (B + y f)`` and one
 weight in the system, so that an iteration costs what the SVM's does. Then ``v = Z' y (a - p + q)``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

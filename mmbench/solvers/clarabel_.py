@@ -1,7 +1,5 @@
 """Clarabel, an interior point: quadratic programs, and cone programs of all kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ with Q^m the vectors whose first entry is no smaller than the length of the othe
 positive semidefinite matrices, their upper triangle by columns, off the diagonal times sqrt(2).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec

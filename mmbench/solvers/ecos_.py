@@ -3,8 +3,6 @@
 It is GPL and has no wheels from Python 3.13 on, so it is an optional extra and imported only here.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

@@ -8,8 +8,6 @@ Beside the products of a given bound there is ``(t - 1) m``, ``m = D - sum_i (p_
 multiplier of ``t >= 1``. t is one more unknown of the system.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -5,8 +5,6 @@
 HiGHS lets go of the interpreter while it runs, so several models may be solved in threads.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 

@@ -7,8 +7,6 @@ solution, and one linear system of the free rows gives u and b to rounding. The 
 the Gram matrix ``Z Z'`` of the problem.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ It comes through its own Python package. That has no weights of rows; scikit-lea
 has, and takes such problems.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix

@@ -8,8 +8,6 @@ an interior point finds them, at one product ``Z' diag Z`` an iteration. Either 
 conditions are tested as those of pairwise steps.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What every solver returns besides its solution: how good it is, and how it ended."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ Where rows have weights s, the ridge is ``diag(1/(C s))``. Multiplied by their r
 targets and border make it I/C again: ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, R = diag(r).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -12,8 +12,6 @@ Multipliers a prove ``sum_i a_i`` if ``v = sum_j D_j p_j`` with all ``||p_j|| <=
 ``p_j = D_j Q^-1 v / e_j`` they do after division by the largest length.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """From an experiment to its drawn table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

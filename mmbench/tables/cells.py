@@ -1,7 +1,5 @@
 """Records of one cell (data set, kernel, degree, machine, size), and what they say together."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 

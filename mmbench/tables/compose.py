@@ -1,7 +1,5 @@
 """From grids to a table: details below them, legend, notes of the layout, protocol and remarks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from mmbench.tables.blocks.details import certificates, parameters

@@ -4,8 +4,6 @@ Numbers in, numbers out: the rules are held to the published means and deviation
 and win/tie/loss counts the paper prints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar

@@ -1,7 +1,5 @@
 """Records as plain rows: one a split, or one a test row of each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -4,8 +4,6 @@ The RMMs of figure 2 tell in their certificates what the Gram matrix, the SVM th
 the RMM itself took.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean

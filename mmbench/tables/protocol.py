@@ -1,7 +1,5 @@
 """What was done, in words: test parts, choice of parameters, preprocessing and grids."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

@@ -10,8 +10,6 @@ classifiers through Bayesian analysis. JMLR 18, 2017.
 S. Holm: A simple sequentially rejective multiple test procedure. Scand. J. Statistics 6, 1979.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An experiment's folder of records as tables see it: nothing is moved, nothing repaired."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

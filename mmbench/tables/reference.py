@@ -1,7 +1,5 @@
 """Tables of earlier full runs: a CSV and its Markdown in a folder, without the records."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Results folders: which experiments and reference tables are in them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Cells to the rows of the long tidy table: one for each cell and metric."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping

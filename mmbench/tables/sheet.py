@@ -1,7 +1,5 @@
 """What a layout draws on: the rows of an experiment, facts beside them, and its footnotes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from mmbench.jobs.plan import Key, Plan

@@ -4,8 +4,6 @@ Counting rules of the papers (best and worst, win/tie/loss by Welch's t-test) be
 functions: numbers in, numbers out, nothing known of records or layouts.
 """
 
-from __future__ import annotations
-
 import math
 
 

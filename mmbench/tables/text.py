@@ -1,7 +1,5 @@
 """How tables write numbers, kernels and marks."""
 
-from __future__ import annotations
-
 from mmbench.tables.cells import MISSING, PUBLISHED_ONLY
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND
 from mmbench.tables.rows import Row

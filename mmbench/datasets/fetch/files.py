@@ -1,7 +1,5 @@
 """A source of a card and its verified files: read, compared with the card, named by a hash."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The looking order: local store, mirror, sources. What arrives is verified before it stays."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path

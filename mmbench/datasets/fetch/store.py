@@ -4,8 +4,6 @@ It is laid out like a mirror. A file arrives under a temporary name on the same 
 renamed once its hash, or its parsed content, agreed with the card. Nothing here deletes a file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Comparison of parsed data with what a card expects."""
 
-from __future__ import annotations
-
 from mmbench.datasets.card import Expected
 from mmbench.datasets.dataset import Parsed
 

@@ -1,7 +1,5 @@
 """Generators: data sets as functions of a seed. Each is one function listed in the table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Twonorm, ringnorm and waveform (Breiman 1984, 1996), with equally many rows of each class."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmbench.datasets.dataset import Parsed

@@ -5,8 +5,6 @@ of each. A card holds many draws, one below the other, and each draw is a predef
 training rows and its test rows. Draw k depends on the seed and k alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

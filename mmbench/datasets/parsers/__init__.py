@@ -1,7 +1,5 @@
 """Parsers: files in, arrays out. Each is one function; adding one adds a line to the table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """ARFF files as OpenML serves them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

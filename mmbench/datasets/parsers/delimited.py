@@ -1,7 +1,5 @@
 """Rows of values separated by commas or blanks, in the layouts of the UCI repository."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

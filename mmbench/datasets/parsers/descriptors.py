@@ -10,8 +10,6 @@ Both by scikit-image. Eight bits, as SIFT descriptors have, keep a data set smal
 every platform but for the rounding of a tie.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

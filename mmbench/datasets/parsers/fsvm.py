@@ -1,7 +1,5 @@
 """The data files of the public F-SVM code: arrays and ten fixed lists of test rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A pool of rows and a list of splits. The full collection is ``benchmarks.mat``, 
 set with fields x, t, train, test; rows are counted from 1 there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The IDX format of MNIST: training images, training labels, test images, test labels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Labeled Faces in the Wild, as `fetch_lfw_people` crops it: 62 x 47 grey values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

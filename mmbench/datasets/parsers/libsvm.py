@@ -1,7 +1,5 @@
 """The sparse text format of LIBSVM: ``label index:value index:value ...``, indices from 1."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arrays in one ``.npz`` file: a training and a test part, or a data set as the store packs it."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Splice junctions: 60 nucleotides around a point, each coded by four numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

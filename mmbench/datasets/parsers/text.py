@@ -1,7 +1,5 @@
 """What the text parsers share: reading lines of any compression, and labels."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

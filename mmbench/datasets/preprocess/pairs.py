@@ -4,8 +4,6 @@ A pair is the same pair when its images are exchanged, so each step treats both 
 one, `pair_features`, gives the same row for (a, b) and (b, a).
 """
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -3,8 +3,6 @@
 Functions belong to modules, so that fitted pipelines can be pickled.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the rules share: the interface of a rule, and stratified subsets."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Splits of rows that belong together: all rows of a group train or all test."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

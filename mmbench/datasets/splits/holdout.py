@@ -1,7 +1,5 @@
 """Repeated stratified random splits that hold out a share of the rows, or of groups of rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmbench.datasets.dataset import Dataset

@@ -1,7 +1,5 @@
 """Stratified k-fold cross-validation, repeated with new shuffles; groups stay together."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmbench.datasets.classes import too_few_rows

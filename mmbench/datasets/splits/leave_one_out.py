@@ -1,7 +1,5 @@
 """Every row tested once, by what all others train; or every group, where rows belong together."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmbench.datasets.dataset import Dataset

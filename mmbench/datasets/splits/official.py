@@ -1,7 +1,5 @@
 """The one split that everybody uses. Repeats repeat what is random in the rest of an experiment."""
 
-from __future__ import annotations
-
 from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.splits.base import Cut, Described
 from mmbench.errors import UserError

@@ -5,8 +5,6 @@ are plain random ones, not stratified: class counts of the official ones vary as
 splits' do.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmbench.datasets.card import PredefinedSplits

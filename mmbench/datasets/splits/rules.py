@@ -1,7 +1,5 @@
 """The table of rules, and what callers use: list and make splits."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Successive parts in time, each tested by what all rows before it train (TimeSeriesSplit)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmbench.datasets.dataset import Dataset

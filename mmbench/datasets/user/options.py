@@ -1,7 +1,5 @@
 """What a configuration may say about a table of the user's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 

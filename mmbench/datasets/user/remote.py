@@ -1,7 +1,5 @@
 """Tables by reference: ``openml:31`` and ``sklearn:wine`` in place of a path."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The F-SVM's alternation: hyperplanes for a fixed M, M for fixed hyperplanes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

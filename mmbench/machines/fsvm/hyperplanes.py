@@ -11,8 +11,6 @@ sizes and the floor of the paper's code are taken in these units; with rho other
 which is N / sqrt(rho), would take other steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -8,8 +8,6 @@ than the sum of singular values of V for several:
     g = (tr P + tr R) / 2,    [P V; V' R] positive semidefinite
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

@@ -17,8 +17,6 @@ S. Boyd et al.: Distributed optimization and statistical learning via the altern
 method of multipliers. Foundations and Trends in Machine Learning 3(1), 2011.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt

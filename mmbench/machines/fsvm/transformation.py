@@ -3,8 +3,6 @@
 min over M > 0   1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack

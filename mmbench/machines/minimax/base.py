@@ -20,8 +20,6 @@ K. Huang, H. Yang, I. King, M. Lyu: Maxi-min margin machine: learning large marg
 locally and globally. IEEE Trans. Neural Networks 19(2), 2008.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

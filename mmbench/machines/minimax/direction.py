@@ -17,8 +17,6 @@ G. Lanckriet, L. El Ghaoui, C. Bhattacharyya, M. Jordan: A robust minimax approa
 classification. JMLR 3, 2002.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self

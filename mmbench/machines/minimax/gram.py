@@ -12,8 +12,6 @@ same factor is a preconditioner: conjugate gradients see a condition number of a
 the two thetas' odds, whatever the kernel.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

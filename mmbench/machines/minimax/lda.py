@@ -20,8 +20,6 @@ References
 K. Fukunaga: Introduction to statistical pattern recognition, 2nd edition. Academic Press, 1990.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Searches along one number: the outer loops of the M4 and the MEMPM."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Sequence
 from itertools import count, pairwise

@@ -22,8 +22,6 @@ H. Walker, P. Ni: Anderson acceleration for fixed-point iterations. SIAM J. Nume
 2011.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky

@@ -8,8 +8,6 @@ benchmarks/m4_routes.py and benchmarks/linear_growth.py. The reference follows t
 fixed, one cone program solved, and rho searched for.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -17,8 +17,6 @@ no smaller than the line between its ends. Where ``C (sum_x a + c) >= kappa`` it
 no larger rho is of interest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

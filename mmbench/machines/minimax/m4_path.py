@@ -13,8 +13,6 @@ an SVM for every s, solved at ``s = q``. In multipliers ``v = s u`` its dual has
 share G, and each starts from the multipliers, the s and the theta of the C before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

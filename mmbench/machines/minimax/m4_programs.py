@@ -9,8 +9,6 @@ With a reduction the last row is that of the class means: ``w'(xm - ym) >= 2 - x
 two, ``>= rho (sx + sy) - xi_m`` in the others. All are over (w, b, sx, sy), "step" over t too.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -22,8 +22,6 @@ K. Huang, H. Yang, I. King, M. Lyu, L. Chan: The minimum error minimax probabili
 2004.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -9,8 +9,6 @@ point is sought by secant steps on log e, and the SVM follows by a linear system
 where the same rows stay free. Every round gives an upper and a lower bound of the optimum.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

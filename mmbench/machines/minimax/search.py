@@ -15,8 +15,6 @@ the least useful C, where w = 0 is nearly as good. At 1e-6 none of 672 differs, 
 time.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

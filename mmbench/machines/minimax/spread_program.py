@@ -13,8 +13,6 @@ multipliers a of the rows and (z_j, zeta_j) of the cones the dual is
     0 <= a <= p,  ||z_j|| <= zeta_j
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

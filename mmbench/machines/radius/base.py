@@ -9,8 +9,6 @@ References
 H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import replace

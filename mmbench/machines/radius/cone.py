@@ -9,8 +9,6 @@ In the published R-SVM+ (9) the pairs see w_k^2 itself. As e_k stands in them wi
 that is not negative, ``e_k = w_k^2`` at the optimum, and pairs are linear rows here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ that with many (a kernel's) these are generated, too: a column is added if it vi
 bound that holds for all columns.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

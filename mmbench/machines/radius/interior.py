@@ -13,8 +13,6 @@ Added unknowns are t, theta and r. Against second-order cone programs of a gener
 (benchmarks/rsvm_plus_pairs.py), whose R-SVM_mu+ those do not solve to tolerance.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import numpy as np

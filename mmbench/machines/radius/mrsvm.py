@@ -21,8 +21,6 @@ optimization in SVMs. ECML PKDD 2009 (there called R-SVM).
 H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -21,8 +21,6 @@ Any such u and theta give a lower bound of the optimum, however few pairs have a
 and mu give an upper bound, with b of the least slack and r of all pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -17,8 +17,6 @@ References
 H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
 """
 
-from __future__ import annotations
-
 from mmbench.machines.radius.base import PairwiseRadiusMachine
 
 

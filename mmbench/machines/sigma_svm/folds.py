@@ -13,8 +13,6 @@ with B_h the rows h of B. B serves all folds; what is left for each is a product
 h. A search wants no more digits than float32 has, and gets no more.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

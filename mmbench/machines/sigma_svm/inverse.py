@@ -9,8 +9,6 @@ factor and the inverse from it take n^3 operations, and one array beside the Gra
 times faster: benchmarks/sigma_inverse.py).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

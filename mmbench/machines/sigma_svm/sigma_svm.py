@@ -17,8 +17,6 @@ References
 P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 

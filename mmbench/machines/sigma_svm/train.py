@@ -5,8 +5,6 @@ matrix of (4) is diagonal too, so one decomposition of the centred Gram matrix s
 A training that is not part of a search takes an inverse instead (`inverse`).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

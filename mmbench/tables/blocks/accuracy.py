@@ -1,7 +1,5 @@
 """Results of machines side by side, measured and published."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

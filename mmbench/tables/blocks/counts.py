@@ -1,7 +1,5 @@
 """Averages over data sets, and the counting rules of the papers, measured and published."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """What stands below the results of every table: selected parameters and certificates."""
 
-from __future__ import annotations
-
 from mmbench.tables.blocks.seconds import place_columns, place_heads
 from mmbench.tables.model import NOTHING, Column, Grid
 from mmbench.tables.sheet import Sheet

@@ -1,7 +1,5 @@
 """Metrics other than the accuracy: a grid each, and confusion matrices."""
 
-from __future__ import annotations
-
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.seconds import place_columns, place_heads
 from mmbench.tables.metrics import CONFUSION, ROW_NAMES, Confusion

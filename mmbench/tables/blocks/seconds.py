@@ -1,7 +1,5 @@
 """CPU seconds of a job's stages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from mmbench.jobs.plan import Key

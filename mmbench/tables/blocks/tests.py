@@ -1,7 +1,5 @@
 """Differences between machines: ranks over data sets, paired tests over splits."""
 
-from __future__ import annotations
-
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.counts import measured_lines
 from mmbench.tables.blocks.metrics import row_name, smaller_is_better

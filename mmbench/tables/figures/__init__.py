@@ -7,8 +7,6 @@ can be drawn from the CSV of a reference table as well. `EXPERIMENTS` names the 
 belongs to, whose reports show it; where there is none, those with a layout of its name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path

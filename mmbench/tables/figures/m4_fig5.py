@@ -1,7 +1,5 @@
 """Figure 5 of the M4 paper: toy sets I and II, and the boundaries of M4, SVM, MPM and Bayes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mmbench.tables.figures.m4_boundaries import draw_sets

@@ -6,8 +6,6 @@ the published table it shows, `SIZED`, set where it has a place for several trai
 `ANY_METRIC`, set where it shows other metrics than the accuracy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType

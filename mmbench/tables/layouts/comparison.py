@@ -6,8 +6,6 @@ Bayesian signed-rank test. On each data set: the same by the corrected resampled
 Bayesian correlated t-test over splits. P-values of a table are corrected together by Holm's method.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Every machine has the C and rho that the paper's algorithm selects on the split,
 minimise the same objective F, and F* is what `fsvm_opt` reaches.
 """
 
-from __future__ import annotations
-
 from statistics import fmean
 
 from mmbench.jobs.plan import Key

@@ -5,8 +5,6 @@ sets the F-SVM is better than each other machine, are counted for both by the sa
 means as printed. The training times of the paper are lost in its text.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from mmbench.tables.blocks.accuracy import METRIC, paired

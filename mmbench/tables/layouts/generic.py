@@ -4,8 +4,6 @@ Accuracy, and published values where a published table belongs to the experiment
 that are asked for; then the CPU seconds of each machine.
 """
 
-from __future__ import annotations
-
 from mmbench.tables.blocks import metrics
 from mmbench.tables.blocks.seconds import by_stage, place_columns, place_heads
 from mmbench.tables.compose import compose

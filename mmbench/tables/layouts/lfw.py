@@ -3,8 +3,6 @@
 An extension: the F-SVM paper's section on LFW is lost, with its features, protocol and numbers.
 """
 
-from __future__ import annotations
-
 from mmbench.tables.blocks.accuracy import METRIC
 from mmbench.tables.blocks.seconds import by_stage
 from mmbench.tables.compose import compose

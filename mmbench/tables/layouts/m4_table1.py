@@ -4,8 +4,6 @@ Under each mean stand the range of 90 % of the draws, the published value, and i
 share of draws below it, those equal to it counted half.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

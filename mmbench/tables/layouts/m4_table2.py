@@ -6,8 +6,6 @@ t-test, as the paper is read, and of its correction for training rows that split
 Bengio 2003). Beside them stands on which sets the paper finds the M4 significantly better.
 """
 
-from __future__ import annotations
-
 from statistics import fmean
 
 from mmbench.jobs.plan import Key

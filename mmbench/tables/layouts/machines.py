@@ -4,8 +4,6 @@ A block for each data set, kernel and training size, for experiments with many m
 sets.
 """
 
-from __future__ import annotations
-
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks import metrics
 from mmbench.tables.blocks.seconds import total

@@ -6,8 +6,6 @@ follow the paper's rules: best and worst of a line, and win/tie/loss of MAMC_bs 
 deviations of the data sets shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -4,8 +4,6 @@ Seconds of selection, training and test together. Those of the paper are another
 another program's, so ratios are compared: measured here / published.
 """
 
-from __future__ import annotations
-
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.seconds import total
 from mmbench.tables.compose import compose

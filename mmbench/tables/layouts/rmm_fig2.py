@@ -5,8 +5,6 @@ those of whole trainings, Gram matrix and all. In the last rows stand the expone
 squares on logarithms.
 """
 
-from __future__ import annotations
-
 from mmbench.jobs.plan import Key
 from mmbench.tables.compose import compose
 from mmbench.tables.growth import COLD, SVM, curves, exponent, gram_curve, sizes_of, whole

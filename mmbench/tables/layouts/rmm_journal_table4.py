@@ -3,8 +3,6 @@
 Each data set has a line measured here and, below it, the line of the paper.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mmbench.tables.blocks.accuracy import METRIC, paired

@@ -5,8 +5,6 @@ seed stands as the single run and the mean over seeds below it. Besides: errors 
 random tie-breaking, on how many test digits RMM and SVM differ, and CPU seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

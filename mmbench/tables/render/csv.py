@@ -1,7 +1,5 @@
 """The long tidy table as CSV: one row a cell and metric."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Every block has a caption and a label, ``tab:NAME``, ``tab:NAME-2`` and so on. N
 text, which pages can break: the legend after the first block, footnotes after those that cite them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Markdown that is readable as it stands: columns aligned for a terminal."""
 
-from __future__ import annotations
-
 import re
 
 from mmbench.tables.model import Grid, Table

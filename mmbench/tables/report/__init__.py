@@ -4,8 +4,6 @@ It opens from a file, without a network and without a build step: pages of `temp
 sheet and one script of `assets`, and beside them the script that draws the pictures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page of a cell: its splits, the scores of its selection, its confusions and certificates."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence

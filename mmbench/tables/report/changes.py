@@ -5,8 +5,6 @@ test rows by McNemar's test of its predictions; runs on other splits, and tables
 the standard errors of both means. All p-values are corrected together by Holm's method.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

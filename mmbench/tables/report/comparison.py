@@ -1,7 +1,5 @@
 """The page of two runs of one experiment."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The figures of the papers, as vector files beside the page of their experiment."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path

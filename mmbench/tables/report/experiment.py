@@ -1,7 +1,5 @@
 """The page of an experiment: its tables, pictures, cells, failures and facts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mmbench.errors import Status, UserError

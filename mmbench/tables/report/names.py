@@ -1,7 +1,5 @@
 """Names of files and folders for whatever data sets and machines are called."""
 
-from __future__ import annotations
-
 import re
 
 from mmbench.jobs.plan import Key

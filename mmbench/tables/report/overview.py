@@ -1,7 +1,5 @@
 """The first page: one line an experiment."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

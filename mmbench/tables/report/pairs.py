@@ -1,7 +1,5 @@
 """The certificates of each pair of classes, all splits together."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The pictures of an experiment and of a cell: what is shown of which cells."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, stdev

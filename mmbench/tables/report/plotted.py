@@ -4,8 +4,6 @@ Colours of paper, ink and grid are set in the browser, which knows whether it is
 its colour and its mark in all pictures of an experiment, so that either is enough.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape

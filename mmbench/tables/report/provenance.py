@@ -1,7 +1,5 @@
 """The facts of a run: configuration, data with hashes and deviations, versions, machines, seeds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """An experiment in one line: what was met, what failed, what it took, when and with what it ran."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

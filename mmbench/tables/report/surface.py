@@ -1,7 +1,5 @@
 """The scores of a selection over its grid, mean over splits, and where the choices lie."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

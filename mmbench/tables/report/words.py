@@ -1,7 +1,5 @@
 """What is said of a cell in words: by its details, its page, and the list of all cells."""
 
-from __future__ import annotations
-
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks.seconds import STAGES, stages
 from mmbench.tables.report.view import ACCURACY, ERRORS, View

@@ -1,7 +1,5 @@
 """The certificates of many fits together: how they ended, and gaps against what was asked."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Which parameters were selected, and how often at an end of their grid."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median_low

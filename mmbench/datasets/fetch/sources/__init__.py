@@ -1,7 +1,5 @@
 """Where data come from when neither the store nor the mirror has them: one file a kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

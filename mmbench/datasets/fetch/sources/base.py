@@ -1,7 +1,5 @@
 """What all kinds of source share: their one error, and the time limit of a silent server."""
 
-from __future__ import annotations
-
 import os
 
 from mmbench.errors import UserError

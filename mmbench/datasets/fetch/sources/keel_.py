@@ -4,8 +4,6 @@ The package holds each table twice: as it was donated, and cut into parts of dis
 The first is read here; the second is of no use to a machine that measures distances.
 """
 
-from __future__ import annotations
-
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path

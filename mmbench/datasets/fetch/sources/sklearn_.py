@@ -1,7 +1,5 @@
 """Data inside scikit-learn, and what its ``fetch_`` functions download."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager

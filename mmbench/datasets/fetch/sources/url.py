@@ -1,7 +1,5 @@
 """Files from the web, through pooch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
