@@ -9,6 +9,8 @@ with them the bounds of certificates, suppose that it is symmetric and positive 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,26 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
     return values
 
 
+@contextmanager
+def named_if_indefinite(gram: NDArray | None, machine: str) -> Iterator[None]:
+    """Say so where a machine fails on a given matrix that is not positive semidefinite.
+
+    Duals are unbounded then, and factors empty: what solvers say of that tells nobody the cause.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples) or None
+    machine : str
+    """
+    try:
+        yield
+    except (ArithmeticError, ValueError) as error:
+        text = None if gram is None else _indefinite(gram, f"{machine} has no solution on it")
+        if text is None:
+            raise
+        raise ValueError(text) from error
+
+
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
     """Return the matrix of some rows, in ascending order: without a copy if they are all."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
@@ -102,12 +124,16 @@ def _symmetric(gram: NDArray) -> NDArray:
             f"K[{j}, {i}] = {gram[j, i]:g}"
         )
     gram = 0.5 * (gram + gram.T) if differences.any() else gram
-    _check_semidefinite(gram)
+    text = _indefinite(
+        gram, "training solves no convex problem then, and bounds in `fits_` prove nothing"
+    )
+    if text is not None:
+        warnings.warn(text, stacklevel=5)  # the caller of `fit`
     return gram
 
 
-def _check_semidefinite(gram: NDArray) -> None:
-    """Refuse a matrix with negative eigenvalues, which one Cholesky factor in float32 tells."""
+def _indefinite(gram: NDArray, consequence: str) -> str | None:
+    """Say what negative eigenvalues do, where one Cholesky factor in float32 tells of any."""
     n, trace = len(gram), float(gram.trace())
     scaled = (gram / (trace / n if trace > 0 else 1.0)).astype(np.float32)
     scaled[np.diag_indices(n)] += n * ROUNDING_SHARE
@@ -115,9 +141,9 @@ def _check_semidefinite(gram: NDArray) -> None:
         cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
-        warnings.warn(
+        return (
             f"the kernel matrix is not positive semidefinite: its least eigenvalue is {least:.3g}; "
-            "training solves no convex problem then, and bounds in `fits_` prove nothing; "
-            f"add at least {-least:.3g} to its diagonal, or set negative eigenvalues to 0",
-            stacklevel=6,  # the caller of `fit`
+            f"{consequence}; add at least {-least:.3g} to its diagonal, or set negative "
+            "eigenvalues to 0"
         )
+    return None

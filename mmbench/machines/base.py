@@ -25,7 +25,14 @@ from sklearn.utils.validation import (
 
 from mmbench.allowance import Allowance, allowed, delayed, time_is_up, within
 from mmbench.kernels import Kernel
-from mmbench.kernels.given import PRECOMPUTED, given_gram, given_values, is_given, part_of
+from mmbench.kernels.given import (
+    PRECOMPUTED,
+    given_gram,
+    given_values,
+    is_given,
+    named_if_indefinite,
+    part_of,
+)
 from mmbench.machines.expansion import around, expand, far_origin, is_finite, linear_weights
 from mmbench.machines.parameter import choice, parameter
 from mmbench.machines.problem import (
@@ -246,10 +253,10 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         machines[0].check_memory(largest, X.shape[1])
         named = [tuple(self.classes_[list(pair)]) for pair in pairs]
         own = [None if weights is None else weights[index] for index, _ in rows]
-        with blas_threads_for(largest):
+        with blas_threads_for(largest), named_if_indefinite(gram, type(self).__name__):
             shares = self._shares_of_time(len(pairs))
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_train_pair)(machine, *_rows_and_gram(X, gram, index), signs, kernel, *rest)
+                delayed(_train_pair)(machine, *_data_of(X, gram, index), signs, kernel, *rest)
                 for machine, kernel, (index, signs), *rest in zip(
                     machines, self.kernels_, rows, named, own, shares, strict=True
                 )
@@ -318,9 +325,7 @@ def _rows(X: NDArray, index: NDArray) -> NDArray:
     return X if len(index) == X.shape[0] else X[index]
 
 
-def _rows_and_gram(
-    X: NDArray, gram: NDArray | None, index: NDArray
-) -> tuple[NDArray, NDArray | None]:
+def _data_of(X: NDArray, gram: NDArray | None, index: NDArray) -> tuple[NDArray, NDArray | None]:
     """Return some rows and their kernel matrix; where that is given, its rows stand for them."""
     if gram is None:
         return _rows(X, index), None

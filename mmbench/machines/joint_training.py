@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import allowed, within
-from mmbench.kernels.given import given_gram
+from mmbench.kernels.given import given_gram, named_if_indefinite
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.machines.problem import BinaryModel, BinaryProblem, out_of_time
 from mmbench.machines.voting import class_pairs, encode_labels, pair_rows
@@ -82,7 +82,8 @@ class JointClassifier(PairwiseClassifier):
         gram = given_gram(self.kernel, X)
         rows = X if gram is None else gram
         data = BinaryProblem(rows, np.ones(len(X)), kernel, gram, tuple(self.classes_), weights)
-        with within(allowed(self.time_limit)) as time:
+        name = type(self).__name__
+        with within(allowed(self.time_limit)) as time, named_if_indefinite(gram, name):
             models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
         if time.exceeded:
             models = [out_of_time(model) for model in models]

@@ -128,6 +128,16 @@ def test_a_matrix_that_is_not_positive_semidefinite_warns_of_what_follows(iris):
     assert SVM(kernel="precomputed").fit(gram + shift * np.eye(150), y).fits_[0].gap < 1e-3
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:the kernel matrix:UserWarning")
+@pytest.mark.parametrize("name", ["rmm", "lda", "mpm", "mempm", "m4"])
+def test_a_machine_that_fails_on_a_matrix_with_negative_eigenvalues_names_them(name):
+    rows = np.random.default_rng(0).normal(size=(16, 3))
+    machine = machine_class(name)(kernel="precomputed")
+    text = f"is not positive semidefinite.*{type(machine).__name__} has no solution on it; add"
+    with pytest.raises(ValueError, match=text):
+        machine.fit(-rows @ rows.T, np.arange(16) % 2)
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_matrix_in_single_precision_is_neither_refused_nor_warned_of(iris):
     X, y = iris
