@@ -26,6 +26,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from mmbench.errors import Status
 from mmbench.machines.base import PairwiseClassifier
@@ -170,6 +171,11 @@ def train_in_coordinates(
     -------
     list of BinaryModel
         In the order of `machines`. What they share is charged to them in equal parts.
+
+    Raises
+    ------
+    ValueError
+        If a ridge is lost in the rounding of the covariances.
     """
     linear = problem.kernel.name == "linear"
     started = time.perf_counter()
@@ -179,7 +185,13 @@ def train_in_coordinates(
     for ridge in dict.fromkeys(machine.ridge for machine in machines):
         started = time.perf_counter()
         members = [k for k, machine in enumerate(machines) if machine.ridge == ridge]
-        pencil = replace(coordinates.pencil(ridge), classes=problem.classes)
+        try:
+            pencil = replace(coordinates.pencil(ridge), classes=problem.classes)
+        except LinAlgError as error:
+            raise ValueError(
+                "the class covariances are singular to working precision with "
+                f"ridge={ridge:g}: take a larger one, or scale the data"
+            ) from error
         found = []
         for k in members:
             found.append(_timed(machines[k], pencil, state))

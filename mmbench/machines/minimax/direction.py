@@ -86,6 +86,11 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
     -------
     Direction
 
+    Raises
+    ------
+    ValueError
+        If the target is zero or not finite.
+
     Examples
     --------
     >>> found = minimax_direction(np.array([1.0, 1.0]), np.array([1.0, 4.0]), np.array([1.0, 4.0]))
@@ -93,6 +98,8 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
     (array([0.8, 0.2]), 1.788854, 1.788854)
     """
     size = float(np.abs(target).max())
+    if not 0.0 < size < np.inf:
+        raise ValueError("the difference of the class means is not a finite vector; scale the data")
     if not 1.0 / MAX_TARGET < size < MAX_TARGET:  # squares would underflow
         found = minimax_direction(target / size, var_x, var_y)
         spreads = found.spread_x, found.spread_y

@@ -21,7 +21,7 @@ from scipy.linalg import eigh, sqrtm
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import MPM
+from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.minimax.direction import minimax_direction
 
 RBF = Kernel("rbf", 0.5)
@@ -230,3 +230,17 @@ def test_a_direction_without_variance_separates_for_nothing():
 def test_single_rows_as_classes():
     machine = MPM().fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
     np.testing.assert_array_equal(machine.predict([[0.1, 0.0], [0.9, 1.0]]), [0, 1])
+
+
+@pytest.mark.parametrize("target", [[np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0]])
+def test_a_target_that_is_no_direction_is_refused(target):
+    with pytest.raises(ValueError, match="not a finite vector; scale the data"):
+        minimax_direction(np.array(target), np.ones(2), np.ones(2))
+
+
+@pytest.mark.parametrize("machine", [M4, MPM, LDA, MEMPM])
+def test_a_ridge_that_is_lost_in_rounding_is_named(machine):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4)) @ rng.normal(size=(4, 20)) * 1e6
+    with pytest.raises(ValueError, match="singular to working precision with ridge=1e-300"):
+        machine(ridge=1e-300).fit(X, np.arange(40) % 2)
