@@ -83,3 +83,24 @@ class WeightedClassifier(PairwiseClassifier):
         """
         self._fit(X, y, None, sample_weight)
         return self
+
+    def _validated(self, X: Any, *y: NDArray, reset: bool = True) -> Any:
+        data = super()._validated(X, *y, reset=reset)
+        weights = getattr(self, "class_weight", None)
+        if y and isinstance(weights, Mapping):
+            _check_labels(weights, np.unique(data[1]).tolist())
+        return data
+
+
+def _check_labels(class_weight: Mapping[Any, float], classes: list) -> None:
+    """Refuse weights of labels that do not occur, where a class has none: as scikit-learn does.
+
+    Its `compute_class_weight` would take the label "1" for the number 1.
+    """
+    without = [label for label in classes if label not in class_weight]
+    unknown = [label for label in class_weight if label not in classes]
+    if without and unknown:
+        raise ValueError(
+            f"The classes, {without}, are not in class_weight, "
+            f"and {unknown}, which are, do not occur in y"
+        )

@@ -161,6 +161,15 @@ def test_what_cannot_be_weighted_is_said(iris):
         SVM().fit(X, y, sample_weight=y == "setosa")
 
 
+@pytest.mark.parametrize("labels", [["a", "b"], ["1", "2"], [1, 2]])
+def test_a_weight_of_a_label_that_does_not_occur_is_refused_as_scikit_learn_does(labels):
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.repeat(labels, 2)
+    with pytest.raises(ValueError, match=rf"{labels[1]}.*not in class_weight.*\['?c'?\], which"):
+        SVM(class_weight={labels[0]: 2.0, "c": 3.0}).fit(X, y)
+    SVM(class_weight={labels[0]: 2.0}).fit(X, y)
+    SVM(class_weight={labels[0]: 2.0, labels[1]: 1.0, "c": 3.0}).fit(X, y)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_s_checks_of_weights_pass():
     names = [r["check_name"] for r in check_estimator(SVM(), on_fail="raise", on_skip=None)]
