@@ -28,14 +28,14 @@ def find_config(name: str | Path) -> Path:
     named = config_files().get(path.stem if path.suffix == ".yaml" else path.name)
     if named is not None and path.parent in (Path(), LOCAL):
         return named
-    others = path.parent.glob("*.yaml") if path.suffix else ()
+    others = path.parent.glob("[!.]*.yaml") if path.suffix else ()
     hint = did_you_mean(path.stem, {other.stem for other in others} or set(config_files()))
     raise UserError(f"{path}: no such file{hint}")
 
 
 def config_files() -> dict[str, Path]:
     """Return the files of the experiments that have a name here, by name."""
-    files = [*CONFIGS.glob("*.yaml"), *LOCAL.glob("*.yaml")]
+    files = [*CONFIGS.glob("[!.]*.yaml"), *LOCAL.glob("[!.]*.yaml")]
     return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
 
 

@@ -269,8 +269,9 @@ def test_file_that_is_no_configuration(content: bytes, words: list[str], tmp_pat
 
 def test_missing_file_names_the_nearest(tmp_path: Path):
     (tmp_path / "quickstart.yaml").write_text(GOOD)
+    (tmp_path / ".quikstart.yaml").write_text(GOOD)  # as editors and computers leave them
     path = tmp_path / "quikstart.yaml"
-    assert_refused(run(path), path, ["no such file", "quickstart"])
+    assert_refused(run(path), path, ["no such file", "did you mean 'quickstart'?"])
 
 
 def test_folder_instead_of_a_file(tmp_path: Path):
