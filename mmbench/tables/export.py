@@ -12,7 +12,7 @@ from mmbench.tables.records import Experiment
 _PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
 _METRICS = ("accuracy_pct", "errors_count", "errors_expected", "n_ties")
 _SIZES = ("n_train", "n_test")
-_STAGES = ("selection", "training", "test")
+_STAGES = ("selection", "training", "test", "calibration")
 _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
 
 #: Columns of `split_rows`.

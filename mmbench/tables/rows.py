@@ -25,8 +25,12 @@ METRICS: dict[str, Callable[[Record], float | None]] = {
     "seconds_selection": lambda r: r.cpu_seconds["selection"],
     "seconds_training": lambda r: r.cpu_seconds["training"],
     "seconds_test": lambda r: r.cpu_seconds["test"],
+    "seconds_calibration": lambda r: r.cpu_seconds.get("calibration"),
     "n_support": lambda r: r.fits.get("n_support_mean"),
 }
+
+#: Metrics of machines that were asked for them.
+ASKED = {"seconds_calibration"}
 
 #: Metrics of all fits of a cell together, as in `Fits`.
 OF_FITS = {
@@ -109,6 +113,7 @@ def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool)
     if cell.planned.published_only:
         metrics = [metric for metric in metrics if found[metric]]
     rows = [_row(cell, metric, found[metric], compare) for metric in metrics]
+    rows = [row for row in rows if row.metric not in ASKED or row.measured is not None]
     return [*rows, *_rows_of_fits(cell), *_rows_of_parameters(cell)] if cell.done else rows
 
 

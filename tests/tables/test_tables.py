@@ -16,6 +16,7 @@ from mmbench import resources
 from mmbench.commands import tables
 from mmbench.errors import Status, UserError
 from mmbench.jobs.job import SelectRef, SplitRef
+from mmbench.results import load
 from mmbench.tables import layout_names, list_layouts
 
 
@@ -493,3 +494,16 @@ def test_a_folder_as_output_is_refused_and_nothing_is_left(usps, tmp_path) -> No
         with pytest.raises(UserError, match=r"cannot write the table: .*(directory|folder)"):
             table(usps.folder, output=output)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_seconds_of_a_calibration_are_a_stage_of_the_machines_that_have_one(results) -> None:
+    experiment = results.experiment("own")
+    seconds = {"selection": 10.0, "training": 1.5, "test": 0.25}
+    experiment.add(experiment.job("pima", "svm"), cpu_seconds=seconds | {"calibration": 4.0})
+    experiment.add(experiment.job("pima", "rmm"), cpu_seconds=seconds)
+    text = table(experiment.folder)
+    assert "CPU seconds a split: selection + training + test + calibration where asked for" in text
+    assert "10.0 + 1.50 + 0.25 + 4.00" in text and "10.0 + 1.50 + 0.25 " in text
+    rows = table(experiment.folder, fmt="csv").splitlines()
+    assert sum("seconds_calibration" in row for row in rows) == 1
+    assert load(experiment.folder).seconds_calibration.tolist()[0] == 4.0

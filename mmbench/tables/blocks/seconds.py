@@ -9,16 +9,27 @@ from mmbench.tables.text import kernel_text, seconds_text
 
 STAGES = ("selection", "training", "test")
 
+#: A stage of the machines whose probabilities are calibrated.
+CALIBRATION = "calibration"
+
 
 def stages(sheet: Sheet, key: Key, names: tuple[str, ...] = STAGES) -> list[float | None]:
     """Return the CPU seconds of some stages, mean over splits."""
     return [sheet.value(key, f"seconds_{name}") for name in names]
 
 
-def total(sheet: Sheet, key: Key, names: tuple[str, ...] = STAGES) -> float | None:
-    """Return the CPU seconds of some stages together, None where one is not known."""
-    parts = [part for part in stages(sheet, key, names) if part is not None]
-    return sum(parts) if len(parts) == len(names) else None
+def by_name(sheet: Sheet, key: Key) -> dict[str, float | None]:
+    """Return the CPU seconds of all stages, those of a calibration where there was one."""
+    found = dict(zip(STAGES, stages(sheet, key), strict=True))
+    calibration = sheet.value(key, f"seconds_{CALIBRATION}")
+    return found if calibration is None else {**found, CALIBRATION: calibration}
+
+
+def total(sheet: Sheet, key: Key, names: tuple[str, ...] = ()) -> float | None:
+    """Return the CPU seconds of some stages or all together, None where one is not known."""
+    values = stages(sheet, key, names) if names else list(by_name(sheet, key).values())
+    parts = [part for part in values if part is not None]
+    return sum(parts) if len(parts) == len(values) else None
 
 
 def by_stage(sheet: Sheet) -> Grid:
@@ -28,12 +39,14 @@ def by_stage(sheet: Sheet) -> Grid:
         for place in sheet.places
     ]
     measured = any(cell != NOTHING for row in rows for cell in row[-len(sheet.machines) :])
-    caption = f"CPU seconds a split: {' + '.join(STAGES)}"
+    calibrated = any(row.metric == f"seconds_{CALIBRATION}" for row in sheet.rows)
+    names = [*STAGES, *[f"{CALIBRATION} where asked for"][:calibrated]]
+    caption = f"CPU seconds a split: {' + '.join(names)}"
     return Grid(place_columns(sheet, "data set"), rows if measured else [], caption)
 
 
 def _cell(sheet: Sheet, place: Key, machine: str) -> str:
-    values = stages(sheet, place._replace(machine=machine))
+    values = by_name(sheet, place._replace(machine=machine)).values()
     return " + ".join(map(seconds_text, values)) if None not in values else NOTHING
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mmbench.errors import FINISHED, SEVERITY, Status
-from mmbench.tables.blocks.seconds import STAGES
+from mmbench.tables.blocks.seconds import CALIBRATION, STAGES
 from mmbench.tables.records import Experiment
 from mmbench.tables.report.view import View
 
@@ -66,6 +66,7 @@ def summarize(view: View) -> Summary:
     above = list(_values(view, "gaps_above_tolerance"))
     started, finished = _days(view)
     gap, asked = _largest_gap(view)
+    timed = {f"seconds_{stage}" for stage in (*STAGES, CALIBRATION)}
     return Summary(
         n_cells=len(view.rows),
         n_compared=len(compared),
@@ -81,7 +82,7 @@ def summarize(view: View) -> Summary:
         cpu_seconds=sum(
             row.measured * (row.n or 0)
             for row in view.sheet.rows
-            if row.metric in {f"seconds_{stage}" for stage in STAGES} and row.measured is not None
+            if row.metric in timed and row.measured is not None
         ),
         started=started,
         finished=finished,

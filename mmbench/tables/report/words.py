@@ -1,7 +1,7 @@
 """What is said of a cell in words: by its details, its page, and the list of all cells."""
 
 from mmbench.jobs.plan import Key
-from mmbench.tables.blocks.seconds import STAGES, stages
+from mmbench.tables.blocks.seconds import by_name
 from mmbench.tables.report.view import ACCURACY, ERRORS, View
 from mmbench.tables.rows import SELECTED, Row
 from mmbench.tables.text import seconds_text
@@ -113,10 +113,10 @@ def gap_text(
 
 def seconds(view: View, key: Key) -> str:
     """Return the CPU seconds of every stage."""
-    values = stages(view.sheet, key)
-    if set(values) == {None}:
+    values = by_name(view.sheet, key)
+    if set(values.values()) == {None}:
         return ""
-    return ", ".join(f"{name} {seconds_text(v)}" for name, v in zip(STAGES, values, strict=True))
+    return ", ".join(f"{name} {seconds_text(value)}" for name, value in values.items())
 
 
 def number(value: float, metric: str) -> str:
