@@ -115,6 +115,11 @@ class LSSVM(WeightedClassifier):
         """Whether a linear machine is the same for rows that are all moved."""
         return self.reading == "gram"
 
+    @classmethod
+    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
+        weighted = params.get("class_weight") is not None  # K is kept beside its copy with weights
+        return replace(cls.memory_needs, gram_copies=cls.memory_needs.gram_copies + weighted)
+
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return self._train(problem, [self.C])[0]
 

@@ -70,7 +70,9 @@ def scaled(gram: Gram, root: NDArray) -> Gram:
            [ 6., 45.]])
     """
     if isinstance(gram, np.ndarray):
-        return gram * root * root[:, None]
+        out = gram * root
+        out *= root[:, None]
+        return out
     F: Any = gram.features
     dense = isinstance(F, np.ndarray)
     return FeatureGram(F * root[:, None] if dense else F.multiply(root[:, None]).tocsr())
