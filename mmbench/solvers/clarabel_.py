@@ -44,7 +44,6 @@ def solve_qp(
     lower: NDArray,
     upper: NDArray,
     tol: float = 1e-8,
-    time_limit: float = np.inf,
 ) -> QPSolution:
     """Minimise ``1/2 x'Px + q'x`` subject to ``Ax = b`` and ``lower <= x <= upper``.
 
@@ -59,8 +58,6 @@ def solve_qp(
         Infinite where there is no bound.
     tol : float, default=1e-8
         For feasibility and gap, absolute and relative.
-    time_limit : float, default=inf
-        Seconds.
 
     Returns
     -------
@@ -73,7 +70,7 @@ def solve_qp(
     sides, m = np.concatenate([b, -lower[above], upper[below]]), len(b)
     half = sparse.csc_array(sparse.triu(P))
     cones = [("ZeroConeT", m), ("NonnegativeConeT", len(sides) - m)]
-    x, z, iterations, status = _solve(half, q, rows, sides, cones, tol, 200, time_limit)
+    x, z, iterations, status = _solve(half, q, rows, sides, cones, tol, 200)
     curvature = half @ x + half.T @ x - half.diagonal() * x
     slack = sides - rows @ x
     residuals = (np.abs(slack[:m]), -slack[m:], -z[m:], np.abs(curvature + q + rows.T @ z))
@@ -88,7 +85,7 @@ def solve_qp(
     )
 
 
-def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) -> RawSolution:
+def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
     """Solve a cone program; see `mmbench.solvers.cone_program.solve_socp`."""
     n, m = len(program.c), len(program.b)
     cones = [("ZeroConeT", m), ("NonnegativeConeT", program.n_linear)]
@@ -98,9 +95,7 @@ def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) ->
     rows = sparse.vstack([program.A, program.G])
     sides = np.concatenate([program.b, program.h])
     nothing = sparse.csc_array((n, n))
-    x, z, iterations, status = _solve(
-        nothing, program.c, rows, sides, cones, tol, max_iter, time_limit
-    )
+    x, z, iterations, status = _solve(nothing, program.c, rows, sides, cones, tol, max_iter)
     return RawSolution(x, z[:m], z[m:], iterations, status)
 
 
@@ -113,7 +108,6 @@ def _solve(
     cones: Sequence[tuple[str, int]],
     tol: float,
     max_iter: int,
-    time_limit: float,
 ) -> tuple[NDArray, NDArray, int, Status]:
     """Return x, the multipliers of the rows, the iterations and the status."""
     import clarabel
@@ -122,7 +116,7 @@ def _solve(
     settings.verbose = False
     settings.max_threads = 1
     settings.max_iter = max_iter
-    settings.time_limit = min(time_limit, time_left())
+    settings.time_limit = time_left()
     settings.tol_feas = settings.tol_gap_abs = settings.tol_gap_rel = tol
     kinds = [getattr(clarabel, name)(size) for name, size in cones]
     P, rows = sparse.csc_matrix(P), sparse.csc_matrix(rows)

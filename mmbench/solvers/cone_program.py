@@ -90,11 +90,7 @@ def is_available(solver: str) -> bool:
 
 
 def solve_socp(
-    program: ConeProgram,
-    solver: str = "clarabel",
-    tol: float = 1e-9,
-    max_iter: int = 200,
-    time_limit: float = np.inf,
+    program: ConeProgram, solver: str = "clarabel", tol: float = 1e-9, max_iter: int = 200
 ) -> ConeSolution:
     """Solve a cone program; recompute value, bound and violation from its arrays.
 
@@ -106,12 +102,6 @@ def solve_socp(
     tol : float, default=1e-9
         For feasibility and gap, absolute and relative.
     max_iter : int, default=200
-    time_limit : float, default=inf
-        Seconds; ECOS has no such limit.
-
-    Returns
-    -------
-    ConeSolution
 
     Raises
     ------
@@ -123,7 +113,7 @@ def solve_socp(
         raise ModuleNotFoundError(
             f"solver {solver!r} needs the package {package}: pip install 'mmbench[{solver}]'"
         )
-    found: RawSolution = import_module(module).solve(program, tol, max_iter, time_limit)
+    found: RawSolution = import_module(module).solve(program, tol, max_iter)
     residual = program.c + program.A.T @ found.y + program.G.T @ found.z
     violation = max(
         program.outside(program.h - program.G @ found.x),

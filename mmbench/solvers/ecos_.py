@@ -23,7 +23,7 @@ STATUS = {
 
 
 @memory_of("ECOS")
-def solve(program: ConeProgram, tol: float, max_iter: int, time_limit: float) -> RawSolution:
+def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
     """Solve a cone program; see `cone_program.solve_socp`. ECOS knows no time limit."""
     import ecos
 

@@ -75,8 +75,6 @@ class LpModel:
     method : {"choose", "simplex", "ipm"}, default="simplex"
     presolve : bool, default=False
         Presolve throws a hot start away.
-    time_limit : float, optional
-        Seconds for one call of `solve`.
     iteration_limit : int, optional
         For one call of `solve`.
     tol : float, default=1e-7
@@ -88,7 +86,6 @@ class LpModel:
         *,
         method: str = "simplex",
         presolve: bool = False,
-        time_limit: float | None = None,
         iteration_limit: int | None = None,
         tol: float = 1e-7,
     ) -> None:
@@ -100,7 +97,6 @@ class LpModel:
         self._set("solver", method)
         self._set("presolve", "on" if presolve else "off")
         self.set_tol(tol)
-        self._time_limit = time_limit
         if iteration_limit is not None:
             self._set("simplex_iteration_limit", iteration_limit)
             self._set("ipm_iteration_limit", iteration_limit)
@@ -161,9 +157,8 @@ class LpModel:
             Dual after new rows, primal after new columns.
         """
         self._set("simplex_strategy", SIMPLEX[simplex])
-        limit = min(time_left(), np.inf if self._time_limit is None else self._time_limit)
         # HiGHS compares its limit with the time of all runs of this model together.
-        self._set("time_limit", self._highs.getRunTime() + limit)
+        self._set("time_limit", self._highs.getRunTime() + time_left())
         self._highs.run()
         status = _status(self._highs)
         if status is None:
@@ -200,7 +195,6 @@ def solve_lp(
     method: str = "choose",
     presolve: bool | None = None,
     basis: Basis | None = None,
-    time_limit: float | None = None,
     iteration_limit: int | None = None,
     tol: float = 1e-7,
 ) -> LpSolution:
@@ -217,13 +211,9 @@ def solve_lp(
         By default on, unless a basis is given.
     basis : Basis, optional
         Of a neighbouring solution, for a hot start.
-    time_limit, iteration_limit : float, int, optional
+    iteration_limit : int, optional
     tol : float, default=1e-7
         Feasibility tolerance.
-
-    Returns
-    -------
-    LpSolution
 
     Examples
     --------
@@ -234,7 +224,6 @@ def solve_lp(
     model = LpModel(
         method=method,
         presolve=basis is None if presolve is None else presolve,
-        time_limit=time_limit,
         iteration_limit=iteration_limit,
         tol=tol,
     )

@@ -98,10 +98,6 @@ def solve_path(
         Whether G is ``K K'``.
     border : ndarray of shape (n_samples,), optional
         What stands in the place of the ones.
-
-    Returns
-    -------
-    Solutions
     """
     border = np.ones(len(y)) if border is None else border
     if isinstance(gram, FeatureGram):

@@ -72,7 +72,7 @@ def test_iteration_limit_is_passed_on(solver):
 def test_violation_is_recomputed_not_believed(monkeypatch):
     class Liar:
         @staticmethod
-        def solve(program, tol, max_iter, time_limit):
+        def solve(program, tol, max_iter):
             x = np.array([-1.0, 3.0, 0.0])
             return socp.RawSolution(x, np.zeros(1), np.zeros(4), 1, Status.OPTIMAL)
 

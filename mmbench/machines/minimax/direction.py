@@ -55,7 +55,6 @@ class Direction(Result):
         spreads: Sequence[float],
         bound: float,
         iterations: int,
-        status: Status = Status.OPTIMAL,
     ) -> Self:
         """Return the multiple of w with ``target'w = 1``, given its spreads and their bound."""
         scale = float(target @ w)
@@ -68,7 +67,7 @@ class Direction(Result):
             bound=bound,
             violation=abs(float(target @ w) - 1.0),
             iterations=iterations,
-            status=status,
+            status=Status.OPTIMAL,
         )
 
 
@@ -81,10 +80,6 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
         t, not zero.
     var_x, var_y : ndarray of shape (k,)
         Squares of the diagonals of Dx and Dy; where one is zero the other is not.
-
-    Returns
-    -------
-    Direction
 
     Raises
     ------

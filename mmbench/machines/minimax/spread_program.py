@@ -80,7 +80,6 @@ def solve_spread(
     solver: str = "clarabel",
     tol: float = 1e-9,
     cone_a_row: bool = False,
-    time_limit: float = np.inf,
 ) -> SpreadSolution:
     """Solve a spread program with a general cone solver.
 
@@ -92,20 +91,10 @@ def solve_spread(
     tol : float, default=1e-9
     cone_a_row : bool, default=False
         Whether a row that takes away a multiple of one spread has a cone of its own.
-    time_limit : float, default=inf
-        Seconds.
-
-    Returns
-    -------
-    SpreadSolution
     """
     layout = _Layout(program, cone_a_row)
-    found = solve_socp(
-        layout.cone_program(),
-        "clarabel" if solver in ("auto", "reference") else solver,
-        tol,
-        time_limit=time_limit,
-    )
+    native = "clarabel" if solver in ("auto", "reference") else solver
+    found = solve_socp(layout.cone_program(), native, tol)
     x = layout.point(found.x)
     return SpreadSolution(
         x,
