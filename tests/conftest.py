@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from helpers.serial_executor import SerialExecutor
 from hypothesis import settings
 
 from mmbench.commands import launch
 from mmbench.datasets import load_dataset
-from mmbench.running.executor import SerialExecutor
 
 ROOT = Path(__file__).resolve().parents[1]
 

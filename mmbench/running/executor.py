@@ -1,4 +1,4 @@
-"""Where jobs run: a small interface, and its simplest implementation.
+"""Where jobs run: a small interface.
 
 A task is a picklable function with picklable arguments, and its result comes back as a `Future`.
 Nothing else is shared with a worker, so a cluster can stand behind the same three verbs.
@@ -76,37 +76,3 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Release the workers for good."""
-
-
-class SerialExecutor:
-    """Runs each task in this process, at the moment it is submitted: for tests and debuggers."""
-
-    slots = task_threads = computer_slots = 1
-    remote = False
-    scheduler: str | None = None
-
-    def __init__(self) -> None:
-        self._ended: list[Future] = []
-
-    def submit(
-        self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
-    ) -> Future:
-        """Run a task; nothing ends it at a limit but itself."""
-        future: Future = Future()
-        try:
-            future.set_result(function(*args))
-        except Exception as error:
-            future.set_exception(error)
-        self._ended.append(future)
-        return future
-
-    def wait(self, timeout: float | None = None) -> list[Future]:
-        """Return the tasks that ended since the last call."""
-        ended, self._ended = self._ended, []
-        return ended
-
-    def cancel(self) -> None:
-        """Forget results that nobody asked for."""
-        self._ended = []
-
-    close = cancel

@@ -13,6 +13,7 @@ from dataclasses import replace
 import psutil
 import pytest
 from helpers.dask_threads import cluster_in_threads
+from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
 from helpers.tasks import hang, nap, segfault
 from running.test_runner import results
@@ -22,7 +23,7 @@ from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.running import cluster, parcel
 from mmbench.running.cluster import DaskExecutor, differences, facts
-from mmbench.running.executor import LimitReached, SerialExecutor, WorkerDied
+from mmbench.running.executor import LimitReached, WorkerDied
 from mmbench.running.runner import run
 
 dask = pytest.importorskip("dask")

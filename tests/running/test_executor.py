@@ -10,8 +10,9 @@ import time
 
 import psutil
 import pytest
+from helpers.serial_executor import SerialExecutor
 
-from mmbench.running.executor import SerialExecutor, WorkerDied
+from mmbench.running.executor import WorkerDied
 from mmbench.running.local import LocalExecutor
 
 

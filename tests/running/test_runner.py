@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
 
 from mmbench.jobs import train
@@ -20,7 +21,6 @@ from mmbench.jobs.job import SelectRef
 from mmbench.jobs.record import is_done
 from mmbench.machines import SVM
 from mmbench.running import memory
-from mmbench.running.executor import SerialExecutor
 from mmbench.running.local import LocalExecutor
 from mmbench.running.progress import Lines
 from mmbench.running.runner import run
