@@ -14,12 +14,10 @@ from typer.core import TyperGroup
 
 from mmbench import __version__
 from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
-from mmbench.cli.check import app as check_app
-from mmbench.cli.config import app as config_app
 from mmbench.cli.data import app as data_app
 from mmbench.cli.easy import easy
 from mmbench.cli.listing import app as list_app
-from mmbench.cli.listing import cite
+from mmbench.cli.listing import check_app, cite, config_app
 from mmbench.cli.run import run
 from mmbench.cli.tables import clean, export, figure, report, table
 from mmbench.errors import UserError

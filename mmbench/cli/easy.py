@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mmbench.cli.options import DEFAULT_RESULTS, DEFAULT_STORE
+from mmbench.cli.options import DEFAULT_RESULTS, DEFAULT_STORE, Jobs, Results
 
 
 def easy(
@@ -17,15 +17,8 @@ def easy(
         str | None,
         typer.Option(metavar="COLUMN", help="The column of the classes, by name or number."),
     ] = None,
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where records are stored.")
-    ] = DEFAULT_RESULTS,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, metavar="N", help="Parallel processes [default: physical cores]."
-        ),
-    ] = None,
+    results: Results = DEFAULT_RESULTS,
+    jobs: Jobs = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(

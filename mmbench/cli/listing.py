@@ -1,4 +1,4 @@
-"""``mmbench list`` and ``mmbench cite``."""
+"""``mmbench list``, ``mmbench cite``, ``mmbench config`` and ``mmbench check``."""
 
 from typing import Annotated
 
@@ -63,3 +63,42 @@ def cite(
     from mmbench.commands.cite import citation
 
     typer.echo(citation(name))
+
+
+config_app = typer.Typer(help="Look at experiments.", no_args_is_help=True, rich_markup_mode=None)
+check_app = typer.Typer(
+    help="Check what other packages add.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@config_app.callback()
+@check_app.callback()
+def _group() -> None:
+    """Keep the word of a command that is the only one of its group."""
+
+
+@config_app.command()
+def show(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG", help="A YAML file, or a name.", autocompletion=complete_config
+        ),
+    ],
+) -> None:
+    """Print the file of an experiment: a start for one's own."""
+    from mmbench.commands.listing import config_text
+
+    typer.echo(config_text(name), nl=False)
+
+
+@check_app.command()
+def machine(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A machine, or mypackage.module:Class.")
+    ],
+) -> None:
+    """Put a machine to scikit-learn's checks and to those of its certificates."""
+    from mmbench.commands.check import check_machine
+
+    raise typer.Exit(check_machine(name, typer.echo))

@@ -22,6 +22,13 @@ Store = Annotated[
         "--data", metavar="DIR", envvar="MMBENCH_DATA", help="Local store of fetched data files."
     ),
 ]
+Results = Annotated[Path, typer.Option(metavar="DIR", help="Where records are stored.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, metavar="N", help="Parallel processes [default: physical cores]."
+    ),
+]
 Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE.")]
 
 DEFAULT_STORE = Path("datasets")

@@ -1,11 +1,18 @@
 """``mmbench run``."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mmbench.cli.options import DEFAULT_RESULTS, DEFAULT_STORE, Mirror, Store, complete_config
+from mmbench.cli.options import (
+    DEFAULT_RESULTS,
+    DEFAULT_STORE,
+    Jobs,
+    Mirror,
+    Results,
+    Store,
+    complete_config,
+)
 
 
 def run(
@@ -18,15 +25,8 @@ def run(
             autocompletion=complete_config,
         ),
     ],
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where records are stored.")
-    ] = DEFAULT_RESULTS,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, metavar="N", help="Parallel processes [default: physical cores]."
-        ),
-    ] = None,
+    results: Results = DEFAULT_RESULTS,
+    jobs: Jobs = None,
     mirror: Mirror = None,
     store: Store = DEFAULT_STORE,
     only: Annotated[

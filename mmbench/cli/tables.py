@@ -88,7 +88,7 @@ def report(
     mix: Mix = False,
 ) -> None:
     """Write a site of stored records that opens from a file; two runs are compared."""
-    from mmbench.commands.report import report as write
+    from mmbench.commands.tables import report as write
 
     typer.echo(f"written to {write(results, output, mix, _say)}")
 

@@ -1,6 +1,5 @@
 """How long jobs will take, by what jobs like them took: here, in a reference or a smoke run."""
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +13,7 @@ from mmbench.jobs.plan import Key, key_of
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import RecordStore
 from mmbench.resources import REFERENCE
+from mmbench.tables.reference import CSV, read_reference
 
 RECORDS = "earlier records"
 REFERENCE_RUN = "the reference run, on its computer"
@@ -42,7 +42,7 @@ class Times:
     def __init__(self, name: str, folder: Path):
         here, smoke = _done(folder), _done(folder.with_name(folder.name + SUFFIX))
         self._here = _mean_seconds(here)
-        self._reference = _reference_seconds(REFERENCE / name / "table.csv")
+        self._reference = _reference_seconds(REFERENCE / name)
         self._smoke: dict[Key, list[Record]] = defaultdict(list)
         for record in smoke:
             self._smoke[_coarse(key_of(record.job))].append(record)
@@ -76,21 +76,13 @@ def _mean_seconds(records: Iterable[Record]) -> dict[Key, float]:
     return {key: fmean(values) for key, values in seconds.items()}
 
 
-def _reference_seconds(path: Path) -> dict[Key, float]:
+def _reference_seconds(folder: Path) -> dict[Key, float]:
     """Return the seconds of a job of each cell of a reference table."""
-    if not path.is_file():
-        return {}
     seconds: dict[Key, float] = defaultdict(float)
-    with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row["metric"].startswith("seconds_") and row["measured"]:
-                seconds[_key_of_row(row)] += float(row["measured"])
+    for row in read_reference(folder, None).rows if (folder / CSV).is_file() else ():
+        if row.metric.startswith("seconds_") and row.measured is not None:
+            seconds[row.key] += row.measured
     return dict(seconds)
-
-
-def _key_of_row(row: dict[str, str]) -> Key:
-    degree, size = (int(float(row[n])) if row.get(n) else None for n in ("degree", "size"))
-    return Key(row["dataset"], row["kernel"], degree, row["machine"], size)
 
 
 def _coarse(key: Key) -> Key:
