@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING
 from mmbench.config.cells import replan
 from mmbench.errors import UserError, did_you_mean
 from mmbench.jobs.files import write_atomically
-from mmbench.tables import read_results
 from mmbench.tables.export import PREDICTION_COLUMNS, SPLIT_COLUMNS, prediction_rows, split_rows
 from mmbench.tables.records import Experiment
+from mmbench.tables.results import read_results
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -33,7 +33,7 @@ def dataset_rows() -> Rows:
 
 def layout_rows() -> Rows:
     """Return the table layouts and what they show."""
-    from mmbench.tables import list_layouts
+    from mmbench.tables.layouts import list_layouts
 
     return list(list_layouts().items())
 

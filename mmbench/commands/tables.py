@@ -1,4 +1,4 @@
-"""What ``mmbench table``, ``figure`` and ``clean`` do with results folders."""
+"""What ``mmbench table``, ``figure``, ``report`` and ``clean`` do with results folders."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -8,10 +8,11 @@ from pathlib import Path
 from mmbench.config.cells import replan
 from mmbench.errors import UserError
 from mmbench.jobs.files import write_atomically
-from mmbench.tables import check_figure, check_names, draw_figure, draw_tables, read_results
-from mmbench.tables.figures import choose
+from mmbench.tables.build import check_names, draw_tables
+from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.records import Experiment
 from mmbench.tables.reference import Reference
+from mmbench.tables.results import read_results
 
 Say = Callable[[str], object]
 
@@ -96,6 +97,32 @@ def figure(
     numbers = draw_figure(name, chosen, output)
     say(f"written to {output}")
     return numbers
+
+
+def report(
+    results: Sequence[Path], output: Path, mix: bool = False, say: Say = lambda line: None
+) -> Path:
+    """Write the report of results folders, a static site, and return its first page.
+
+    Parameters
+    ----------
+    results : sequence of Path
+        Results folders, or folders of experiments in them, reference tables too.
+    output : path
+        Folder of the report: new, empty, or that of an earlier report.
+    mix : bool
+        Whether records of different settings may stand in one table.
+    say : callable, optional
+        Gets a line for each folder that cannot be read.
+
+    Raises
+    ------
+    UserError
+        If no folder can be read, or `output` holds something else or cannot be written to.
+    """
+    from mmbench.tables.report import write_report
+
+    return write_report(read_results(results, replan, mix, say), output, say)
 
 
 def clean(results: Sequence[Path], remove: bool = False) -> list[str]:

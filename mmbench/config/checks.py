@@ -10,14 +10,8 @@ from mmbench.datasets import card_names, check_classes, check_steps, load_card, 
 from mmbench.datasets.reference import Steps
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES
-from mmbench.tables import (
-    check_any_metric,
-    check_sized,
-    layout_names,
-    load_published,
-    published_machines,
-    published_tables,
-)
+from mmbench.tables.layouts import LAYOUTS, check_any_metric, check_sized
+from mmbench.tables.published import load_published, published_machines, published_tables
 
 
 def check(config: Config) -> None:
@@ -133,9 +127,8 @@ def _check_published_names(config: Config) -> None:
 
 
 def _check_layout(config: Config) -> None:
-    known = layout_names()
-    if config.layout not in known:
-        hint = did_you_mean(config.layout, known)
+    if config.layout not in LAYOUTS:
+        hint = did_you_mean(config.layout, LAYOUTS)
         raise Fault(f"unknown layout {config.layout!r}{hint}", "layout")
     if len(config.protocol.subsets) > 1:
         with at("layout"):

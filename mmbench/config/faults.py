@@ -7,7 +7,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from mmbench.config.model import Config
-from mmbench.datasets.splits import RULES
+from mmbench.datasets import RULES
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines import machine_class
 

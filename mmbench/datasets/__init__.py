@@ -10,7 +10,7 @@ from mmbench.datasets.dataset import Dataset
 from mmbench.datasets.load import dataset_hash, load_dataset
 from mmbench.datasets.preprocess import check_steps, make_preprocess, parse_steps
 from mmbench.datasets.reference import DatasetRef
-from mmbench.datasets.splits import (
+from mmbench.datasets.splits.rules import (
     RULES,
     Split,
     known_beforehand,

@@ -152,10 +152,6 @@ def class_sums(
         is not stored either.
     weights : sequence of ndarray or None, optional
         Those of the rows of each problem.
-
-    Returns
-    -------
-    list of ClassSums
     """
     weights = weights or [None] * len(problems)
     shares = [_shares(problem.y, s) for problem, s in zip(problems, weights, strict=True)]

@@ -58,10 +58,6 @@ def optimal_bias(
     weights : ndarray of shape (n_samples,), optional
         s, all positive; 1 by default.
 
-    Returns
-    -------
-    Bias
-
     Examples
     --------
     >>> optimal_bias(np.array([1.0, 2.0, 4.0]), np.array([-1.0, -1.0, 1.0]))

@@ -103,10 +103,6 @@ def run(
     progress : callable
         Gets the number of jobs to run.
 
-    Returns
-    -------
-    Summary
-
     Raises
     ------
     UserError

@@ -70,11 +70,6 @@ class _Stopped(Exception):
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     """Run a job. What goes wrong is in the record.
 
-    Parameters
-    ----------
-    job : Job
-    context : Context
-
     Returns
     -------
     record : dict

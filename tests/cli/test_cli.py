@@ -17,7 +17,8 @@ from mmbench.datasets import card_names
 from mmbench.errors import UserError
 from mmbench.machines import ALIASES, MACHINES
 from mmbench.resources import CONFIGS
-from mmbench.tables import layout_names, list_figures
+from mmbench.tables.figures import FIGURES
+from mmbench.tables.layouts import LAYOUTS
 
 HEAVY = ("sklearn", "scipy", "numpy", "pandas", "matplotlib", "numba", "highspy", "openml", "yaml")
 COMMANDS = ("run", "table", "figure", "config", "data", "list")
@@ -73,8 +74,8 @@ def test_module_runs_as_a_command():
 def test_listings_name_what_there_is():
     assert first_words(run("list", "machines").stdout) == [*MACHINES, *ALIASES]
     assert first_words(run("list", "datasets").stdout) == card_names()
-    assert first_words(run("list", "layouts").stdout) == layout_names()
-    assert first_words(run("list", "figures").stdout) == list_figures()
+    assert first_words(run("list", "layouts").stdout) == list(LAYOUTS)
+    assert first_words(run("list", "figures").stdout) == list(FIGURES)
 
 
 def test_configs_are_listed_with_their_first_comment(tmp_path: Path, monkeypatch):

@@ -9,7 +9,7 @@ from mmbench.config.read import load_config
 from mmbench.machines.lssvm import COSTS
 from mmbench.machines.lssvm import GAMMAS as SHORT
 from mmbench.machines.mamc import GAMMAS, SLOPES
-from mmbench.tables import load_published
+from mmbench.tables.published import load_published
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,7 +17,7 @@ from mmbench.commands import tables
 from mmbench.errors import Status, UserError
 from mmbench.jobs.job import SelectRef, SplitRef
 from mmbench.results import load
-from mmbench.tables import layout_names, list_layouts
+from mmbench.tables.layouts import LAYOUTS, list_layouts
 
 
 def lines_of(text: str, start: str) -> list[str]:
@@ -213,21 +213,21 @@ def test_no_layout_loses_a_kernel_or_degree(results) -> None:
     for degree in (2, 3):
         params = (("degree", degree),)
         experiment.add(experiment.job("pima", "svm", kernel="poly", params=params))
-    for layout in layout_names():
+    for layout in LAYOUTS:
         text = table(experiment.folder, layout=layout)
         assert re.search(r"[Pp]oly\D+2", text), layout
         assert re.search(r"[Pp]oly\D+3", text), layout
 
 
 def test_layouts_are_listed_with_what_they_show() -> None:
-    assert list(list_layouts()) == layout_names()
+    assert list(list_layouts()) == list(LAYOUTS)
     assert all(text.endswith(".") for text in list_layouts().values())
 
 
 # -- formats -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("layout", layout_names())
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_markdown_columns_are_aligned(table1, layout: str) -> None:
     text = table(table1.folder, layout=layout)
     for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
@@ -238,7 +238,7 @@ def test_markdown_columns_are_aligned(table1, layout: str) -> None:
         assert len(bars) == 1
 
 
-@pytest.mark.parametrize("layout", layout_names())
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_latex_is_balanced_and_every_row_has_all_cells(table1, layout: str) -> None:
     text = table(table1.folder, fmt="latex", layout=layout)
     plain = text.replace(r"\{", "").replace(r"\}", "")

@@ -4,23 +4,3 @@ Every split can be made alone: it depends on the data's labels, the rule, the se
 of its repeat and fold. Random numbers come from ``SeedSequence(seed, spawn_key=(repeat,))``, so a
 further repeat never alters an earlier one, and all folds of one repeat share one shuffle.
 """
-
-from mmbench.datasets.splits.rules import (
-    RULES,
-    Split,
-    known_beforehand,
-    parse_rule,
-    split_at,
-    split_rules,
-    split_slots,
-)
-
-__all__ = [
-    "RULES",
-    "Split",
-    "known_beforehand",
-    "parse_rule",
-    "split_at",
-    "split_rules",
-    "split_slots",
-]

@@ -44,20 +44,13 @@ MOST_COLUMNS = 2**26
 
 
 class Table(NamedTuple):
-    """A file's columns.
+    """A file's columns."""
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Columns of numbers and of text.
-    target : str
-        The column of the classes.
-    nominal : dict of str to tuple of str
-        Columns that the format says are categories, and their values in order.
-    """
-
+    #: Columns of numbers and of text.
     frame: pd.DataFrame
+    #: The column of the classes.
     target: str
+    #: Columns that the format says are categories, and their values in order.
     nominal: Nominal = MappingProxyType({})
 
 

@@ -170,10 +170,6 @@ def train_hyperplanes(
         Decisions to which those of the hyperplanes are added.
     gap_tolerance : float, default=inf
         Largest relative gap of each SVM.
-
-    Returns
-    -------
-    Hyperplanes
     """
     found, slack = [], 0.0
     for p, pair in enumerate(transformed):

@@ -20,17 +20,7 @@ from mmbench.solvers.cone_program import ConeProgram, solve_socp
 
 
 def solve_reference(rows: JointRows, C: float) -> JointSolution:
-    """Minimise F* with Clarabel; see the module.
-
-    Parameters
-    ----------
-    rows : JointRows
-    C : float
-
-    Returns
-    -------
-    JointSolution
-    """
+    """Minimise F* with Clarabel; see the module."""
     k, n_pairs = len(rows.s), len(rows.pairs)
     n, n_planes = sum(len(y) for _, y in rows.pairs), n_pairs * (k + 1)
     norm, cost, cone = (_length if n_pairs == 1 else _nuclear_norm)(k, n_pairs)

@@ -33,10 +33,6 @@ def solve_interior(problem: RadiusProblem, pairs: NDArray, tol: float) -> Restri
         One at least.
     tol : float
         Gap relative to the value.
-
-    Returns
-    -------
-    RestrictedSolution
     """
     paid = pairs if problem.lam > 0 else pairs[:0]
     kind = _Simplex if problem.simplex else _Squares

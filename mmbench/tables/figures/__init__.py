@@ -32,11 +32,6 @@ FIGURES = with_plugins("figures", FIGURES)
 SUFFIXES = (".pdf", ".png", ".svg")
 
 
-def list_figures() -> list[str]:
-    """Return the names of the figures."""
-    return list(FIGURES)
-
-
 def check_figure(name: str, output: Path | None) -> None:
     """Refuse an unknown figure or format of file.
 
@@ -115,7 +110,7 @@ def draw_figure(name: str, experiment: Experiment | Reference, output: Path) -> 
     Parameters
     ----------
     name : str
-        One of `list_figures`.
+        One of `FIGURES`.
     experiment : Experiment or Reference
         As from `choose`.
     output : path

@@ -37,11 +37,6 @@ LAYOUTS = {
 LAYOUTS = with_plugins("layouts", LAYOUTS)
 
 
-def layout_names() -> list[str]:
-    """Return the names of the layouts."""
-    return list(LAYOUTS)
-
-
 def list_layouts() -> dict[str, str]:
     """Return what each layout shows, by name."""
     return {name: str(layout_module(name).__doc__).partition("\n")[0] for name in LAYOUTS}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmbench.commands.report import report
+from mmbench.commands.tables import report
 from mmbench.config.cells import replan
 from mmbench.resources import REFERENCE
 from mmbench.tables.report.changes import MEANS, PAIRED, ROWS, changes, runs_to_compare

@@ -7,7 +7,7 @@ from plotly.graph_objects import Figure
 
 from mmbench.resources import REFERENCE
 from mmbench.tables.figures import FIGURES, figures_of
-from mmbench.tables.layouts import layout_names
+from mmbench.tables.layouts import LAYOUTS
 from mmbench.tables.reference import read_reference
 
 
@@ -73,7 +73,7 @@ def test_every_figure_belongs_to_a_report(name) -> None:
         for folder in experiments
         for figure in figures_of(_as_run(read_reference(folder, None)))
     }
-    assert name in {*shown, *layout_names(), "critical_difference"}
+    assert name in {*shown, *LAYOUTS, "critical_difference"}
 
 
 def _as_run(reference):
