@@ -23,41 +23,27 @@ from mmbench.jobs.job import Job, SplitRef
 
 @dataclass(frozen=True)
 class Prepared:
-    """The arrays of one split.
-
-    Attributes
-    ----------
-    X_train, X_test : ndarray of shape (n_rows, n_features)
-        Preprocessed by steps fitted on the training rows.
-    y_train, y_test : ndarray of shape (n_rows,)
-    X_pool, y_pool : ndarray
-        The rows that selection sees: the training rows, and after them those that validate where
-        no inner split is made of the training rows.
-    test_index : ndarray of shape (n_test,)
-        Rows of the data set, all classes counted.
-    split : dict
-        What a record says of the split.
-    n_raw : int
-        Columns before preprocessing.
-    deviations : tuple of str
-        How the data differ from the full data set.
-    warnings : tuple of str
-        What a user should know about a file of their own.
-    groups_pool : ndarray or None
-        What belongs together among the rows of `X_pool`.
-    """
+    """The arrays of one split, preprocessed by steps fitted on the training rows."""
 
     X_train: NDArray = field(repr=False)
     y_train: NDArray = field(repr=False)
     X_test: NDArray = field(repr=False)
     y_test: NDArray = field(repr=False)
+    #: The rows that selection sees: the training rows, and after them those that validate where no
+    #: inner split is made of the training rows.
     X_pool: NDArray = field(repr=False)
     y_pool: NDArray = field(repr=False)
+    #: Rows of the data set, all classes counted. Shape (n_test,).
     test_index: NDArray = field(repr=False)
+    #: What a record says of the split.
     split: dict[str, Any]
+    #: Columns before preprocessing.
     n_raw: int
+    #: How the data differ from the full data set.
     deviations: tuple[str, ...]
+    #: What a user should know about a file of their own.
     warnings: tuple[str, ...]
+    #: What belongs together among the rows of `X_pool`.
     groups_pool: NDArray | None = field(default=None, repr=False)
 
     @property

@@ -22,67 +22,50 @@ Content = dict[str, Any]
 
 @dataclass(frozen=True)
 class Record:
-    """What came of a job.
+    """What came of a job."""
 
-    Attributes
-    ----------
-    key : str
-        The key of its job, by which it is named.
-    job : Job
-    status : str
-        The worst status of the binary problems, or why there is no result.
-    reason, traceback : str
-        Where there is no result, why; `wrong_input` says whether the user can mend it. Where there
-        is one, which of its fits are not optimal.
-    metrics : mapping
-        On the test rows; empty without a result.
-    selection : mapping
-        Selected parameters and the scores of the grid.
-    cpu_seconds, wall_seconds : mapping of str to float
-        By stage.
-    seeds, split : mapping
-        Of the random choices; sizes and hash of the training and the test part.
-    fits : mapping
-        Summary of the certificates.
-    per_pair : list of mapping
-        The certificate of each pair of classes.
-    deviations, warnings : list of str
-        Where the data differ from the full data set; what is suspicious in a user's file.
-    environment : mapping
-        Versions, computer and threads.
-    limits, reached : mapping
-        The limits of the job ("time" in seconds, "memory" in bytes), and where one of them stopped
-        it the "stage", the "seconds" and the "bytes". A job that stopped when it was asked to tells
-        of a selection the "trainings" done and "planned", and of a training the "pairs", those
-        "pairs_begun" and "pairs_solved", and of the worst "pair" that was begun "iterations",
-        "objective", "bound", "gap" and "violation".
-    started, finished : str
-        In UTC.
-    arrays : str or None
-        Hash of the file of arrays beside the record.
-    """
-
+    #: The key of its job, by which it is named.
     key: str
     job: Job
+    #: The worst status of the binary problems, or why there is no result.
     status: str
+    #: Where there is no result, why; where there is one, which of its fits are not optimal.
     reason: str = ""
+    #: Whether the user can mend that there is no result.
     wrong_input: bool = False
     traceback: str = ""
+    #: On the test rows; empty without a result.
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    #: Selected parameters and the scores of the grid.
     selection: Mapping[str, Any] = field(default_factory=dict)
+    #: By stage.
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
     wall_seconds: Mapping[str, float] = field(default_factory=dict)
+    #: Of the random choices.
     seeds: Mapping[str, int] = field(default_factory=dict)
+    #: Sizes and hash of the training and the test part.
     split: Mapping[str, Any] = field(default_factory=dict)
+    #: Summary of the certificates.
     fits: Mapping[str, Any] = field(default_factory=dict)
+    #: The certificate of each pair of classes.
     per_pair: list[Mapping[str, Any]] = field(default_factory=list)
+    #: Where the data differ from the full data set.
     deviations: list[str] = field(default_factory=list)
+    #: What is suspicious in a user's file.
     warnings: list[str] = field(default_factory=list)
+    #: Versions, computer and threads.
     environment: Mapping[str, Any] = field(default_factory=dict)
+    #: The limits of the job: "time" in seconds, "memory" in bytes.
     limits: Mapping[str, float | None] = field(default_factory=dict)
+    #: Where a limit stopped it, the "stage", the "seconds" and the "bytes". A job that stopped when
+    #: it was asked to tells of a selection the "trainings" done and "planned", and of a training
+    #: the "pairs", those "pairs_begun" and "pairs_solved", and of the worst "pair" that was begun
+    #: "iterations", "objective", "bound", "gap" and "violation".
     reached: Mapping[str, Any] = field(default_factory=dict)
+    #: In UTC.
     started: str = ""
     finished: str = ""
+    #: Hash of the file of arrays beside the record.
     arrays: str | None = None
 
     @classmethod

@@ -32,33 +32,22 @@ class LimitReached(WorkerDied):
 
 
 class Executor(Protocol):
-    """What the runner needs to know of a place where jobs run.
+    """What the runner needs to know of a place where jobs run."""
 
-    Attributes
-    ----------
-    slots : int
-        Number of tasks that may run at the same time; may grow and shrink during a run.
-    task_threads : int
-        Most threads of one task; it takes as many slots.
-    computer_slots : int
-        Most slots that share the memory of one computer.
-    remote : bool
-        Whether tasks may run on a computer that sees other files than this one.
-    scheduler : str or None
-        Address of the Dask scheduler, for tasks that have tasks of their own.
-    """
-
+    #: Most threads of one task; it takes as many slots.
     task_threads: int
+    #: Whether tasks may run on a computer that sees other files than this one.
     remote: bool
+    #: Address of the Dask scheduler, for tasks that have tasks of their own.
     scheduler: str | None
 
     @property
     def slots(self) -> int:
-        """See above."""
+        """Number of tasks that may run at the same time; may grow and shrink during a run."""
 
     @property
     def computer_slots(self) -> int:
-        """See above."""
+        """Most slots that share the memory of one computer."""
 
     def submit(
         self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS

@@ -11,7 +11,7 @@ sizes and the floor of the paper's code are taken in these units; with rho other
 which is N / sqrt(rho), would take other steps.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -175,7 +175,8 @@ def train_hyperplanes(
     for p, pair in enumerate(transformed):
         start = None if starts is None else starts[p]
         offset = None if offsets is None else offsets[p]
-        one = _train_pair(pair, C, start, tol, gap_tolerance, solver, offset)
+        attempts = _attempts(pair, C, start, tol, gap_tolerance, solver, offset)
+        one = _first_solved(attempts, gap_tolerance)
         decision = one.decision + one.bias + (0.0 if offset is None else offset)
         slack += float(np.sum(pair.weights * np.maximum(0.0, 1.0 - pair.y * decision)))
         found.append(one)
@@ -194,22 +195,12 @@ def train_hyperplanes(
     )
 
 
-def _train_pair(
-    pair: PairRows,
-    C: float,
-    start: NDArray | None,
-    tol: float,
-    gap_tolerance: float,
-    solver: str,
-    offset: NDArray | None,
+def _first_solved(
+    attempts: Iterable[PiecewiseSolution | None], gap_tolerance: float
 ) -> PiecewiseSolution:
-    """Return the first of several attempts that reaches the tolerances, else the last."""
-    if solver == "reference":
-        from mmbench.solvers.libsvm_ import solve_libsvm
-
-        return solve_libsvm(pair.dual(C), pair.y, C * pair.weights, tol)
+    """Return the first attempt that reaches the tolerances, else the last."""
     iterations = 0
-    for found in _attempts(pair, C, start, tol, gap_tolerance, solver, offset):
+    for found in attempts:
         iterations += found.iterations if found else 0
         if found and found.status is Status.OPTIMAL and found.gap <= gap_tolerance:
             break
@@ -227,6 +218,11 @@ def _attempts(
     offset: NDArray | None,
 ) -> Iterator[PiecewiseSolution | None]:
     """Guess the free rows; take pairwise steps, or the interior point where those are many."""
+    if solver == "reference":
+        from mmbench.solvers.libsvm_ import solve_libsvm
+
+        yield solve_libsvm(pair.dual(C), pair.y, C * pair.weights, tol)
+        return
     given, costs = 0.0 if offset is None else offset, C * pair.weights
     if start is not None and solver != "pairwise":
         yield solve_near(pair.rows, pair.y, costs, start, tol, given)

@@ -81,6 +81,13 @@ class RadiusMachine(WeightedClassifier):
     """Base of the machines that weigh the margin against a radius.
 
     A subclass implements `_solve`.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_pairs, n_support)
+        w of each pair, over the training rows that make its features (``rbf``, ``poly``).
+    support_, support_vectors_ : ndarray
+        Rows whose feature has a non-zero w in some pair (``rbf``, ``poly``).
     """
 
     # the matrix, its centred copy, and one scaled by weights

@@ -52,10 +52,6 @@ class MRSVM(RadiusMachine):
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is (3) at the returned w, b and mu with
         the smallest slacks, `bound` a dual value; `extra` has "radius", ``sum_k mu_k R_k^2``.
-    dual_coef_ : ndarray of shape (n_pairs, n_support)
-        w of each pair, over the training rows that make its features (``rbf``, ``poly``).
-    support_, support_vectors_ : ndarray
-        Rows whose feature has a non-zero w in some pair (``rbf``, ``poly``).
 
     Examples
     --------

@@ -29,10 +29,6 @@ class RSVMPlus(PairwiseRadiusMachine):
         The certificate of each pair of classes. `objective` is (9) at the returned w and b with the
         r that all pairs of rows satisfy, `bound` a dual value, `max_violation` that of the dual.
         `extra` has "r", "pairs" (listed) and "rounds".
-    dual_coef_ : ndarray of shape (n_pairs, n_support)
-        w of each pair, over the training rows that make its features (``rbf``, ``poly``).
-    support_, support_vectors_ : ndarray
-        Rows whose feature has a non-zero w in some pair (``rbf``, ``poly``).
 
     Examples
     --------

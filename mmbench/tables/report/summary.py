@@ -15,44 +15,31 @@ RUN_WITH = "Run with "
 
 @dataclass(frozen=True)
 class Summary:
-    """What the overview says of an experiment.
+    """What the overview says of an experiment."""
 
-    Attributes
-    ----------
-    n_cells, n_compared, n_in_band : int
-        Cells that were to run; of these compared with a published value; of these met.
-    n_incomplete : int
-        Cells in which some split failed or was not run.
-    n_failed : int
-        Cells in which a job failed.
-    n_doubtful : int
-        Complete cells with a fit that is not optimal.
-    worst_status : str
-        Of all fits and jobs.
-    gap, gap_tolerance, violation : float or None
-        The largest relative gap of machines of which one was asked, what was asked, the largest
-        violation. Where it is not known what was asked, the largest gap of all.
-    n_above : int or None
-        Gaps larger than asked.
-    cpu_seconds : float
-        Of selection, training and test, all splits together.
-    started, finished : str
-        Days, in UTC; empty where they are not known.
-    computers : tuple of str
-    """
-
+    #: Cells that were to run; of these compared with a published value; of these met.
     n_cells: int
     n_compared: int
     n_in_band: int
+    #: Cells in which some split failed or was not run.
     n_incomplete: int
+    #: Cells in which a job failed.
     n_failed: int
+    #: Complete cells with a fit that is not optimal.
     n_doubtful: int
+    #: Of all fits and jobs.
     worst_status: str
+    #: The largest relative gap of machines of which one was asked, and what was asked; where that
+    #: is not known, the largest gap of all.
     gap: float | None
     gap_tolerance: float | None
+    #: Gaps larger than asked.
     n_above: int | None
+    #: The largest.
     violation: float | None
+    #: Of selection, training and test, all splits together.
     cpu_seconds: float
+    #: Days, in UTC; empty where they are not known.
     started: str
     finished: str
     computers: tuple[str, ...]
