@@ -4,26 +4,60 @@
 paper leaves open decided another way, for the cells outside two standard errors.
 
     python scripts/readings.py write FOLDER       # a configuration a reading, for mmbench run
+    python scripts/readings.py collect RESULTS    # takes over what these runs have finished
+    python scripts/readings.py                    # writes the table again
+
+The table is results/reference/readings.csv, with a line for each cell and reading.
+``readings_page.py`` writes the page beside it.
 """
 
 from __future__ import annotations
 
+import io
+import math
+import re
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 import yaml
 
 from mmbench.config.overrides import Override, parse_overrides
-from mmbench.resources import CONFIGS, REFERENCE
+from mmbench.tables.published import published_rows, table_of_experiment
+from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS, REFERENCE = ROOT / "configs", ROOT / "results" / "reference"
 SOURCE = Path(__file__).with_suffix(".yaml")
+TABLE = REFERENCE / "readings.csv"
 #: What names a cell within an experiment.
 CELL = ["dataset", "kernel", "degree", "machine"]
+#: What a run finds out.
+MEASURED = ["measured", "sd", "n", "cpu_minutes", "status"]
+COLUMNS = [
+    "experiment",
+    "reading",
+    *CELL,
+    "metric",
+    "published",
+    *MEASURED,
+    "half_width",
+    "z",
+    "in_band",
+]
+STAGES = ("seconds_selection", "seconds_training", "seconds_test")
+NOT_RUN = "not run"
+#: A note on a cell that has not all its splits.
+PART = re.compile(r"of \d+ splits done")
+
+Line = Mapping[str, Any]
+Place = tuple[Any, ...]
+Found = dict[tuple[str, Place], Line]
 
 
 @dataclass(frozen=True)
@@ -42,12 +76,23 @@ class Reading:
     spread: str | None = None
 
     @property
-    def cells(self) -> pd.DataFrame:
+    def cells(self) -> list[Line]:
         """The cells outside the band that the reading concerns."""
-        cells = outside(self.of)
-        for column, values in self.only.items():
-            cells = cells[cells[column].isin(values)]
-        return cells
+        return [cell for cell in outside(self.of) if self.concerns(cell)]
+
+    def concerns(self, cell: Line) -> bool:
+        """Whether a cell of the experiment is one that the reading is about."""
+        return all(cell[column] in values for column, values in self.only.items())
+
+    def ours(self, lines: Iterable[Line]) -> list[Line]:
+        """Return lines of the reading with the experiment's names of data sets."""
+        names = {theirs: ours for ours, theirs in self.datasets.items()}
+        return [{**x, "dataset": names.get(x["dataset"], x["dataset"])} for x in lines]
+
+    @property
+    def leaks(self) -> bool:
+        """Whether parameters are chosen on test rows."""
+        return self.set.get("select") == {"validation": "test"}
 
 
 @cache
@@ -57,34 +102,53 @@ def readings() -> tuple[Reading, ...]:
     return tuple(Reading(name, **entry) for name, entry in entries.items())
 
 
+def read(text: IO[str]) -> list[Line]:
+    """Return the lines of a long table, each with the CPU minutes of its cell.
+
+    These are of all selections, trainings and tests.
+    """
+    table = pd.read_csv(text, dtype={"in_band": "boolean"}).astype(object)
+    lines = table.where(table.notna(), None).to_dict("records")
+    minutes: dict[Place, float] = {}
+    for line in lines:
+        if line["metric"] in STAGES and line["measured"] is not None:
+            cell = place(line)[:-1]
+            minutes[cell] = minutes.get(cell, 0.0) + line["measured"] * line["n"] / 60
+    return [{"cpu_minutes": minutes.get(place(line)[:-1])} | line for line in lines]
+
+
+def place(line: Line) -> Place:
+    """Return what names a line within an experiment."""
+    return tuple(line[column] for column in (*CELL, "metric"))
+
+
 @cache
-def compared(experiment: str) -> pd.DataFrame:
-    """Return the cells of a reference table that are compared with the paper."""
-    table = pd.read_csv(REFERENCE / experiment / "table.csv", dtype={"in_band": "boolean"})
-    return table[table.in_band.notna()]
+def reference(experiment: str) -> list[Line]:
+    """Return the lines of a reference table."""
+    with (REFERENCE / experiment / "table.csv").open(encoding="utf-8") as text:
+        return read(text)
 
 
-def outside(experiment: str) -> pd.DataFrame:
+def outside(experiment: str) -> list[Line]:
     """Return the compared cells whose published value is outside two standard errors."""
-    cells = compared(experiment)
-    return cells[~cells.in_band.astype(bool)]
+    return [line for line in reference(experiment) if line["in_band"] is False]
 
 
 def config(reading: Reading) -> dict[str, Any]:
     """Return the configuration of a reading, restricted to what has a cell outside the band."""
     content = yaml.safe_load((CONFIGS / f"{reading.of}.yaml").read_text(encoding="utf-8"))
-    content |= {"name": reading.name}
+    content |= {"name": reading.name, "published_only": []}
     for key, value in reading.set.items():
         [place] = parse_overrides([f"{key}=0"])
         Override(key, place.keys, value).apply(content)
     cells = reading.cells
-    content.pop("published_only", None)
-    wanted = {reading.datasets.get(name, name) for name in cells.dataset}
+    wanted = {reading.datasets.get(cell["dataset"], cell["dataset"]) for cell in cells}
     content["datasets"] = [entry for entry in content["datasets"] if _name(entry) in wanted]
     content["machines"] = _columns(content["machines"], cells)
-    content["kernel"] = sorted(set(cells.kernel))
-    degrees = sorted({int(degree) for degree in cells.degree.dropna()})
-    content["degree"] = degrees or None
+    content["kernel"] = sorted({cell["kernel"] for cell in cells})
+    content["degree"] = sorted({int(cell["degree"]) for cell in cells if cell["degree"]}) or None
+    if "poly" not in content["kernel"]:
+        content.pop("kernel_scaling", None)
     return {key: value for key, value in content.items() if value is not None}
 
 
@@ -92,17 +156,27 @@ def _name(entry: str | Mapping[str, Any]) -> str:
     return entry if isinstance(entry, str) else entry["name"]
 
 
-def _columns(machines: Mapping[str, Any], cells: pd.DataFrame) -> dict[str, Any]:
+def _columns(machines: Mapping[str, Any], cells: list[Line]) -> dict[str, Any]:
     """Return the columns that have cells, each with their kernels, and those that they use."""
-    kernels = {column: set(cells.kernel[cells.machine == column]) for column in machines}
+    kernels: dict[str, set[str]] = {column: set() for column in machines}
+    for cell in cells:
+        kernels[cell["machine"]].add(cell["kernel"])
     for column, entry in machines.items():
         if (entry or {}).get("use"):
             kernels[entry["use"]] |= kernels[column]
     return {
-        column: {**(entry or {}), "kernel": sorted(kernels[column])}
+        column: _column(entry or {}, kernels[column])
         for column, entry in machines.items()
         if kernels[column]
     }
+
+
+def _column(entry: Mapping[str, Any], kernels: set[str]) -> dict[str, Any]:
+    """Return a column with the kernels that it has cells of; a linear one has no width."""
+    column = {**entry, "kernel": sorted(kernels)}
+    if "grid" in column and "rbf" not in kernels:
+        column["grid"] = {axis: v for axis, v in column["grid"].items() if axis != "gamma"}
+    return column
 
 
 def write(folder: Path) -> None:
@@ -115,11 +189,123 @@ def write(folder: Path) -> None:
             (folder / f"{reading.name}.yaml").write_text(head + text, encoding="utf-8")
 
 
+def collect(results: Path) -> Found:
+    """Return the cells that the runs of readings have finished, with all their splits."""
+    found: Found = {}
+    for reading in readings():
+        folder = results / reading.name
+        if reading.set and folder.is_dir():
+            command = [sys.executable, "-m", "mmbench", "table", str(folder), "--format", "csv"]
+            text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            lines = [line for line in read(io.StringIO(text)) if line["measured"] is not None]
+            whole = [line for line in lines if not PART.search(line["note"] or "")]
+            found |= {(reading.name, place(line)): line for line in reading.ours(whole)}
+    return found
+
+
+def table(found: Found) -> list[Line]:
+    """Return a line for each cell outside the band as it was run, and for each of its readings.
+
+    Parameters
+    ----------
+    found : mapping of (reading, place) to line
+        What runs of readings have measured.
+    """
+    lines = []
+    for experiment in dict.fromkeys(reading.of for reading in readings()):
+        own = [reading for reading in readings() if reading.of == experiment]
+        for cell in outside(experiment):
+            lines.append(_line(cell, experiment, cell))
+            for reading in own:
+                if reading.concerns(cell):
+                    measured = _measured(reading, cell, found)
+                    lines.append(_line(cell, reading.name, measured, reading.spread))
+    return lines
+
+
+def _measured(reading: Reading, cell: Line, found: Found) -> Line:
+    """Return what a reading has for a cell; where it was not run, an estimate of its time."""
+    if reading.spread:
+        return cell
+    if reading.run:
+        lines = {place(line): line for line in reading.ours(reference(reading.run))}
+        line = lines.get(place(cell), {})
+    else:
+        line = found.get((reading.name, place(cell)), {})
+    estimate = {"cpu_minutes": reading.times * cell["cpu_minutes"], "status": NOT_RUN}
+    return line if line.get("measured") is not None else estimate
+
+
+def _line(cell: Line, reading: str, measured: Line, spread: str | None = None) -> Line:
+    line = {column: cell[column] for column in ("experiment", *CELL, "metric", "published")}
+    line |= {"reading": reading} | {column: measured.get(column) for column in MEASURED}
+    if measured.get("measured") is None:
+        return line
+    half_width = 2 * standard_error(cell, measured, spread)
+    z = z_value(measured["measured"], cell["published"], half_width / 2)
+    return line | {"half_width": half_width, "z": z, "in_band": abs(z) <= 2 + 1e-9}
+
+
+def standard_error(cell: Line, measured: Line, spread: str | None = None) -> float:
+    """Return the standard error of a measured less the published value, by the rule of all tables.
+
+    Parameters
+    ----------
+    cell : mapping
+        A line of a reference table.
+    measured : mapping
+        "measured", "sd" and "n".
+    spread : {"se", "sd"}, optional
+        What the paper prints after its mean is taken for its standard error or for the deviation
+        over its splits, in place of our own deviation.
+    """
+    paper, sd, n = published(cell), measured["sd"], int(measured["n"])
+    if spread is not None:
+        printed = cell["published_spread"] / (1 if spread == "se" else paper["n_splits"] ** 0.5)
+        return math.hypot(printed, sd / n**0.5)
+    official = cell["metric"] == "errors_count"
+    counting = counting_sd(measured["measured"], paper["n_test"]) if official else 0.0
+    return difference_se(sd, n, paper["n_splits"], counting, official)
+
+
+def published(cell: Line) -> Line:
+    """Return the line of a published table that a cell is compared with."""
+    experiment, (dataset, *rest) = cell["experiment"], place(cell)
+    name = _published_names(experiment).get(dataset, dataset)
+    rows = {place(row): row for row in published_rows(str(table_of_experiment(experiment)))}
+    return rows[(name, *rest)]
+
+
+@cache
+def _published_names(experiment: str) -> dict[str, str]:
+    content = yaml.safe_load((CONFIGS / f"{experiment}.yaml").read_text(encoding="utf-8"))
+    entries = [entry for entry in content["datasets"] if not isinstance(entry, str)]
+    return {entry["name"]: entry["published_as"] for entry in entries if "published_as" in entry}
+
+
+def earlier() -> Found:
+    """Return what the table has of earlier runs."""
+    if not TABLE.exists():
+        return {}
+    with TABLE.open(encoding="utf-8") as text:
+        return {(line["reading"], place(line)): line for line in read(text)}
+
+
+def write_table(found: Found) -> None:
+    """Write the table; what earlier runs have finished and these have not stays."""
+    frame = pd.DataFrame(table(earlier() | found), columns=COLUMNS)
+    frame.to_csv(TABLE, index=False, float_format="%.10g")
+
+
 def main(arguments: list[str]) -> None:
     """Do what is asked."""
     match arguments:
         case ["write", folder]:
             write(Path(folder))
+        case ["collect", folder]:
+            write_table(collect(Path(folder)))
+        case []:
+            write_table({})
         case _:
             sys.exit(__doc__)
 

@@ -16,6 +16,7 @@ PAGES = {
     "configs/README.md": "keys",
     "datasets/README.md": "data",
     "results/reference/README.md": "not_reproduced",
+    "results/reference/readings.md": "readings",
     "CONTRIBUTING.md": "contributing",
     "CHANGELOG.md": "changes",
 }
@@ -29,7 +30,7 @@ NAME = re.compile(r"(?<!\[)`(\w+)`")
 def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None:
     """Point the links of an included file at pages."""
     content[0] = LINK.sub(_page, content[0])
-    if parent == "not_reproduced":
+    if parent in ("not_reproduced", "readings"):
         content[0] = NAME.sub(_table, content[0])
 
 

@@ -1,0 +1,216 @@
+"""Write results/reference/readings.md from the table of readings: every figure comes from it.
+
+python scripts/readings_page.py            # writes the page
+python scripts/readings_page.py --check    # exits with 1 if the page is another
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+if __name__ == "__main__":  # as `python scripts/readings_page.py`
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from mmbench.machines import alias_of
+from scripts.readings import CELL, NOT_RUN, REFERENCE, TABLE, Reading, readings, reference
+from scripts.reference_text import KERNELS, LABELS, decimals, listing, name_of
+
+TEMPLATE = Path(__file__).with_name("readings.md.jinja")
+PAGE = REFERENCE / "readings.md"
+WIDTH = 112
+
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A published value outside the band, as it was run and in its readings.
+
+    Attributes
+    ----------
+    base : mapping
+        The line of the table as the experiment was run.
+    lines : mapping of str to mapping
+        The lines of its readings, by their names.
+    """
+
+    base: Line
+    lines: Mapping[str, Line]
+
+    @cached_property
+    def tried(self) -> Mapping[str, Line]:
+        """The readings that were run."""
+        return {name: line for name, line in self.lines.items() if line["status"] != NOT_RUN}
+
+    @cached_property
+    def near(self) -> list[str]:
+        """The readings in which the published value is within two standard errors."""
+        return [name for name, line in self.tried.items() if line["in_band"] == "True"]
+
+    @cached_property
+    def mirrored(self) -> list[str]:
+        """The readings that are near the value as far on the other side of ours."""
+        other = 2 * self.base["measured"] - self.base["published"]
+        lines = self.tried.items()
+        return [name for name, x in lines if abs(x["measured"] - other) <= x["half_width"]]
+
+    @cached_property
+    def redraw(self) -> float:
+        """The probability that a new draw of all splits alone brings the value into the band.
+
+        The mean of a second draw differs from ours by the standard errors of both.
+        """
+        base = self.base
+        error = base["sd"] / base["n"] ** 0.5 if base["n"] > 1 else base["half_width"] / 2
+        second = NormalDist(base["measured"], 2**0.5 * error)
+        ends = (base["published"] + sign * base["half_width"] for sign in (1, -1))
+        upper, lower = (second.cdf(end) for end in ends)
+        return upper - lower
+
+    @cached_property
+    def redrawn_once(self) -> float:
+        """The probability of that in at least one of as many new draws as runs were made."""
+        runs = [name for name in self.tried if not SPREADS[name]]
+        return 1 - (1 - self.redraw) ** len(runs)
+
+
+SPREADS = {reading.name: reading.spread for reading in readings()}
+
+
+class Readings:
+    """The table of readings."""
+
+    def __init__(self) -> None:
+        cells: dict[tuple[Any, ...], list[Line]] = {}
+        for line in pd.read_csv(TABLE, dtype={"in_band": str}).to_dict("records"):
+            place = (str(line[column]) for column in ("experiment", *CELL))
+            cells.setdefault(tuple(place), []).append(line)
+        self.cells = [Cell(base, {x["reading"]: x for x in more}) for base, *more in cells.values()]
+        self.experiments = list(dict.fromkeys(cell.base["experiment"] for cell in self.cells))
+
+    def of(self, experiment: str | None = None) -> list[Cell]:
+        """Return the cells of an experiment, or all."""
+        return [c for c in self.cells if experiment in (None, c.base["experiment"])]
+
+    def compared(self) -> int:
+        """Return how many cells of these experiments are compared with the paper."""
+        lines = (line for experiment in self.experiments for line in reference(experiment))
+        return sum(line["in_band"] is not None for line in lines)
+
+    def readings(self, experiment: str) -> list[Reading]:
+        """Return the readings of an experiment."""
+        return [reading for reading in readings() if reading.of == experiment]
+
+    def tried(self, reading: Reading) -> list[Cell]:
+        """Return the cells for which a reading was run."""
+        return [cell for cell in self.cells if reading.name in cell.tried]
+
+    def concerned(self, reading: Reading) -> list[Cell]:
+        """Return the cells that a reading is about."""
+        return [cell for cell in self.cells if reading.name in cell.lines]
+
+    def near(self, reading: Reading) -> int:
+        """Return how many cells a reading brings near."""
+        return sum(reading.name in cell.near for cell in self.cells)
+
+    def mirrored(self, reading: Reading) -> int:
+        """Return how many it would bring near with the published values mirrored."""
+        return sum(reading.name in cell.mirrored for cell in self.cells)
+
+    def minutes(self, run: bool, of: Reading | None = None) -> float:
+        """Return the CPU minutes of all runs, or of one reading's, or the estimate of the rest."""
+        made = {reading.name for reading in readings() if reading.set and of in (None, reading)}
+        lines = [x for cell in self.cells for name, x in cell.lines.items() if name in made]
+        return sum(x["cpu_minutes"] for x in lines if (x["status"] != NOT_RUN) == run)
+
+    def met_by(self, cells: list[Cell], leaks: bool | None = None) -> list[Cell]:
+        """Return the cells that some reading brings near; with `leaks` False one without a leak."""
+        leaky = {reading.name for reading in readings() if reading.leaks}
+        barred = leaky if leaks is False else set()
+        return [cell for cell in cells if set(cell.near) - barred]
+
+    def whole(self) -> list[Reading]:
+        """Return the readings that bring all their cells near, of those run for several."""
+        several = [r for r in readings() if len(self.tried(r)) > 1]
+        return [r for r in several if self.near(r) == len(self.concerned(r))]
+
+    def best(self, experiment: str) -> str:
+        """Return the readings of an experiment that bring most cells near, with the counts."""
+        own = [r for r in self.readings(experiment) if self.tried(r)]
+        most = max((self.near(r) for r in own), default=0)
+        if not most:
+            return "none brings one near"
+        named = [f"{r.reads}: {most} of {len(self.tried(r))}" for r in own if self.near(r) == most]
+        return listing(named)
+
+
+def label(cell: Cell) -> str:
+    """Return data set and kernel of a cell."""
+    kernel, degree = KERNELS[cell.base["kernel"]], cell.base["degree"]
+    return f"{name_of(cell.base['dataset'])}, {kernel}" + (
+        "" if pd.isna(degree) else f" {degree:g}"
+    )
+
+
+def machine(cell: Cell) -> str:
+    """Return the machine of a cell."""
+    name = cell.base["machine"]
+    return LABELS.get(name) or alias_of(name).label or name.upper()
+
+
+def value(cell: Cell, number: float) -> str:
+    """Return a measured or published value as it is printed."""
+    return f"{number:.0f}" if cell.base["metric"] == "errors_count" else f"{number:.2f}"
+
+
+def entry(cell: Cell, name: str) -> str:
+    """Return what a reading found for a cell."""
+    if name not in cell.tried:
+        return "not run" if name in cell.lines else ""
+    return f"{value(cell, cell.tried[name]['measured'])} {'✓' if name in cell.near else '✗'}"
+
+
+def page() -> str:
+    """Return the page that table and template make."""
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {f"f{digits}": decimals(digits) for digits in range(3)}
+    environment.filters |= {"listing": listing}
+    functions: dict[str, Callable[..., object]] = {
+        f.__name__: f for f in (label, machine, value, entry)
+    }
+    text = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        t=Readings(), **functions, sum=sum, len=len, max=max
+    )
+    blocks = text.strip().split("\n\n")
+    return "\n\n".join(_wrapped(block) for block in blocks if block.strip()) + "\n"
+
+
+def _wrapped(block: str) -> str:
+    """Return a table as it is, other text in lines of at most `WIDTH` characters."""
+    block = block.strip("\n")
+    return block if block.startswith(("|", "#")) else textwrap.fill(" ".join(block.split()), WIDTH)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or compare it."""
+    if arguments == ["--check"]:
+        return int(page() != PAGE.read_text(encoding="utf-8"))
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

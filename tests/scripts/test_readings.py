@@ -1,0 +1,114 @@
+"""Readings of the papers: each is a valid experiment, and the table and page say what was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mmbench.config.read import config_of
+from mmbench.tables.statistics import z_value
+from scripts import readings as script
+from scripts.readings import (
+    NOT_RUN,
+    TABLE,
+    Reading,
+    earlier,
+    outside,
+    place,
+    readings,
+    reference,
+    standard_error,
+    table,
+)
+from scripts.readings_page import PAGE, Cell, page
+
+EXPERIMENTS = tuple(dict.fromkeys(reading.of for reading in readings()))
+PIMA = {"experiment": "mmrm_table1", "dataset": "pima", "kernel": "linear", "degree": None}
+
+
+def test_every_reading_is_a_valid_experiment_with_the_cells_that_it_concerns(tmp_path: Path):
+    script.write(tmp_path)
+    for reading in (reading for reading in readings() if reading.set):
+        config = config_of(script.config(reading), tmp_path / f"{reading.name}.yaml")
+        datasets = {entry.label for entry in config.datasets}
+        assert reading.cells
+        for cell in reading.cells:
+            assert reading.datasets.get(cell["dataset"], cell["dataset"]) in datasets
+            assert cell["kernel"] in config.kernels_of(cell["machine"])
+            assert cell["degree"] in (None, *(config.degree or ()))
+
+
+def test_every_value_outside_the_band_of_an_experiment_has_readings():
+    tables = (path.parent.name for path in script.REFERENCE.glob("*/table.csv"))
+    runs = {reading.run for reading in readings()}
+    assert set(EXPERIMENTS) == {name for name in tables if outside(name)} - runs
+    for experiment in EXPERIMENTS:
+        own = [reading for reading in readings() if reading.of == experiment and reading.set]
+        assert all(any(r.concerns(cell) for r in own) for cell in outside(experiment))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_rule_of_the_band_is_that_of_the_reference_tables(experiment: str):
+    for cell in reference(experiment):
+        if cell["in_band"] is not None:
+            z = z_value(cell["measured"], cell["published"], standard_error(cell, cell))
+            assert (abs(z) <= 2 + 1e-9) == cell["in_band"], cell
+
+
+def test_the_table_follows_from_the_reference_tables_and_the_page_from_the_table():
+    known = earlier()
+    expected = {(line["reading"], place(line)): line for line in table(known)}
+    assert list(expected) == list(known)
+    for key, line in expected.items():
+        assert line.get("z") == pytest.approx(known[key]["z"]), "run scripts/readings.py"
+    assert page() == PAGE.read_text(encoding="utf-8"), "run scripts/readings_page.py"
+
+
+def test_a_run_is_taken_over_with_all_its_splits_and_what_was_known_stays(tmp_path, monkeypatch):
+    head = "dataset,kernel,degree,machine,metric,measured,sd,n,in_band,status,note\n"
+    lines = (
+        "pima,linear,,svm,accuracy_pct,77.5,4.0,50,,optimal,\n"
+        "pima,linear,,svm,seconds_training,0.6,,50,,optimal,\n"
+        'pima,linear,,m4,accuracy_pct,77.5,4.0,20,,optimal,"20 of 50 splits done, 30 to do"\n'
+        "pima,linear,,mpm,accuracy_pct,,,,,missing,not run\n"
+    )
+    (tmp_path / "mmrm_table1_standard").mkdir()
+    monkeypatch.setattr(
+        script.subprocess, "run", lambda *a, **k: type("Done", (), {"stdout": head + lines})
+    )
+    found = script.collect(tmp_path)
+    asked = ("mmrm_table1_standard", ("pima", "linear", None, "svm", "accuracy_pct"))
+    assert [key for key in found if key[1][-1] == "accuracy_pct"] == [asked]
+    rows = {(x["reading"], place(x)): x for x in table(found)}
+    assert rows[asked]["in_band"] and rows[asked]["cpu_minutes"] == pytest.approx(0.5)
+    of_m4 = rows[(asked[0], ("pima", "linear", None, "m4", "accuracy_pct"))]
+    assert of_m4["status"] == NOT_RUN and of_m4["measured"] is None
+
+
+def test_a_printed_spread_takes_the_place_of_our_own_deviation():
+    cell = {**PIMA, "machine": "svm", "metric": "accuracy_pct", "published_spread": 0.4}
+    cell |= {"measured": 75.6, "sd": 3.0 * 50**0.5, "n": 50}
+    assert standard_error(cell, cell) == pytest.approx(3.0 * 2**0.5)
+    assert standard_error(cell, cell, "se") == pytest.approx((9 + 0.4**2) ** 0.5)
+    assert standard_error(cell, cell, "sd") == pytest.approx((9 + 0.4**2 / 50) ** 0.5)
+
+
+def test_chance_is_that_of_new_draws():
+    """At the edge of a wide band a new draw is near half the time, in two draws three of four."""
+    base = {"measured": 90.0, "sd": 1.0, "n": 100, "published": 91.0, "half_width": 1.0}
+    near = {"measured": 90.5, "half_width": 1.0, "in_band": "True", "status": "optimal"}
+    mirrored = near | {"measured": 88.5, "in_band": "False"}
+    names = [reading.name for reading in readings() if not reading.spread][:3]
+    cell = Cell(base, dict(zip(names, (near, mirrored, {"status": NOT_RUN}), strict=True)))
+    assert cell.redraw == pytest.approx(0.5)
+    assert cell.redrawn_once == pytest.approx(0.75)
+    assert (cell.near, cell.mirrored) == ([names[0]], [names[1]])
+
+
+def test_a_reading_that_nobody_ran_is_said_to_be_so():
+    reading = Reading("x", "mmrm_table1", "other", "silent", set={"preprocess": "none"}, times=3)
+    cell = outside("mmrm_table1")[0]
+    line = script._measured(reading, cell, {})
+    assert line == {"cpu_minutes": 3 * cell["cpu_minutes"], "status": NOT_RUN}
+    assert TABLE.exists()
