@@ -42,7 +42,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     }
     smoke = config.name.endswith(SUFFIX)
     published, metrics = _published_as(config), tuple(config.metrics)
-    return Plan(config.name, config.layout, cells, labels, published, smoke, metrics)
+    uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
+    return Plan(config.name, config.layout, cells, labels, published, smoke, metrics, uses=uses)
 
 
 def replan(folder: Path) -> Plan | None:

@@ -64,6 +64,8 @@ class Plan:
     smoke: bool = False
     #: What its tables show of each classification; the layout decides where none are named.
     metrics: tuple[str, ...] = ()
+    #: By column: the one whose selected parameters it takes over.
+    uses: Mapping[str, str] = field(default_factory=dict)
     #: Of the configuration that is stored beside it; empty where that is not known.
     config_sha256: str = ""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare, ttest_rel, wilcoxon
 
+from mmbench.tables.layouts import comparison
 from mmbench.tables.ranks import (
     Ranks,
     correlated_posterior,
@@ -62,6 +65,13 @@ def test_groups_are_the_largest_that_fit_in_the_critical_difference():
     assert ranks.cliques() == [("a", "b"), ("b", "c")]
     assert Ranks({"a": 1.0, "b": 3.0, "c": 5.0}, 9, 0.0, 0.0, 1.0).cliques() == []
     assert Ranks({"a": 1.0, "b": 1.5, "c": 1.9}, 9, 0.0, 0.0, 1.0).cliques() == [("a", "b", "c")]
+
+
+def test_every_group_of_many_machines_has_a_name():
+    ranks = Ranks({f"machine {k}": k + 1.0 for k in range(30)}, 40, 99.0, 0.0, 1.5)
+    grid = comparison._ranks(SimpleNamespace(label=str), ranks, "RBF kernel")
+    assert [row[2] for row in grid.rows][:2] == ["A", "A B"]
+    assert grid.rows[-1][2] == "CC"
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (5, 2)])

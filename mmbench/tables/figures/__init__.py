@@ -26,6 +26,7 @@ FIGURES = {
     "m4_fig7": "mmbench.tables.figures.m4_fig7",
     "machines": "mmbench.tables.figures.machines",
     "critical_difference": "mmbench.tables.figures.critical_difference",
+    "time_and_accuracy": "mmbench.tables.figures.time_and_accuracy",
 }
 # and what installed packages add
 FIGURES = with_plugins("figures", FIGURES)

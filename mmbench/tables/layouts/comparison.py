@@ -7,6 +7,7 @@ Bayesian correlated t-test over splits. P-values of a table are corrected togeth
 """
 
 import math
+from string import ascii_uppercase
 from typing import NamedTuple
 
 import numpy as np
@@ -156,13 +157,18 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
         [
             sheet.label(machine),
             f"{ranks.means[machine]:.2f}",
-            " ".join("ABCDEFGHIJ"[k] for k, group in enumerate(groups) if machine in group),
+            " ".join(_letter(k) for k, group in enumerate(groups) if machine in group),
         ]
         for machine in sorted(ranks.means, key=lambda machine: ranks.means[machine])
     ]
     columns = (Column("machine", align="left"), Column("mean rank"), Column("group", align="left"))
     caption = f"{kernel}: mean ranks; machines of one group do not differ significantly"
     return Grid(columns, rows, caption)
+
+
+def _letter(k: int) -> str:
+    """Return the name of the kth group: A to Z, then AA."""
+    return ascii_uppercase[k % 26] * (k // 26 + 1)
 
 
 def _over_data_sets(found: Comparison, kernel: KernelKey) -> Grid:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from helpers.planned import config_names
 from plotly.graph_objects import Figure
 
 from mmbench.resources import REFERENCE
 from mmbench.tables.figures import FIGURES, figures_of
 from mmbench.tables.layouts import LAYOUTS
-from mmbench.tables.reference import read_reference
 
 
 def test_every_picture_is_one_that_plotly_knows(both, pages) -> None:
@@ -67,17 +67,13 @@ def test_a_figure_that_cannot_be_drawn_says_why(margin_ratios, pages) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_belongs_to_a_report(name) -> None:
-    experiments = [path.parent for path in REFERENCE.glob("*/table.csv")]
-    shown = {
-        figure
-        for folder in experiments
-        for figure in figures_of(_as_run(read_reference(folder, None)))
-    }
+    shown = {figure for own in config_names() for figure in figures_of(_as_run(own))}
     assert name in {*shown, *LAYOUTS, "critical_difference"}
 
 
-def _as_run(reference):
+def _as_run(name):
     """Return what stands for an experiment with records of that name."""
+    from mmbench.jobs.plan import Plan
     from mmbench.tables.records import Experiment
 
-    return Experiment(None, reference.plan, [])
+    return Experiment(None, Plan(name), [])

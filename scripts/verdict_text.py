@@ -1,0 +1,250 @@
+"""Write docs/verdict.md from its template: what the experiment `verdict` says of every machine.
+
+Ranks and tests are those of the layout ``comparison``, over the cells of ``table.csv``; how fits
+ended is read from ``table.md``. What is said in words follows from a probability of at least
+`SURE`; otherwise it is said that nothing is decided.
+
+    python -m scripts.verdict_text            # writes the page
+    python -m scripts.verdict_text --check    # exits with 1 if the page is another
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+import numpy as np
+
+from mmbench.config.cells import replan
+from mmbench.jobs.plan import Key
+from mmbench.tables.blocks import metrics
+from mmbench.tables.blocks.tests import dataset_gaps, ranks_of, signed
+from mmbench.tables.build import sheet_of
+from mmbench.tables.counting import Counts
+from mmbench.tables.figures import title_of
+from mmbench.tables.figures.time_and_accuracy import time_ratios
+from mmbench.tables.layouts.comparison import Comparison
+from mmbench.tables.ranks import Posterior, Ranks, signed_rank_posterior
+from mmbench.tables.results import read_results
+from mmbench.tables.rows import SELECTED
+from mmbench.tables.sheet import KernelKey
+from mmbench.tables.text import kernel_caption
+from scripts.reference_text import REFERENCE, Table, listing
+
+TEMPLATE = Path(__file__).with_suffix(".md.jinja")
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "verdict.md"
+#: The machine that the others are held against.
+SVM = "svm"
+#: Nothing is said in words of what is less probable.
+SURE = 0.95
+EXPERIMENTS = ("verdict", "verdict_large")
+#: What is said of a finding; of none, that nothing is decided.
+SAID = {
+    "better": "better than the SVM",
+    "equivalent": "practically equivalent to the SVM",
+    "worse": "worse than the SVM",
+    "": "undecided",
+}
+METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss")
+END = re.compile(r"in (\d+) of (\d+) choices")
+
+
+class Against(NamedTuple):
+    """A machine against the SVM, with one kernel and by one metric, over data sets."""
+
+    kernel: KernelKey
+    metric: str
+    mean: str
+    posterior: Posterior
+    #: Differences beyond, within and below the region of practical equivalence.
+    counts: Counts
+
+    @property
+    def finding(self) -> str:
+        """What is at least as probable as `SURE`; empty where nothing is."""
+        said = {"worse": self.posterior.worse, "equivalent": self.posterior.equivalent}
+        said["better"] = self.posterior.better
+        return next((word for word, p in said.items() if p >= SURE), "")
+
+
+class Verdict:
+    """What the cells of an experiment say.
+
+    Parameters
+    ----------
+    experiment : str
+        A folder of the reference tables, with a column of the SVM.
+    """
+
+    def __init__(self, experiment: str):
+        (found,) = read_results([REFERENCE / experiment], replan)
+        self.name, self.sheet = experiment, sheet_of(found)
+        ran = {row.metric for row in self.sheet.rows if row.measured is not None}
+        self.metrics = [name for name in METRICS if metrics.row_name(name) in ran]
+        self.kernels = self.sheet.kernels
+        self.label = self.sheet.label
+
+    @cached_property
+    def lacking(self) -> list[Key]:
+        """The cells without a result."""
+        rows = (row for row in self.sheet.rows if row.metric == "accuracy_pct")
+        return [row.key for row in rows if row.measured is None]
+
+    @property
+    def pictures(self) -> list[tuple[str, str]]:
+        """The pictures beside the table, each with what it shows."""
+        files = sorted((REFERENCE / self.name).glob("*.png"))
+        return [(file.name, title_of(file.stem).rstrip(".")) for file in files]
+
+    def machines(self, kernel: KernelKey) -> list[str]:
+        """Return the machines of a kernel with results, but the SVM."""
+        places = self.sheet.places_of(kernel)
+        return [
+            machine
+            for machine in self.sheet.machines
+            if machine != SVM
+            and any(self.sheet.value(p._replace(machine=machine), "accuracy_pct") for p in places)
+        ]
+
+    def kernels_of(self, machine: str) -> list[KernelKey]:
+        """Return the kernels with which a machine has results."""
+        return [kernel for kernel in self.kernels if machine in self.machines(kernel)]
+
+    def caption(self, kernel: KernelKey) -> str:
+        """Return "Linear kernel"."""
+        return kernel_caption(*kernel)
+
+    def ranks(self, kernel: KernelKey, metric: str) -> Ranks | None:
+        """Return the mean ranks; None of fewer than three machines or two data sets."""
+        try:
+            return ranks_of(self.sheet, kernel, metric)
+        except ValueError:
+            return None
+
+    def against(self, kernel: KernelKey, machine: str, metric: str) -> Against | None:
+        """Return a machine's comparison with the SVM; None over fewer than two data sets."""
+        gaps = dataset_gaps(self.sheet, kernel, machine, SVM, metric)
+        return self._compared(kernel, metric, gaps)
+
+    def rbf_against_linear(self, metric: str) -> Against | None:
+        """Return the comparison of the SVM's two kernels."""
+        name, rbf = metrics.row_name(metric), ("rbf", None)
+        rows = {row.key: row.measured for row in self.sheet.rows if row.metric == name}
+        places = [place._replace(machine=SVM) for place in self.sheet.places_of(rbf)]
+        pairs = [(rows.get(place), rows.get(place._replace(kernel="linear"))) for place in places]
+        sign = -1 if metrics.smaller_is_better(metric) else 1
+        gaps = [sign * (a - b) for a, b in pairs if a is not None and b is not None]
+        return self._compared(rbf, metric, gaps)
+
+    def _compared(self, kernel: KernelKey, metric: str, gaps: Sequence[float]) -> Against | None:
+        how = Comparison(self.sheet, metric)
+        posterior = signed_rank_posterior(gaps, how.rope)
+        if posterior is None:
+            return None
+        wins, losses = (sum(sign * gap > how.rope for gap in gaps) for sign in (1, -1))
+        counts = Counts(wins, len(gaps) - wins - losses, losses)
+        mean = signed(float(np.mean(gaps)), how.decimals)
+        return Against(kernel, metric, mean, posterior, counts)
+
+    @property
+    def n_comparisons(self) -> int:
+        """How many comparisons with the SVM there are."""
+        return sum(len(list(self.all_against(machine))) for machine in self.sheet.machines)
+
+    def all_against(self, machine: str) -> Iterator[Against]:
+        """Yield the comparisons of a machine with all its kernels, by all metrics."""
+        for kernel in self.kernels_of(machine):
+            found = (self.against(kernel, machine, metric) for metric in self.metrics)
+            yield from filter(None, found)
+
+    def times(self, kernel: KernelKey, machine: str) -> tuple[str, str]:
+        """Return how many times the SVM's CPU time a machine takes: median, least to most."""
+        ratios = time_ratios(self.sheet, kernel, machine, SVM)
+        if not len(ratios):
+            return "–", "–"
+        return f"{np.median(ratios):.2g}", f"{ratios.min():.2g} to {ratios.max():.2g}"
+
+    def ends(self, machine: str) -> list[tuple[str, int, int]]:
+        """Return of each parameter how many choices lie at an end of its grid, of how many."""
+        at, of = Counter[str](), Counter[str]()
+        for row in self.sheet.rows:
+            if row.key.machine == machine and row.metric.startswith(SELECTED):
+                name = row.metric.removeprefix(SELECTED)
+                of[name] += row.n or 0
+                at[name] += sum(int(n) for n, _ in END.findall(row.note))
+        return [(name, at[name], of[name]) for name in of]
+
+    def fits(self, machine: str) -> dict[str, str]:
+        """Return how the fits of a machine ended, as printed; empty where there are none."""
+        return self._certificates.get(self.label(machine), {})
+
+    @cached_property
+    def _certificates(self) -> dict[str, dict[str, str]]:
+        rows = Table(self.name).printed("Certificates of all fits")
+        return {row["machine"]: row for row in rows}
+
+    def words(self, machine: str) -> str:
+        """Return what is decided of a machine against the SVM, kernel by kernel."""
+        found = list(self.all_against(machine))
+        return " ".join(
+            f"{self.caption(kernel)}: {_findings([a for a in found if a.kernel == kernel])}."
+            for kernel in self.kernels_of(machine)
+        )
+
+    def advice(self, machine: str) -> str:
+        """Return when to take a machine, as far as the comparisons decide."""
+        found = list(self.all_against(machine))
+        findings = {one.finding for one in found}
+        if "better" in findings:
+            better = dict.fromkeys(name_of(a.metric) for a in found if a.finding == "better")
+            return f"Take it in place of the SVM where the {listing(better)} counts."
+        if findings == {"worse"}:
+            return "Do not take it in place of the SVM on sets like these."
+        if findings == {"equivalent"}:
+            return "It gains nothing over the SVM and loses nothing: take the cheaper one."
+        return "No gain over the SVM is certain."
+
+
+def name_of(metric: str) -> str:
+    """Return a metric's name in a sentence."""
+    label = metrics.label(metric).removesuffix(" (%)")
+    return label if label.isupper() else label.lower()
+
+
+def _findings(found: Sequence[Against]) -> str:
+    """Return what the comparisons of a machine with one kernel decide, and what they do not."""
+    parts = []
+    for word, said in SAID.items():
+        if names := [name_of(one.metric) for one in found if one.finding == word]:
+            parts.append(f"{said} by {listing(names)}")
+    return "; ".join(parts)
+
+
+def page(names: Sequence[str] = EXPERIMENTS) -> str:
+    """Return the page that the template makes of the tables that there are."""
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"metric": name_of}
+    found = {n: Verdict(n) for n in names if (REFERENCE / n / "table.csv").exists()}
+    template = environment.from_string(TEMPLATE.read_text("utf-8"))
+    text = template.render(found=found, names=names, sure=SURE)
+    return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or compare it."""
+    if arguments == ["--check"]:
+        return int(page() != PAGE.read_text("utf-8"))
+    PAGE.write_text(page(), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

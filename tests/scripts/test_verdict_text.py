@@ -1,0 +1,101 @@
+"""The page of the verdict follows from the tables, and says no more than they do."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from mmbench.tables.render.csv import COLUMNS
+from scripts import reference_text, verdict_text
+from scripts.verdict_text import PAGE, Verdict, page
+
+SETS = [f"keel_{k}" for k in range(8)]
+#: Accuracy, log loss, CPU seconds of selection and of training, by machine and parity of the set.
+RESULTS = {
+    "svm": [(80.0, 0.5, 4.0, 1.0)] * 2,
+    "rmm": [(83.0, 0.4, 1.0, 1.0)] * 2,
+    "klda": [(80.2, 0.5, 0.5, 0.5)] * 2,
+    "lssvm": [(85.0, 0.6, 1.0, 1.0), (75.0, 0.6, 1.0, 1.0)],
+}
+CERTIFICATES = """
+**Certificates of all fits: relative duality gaps, violations of constraints**
+
+| machine | fits                   | gaps above |
+| ------- | ---------------------- | ---------: |
+| RMM     | 1 inaccurate, 7 optimal |    1 of 8 |
+"""
+
+
+@pytest.fixture
+def reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of reference tables with a small verdict of invented numbers."""
+    folder = tmp_path / "verdict"
+    folder.mkdir()
+    with (folder / "table.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS, restval="")
+        table.writeheader()
+        for k, name in enumerate(SETS):
+            for machine, results in RESULTS.items():
+                table.writerows(_cell(name, machine, *results[k % 2]))
+    (folder / "table.md").write_text(CERTIFICATES)
+    for module in (reference_text, verdict_text):
+        monkeypatch.setattr(module, "REFERENCE", tmp_path)
+    return tmp_path
+
+
+def _cell(name: str, machine: str, accuracy: float, loss: float, selection: float, training: float):
+    values = {"accuracy_pct": accuracy, "log_loss": loss, "seconds_test": 0.0}
+    values |= {"seconds_selection": selection, "seconds_training": training, "selected_C": 1.0}
+    note = {"selected_C": "at the lower end of its grid in 2 of 5 choices"}
+    for metric, value in values.items():
+        row = {"dataset": name, "kernel": "linear", "machine": machine, "n": 5, "status": "optimal"}
+        yield row | {"metric": metric, "measured": value, "note": note.get(metric, "")}
+
+
+def test_the_page_is_what_the_tables_and_the_template_say() -> None:
+    assert page() == PAGE.read_text("utf-8"), "run python -m scripts.verdict_text"
+
+
+def test_without_tables_the_page_says_that_there_are_none(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(verdict_text, "REFERENCE", tmp_path)
+    assert "**Not yet run in full.**" in page()
+
+
+def test_words_follow_from_probabilities(reference) -> None:
+    verdict = Verdict("verdict")
+    assert verdict.words("rmm") == "Linear kernel: better than the SVM by accuracy and log loss."
+    assert verdict.advice("rmm").startswith("Take it in place of the SVM where the accuracy")
+    assert "equivalent to the SVM by accuracy and log loss" in verdict.words("klda")
+    assert verdict.words("lssvm") == (
+        "Linear kernel: worse than the SVM by log loss; undecided by accuracy."
+    )
+    assert verdict.advice("lssvm") == "No gain over the SVM is certain."
+
+
+def test_time_counts_the_search_of_the_machine_whose_parameters_are_taken_over(reference) -> None:
+    verdict = Verdict("verdict")
+    assert verdict.times(("linear", None), "rmm")[0] == "1.2"
+    assert verdict.times(("linear", None), "klda")[0] == "0.2"
+
+
+def test_ends_of_grids_wins_and_fits_are_counted_over_the_data_sets(reference) -> None:
+    verdict = Verdict("verdict")
+    assert verdict.ends("rmm") == [("C", 16, 40)]
+    assert str(verdict.against(("linear", None), "lssvm", "accuracy").counts) == "4/0/4"
+    text = page()
+    assert "| RMM | C 16 of 40 | 1 inaccurate, 7 optimal | 1 of 8 |" in text
+    assert "6 comparisons with the SVM" in text
+
+
+def test_a_cell_without_a_result_is_told(reference) -> None:
+    path = reference / "verdict" / "table.csv"
+    path.write_text(
+        path.read_text().replace(
+            "keel_0,linear,,rmm,accuracy_pct,83.0", "keel_0,linear,,rmm,accuracy_pct,"
+        )
+    )
+    text = page()
+    assert "1 of the 32 cells have no result" in text
+    assert "| *data sets* | *7* | *8* |" in text
