@@ -51,6 +51,8 @@ def solve_in_features(
 ) -> PiecewiseSolution:
     """Solve the dual of the linear SVM, or of the SVM with decisions within [-B, B].
 
+    The SVM's decisions may be added to given ones, which its slopes then hold.
+
     Parameters
     ----------
     dual : PiecewiseQP
@@ -85,13 +87,24 @@ def solve_in_features(
     return replace(best, iterations=iterations)
 
 
+def solve_near(
+    dual: PiecewiseQP, start: NDArray, tol: float = 1e-5, gap_tolerance: float = np.inf
+) -> PiecewiseSolution | None:
+    """Solve from u of a neighbouring problem, or return None where its free rows do not settle.
+
+    Parameters are those of `solve_in_features`; of u only which bounds it touches matters.
+    """
+    u = settle(dual, start) if start.any() else None
+    return None if u is None else _measured(dual, u, 1, tol, gap_tolerance)
+
+
 def _candidates(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None, start: NDArray | None
 ) -> Iterator[tuple[NDArray, int]]:
     """Yield feasible multipliers and the iterations that each took: exact ones first."""
     if start is not None:  # where no multiplier reaches C, it is the solution at a larger C too
         yield dual.feasible(start), 0
-    point, spent = _solved(_rows(dual), y, C, B), 0
+    point, spent = _solved(dual, y, C, B), 0
     for tol in GAP_TOLERANCES:
         point.run(tol)
         guess = _guess(point, C)
@@ -114,16 +127,19 @@ def _rows(dual: PiecewiseQP) -> Rows:
     return dual.gram  # type: ignore[return-value]
 
 
-def _solved(rows: Rows, y: NDArray, C: float | NDArray, B: float | None) -> InteriorPoint:
+def _solved(dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None) -> InteriorPoint:
     """Return the interior point at its end.
 
     Where no multiplier comes near C, the solution is that of a C next to them, with more digits.
     """
-    iterations, s = 0, C / np.max(C) * np.ones(len(y))
+    iterations, s, rows = 0, C / np.max(C) * np.ones(len(y)), _rows(dual)
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
         a = FIRST_SHARE * C * lighter / lighter.max()
-        point = InteriorPoint(rows, y, C, a) if B is None else BoundedDecisions(rows, y, C, B, a)
+        if B is None:  # slopes that are not -y stand for decisions to which those of u are added
+            point = InteriorPoint(rows, y, C, a, offset=dual.slopes[:, 0] + y)
+        else:
+            point = BoundedDecisions(rows, y, C, B, a)
         point.run(GAP_TOLERANCES[0])
         point.iterations = iterations = iterations + point.iterations
         largest = float((point.at["a"] / C).max())

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status, worst
 from mmbench.machines.svm import svm_dual
-from mmbench.solvers.linear_svm import solve_inside, solve_near
+from mmbench.solvers.in_features import solve_in_features, solve_near
 from mmbench.solvers.result import Result
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_smo, solve_to_gap
 
@@ -53,9 +53,11 @@ class PairRows:
         """Their inner products, shape (n_p, n_p)."""
         return self.rows @ self.rows.T
 
-    def dual(self, C: float, offset: NDArray | None = None) -> PiecewiseQP:
-        """Return the dual of their SVM; its decisions are added to given ones."""
-        dual = svm_dual(self.gram, self.y, C * self.weights)
+    def dual(
+        self, C: float, offset: NDArray | None = None, in_features: bool = False
+    ) -> PiecewiseQP:
+        """Return the dual of their SVM, whose decisions are added to given ones."""
+        dual = svm_dual(self.rows if in_features else self.gram, self.y, C * self.weights)
         return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
 
 
@@ -223,9 +225,9 @@ def _attempts(
 
         yield solve_libsvm(pair.dual(C), pair.y, C * pair.weights, tol)
         return
-    given, costs = 0.0 if offset is None else offset, C * pair.weights
+    by_rows = pair.dual(C, offset, in_features=True)
     if start is not None and solver != "pairwise":
-        yield solve_near(pair.rows, pair.y, costs, start, tol, given)
+        yield solve_near(by_rows, start, tol)
     (n, k), certified = pair.rows.shape, tol < SEARCH_TOL
     many = INTERIOR_ROWS if certified else INTERIOR_ROWS_IN_SEARCH
     enough = INTERIOR_ROWS_PER_COMPONENT * k
@@ -235,7 +237,7 @@ def _attempts(
         few = solve_smo(pair.dual(C, offset), start, tol, steps)
         yield few
         start = few.u
-    yield solve_inside(pair.rows, pair.y, costs, tol, given)
+    yield solve_in_features(by_rows, pair.y, C * pair.weights, tol)
     yield solve_to_gap(pair.dual(C, offset), tol, gap_tolerance, start)
 
 
