@@ -17,6 +17,7 @@ from mmbench.errors import Status
 from mmbench.solvers.bounded_decisions import BoundedDecisions
 from mmbench.solvers.interior_point import InteriorPoint
 from mmbench.solvers.rows import Rows
+from mmbench.solvers.svm_dual.active_set import free_part
 from mmbench.solvers.svm_dual.descent import optimality
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
 
@@ -197,8 +198,9 @@ def settle(dual: PiecewiseQP, u: NDArray) -> NDArray | None:
         u = np.where(place % 2, 0.0, knots[index, np.minimum(piece, knots.shape[1] - 1)])
         if not 0 < len(free) <= rows.shape[1] + 1:
             return None
-        pull = -slopes[free, piece[free] + 1] - rows[free] @ (rows.T @ u)
-        found = _free_part(rows[free], pull, -u.sum())
+        part = rows[free]
+        pull = -slopes[free, piece[free] + 1] - part @ (rows.T @ u)
+        found = free_part(part @ part.T, pull, -u.sum())
         if found is None:
             return None
         u[free], b = found
@@ -242,20 +244,3 @@ def _shared(dual: PiecewiseQP, u: NDArray) -> NDArray | None:
     u = u.copy()
     u[free] += np.linalg.lstsq(part.T, move)[0]
     return dual.feasible(u)
-
-
-def _free_part(rows: NDArray, pull: NDArray, total: float) -> tuple[NDArray, float] | None:
-    """Return free multipliers of a given sum, and b, by which free rows decide as they have to.
-
-    With one free row more than there are features the square is singular, the system is not.
-    """
-    n_free = len(pull)
-    system = np.ones((n_free + 1, n_free + 1))
-    system[:-1, :-1], system[-1, -1] = rows @ rows.T, 0.0
-    # Equal rows share a multiplier in any proportion; a trace of ridge makes it equal shares.
-    system[np.diag_indices(n_free)] += 1e-14 * np.trace(system)
-    try:
-        found = np.linalg.solve(system, np.append(pull, total))
-    except np.linalg.LinAlgError:
-        return None
-    return (found[:-1], float(found[-1])) if np.isfinite(found).all() else None

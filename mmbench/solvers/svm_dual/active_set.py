@@ -65,7 +65,6 @@ def settle(
     C: float | NDArray,
     u: NDArray,
     max_rounds: int = 15,
-    offset: NDArray | float = 0.0,
 ) -> NDArray | None:
     """Return the solution next to a guess, or None if the guess does not settle.
 
@@ -81,21 +80,19 @@ def settle(
     u : ndarray of shape (n,)
         The guess; only which bounds it touches matters.
     max_rounds : int, default=15
-    offset : ndarray of shape (n,), optional
-        Decisions to which those of u are added.
     """
     most = rows.shape[1] + 1
 
-    def free_part(free: NDArray, pull: NDArray, total: float) -> tuple[NDArray, float] | None:
+    def part_of(free: NDArray, pull: NDArray, total: float) -> tuple[NDArray, float] | None:
         if len(free) > most:
             return None
         part = rows[free] * np.sqrt(metric)
-        return _free_part(part @ part.T, pull, total)
+        return free_part(part @ part.T, pull, total)
 
     def decision(u: NDArray) -> NDArray:
-        return rows @ (metric * (rows.T @ u)) + offset
+        return rows @ (metric * (rows.T @ u))
 
-    return settle_by(free_part, decision, y, C, u, max_rounds)
+    return settle_by(part_of, decision, y, C, u, max_rounds)
 
 
 def settle_by(
@@ -136,8 +133,8 @@ def settle_by(
     return None
 
 
-def _free_part(square: NDArray, pull: NDArray, total: float) -> tuple[NDArray, float] | None:
-    """Return free multipliers of a given sum, and b, for which free rows have ``y f = 1``.
+def free_part(square: NDArray, pull: NDArray, total: float) -> tuple[NDArray, float] | None:
+    """Return free multipliers of a given sum, and b, by which free rows decide as they have to.
 
     With one free row more than there are coordinates the square is singular, the system is not.
     """
