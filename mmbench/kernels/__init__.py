@@ -30,17 +30,6 @@ CHUNK_ROWS = 256
 class Kernel:
     """A kernel function.
 
-    Parameters
-    ----------
-    name : {"linear", "poly", "rbf"}
-        ``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma * ||u - v||**2)``.
-    gamma : float, default=1.0
-        Width of ``rbf``.
-    degree : int, default=3
-        Degree of ``poly``.
-    divisor : float, default=1.0
-        What the values of ``poly`` are divided by; see `trace_normalised`.
-
     Examples
     --------
     >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
@@ -49,9 +38,13 @@ class Kernel:
            [1., 9.]])
     """
 
+    #: "linear", "poly" or "rbf": ``u'v``, ``(1 + u'v)**degree``, ``exp(-gamma * ||u - v||**2)``.
     name: str
+    #: Width of ``rbf``.
     gamma: float = 1.0
+    #: Degree of ``poly``.
     degree: int = 3
+    #: What the values of ``poly`` are divided by; see `trace_normalised`.
     divisor: float = 1.0
 
     def trace_normalised(self, X: NDArray, weights: NDArray | None = None) -> Kernel:

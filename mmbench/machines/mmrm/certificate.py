@@ -32,30 +32,21 @@ class Solution(Result):
     point violates nothing. `violation` is the largest of ``A'lam <= c`` over all columns. As the
     multiplier of the limit it makes lam feasible: `bound` is ``sum(lam) - limit violation``, and no
     point within the limit has a lower value.
-
-    Attributes
-    ----------
-    u, b : ndarray of shape (n_columns,), float
-        Primal variables; u is never negative where the program forbids it.
-    lam : ndarray of shape (n_rows,)
-        Dual variables, within [0, cost].
-    margins : ndarray of shape (n_rows,)
-        y f(x), recomputed.
-    route : str
-        How the solution was found.
-    basis : Basis or None
-        For a hot start of the same program with other costs.
-    facts : dict
-        What only one kind of program reports, by name.
     """
 
+    #: Primal variables: u of shape (n_columns,), never negative where the program forbids it, and b.
     u: NDArray
     b: float
+    #: Dual variables, within [0, cost]. Shape (n_rows,).
     lam: NDArray
+    #: y f(x), recomputed. Shape (n_rows,).
     margins: NDArray
     iterations: int = 0
+    #: How the solution was found.
     route: str = ""
+    #: For a hot start of the same program with other costs.
     basis: Basis | None = None
+    #: What only one kind of program reports, by name.
     facts: dict[str, Any] = field(default_factory=dict)
 
     def limited(self, program: Program, tol: float) -> bool:

@@ -57,23 +57,16 @@ MAX_ROOT_STEPS = 50
 
 @dataclass(frozen=True)
 class Penalties:
-    """C, D, and what (14) adds.
+    """C, D, and what (14) adds."""
 
-    Attributes
-    ----------
-    C : float or ndarray of shape (n,)
-    D : float
-    weights : ndarray of shape (n,)
-    cap : ndarray of shape (n,)
-        Upper bound of each lambda and lambda*.
-    exceptions : float
-        Largest sum of weights of rows that exceed t at its best.
-    """
-
+    #: Shape (n,).
     C: float | NDArray
     D: float
+    #: Shape (n,).
     weights: NDArray
+    #: Upper bound of each lambda and lambda*. Shape (n,).
     cap: NDArray
+    #: Largest sum of weights of rows that exceed t at its best.
     exceptions: float
 
     @classmethod
@@ -88,20 +81,14 @@ class Penalties:
 
 @dataclass(frozen=True)
 class DualPoint:
-    """A point of the dual: u, ``Ku``, b, and the parts of u: ``y_i u_i = alpha_i + rest``.
-
-    Attributes
-    ----------
-    alpha : float
-        The sum of all alpha.
-    total : float
-        The sum of all lambda and lambda*.
-    """
+    """A point of the dual: u, ``Ku``, b, and the parts of u: ``y_i u_i = alpha_i + rest``."""
 
     u: NDArray
     decision: NDArray
     bias: float
+    #: The sum of all alpha.
     alpha: float
+    #: The sum of all lambda and lambda*.
     total: float
 
     @classmethod

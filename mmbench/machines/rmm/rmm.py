@@ -231,25 +231,17 @@ NO_WORK: Mapping[str, Any] = {"iterations": 0, "seconds": 0.0}
 
 @dataclass(frozen=True)
 class RMMState:
-    """Where the next training on a path starts.
+    """Where the next training on a path starts."""
 
-    Attributes
-    ----------
-    key : tuple
-        What the SVM was trained with: C, solver and tol.
-    svm : BinaryModel
-        The SVM at this C.
-    last : PiecewiseSolution
-        That of the RMM trained last.
-    solved : mapping
-        The last solution of each bound, by its parameters. Where the classes are separable no alpha
-        reaches C from some C on. The SVM, theta and the RMMs are then those of the C before, and a
-        training from there ends at once.
-    """
-
+    #: What the SVM was trained with: C, solver and tol.
     key: tuple
+    #: The SVM at this C.
     svm: BinaryModel
+    #: That of the RMM trained last.
     last: PiecewiseSolution
+    #: The last solution of each bound, by its parameters. Where the classes are separable no alpha
+    #: reaches C from some C on. The SVM, theta and the RMMs are then those of the C before, and a
+    #: training from there ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
 

@@ -27,18 +27,6 @@ from mmbench.solvers.result import Result
 class PiecewiseQP:
     """A Gram matrix and one convex piecewise linear cost a row.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n) or KernelMatrix
-        K, symmetric positive semidefinite, float32 or float64.
-    knots : ndarray of shape (n, m + 1)
-        Ends of the m pieces of each cost, ascending, one of them 0. The outer two bound u and may
-        be infinite.
-    slopes : ndarray of shape (n, m)
-        Slope of each piece, ascending.
-    constant : float, default=0.0
-        What is added to the objective.
-
     Examples
     --------
     The SVM with C = 10, whose loss is ``C max(0, 1 - y f)``:
@@ -49,9 +37,14 @@ class PiecewiseQP:
     5.0
     """
 
+    #: K, symmetric positive semidefinite, float32 or float64. Shape (n, n).
     gram: NDArray | KernelMatrix
+    #: Ends of the m pieces of each cost, ascending, one of them 0. The outer two bound u and may be
+    #: infinite. Shape (n, m + 1).
     knots: NDArray
+    #: Slope of each piece, ascending. Shape (n, m).
     slopes: NDArray
+    #: What is added to the objective.
     constant: float = 0.0
 
     @property
@@ -205,22 +198,15 @@ class PiecewiseSolution(Result):
 
     `value` is the objective at u. `bound` is minus the machine's objective at ``scale * w`` and
     ``scale * bias``, so that the optimum lies between them.
-
-    Attributes
-    ----------
-    u : ndarray of shape (n,)
-        Feasible: see `PiecewiseQP.feasible`.
-    decision : ndarray of shape (n,)
-        ``Ku``, recomputed from `u`.
-    bias : float
-        The multiplier b.
-    scale : float
-        Factor by which the machine's w and b differ from those of u.
     """
 
+    #: Feasible: see `PiecewiseQP.feasible`. Shape (n,).
     u: NDArray
+    #: ``Ku``, recomputed from `u`. Shape (n,).
     decision: NDArray
+    #: The multiplier b.
     bias: float
+    #: Factor by which the machine's w and b differ from those of u.
     scale: float
 
     @property
