@@ -6,8 +6,6 @@ step of the exponent (norms, twice the product, the limit at zero) another pass 
 ``2^q`` by its bits. The result differs from NumPy's by a unit in the last place or two.
 """
 
-from __future__ import annotations
-
 from math import factorial
 from typing import Any
 

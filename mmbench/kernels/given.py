@@ -6,8 +6,6 @@ matrix. Either way the matrix of the training rows is stored, and checked as a w
 with them the bounds of certificates, suppose that it is symmetric and positive semidefinite.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager

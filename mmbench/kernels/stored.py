@@ -1,7 +1,5 @@
 """The kernel matrix of one set of rows, computed when it is first read, or never."""
 
-from __future__ import annotations
-
 from threading import Lock
 
 import numpy as np

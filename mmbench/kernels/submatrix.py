@@ -1,7 +1,5 @@
 """Rows and columns of a stored kernel matrix, copied without holding the interpreter lock."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -3,8 +3,6 @@
 Nothing here is taken from a solver: a primal and a dual vector are judged by the program alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,7 +32,7 @@ class Solution(Result):
     point within the limit has a lower value.
     """
 
-    #: Primal variables: u of shape (n_columns,), never negative where the program forbids it, and b.
+    #: Primal variables: u of shape (n_columns,), not negative where the program forbids it, and b.
     u: NDArray
     b: float
     #: Dual variables, within [0, cost]. Shape (n_rows,).

@@ -4,8 +4,6 @@ It has few columns, and HiGHS solves all of it in less time than generation take
 1214 rows in 0.7 s. Many rows are left to an interior point in the space of the features.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

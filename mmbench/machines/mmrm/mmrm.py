@@ -17,8 +17,6 @@ References
 S. Gu, Y. Guo: Max-Margin Ratio Machine. JMLR W&CP 25 (ACML), 2012.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import Any, ClassVar

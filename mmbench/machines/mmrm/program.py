@@ -15,8 +15,6 @@ With weights of the rows s_q and n_q are weighted sums, and within a class costs
 weights, so that lam_i = weight_i/n_class takes the place of 1/n_class.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """The whole program of the max-margin ratio machine in HiGHS."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

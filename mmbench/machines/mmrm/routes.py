@@ -4,8 +4,6 @@ Every route ends in a certificate that is recomputed from the whole program. Whe
 certify, the next is tried, and the best objective and the best bound found are what is reported.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmbench.allowance import time_is_up

@@ -7,8 +7,6 @@ it all:
     M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -13,8 +13,6 @@ The start has tiny reduced costs s and large coefficients mu/s, because all dual
 such a program have tiny reduced costs: from s of size one half of the iterations go into that.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The dual (8) of the relative margin machine: as a `PiecewiseQP`, and as the paper prints it."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse

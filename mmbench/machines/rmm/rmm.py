@@ -20,8 +20,6 @@ P. K. Shivaswamy, T. Jebara: Maximum relative margin and data-dependent regulari
 2010.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

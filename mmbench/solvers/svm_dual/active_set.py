@@ -10,8 +10,6 @@ this takes two or three systems and ends at rounding level. It may fail to settl
 steps bring a better guess.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

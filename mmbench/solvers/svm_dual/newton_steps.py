@@ -8,8 +8,6 @@ its knot stays there: the next direction is then sought among the others, for wh
 factorisation thus serves a series of steps, whose end most often is a minimum between knots.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -10,8 +10,6 @@ second and the third where the first has met rounding errors:
 3. where decisions have a bound, which that would exceed, a w that keeps a distance from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
