@@ -180,10 +180,10 @@ def _column(entry: Mapping[str, Any], kernels: set[str]) -> dict[str, Any]:
 
 
 def write(folder: Path) -> None:
-    """Write the configurations of all readings that are run."""
+    """Write the configurations of all readings that are run and concern a cell."""
     folder.mkdir(parents=True, exist_ok=True)
     for reading in readings():
-        if reading.set:
+        if reading.set and reading.cells:
             text = yaml.safe_dump(config(reading), sort_keys=False, allow_unicode=True)
             head = f"# {reading.of}: {reading.reads}.\n# {reading.because}\n"
             (folder / f"{reading.name}.yaml").write_text(head + text, encoding="utf-8")
