@@ -16,7 +16,6 @@ from __future__ import annotations
 import io
 import math
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,8 +26,12 @@ from typing import IO, Any
 import pandas as pd
 import yaml
 
+from mmbench.config.cells import replan
 from mmbench.config.overrides import Override, parse_overrides
+from mmbench.tables.build import sheet_of
 from mmbench.tables.published import published_rows, table_of_experiment
+from mmbench.tables.render.csv import to_csv
+from mmbench.tables.results import read_results
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -195,8 +198,7 @@ def collect(results: Path) -> Found:
     for reading in readings():
         folder = results / reading.name
         if reading.set and folder.is_dir():
-            command = [sys.executable, "-m", "mmbench", "table", str(folder), "--format", "csv"]
-            text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            text = to_csv([sheet_of(results) for results in read_results([folder], replan)])
             lines = [line for line in read(io.StringIO(text)) if line["measured"] is not None]
             whole = [line for line in lines if not PART.search(line["note"] or "")]
             found |= {(reading.name, place(line)): line for line in reading.ours(whole)}

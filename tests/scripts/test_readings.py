@@ -75,9 +75,8 @@ def test_a_run_is_taken_over_with_all_its_splits_and_what_was_known_stays(tmp_pa
         "pima,linear,,mpm,accuracy_pct,,,,,missing,not run\n"
     )
     (tmp_path / "mmrm_table1_standard").mkdir()
-    monkeypatch.setattr(
-        script.subprocess, "run", lambda *a, **k: type("Done", (), {"stdout": head + lines})
-    )
+    monkeypatch.setattr(script, "read_results", lambda folders, replan: [])
+    monkeypatch.setattr(script, "to_csv", lambda sheets: head + lines)
     found = script.collect(tmp_path)
     asked = ("mmrm_table1_standard", ("pima", "linear", None, "svm", "accuracy_pct"))
     assert [key for key in found if key[1][-1] == "accuracy_pct"] == [asked]
