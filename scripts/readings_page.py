@@ -59,11 +59,31 @@ class Cell:
         return [name for name, line in self.tried.items() if line["in_band"] == "True"]
 
     @cached_property
+    def closer(self) -> list[str]:
+        """Those of them whose mean comes half the way to the published one, or more.
+
+        In the others it is the band that is wider, or had little to go.
+        """
+        return self._halfway(self.near, self.base["published"])
+
+    @cached_property
     def mirrored(self) -> list[str]:
         """The readings that are near the value as far on the other side of ours."""
-        other = 2 * self.base["measured"] - self.base["published"]
         lines = self.tried.items()
-        return [name for name, x in lines if abs(x["measured"] - other) <= x["half_width"]]
+        return [n for n, x in lines if abs(x["measured"] - self._other) <= x["half_width"]]
+
+    @cached_property
+    def closer_mirrored(self) -> list[str]:
+        """Those of them whose mean comes half the way to that value, or more."""
+        return self._halfway(self.mirrored, self._other)
+
+    @property
+    def _other(self) -> float:
+        return 2 * self.base["measured"] - self.base["published"]
+
+    def _halfway(self, names: list[str], to: float) -> list[str]:
+        half = abs(self.base["measured"] - to) / 2
+        return [name for name in names if abs(self.tried[name]["measured"] - to) <= half]
 
     @cached_property
     def redraw(self) -> float:
@@ -178,7 +198,8 @@ def entry(cell: Cell, name: str) -> str:
     """Return what a reading found for a cell."""
     if name not in cell.tried:
         return "not run" if name in cell.lines else ""
-    return f"{value(cell, cell.tried[name]['measured'])} {'✓' if name in cell.near else '✗'}"
+    mark = "✓" if name in cell.closer else "(✓)" if name in cell.near else "✗"
+    return f"{value(cell, cell.tried[name]['measured'])} {mark}"
 
 
 def page() -> str:

@@ -106,6 +106,17 @@ def test_chance_is_that_of_new_draws():
     assert (cell.near, cell.mirrored) == ([names[0]], [names[1]])
 
 
+def test_a_wider_band_alone_does_not_come_closer():
+    base = {"measured": 90.0, "sd": 1.0, "n": 100, "published": 94.0, "half_width": 1.0}
+    lines = {
+        "wider": {"measured": 90.0, "half_width": 5.0, "in_band": "True", "status": "optimal"},
+        "nearer": {"measured": 93.0, "half_width": 1.0, "in_band": "True", "status": "optimal"},
+    }
+    cell = Cell(base, lines)
+    assert (cell.near, cell.closer) == (["wider", "nearer"], ["nearer"])
+    assert (cell.mirrored, cell.closer_mirrored) == (["wider"], [])
+
+
 def test_a_reading_that_nobody_ran_is_said_to_be_so():
     reading = Reading("x", "mmrm_table1", "other", "silent", set={"preprocess": "none"}, times=3)
     cell = outside("mmrm_table1")[0]
