@@ -26,8 +26,9 @@ LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.15, 0.05
 
 #: Rows of a part, at least: 1400 support vectors come seven times as fast as by parts of 500 rows,
-#: and for 4 MB in float32 there always is memory.
-LEAST_PART_ROWS = 1000
+#: and for 4 MB in float32 there always is memory. At most: beyond, steps among them cost more than
+#: they bring.
+LEAST_PART_ROWS, MOST_PART_ROWS = 1000, 10_000
 
 
 class KernelMatrix:
@@ -71,9 +72,10 @@ class KernelMatrix:
 
     @property
     def most_part_rows(self) -> int:
-        """The rows of the largest part that there is memory for."""
-        most = self._cache_bytes * PART_SHARE / self.dtype.itemsize
-        return len(self) if math.isinf(most) else max(LEAST_PART_ROWS, math.isqrt(int(most)))
+        """The rows of the largest part."""
+        allowed = self._cache_bytes * PART_SHARE / self.dtype.itemsize
+        most = MOST_PART_ROWS if math.isinf(allowed) else math.isqrt(int(allowed))
+        return min(len(self), max(LEAST_PART_ROWS, min(most, MOST_PART_ROWS)))
 
     def to_double(self) -> None:
         """Go on in float64, where float32 has met its rounding errors."""
@@ -91,8 +93,8 @@ class KernelMatrix:
         It holds until the next part, which takes its memory: fresh memory costs as much as values.
         """
         n, some = len(rows), self._rows.take(rows)
-        if len(self._memory) < n**2:
-            self._memory = np.empty(n**2, self.dtype)
+        if len(self._memory) < n**2:  # for the largest: memory is taken as it is written
+            self._memory = np.empty(max(n, self.most_part_rows) ** 2, self.dtype)
         out = self._memory[: n**2].reshape(n, n)
         slots = self._store.slots(rows)
         stored, missing = slots >= 0, np.flatnonzero(slots < 0)
@@ -138,17 +140,26 @@ class KernelMatrix:
             self._store.values[room, columns] = values[: len(room)]
 
     def product(self, u: NDArray) -> NDArray:
-        """Return ``K u`` of shape (n_samples,), from float64 values."""
-        support, out = np.flatnonzero(u), np.zeros(len(u))
-        if not len(support):
-            return out
+        """Return ``K u`` of shape (n_samples,), from float64 values.
+
+        A value between two rows of the expansion is computed once, for both.
+        """
+        support, rest, out = np.flatnonzero(u), np.flatnonzero(u == 0), np.zeros(len(u))
+        coefficients = u[support]
         expansion = KernelRows(self._kernel, self._X[support], self._rows.centre)
-        for start in range(0, len(u), BLOCK_ROWS):
-            X = self._X[start : start + BLOCK_ROWS]
-            rows = KernelRows(self._kernel, X, self._rows.centre)
+        for start in range(0, len(support), BLOCK_ROWS):
+            here, later = slice(start, start + BLOCK_ROWS), slice(start, None)
+            some, others, weights = support[here], support[later], coefficients[later]
+            for _, columns, values in self._blocks(expansion.take(here), expansion.take(later)):
+                self._set_diagonal(values, np.arange(len(some)), columns.start)
+                out[some] += values @ weights[columns]
+                first = max(len(some) - columns.start, 0)  # of the columns behind the block's own
+                out[others[columns][first:]] += coefficients[here] @ values[:, first:]
+        for start in range(0, len(rest) if len(support) else 0, BLOCK_ROWS):
+            some = rest[start : start + BLOCK_ROWS]
+            rows = KernelRows(self._kernel, self._X[some], self._rows.centre)
             for _, columns, values in self._blocks(rows, expansion):
-                self._set_diagonal(values.T, support[columns], start)
-                out[start : start + BLOCK_ROWS] += values @ u[support[columns]]
+                out[some] += values @ coefficients[columns]
         return out
 
     def _blocks(

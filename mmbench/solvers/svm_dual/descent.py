@@ -158,7 +158,8 @@ class Descent:
         dtype = np.dtype(np.float32 if self.tol >= SINGLE_PRECISION_TOLERANCE else gram.dtype)
         store = self.store
         if store is None or store.size < len(rows) ** 2 or store.dtype != dtype:
-            store = self.store = np.empty(len(rows) ** 2, dtype)
+            largest = max(len(rows), int(LARGEST_PART_SHARE * len(self.u)))
+            store = self.store = np.empty(largest**2, dtype)  # taken as it is written
         out = store[: len(rows) ** 2].reshape(len(rows), len(rows))
         _copy_square(gram, rows, out)
         return out

@@ -31,11 +31,9 @@ from mmbench.solvers.svm_dual.newton_steps import compiled
 from mmbench.solvers.svm_dual.pairwise import gains
 from mmbench.solvers.svm_dual.problem import PiecewiseQP
 
-#: Rows at rest that join a part: a share of all, within bounds.
+#: Rows at rest that join a part: a share of all, within bounds, or as many as are in use. The
+#: support of an RMM, which starts from the SVM's, may be four times as large.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
-
-#: Rows of a part, at most: beyond, steps among them cost more than they bring.
-MOST_PART_ROWS = 10_000
 
 #: A part is solved to this share of the violation of all rows, a complete one to this share of
 #: `tol`.
@@ -151,10 +149,11 @@ class GrowingParts:
     def part(self) -> tuple[NDArray, bool]:
         """Return the rows to go on with, and whether they are all that may have to move."""
         up, down = _misses(self.u, self.decision, self.problem.knots, self.problem.slopes)
-        most = min(self.matrix.most_part_rows, MOST_PART_ROWS)
-        new = int(np.clip(NEW_ROWS_SHARE * len(self.u), LEAST_NEW_ROWS, MOST_NEW_ROWS))
+        most = self.matrix.most_part_rows
         resting, miss = self.u == 0, np.maximum(up, down)
         used, near = np.flatnonzero(~resting), np.flatnonzero(resting & (miss > -self.violation))
+        share = int(np.clip(NEW_ROWS_SHARE * len(self.u), LEAST_NEW_ROWS, MOST_NEW_ROWS))
+        new = max(share, len(used))
         if len(near) <= min(new, most - len(used)):
             return np.union1d(used, near), True
         half = min(most, new) // 2

@@ -1,9 +1,10 @@
 """Sequential minimal optimisation for `PiecewiseQP`: the fast route of the SVM and the RMM.
 
-Each step moves one pair, ``u_i += t`` and ``u_j -= t``, to the minimum along it or to the next
-knot. The pair is chosen by second order information (Fan, Chen and Lin 2005, WSS 2). With pieces
-in place of boxes the RMM, whose dual (8) has three variables a row, costs as much per step as the
-SVM: all three see the same ``(Ku)_i``, so one n-vector is the whole gradient.
+Each step moves one pair, ``u_i += t`` and ``u_j -= t``, beyond the minimum along it (successive
+over-relaxation) or to the next knot. The pair is chosen by second order information (Fan, Chen and
+Lin 2005, WSS 2). With pieces in place of boxes the RMM, whose dual (8) has three variables a row,
+costs as much per step as the SVM: all three see the same ``(Ku)_i``, so one n-vector is the whole
+gradient.
 
 Steps need stored values (`descent`). A matrix that is not stored is solved by parts of it
 (`parts`); one that is has a single part.

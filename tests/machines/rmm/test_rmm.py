@@ -238,7 +238,7 @@ def test_points_of_a_path_that_differ_in_tol_do_not_share_the_svm(tiny):
     loose, exact = RMM(C=10.0).train_path(tiny, [{"tol": 0.3}, {"tol": 1e-9}])
     alone = RMM(C=10.0, tol=1e-9).train(tiny)
     assert exact.fit.extra == pytest.approx(alone.fit.extra, rel=1e-6)
-    assert loose.fit.extra["theta"] != pytest.approx(alone.fit.extra["theta"], rel=1e-3)
+    assert loose.fit.extra["theta"] != pytest.approx(alone.fit.extra["theta"], rel=1e-4)
 
 
 def test_the_better_of_two_points_is_started_from(tiny):
