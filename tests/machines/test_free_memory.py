@@ -47,7 +47,7 @@ def test_a_cache_is_a_share_of_what_is_free_and_no_more_than_asked(monkeypatch):
 @pytest.mark.parametrize("machine", [SVM(), RMM(), RMM(form="penalty"), RMM(form="relaxed")])
 def test_no_cache_size_changes_the_solution(machine):
     X, labels = load_digits(return_X_y=True)
-    X, y = X[:700] / 16, labels[:700] % 2
+    X, y = X[:400] / 16, labels[:400] % 2
     machine.set_params(C=10, gamma=0.05, tol=1e-7)
     stored, parts = (
         clone(machine).set_params(cache_size=size).fit(X, y).fits_[0] for size in (1000, 0.01)
