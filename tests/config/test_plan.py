@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -119,20 +117,6 @@ def test_keys_do_not_depend_on_the_order_of_keys_or_values(tmp_path: Path):
     one = offline_plan(config_from(EXAMPLE, tmp_path), tmp_path)
     other = offline_plan(config_from(shuffled, tmp_path), tmp_path)
     assert [job.key for job in one] == [job.key for job in other]
-
-
-def test_keys_are_the_same_in_another_process(tmp_path: Path):
-    path = CONFIGS / "quickstart.yaml"
-    code = (
-        "import sys; from pathlib import Path; from mmbench.config.read import load_config;"
-        "from mmbench.config.plan import plan;"
-        "jobs = plan(load_config(sys.argv[1]), Path(sys.argv[2]), None, allow_network=False);"
-        "print(' '.join(job.key for job in jobs))"
-    )
-    command = [sys.executable, "-c", code, str(path), str(tmp_path / "store")]
-    other = subprocess.run(command, capture_output=True, text=True, check=True)
-    here = offline_plan(load_config(path), tmp_path)
-    assert other.stdout.split() == [job.key for job in here]
 
 
 def test_name_and_layout_are_no_part_of_a_key(tmp_path: Path):
