@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Draw the data sets of the experiment "verdict" from the KEEL repository, and write their cards.
+"""Draw the data sets of "verdict" or "verdict_large" from the KEEL repository, write their cards.
 
-    python scripts/draw_verdict.py [--write]
+    python scripts/draw_verdict.py verdict [--write]
 
-A set is eligible if it has 100 to 1,000 rows, 2 to 90 attributes, 15 rows or more of every class,
-and no gaps, and if its rows are neither those of another card of mmbench nor of a set in EXCLUDED.
-Sets of one origin (ecoli with other classes merged) are one family: all balanced families are
-taken, with one set each, and families of imbalanced sets give up to MAX_OF_A_FAMILY, drawn with
-SEED until WANTED are together. The seed was fixed before any machine was trained on any of them.
-Without --write, what would be drawn is printed.
+A set is eligible if it has the rows of its `Draw`, 2 to 90 attributes, 15 rows or more of every
+class, and no gaps, and if its rows are neither those of another card of mmbench nor of a set in
+EXCLUDED. Sets of one origin (ecoli with other classes merged) are one family: all balanced families
+are taken, with one set each, and families of imbalanced sets give up to so many as their `Draw`
+says, drawn with SEED until enough are together. Seeds were fixed before any machine was trained on
+any of the sets. Without --write, what would be drawn is printed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from mmbench.datasets.card import Card
 from mmbench.datasets.fetch.sources import obtain
 
 SEED = 2026
-WANTED = 30
-MAX_OF_A_FAMILY = 3
 CARDS = Path(__file__).parents[1] / "mmbench" / "datasets" / "cards"
 
 #: Sets that the experiment leaves to others.
@@ -35,18 +33,45 @@ EXCLUDED = "balance bupa glass iris liver musk parkinsons wine wpbc zoo".split()
 
 #: Families whose rows are those of a card: KEEL's name -> ours.
 SAME_ROWS = {
+    "banana": "ida_banana",
     "breast": "ida_breast_cancer",
     "cleveland": "heart",
     "crx": "keel_australian",
+    "flare": "solar_flare",
     "german": "german",
     "heart": "heart_statlog",
     "housevotes": "vote",
     "ionosphere": "ionosphere",
+    "letter": "letter",
     "new": "thyroid",
+    "optdigits": "optdigits",
     "pima": "pima",
+    "ring": "ida_ringnorm",
+    "segment": "segment",
     "sonar": "sonar",
+    "splice": "splice",
+    "titanic": "ida_titanic",
+    "twonorm": "ida_twonorm",
     "wdbc": "wdbc",
     "wisconsin": "breast_wisconsin",
+}
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which sets of which size an experiment has."""
+
+    least_rows: int
+    most_rows: int
+    wanted: int
+    max_of_a_family: int
+    #: The experiment whose imbalanced families it leaves out: other classes of the same rows.
+    apart_from: str = ""
+
+
+DRAWS = {
+    "verdict": Draw(100, 1000, wanted=30, max_of_a_family=3),
+    "verdict_large": Draw(1001, 20_000, wanted=15, max_of_a_family=1, apart_from="verdict"),
 }
 
 CITATION = (
@@ -83,12 +108,12 @@ class Table:
         columns = enumerate(zip(*(row[:-1] for row in self.rows), strict=True))
         return {j: sorted(set(cells)) for j, cells in columns if not all(map(_is_number, cells))}
 
-    @property
-    def is_eligible(self) -> bool:
-        """Whether it may be drawn; see the head of this file."""
+    def is_eligible(self, least_rows: int, most_rows: int) -> bool:
+        """Return whether it may be drawn; see the head of this file."""
         left_out = self.family in EXCLUDED or self.family in SAME_ROWS
         complete = not any(cell in ("?", "<null>", "") for row in self.rows for cell in row)
-        sizes = 100 <= len(self.rows) <= 1000 and 2 <= len(self.rows[0]) - 1 <= 90
+        rows = least_rows <= len(self.rows) <= most_rows
+        sizes = rows and 2 <= len(self.rows[0]) - 1 <= 90
         return sizes and complete and not left_out and min(self.classes.values()) >= 15
 
 
@@ -110,14 +135,18 @@ def tables(kind: str) -> list[Table]:
     return found
 
 
-def draw() -> list[Table]:
-    """Return the sets of the experiment."""
-    drawn = [table for table in tables("balanced") if table.is_eligible]
-    others = [table for table in tables("imbalanced") if table.is_eligible]
+def draw(experiment: str) -> list[Table]:
+    """Return the sets of an experiment."""
+    wanted = DRAWS[experiment]
+    rows = wanted.least_rows, wanted.most_rows
+    drawn = [table for table in tables("balanced") if table.is_eligible(*rows)]
+    taken = {table.family for table in draw(wanted.apart_from)} if wanted.apart_from else set()
+    others = [table for table in tables("imbalanced") if table.is_eligible(*rows)]
     random.Random(SEED).shuffle(others)
     families = Counter(table.family for table in drawn)
     for table in others:
-        if len(drawn) < WANTED and families[table.family] < MAX_OF_A_FAMILY:
+        room = families[table.family] < wanted.max_of_a_family and table.family not in taken
+        if len(drawn) < wanted.wanted and room:
             families[table.family] += 1
             drawn.append(table)
     return drawn
@@ -169,12 +198,13 @@ def as_yaml(found: Card) -> str:
 def main() -> None:
     """Print what is drawn, and write the cards if asked."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("experiment", choices=DRAWS)
     arguments.add_argument("--write", action="store_true", help="write the cards")
-    write = arguments.parse_args().write
-    for table in draw():
+    asked = arguments.parse_args()
+    for table in draw(asked.experiment):
         found = card(table)
         print(found.name, *found.expect.shape, dict(found.expect.classes))
-        if write:
+        if asked.write:
             (CARDS / f"{found.name}.yaml").write_text(as_yaml(found), "utf-8")
 
 

