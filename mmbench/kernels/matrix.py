@@ -4,8 +4,6 @@ Values are computed in blocks. Whole rows that are asked for again are stored: K
 row of K is what the decisions at all training rows need of one whose coefficient has changed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -9,8 +9,6 @@ References
 T. Joachims: Making large-scale SVM learning practical. Advances in Kernel Methods, 1999.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ the row that gains most by growing, j the one that then lowers the objective mos
 2005, WSS 2). Both are found while K's row is read, in blocks that stay in the cache.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mmbench.solvers.svm_dual.newton_steps import compiled

@@ -17,8 +17,6 @@ C.-J. Lin: On the convergence of the decomposition method for support vector mac
 Transactions on Neural Networks 12(6), 2001.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

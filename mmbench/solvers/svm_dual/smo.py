@@ -15,8 +15,6 @@ R.-E. Fan, P.-H. Chen, C.-J. Lin: Working set selection using second order infor
 support vector machines. JMLR 6, 2005.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
