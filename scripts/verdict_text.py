@@ -4,8 +4,9 @@ Ranks and tests are those of the layout ``comparison``, over the cells of ``tabl
 ended is read from ``table.md``. What is said in words follows from a probability of at least
 `SURE`; otherwise it is said that nothing is decided.
 
-    python -m scripts.verdict_text            # writes the page
-    python -m scripts.verdict_text --check    # exits with 1 if the page is another
+    python -m scripts.verdict_text                           # writes the page
+    python -m scripts.verdict_text --check                   # exits with 1 if the page is another
+    python -m scripts.verdict_text --from results/verdict    # first renews the tables by a full run
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from mmbench.config.cells import replan
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks import metrics
 from mmbench.tables.blocks.tests import dataset_gaps, ranks_of, signed
-from mmbench.tables.build import sheet_of
+from mmbench.tables.build import draw_tables, sheet_of
 from mmbench.tables.counting import Counts
-from mmbench.tables.figures import title_of
+from mmbench.tables.figures import draw_figure, title_of
 from mmbench.tables.figures.time_and_accuracy import time_ratios
 from mmbench.tables.layouts.comparison import Comparison
 from mmbench.tables.ranks import Posterior, Ranks, signed_rank_posterior
+from mmbench.tables.render.csv import to_csv
 from mmbench.tables.results import read_results
 from mmbench.tables.rows import SELECTED
 from mmbench.tables.sheet import KernelKey
@@ -52,6 +54,13 @@ SAID = {
     "": "undecided",
 }
 METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss")
+#: The rows of the tables that are committed: those of the thousands of cells are many.
+ROWS = {
+    *map(metrics.row_name, METRICS),
+    *(f"seconds_{stage}" for stage in ("selection", "training", "test", "calibration")),
+    *("worst_gap", "gaps_above_tolerance"),
+}
+FIGURES = ("critical_difference", "time_and_accuracy")
 END = re.compile(r"in (\d+) of (\d+) choices")
 
 
@@ -238,10 +247,25 @@ def page(names: Sequence[str] = EXPERIMENTS) -> str:
     return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
 
 
+def renew(results: Path) -> None:
+    """Write the reference tables and figures of a run, without the rows that no page reads."""
+    (found,) = read_results([results], replan)
+    target = REFERENCE / found.name
+    target.mkdir(exist_ok=True)
+    sheet = sheet_of(found)
+    sheet.rows = [r for r in sheet.rows if r.metric in ROWS or r.metric.startswith(SELECTED)]
+    (target / "table.csv").write_text(to_csv([sheet]), "utf-8")
+    (target / "table.md").write_text(draw_tables([found]), "utf-8")
+    for name in FIGURES:
+        draw_figure(name, found, target / f"{name}.png")
+
+
 def main(arguments: list[str]) -> int:
     """Write the page, or compare it."""
     if arguments == ["--check"]:
         return int(page() != PAGE.read_text("utf-8"))
+    if arguments[:1] == ["--from"]:
+        renew(Path(arguments[1]))
     PAGE.write_text(page(), "utf-8")
     return 0
 

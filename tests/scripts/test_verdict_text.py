@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from mmbench.resources import CONFIGS
 from mmbench.tables.render.csv import COLUMNS
 from scripts import reference_text, verdict_text
 from scripts.draw_verdict import DRAWS, card_name, draw
-from scripts.verdict_text import PAGE, Verdict, page
+from scripts.verdict_text import PAGE, Verdict, page, renew
 
 SETS = [f"keel_{k}" for k in range(8)]
 #: Accuracy, log loss, CPU seconds of selection and of training, by machine and parity of the set.
@@ -102,6 +103,19 @@ def test_a_cell_without_a_result_is_told(reference) -> None:
     text = page()
     assert "1 of the 32 cells have no result" in text
     assert "| *data sets* | *7* | *8* |" in text
+
+
+def test_tables_are_renewed_without_the_rows_that_no_page_reads(reference) -> None:
+    path = reference / "verdict" / "table.csv"
+    whole = path.read_text()
+    path.write_text(whole + whole.splitlines()[1].replace("accuracy_pct", "n_ties") + "\n")
+    run = reference / "runs" / "verdict"
+    shutil.copytree(reference / "verdict", run)
+    renew(run)
+    assert "n_ties" in (run / "table.csv").read_text()
+    assert "n_ties" not in path.read_text()
+    assert path.read_text().count("selected_C") == 32
+    assert "(../results/reference/verdict/time_and_accuracy.png)" in page()
 
 
 @pytest.mark.parametrize("name", DRAWS)

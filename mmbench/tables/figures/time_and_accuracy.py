@@ -123,12 +123,17 @@ def _gains(axes: Axes, sheet: Sheet, points: dict[str, Point], kernel: str) -> N
 
 
 def _times(axes: Axes, sheet: Sheet, points: dict[str, Point]) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     _lines(axes, [""] * len(points))
     for k, point in enumerate(points.values()):
         axes.plot([point.low, point.high], [k, k], color=colour(1), lw=1.2)
         axes.plot([point.time], [k], "s", color=colour(1))
     axes.axvline(1.0, color="0.5", lw=0.8)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(f"CPU time over that of {sheet.label(sheet.machines[0])}")
 
 
