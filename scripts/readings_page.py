@@ -160,6 +160,17 @@ class Readings:
         barred = leaky if leaks is False else set()
         return [cell for cell in cells if set(cell.near) - barred]
 
+    def leaking(self, what: str) -> int:
+        """Return how many pairs of a cell and a reading that leaks were tried, or are near."""
+        leaky = {reading.name for reading in readings() if reading.leaks}
+        return sum(len(leaky.intersection(getattr(cell, what))) for cell in self.cells)
+
+    def above(self) -> list[Cell]:
+        """Return the cells whose published value is better than ours."""
+        better = {"accuracy_pct": 1, "errors_count": -1}
+        bases = ((cell, cell.base) for cell in self.cells)
+        return [c for c, x in bases if better[x["metric"]] * (x["published"] - x["measured"]) > 0]
+
     def whole(self) -> list[Reading]:
         """Return the readings that bring all their cells near, of those run for several."""
         several = [r for r in readings() if len(self.tried(r)) > 1]
