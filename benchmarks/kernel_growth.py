@@ -1,14 +1,14 @@
 """Growth of kernel SVM and RMM with the number of rows, beside libsvm and Intel's SVC.
 
     python benchmarks/kernel_growth.py --mirror FOLDER [--rows 2000 8000 20000 60000]
-        [--B-fraction 0.5] [--repeats 1] [--only SVM RMM SVC "Intel's SVC"]
+        [--B-fraction 0.5] [--repeats 1] [--only SVM RMM SVC "Intel's SVC" MMRM]
 
 MNIST, odd against even digits, 80 principal components, rbf with C = 10 and gamma = 2^-6. Each
 training has a process of its own with one thread; of several, which take turns, the fastest counts.
 Printed are CPU seconds of `fit`, the peak memory of the process (Python, libraries and digits
 included), the value of the dual and the ratio of CPU seconds to the first's; then the exponents in
 n. scikit-learn's SVC has a cache of 2 GB and its own tolerance, 1e-3 (ours: 1e-5). Intel's SVC is
-left out where scikit-learn-intelex is not installed.
+left out where scikit-learn-intelex is not installed. MMRM is measured where it is asked for.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def digits(mirror):
 
 def machine(name, B_fraction):
     """Return an unfitted estimator."""
-    if name in ("SVM", "RMM"):
-        from mmbench.machines import RMM, SVM
+    if name in ("SVM", "RMM", "MMRM"):
+        from mmbench.machines import MMRM, RMM, SVM
 
-        if name == "SVM":
-            return SVM(C=C, gamma=GAMMA)
+        if name != "RMM":
+            return {"SVM": SVM, "MMRM": MMRM}[name](C=C, gamma=GAMMA)
         return RMM(C=C, gamma=GAMMA, B_fraction=B_fraction)
     if name == "SVC":
         from sklearn.svm import SVC
@@ -132,7 +132,7 @@ def main():
     parser.add_argument("--rows", type=int, nargs="+", default=[2000, 8000, 20000, 60000])
     parser.add_argument("--B-fraction", type=float, default=0.5)
     parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--only", nargs="+", choices=CONTENDERS, default=CONTENDERS)
+    parser.add_argument("--only", nargs="+", choices=(*CONTENDERS, "MMRM"), default=CONTENDERS)
     parser.add_argument("--train", help=argparse.SUPPRESS)
     parser.add_argument("--digits", help=argparse.SUPPRESS)
     options = parser.parse_args()

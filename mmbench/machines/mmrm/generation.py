@@ -27,7 +27,7 @@ from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import Solution, best, certify, failed
 from mmbench.machines.mmrm.program import Program
 from mmbench.machines.mmrm.vertex import Partition, polished
-from mmbench.solvers.highs_ import AT_LOWER, BASIC, Basis, LpModel, LpSolution
+from mmbench.solvers.highs_ import BASIC, Basis, LpModel, LpSolution
 
 #: A row or column comes in when it is violated by more than this.
 PRICING_TOLERANCE = 1e-7
@@ -110,18 +110,6 @@ class Master:
         lam[self.rows] += row_dual[2:]
         return lam
 
-    def start_from(self, partition: Partition) -> None:
-        """Make a vertex the basis: b, u_P, xi_T, and the slacks of all rows but R and T."""
-        n_rows, n_columns = self.model.shape
-        columns = np.full(n_columns, AT_LOWER)
-        rows = np.full(n_rows, BASIC)
-        at_cost = np.isin(self.rows, partition.at_cost)
-        columns[0] = BASIC
-        columns[self._u_at[np.isin(self.columns, partition.positive)]] = BASIC
-        columns[self._xi_at[at_cost]] = BASIC
-        rows[2:][at_cost | np.isin(self.rows, partition.tight)] = AT_LOWER
-        self.model.set_basis(Basis(columns, rows))
-
     def partition(self, basis: Basis) -> Partition:
         """Return the partition of a basis; not square if a class mean is active in it."""
         active = basis.rows[2:] != BASIC
@@ -138,7 +126,6 @@ def solve_generation(
     rows: NDArray,
     columns: NDArray,
     *,
-    start: Partition | None = None,
     tol: float = 1e-6,
 ) -> Solution:
     """Solve the program from a first guess of its active rows and columns.
@@ -148,8 +135,6 @@ def solve_generation(
     program : Program
     rows, columns : ndarray of int
         The first I and J.
-    start : Partition, optional
-        A vertex within I and J to start from.
     tol : float, default=1e-6
         For the certificate.
 
@@ -158,8 +143,6 @@ def solve_generation(
     Solution
     """
     master = Master(program, rows, columns)
-    if start is not None and start.square:
-        master.start_from(start)
     simplex, iterations = "dual", 0
     while True:
         lp = master.model.solve(simplex)

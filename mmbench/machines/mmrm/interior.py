@@ -38,6 +38,9 @@ PRODUCT_BAND = (0.1, 10.0)
 #: A primal residual may not grow beyond this while the reduced equations are in use.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
+#: The first iterate of smaller relative complementarity and residuals is `central`.
+CENTRAL_ERROR = 0.1
+
 #: Largest order for which the whole system is factorised.
 MAX_WHOLE_ORDER = 4000
 
@@ -84,6 +87,8 @@ class InteriorPoint:
     ----------
     A, y, cost : ndarray
         With the row of the limit last.
+    central : Iterate or None
+        An iterate that is far enough from the boundary for another part to start from.
     """
 
     def __init__(
@@ -115,6 +120,7 @@ class InteriorPoint:
         self.threshold = 100.0
         self.ill_conditioned = False
         self.complementarity = np.inf
+        self.central: Iterate | None = None
 
     @property
     def slack(self) -> NDArray:
@@ -136,6 +142,8 @@ class InteriorPoint:
             error = max(np.abs(r).max(initial=0.0) for r in residuals)
             if not np.isfinite(self.complementarity + error):
                 return False
+            if self.central is None and max(self.complementarity, error) < CENTRAL_ERROR:
+                self.central = self.point
             if self.complementarity < tol and error < max(tol, 1e-9) * 10:
                 return True
             if time_is_up():
@@ -178,7 +186,7 @@ class InteriorPoint:
         if system is None:
             return None
         try:
-            step = self._step(system, residuals, target)
+            step = self._refined(system, residuals, self._step(system, residuals, target))
         except NotSolved:
             self.ill_conditioned = True
             return self._iterate(residuals, target)
@@ -262,6 +270,17 @@ class InteriorPoint:
             lam=lam,
             s=rd - lam @ self.A,
         )
+
+    def _refined(
+        self, system: System, residuals: tuple[NDArray, NDArray, NDArray], step: Iterate
+    ) -> Iterate:
+        """Solve once more for what a step of the reduced equations leaves of the rows' residual."""
+        left = residuals[0] - (self.A @ step.u + self.y * step.b + step.xi - step.z)
+        if self.ill_conditioned or np.abs(left).max() < 0.1 * REDUCED_RESIDUAL_LIMIT:
+            return step
+        zeros = [np.zeros_like(product) for product in (step.u, step.xi, step.z)]
+        rest = (left, zeros[0], residuals[2] - self.y @ step.lam)
+        return step.moved(self._direction(system, rest, zeros), 1.0, 1.0)
 
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
         """Return the longest primal and dual steps that keep the variables positive."""

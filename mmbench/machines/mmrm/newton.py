@@ -93,7 +93,8 @@ class Reduced:
         self.theta = float(curvature.mean())
         self._rest = diagonal + curvature
         self._near = np.flatnonzero(diagonal < threshold * curvature)
-        gain = weight * ((1 / diagonal[self._near]) @ squares[self._near])
+        near = np.where(diagonal < threshold * curvature, 1 / diagonal, 0.0)
+        gain = weight * (near @ squares)
         self._factor = self._factorise(np.flatnonzero(gain > 0.1 / threshold))
         self._along_b = self._solve(y)
 
@@ -107,8 +108,10 @@ class Reduced:
 
     def _factorise(self, columns: NDArray) -> tuple[NDArray, bool]:
         near = self._near
-        part = self.A[np.ix_(near, columns)] * np.sqrt(self.weight[columns])
+        part = self.A[np.ix_(near, columns)]
+        part *= np.sqrt(self.weight[columns])
         matrix = part @ part.T
+        del part  # of a gigabyte's size where parts have thousands of rows
         matrix += np.outer(self.theta * self.y[near], self.y[near])
         size = np.diagonal(matrix) + self.diagonal[near]
         for shift in DIAGONAL_SHIFTS:

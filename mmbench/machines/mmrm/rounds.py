@@ -1,8 +1,9 @@
-"""Interior point, exact vertex and a few pivots: the fast route of large kernel programs.
+"""Interior point and exact vertex: the fast route of large kernel programs.
 
 An interior point on a growing part of the program finds which coefficients are positive and which
 rows are tight; one LU factorisation turns that into the exact vertex; what the vertex violates in
-the rest of the program comes in, by another round if it is much, by simplex pivots if it is little.
+the rest of the program comes in, and the next round starts from an iterate of this one that is not
+yet near the boundary.
 
 A part with few rows may be unbounded because some c_k < 0, so it has for each class the mean of the
 rows that it leaves out, at the sum of their costs: the rest implies that row, and with costs of at
@@ -11,17 +12,17 @@ least 1/n_class no part is unbounded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import Solution, certify
-from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.interior import InteriorPoint, Iterate
 from mmbench.machines.mmrm.program import Program
-from mmbench.machines.mmrm.vertex import Partition, partition_of, solve_vertex
+from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
 #: Tolerances of the two rounds that only find rows and columns, and of the attempts at a vertex.
 COARSE_TOLERANCES = (3e-2, 1e-3)
@@ -39,8 +40,11 @@ DROPPED_MARGIN = 1.3
 #: Columns that come in with those of negative reduced cost, as a share of the present ones.
 COARSE_COLUMN_SHARE, FINE_COLUMN_SHARE = 0.1, 0.03
 
-#: A vertex that violates at most so many rows and columns is left to simplex pivots.
-MAX_PIVOTED_VIOLATIONS = 8
+#: Largest share of new rows and columns in a part that starts from the last one's iterate.
+MAX_NEW_SHARE = 0.2
+
+#: Product u s of a new column at a warm start, as a share of the others': most stay at zero.
+NEW_COLUMN_SHARE = 0.1
 
 #: Fine rounds before the rest is left to generation.
 MAX_ROUNDS = 12
@@ -81,8 +85,6 @@ class PartOptimum:
         Whether the interior point reached a fine tolerance.
     support : ndarray of int
         Columns that are not on their way to zero.
-    partition : Partition or None
-        None where these are an iterate of the interior point and no vertex.
     multiplier : float
         Of the limit of the coefficients; zero at a vertex.
     """
@@ -92,8 +94,26 @@ class PartOptimum:
     lam: NDArray
     converged: bool
     support: NDArray
-    partition: Partition | None = None
     multiplier: float = 0.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An iterate of a part over the whole program, zero outside the part.
+
+    Attributes
+    ----------
+    by_column : ndarray of shape (2, n_columns)
+        u and s.
+    by_row, rest : ndarray of shape (3, n_rows), (3, n_rest)
+        xi, z and lam of the rows; of the class means and the limit.
+    b : float
+    """
+
+    by_column: NDArray
+    by_row: NDArray
+    rest: NDArray
+    b: float
 
 
 class Rounds:
@@ -111,6 +131,8 @@ class Rounds:
     def __init__(self, program: Program, guess: Guess, tol: float) -> None:
         self.program, self.guess, self.tol = program, guess, tol
         self.rows = self.columns = guess.first_rows(program)
+        self.shift = np.zeros(len(self.columns))
+        self.kept: Kept | None = None
         self.iterations = 0
 
     def solve(self) -> Solution:
@@ -127,11 +149,8 @@ class Rounds:
                 break
             margins, reduced = self._price(found.u, found.b, found.lam, found.multiplier)
             rows, columns = self._violated(margins, reduced)
-            count = len(rows) + len(columns)
-            if not count:
+            if not len(rows) and not len(columns):
                 break
-            if count <= MAX_PIVOTED_VIOLATIONS and found.partition is not None:
-                return self._pivot(found.partition, margins, reduced, rows, columns)
             self._drop_rows(margins, found.lam)
             self._grow(margins, reduced, FINE_MARGIN, FINE_COLUMN_SHARE)
         return self._certified(found)
@@ -140,42 +159,59 @@ class Rounds:
         iterate = self._cold_start()
         iterate.run(tol)
         self.iterations += iterate.iterations
-        u, lam = self._full(iterate.point)
-        margins, reduced = self._price(u, iterate.point.b, lam, iterate.multiplier)
+        self._keep(iterate)
+        u, b, lam = self._full(iterate.point)
+        margins, reduced = self._price(u, b, lam, iterate.multiplier)
         if drop:
             self._drop_rows(margins, lam)
         self._grow(margins, reduced, COARSE_MARGIN, COARSE_COLUMN_SHARE)
 
     def _fine_round(self) -> PartOptimum:
         """Return the exact optimum of the part, or an iterate near it where no vertex is found."""
-        iterate = self._cold_start()
+        kept, self.kept = self.kept, None
+        if kept is not None and self._nearly_the_part_of(kept):
+            found = self._optimum(self._warm_start(kept))
+            if found.converged or time_is_up():
+                return found
+        return self._optimum(self._cold_start())
+
+    def _nearly_the_part_of(self, kept: Kept) -> bool:
+        """Whether few rows and columns are new; else a cold start takes fewer iterations."""
+        new_rows = np.sum(kept.by_row[2, self.rows] == 0)
+        new_columns = np.sum(kept.by_column[0, self.columns] == 0)
+        most = MAX_NEW_SHARE * (len(self.rows) + len(self.columns))
+        same_rest = kept.rest.shape[1] == len(self._outside()) + 1
+        return bool(same_rest and new_rows + new_columns <= most)
+
+    def _optimum(self, iterate: InteriorPoint) -> PartOptimum:
         converged = False
         for tol in FINE_TOLERANCES:
             reached = iterate.run(tol)
             partition = partition_of(iterate, self.rows, self.columns)
             vertex = solve_vertex(self.program, partition)
-            if vertex is not None and vertex.signs_hold(self.program):
-                self.iterations += iterate.iterations
-                return PartOptimum(
-                    vertex.u, vertex.b, vertex.lam, True, partition.positive, partition
-                )
-            if not reached:
+            if vertex is not None and not vertex.signs_hold(self.program):
+                vertex = None
+            if vertex is not None or not reached:
                 break
             converged = True
         self.iterations += iterate.iterations
-        u, lam = self._full(iterate.point)
-        return PartOptimum(
-            u, iterate.point.b, lam, converged, partition.positive, multiplier=iterate.multiplier
-        )
+        self._keep(iterate)
+        if vertex is not None:
+            return PartOptimum(vertex.u, vertex.b, vertex.lam, True, partition.positive)
+        u, b, lam = self._full(iterate.point)
+        return PartOptimum(u, b, lam, converged, partition.positive, iterate.multiplier)
 
     def _cold_start(self) -> InteriorPoint:
         """Start from the guess's u and from lam = 1/n_class, where A'lam = c.
 
-        Iterates of other parts have proved worse. A nearly singular matrix leaves the dual feasible
-        set almost no interior, and a start far from it takes twice the iterations.
+        A nearly singular matrix leaves the dual feasible set almost no interior, and a start far
+        from it takes twice the iterations. As y'lam = 0 and b is free, columns may be shifted by
+        multiples of y: without their means ``A Theta A'`` is conditioned much better.
         """
         program, columns = self.program, self.columns
         A, y, cost, margins = self._part()
+        self.shift = y @ A / len(y)
+        A -= y[:, None] * self.shift
         c = program.c[columns]
         u = self.guess.u[columns]
         share = cost / program.class_cost[(y > 0).astype(int)]
@@ -188,6 +224,43 @@ class Rounds:
             s=np.full(len(c), 0.01 * np.abs(c).mean()),
         )
         return InteriorPoint(A, y, c, cost, point, program.limit)
+
+    def _keep(self, iterate: InteriorPoint) -> None:
+        """Keep the central iterate of this part for the next, over the whole program."""
+        point = iterate.central
+        if point is None:
+            return
+        n, program = len(self.rows), self.program
+        by_column = np.zeros((2, program.n_columns))
+        by_row = np.zeros((3, len(program.y)))
+        by_column[:, self.columns] = point.u, point.s
+        by_row[:, self.rows] = point.xi[:n], point.z[:n], point.lam[:n]
+        rest = np.array([point.xi[n:], point.z[n:], point.lam[n:]])
+        self.kept = Kept(by_column, by_row, rest, self._bias(point))
+
+    def _warm_start(self, kept: Kept) -> InteriorPoint:
+        """Start from the kept iterate; new rows have its mean product ``z lam``.
+
+        Their slacks, and those of new columns, are at least the geometric mean of the others': from
+        a slack near zero no step is long.
+        """
+        iterate = self._cold_start()
+        (u, s), (xi, z, lam) = kept.by_column[:, self.columns], kept.by_row[:, self.rows]
+        margins, reduced = self._price(kept.by_column[0], kept.b, kept.by_row[2], 0.0)
+        old, product = lam > 0, float(kept.by_row[1] @ kept.by_row[2]) / np.sum(kept.by_row[2] > 0)
+        z[~old] = np.maximum(margins[self.rows[~old]] - 1, _geometric_mean(z[old]))
+        lam[~old], xi[~old] = product / z[~old], product / self.program.cost[self.rows[~old]]
+        old = u > 0
+        s[~old] = np.maximum(reduced[self.columns[~old]], _geometric_mean(s[old]))
+        u[~old] = NEW_COLUMN_SHARE * product / s[~old]
+        xi, z, lam = np.hstack([[xi, z, lam], kept.rest])
+        b = kept.b + float(self.shift @ u)
+        iterate.point = Iterate(u=u, b=b, xi=xi, z=z, lam=lam, s=s)
+        return iterate
+
+    def _bias(self, point: Iterate) -> float:
+        """Return b of the program for an iterate of the part, whose columns are shifted."""
+        return point.b - float(self.shift @ point.u)
 
     def _part(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """Return A, y, cost and the guessed margins of the part, class means of the rest last."""
@@ -216,15 +289,15 @@ class Rounds:
         outside = [np.setdiff1d(rows, self.rows) for rows in self.program.class_rows]
         return [(q, rows) for q, rows in enumerate(outside) if len(rows)]
 
-    def _full(self, point: Iterate) -> tuple[NDArray, NDArray]:
-        """Return u and lam over the whole program, multipliers of class means spread over them."""
+    def _full(self, point: Iterate) -> tuple[NDArray, float, NDArray]:
+        """Return u, b, lam over the whole program, multipliers of class means spread over them."""
         program = self.program
         u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
         u[self.columns], lam[self.rows] = point.u, point.lam[: len(self.rows)]
         for k, (_, outside) in enumerate(self._outside(), start=len(self.rows)):
             cost = program.cost[outside]
             lam[outside] = point.lam[k] * cost / cost.sum()
-        return u, lam
+        return u, self._bias(point), lam
 
     def _price(
         self, u: NDArray, b: float, lam: NDArray, multiplier: float
@@ -256,37 +329,14 @@ class Rounds:
         self.rows = np.concatenate([self.rows, rows])
         self.columns = np.concatenate([self.columns, columns[:count]])
 
-    def _pivot(
-        self,
-        partition: Partition,
-        margins: NDArray,
-        reduced: NDArray,
-        rows: NDArray,
-        columns: NDArray,
-    ) -> Solution:
-        """Finish by simplex from the vertex, on what is close to mattering and the violated."""
-        own, positive = self.rows, self.columns
-        own = own[(margins[own] < DROPPED_MARGIN) | np.isin(own, partition.at_cost)]
-        limit = 0.1 * np.abs(self.program.c).mean()
-        positive = positive[(reduced[positive] < limit) | np.isin(positive, partition.positive)]
-        solution = solve_generation(
-            self.program,
-            np.concatenate([own, rows]),
-            np.concatenate([positive, columns]),
-            start=partition,
-            tol=self.tol,
-        )
-        return _renamed(solution, self.iterations)
-
     def _certified(self, found: PartOptimum) -> Solution:
         """Certify; an iterate also without the coefficients that are on their way to zero."""
         facts = {"iterations": self.iterations, "route": "interior"}
-        if found.partition is None:
-            u = np.zeros_like(found.u)
-            u[found.support] = found.u[found.support]
-            solution = certify(self.program, u, found.b, found.lam, self.tol, **facts)
-            if solution.status is Status.OPTIMAL:
-                return solution
+        u = np.zeros_like(found.u)
+        u[found.support] = found.u[found.support]
+        solution = certify(self.program, u, found.b, found.lam, self.tol, **facts)
+        if solution.status is Status.OPTIMAL:
+            return solution
         return certify(self.program, found.u, found.b, found.lam, self.tol, **facts)
 
 
@@ -295,5 +345,5 @@ def _mean_positive(u: NDArray) -> float:
     return float(u[u > 0].mean()) if np.any(u > 0) else 1.0
 
 
-def _renamed(solution: Solution, iterations: int) -> Solution:
-    return replace(solution, route="interior", iterations=solution.iterations + iterations)
+def _geometric_mean(values: NDArray) -> float:
+    return float(np.exp(np.log(values).mean()))

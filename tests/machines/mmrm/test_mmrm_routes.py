@@ -14,7 +14,7 @@ from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines import MMRM, problem
 from mmbench.machines.mmrm import generation as mmrm_generation
-from mmbench.machines.mmrm import mmrm
+from mmbench.machines.mmrm import mmrm, newton
 from mmbench.machines.mmrm.certificate import best, certify, reused
 from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.interior import InteriorPoint, Iterate
@@ -306,6 +306,31 @@ def test_the_interior_point_solves_a_small_program_with_both_systems(ill_conditi
     assert iterate.run(1e-8)
     assert iterate.objective == pytest.approx(whole.value, rel=1e-7)
     assert iterate.ill_conditioned == ill_conditioned
+
+
+def test_a_step_that_leaves_a_residual_of_the_rows_is_refined(monkeypatch):
+    monkeypatch.setattr(newton, "CG_TOLERANCE", 1e-4)
+    monkeypatch.setattr(InteriorPoint, "_adapt", lambda self, steps: None)
+    program = small_program(n=30)
+    A, n = program.block(program.rows, program.columns), 30
+    start = Iterate(np.ones(n), 0.0, np.ones(n), np.ones(n), np.full(n, 0.05), np.full(n, 0.05))
+    iterate = InteriorPoint(A, program.y, program.c, program.cost, start, program.limit)
+    iterate.threshold = 0.01
+    assert iterate._iterate(iterate._residuals(), 1e-9)
+    assert not iterate.ill_conditioned
+
+
+def test_a_part_starts_from_the_iterate_that_is_kept_of_the_part_before(real_data):
+    X, y = scaled_pair(real_data, "usps", 3, 5)
+    gram = Kernel("rbf", gamma=2.0**-7)(X, X)
+    program = KernelProgram(gram, y, without_repeats(X, y, np.full(len(y), 10.0)))
+    rounds = Rounds(program, svm_guess(gram, y, 10.0), 1e-6)
+    rounds._coarse_round(1e-3, drop=False)
+    warm, cold = rounds._warm_start(rounds.kept), rounds._cold_start()
+    assert warm.run(1e-7)
+    assert cold.run(1e-7)
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-6)
+    assert warm.iterations < cold.iterations
 
 
 @given(seed=st.integers(0, 10**6), C=st.floats(0.05, 50))
