@@ -23,10 +23,12 @@ LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 #: copies of a part that a solver makes.
 STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.15, 0.05
 
-#: Rows of a part, at least: 1400 support vectors come seven times as fast as by parts of 500 rows,
-#: and for 4 MB in float32 there always is memory. At most: beyond, steps among them cost more than
-#: they bring.
-LEAST_PART_ROWS, MOST_PART_ROWS = 1000, 10_000
+#: Memory for a part, at least, 866 rows in float32: 1400 support vectors come seven times as fast
+#: by parts of 1000 rows as of 500. What copies of it take beside it there always is memory for.
+LEAST_PART_BYTES = 3_000_000
+
+#: Rows of a part, at most: beyond, steps among them cost more than they bring.
+MOST_PART_ROWS = 10_000
 
 
 class KernelMatrix:
@@ -71,9 +73,8 @@ class KernelMatrix:
     @property
     def most_part_rows(self) -> int:
         """The rows of the largest part."""
-        allowed = self._cache_bytes * PART_SHARE / self.dtype.itemsize
-        most = MOST_PART_ROWS if math.isinf(allowed) else math.isqrt(int(allowed))
-        return min(len(self), max(LEAST_PART_ROWS, min(most, MOST_PART_ROWS)))
+        allowed = max(self._cache_bytes * PART_SHARE, LEAST_PART_BYTES) / self.dtype.itemsize
+        return int(min(math.sqrt(allowed), len(self), MOST_PART_ROWS))
 
     def to_double(self) -> None:
         """Go on in float64, where float32 has met its rounding errors."""
@@ -92,6 +93,7 @@ class KernelMatrix:
         """
         n, some = len(rows), self._rows.take(rows)
         if len(self._memory) < n**2:  # for the largest: memory is taken as it is written
+            self._memory = np.empty(0, self.dtype)  # the old goes before the new comes
             self._memory = np.empty(max(n, self.most_part_rows) ** 2, self.dtype)
         out = self._memory[: n**2].reshape(n, n)
         slots = self._store.slots(rows)

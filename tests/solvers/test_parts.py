@@ -37,7 +37,7 @@ def by_parts(dual, kernel, X, y, *args, cache_bytes=1e5, tol=1e-7):
     "kernel", [RBF, Kernel("poly", degree=2), Kernel("linear")], ids=lambda kernel: kernel.name
 )
 def test_any_memory_gives_the_svm_of_the_stored_matrix(digits, kernel, cache_bytes, monkeypatch):
-    monkeypatch.setattr("mmbench.kernels.matrix.LEAST_PART_ROWS", 500)
+    monkeypatch.setattr("mmbench.kernels.matrix.LEAST_PART_BYTES", 8 * 500**2)
     X, y = digits
     X = X / 16
     found, stored = by_parts(svm_dual, kernel, X, y, 1.0, cache_bytes=cache_bytes)
