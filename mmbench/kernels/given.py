@@ -2,18 +2,15 @@
 
 With ``kernel="precomputed"`` the data are the kernel matrix: between the training rows in `fit`,
 between rows and training rows in `predict`. A function takes two sets of rows and returns the
-matrix. Either way the matrix of the training rows is stored, and checked as a whole: the duals, and
-with them the bounds of certificates, suppose that it is symmetric and positive semidefinite.
+matrix. Either way the matrix of the training rows is stored, and checked as a whole: one that is
+not symmetric is refused; of one that is not positive semidefinite few machines have a bound.
 """
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky, eigvalsh
+from scipy.linalg import LinAlgError, cholesky
 
 from mmbench.kernels.submatrix import submatrix
 
@@ -50,7 +47,7 @@ def given_gram(kernel: Any, X: Any) -> NDArray | None:
     Raises
     ------
     ValueError
-        If it is not a symmetric, positive semidefinite matrix of finite numbers.
+        If it is not a symmetric matrix of finite numbers.
 
     Examples
     --------
@@ -87,26 +84,6 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
     return values
 
 
-@contextmanager
-def named_if_indefinite(gram: NDArray | None, machine: str) -> Iterator[None]:
-    """Say so where a machine fails on a given matrix that is not positive semidefinite.
-
-    Duals are unbounded then, and factors empty: what solvers say of that tells nobody the cause.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n_samples, n_samples) or None
-    machine : str
-    """
-    try:
-        yield
-    except (ArithmeticError, ValueError) as error:
-        text = None if gram is None else _indefinite(gram, f"{machine} has no solution on it")
-        if text is None:
-            raise
-        raise ValueError(text) from error
-
-
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
     """Return the matrix of some rows, in ascending order: without a copy if they are all."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
@@ -121,27 +98,16 @@ def _symmetric(gram: NDArray) -> NDArray:
             f"the kernel matrix is not symmetric: K[{i}, {j}] = {gram[i, j]:g}, "
             f"K[{j}, {i}] = {gram[j, i]:g}"
         )
-    gram = 0.5 * (gram + gram.T) if differences.any() else gram
-    text = _indefinite(
-        gram, "training solves no convex problem then, and bounds in `fits_` prove nothing"
-    )
-    if text is not None:
-        warnings.warn(text, stacklevel=5)  # the caller of `fit`
-    return gram
+    return 0.5 * (gram + gram.T) if differences.any() else gram
 
 
-def _indefinite(gram: NDArray, consequence: str) -> str | None:
-    """Say what negative eigenvalues do, where one Cholesky factor in float32 tells of any."""
+def is_semidefinite(gram: NDArray) -> bool:
+    """Whether a symmetric matrix has no negative eigenvalues, by one Cholesky factor in float32."""
     n, trace = len(gram), float(gram.trace())
     scaled = (gram / (trace / n if trace > 0 else 1.0)).astype(np.float32)
     scaled[np.diag_indices(n)] += n * ROUNDING_SHARE
     try:
         cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
-        least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
-        return (
-            f"the kernel matrix is not positive semidefinite: its least eigenvalue is {least:.3g}; "
-            f"{consequence}; add at least {-least:.3g} to its diagonal, or set negative "
-            "eigenvalues to 0"
-        )
-    return None
+        return False
+    return True

@@ -25,14 +25,7 @@ from sklearn.utils.validation import (
 
 from mmbench.allowance import Allowance, allowed, delayed, time_is_up, within
 from mmbench.kernels import Kernel
-from mmbench.kernels.given import (
-    PRECOMPUTED,
-    given_gram,
-    given_values,
-    is_given,
-    named_if_indefinite,
-    part_of,
-)
+from mmbench.kernels.given import PRECOMPUTED, given_gram, given_values, is_given, part_of
 from mmbench.machines.expansion import around, expand, far_origin, is_finite, linear_weights
 from mmbench.machines.parameter import choice, parameter
 from mmbench.machines.problem import (
@@ -42,6 +35,7 @@ from mmbench.machines.problem import (
     not_begun,
     out_of_time,
     warn_unless_solved,
+    without_false_bounds,
 )
 from mmbench.machines.trainer import PairwiseTrainer
 from mmbench.machines.voting import (
@@ -253,7 +247,7 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         machines[0].check_memory(largest, X.shape[1])
         named = [tuple(self.classes_[list(pair)]) for pair in pairs]
         own = [None if weights is None else weights[index] for index, _ in rows]
-        with blas_threads_for(largest), named_if_indefinite(gram, type(self).__name__):
+        with blas_threads_for(largest), self.indefinite_named(gram) as indefinite:
             shares = self._shares_of_time(len(pairs))
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 delayed(_train_pair)(machine, *_data_of(X, gram, index), signs, kernel, *rest)
@@ -261,7 +255,8 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
                     machines, self.kernels_, rows, named, own, shares, strict=True
                 )
             )
-        self._store(X, [index for index, _ in rows], models)
+        of_pairs = [index for index, _ in rows]
+        self._store(X, of_pairs, without_false_bounds(models, indefinite, of_pairs))
         self._renumber(counted)
         return self
 
@@ -291,7 +286,7 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         if counted is not None and self.kernel != "linear":
             self.support_: NDArray = counted[self.support_]
 
-    def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
+    def _store(self, X: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]) -> None:
         """Set the fitted attributes; expansions of all pairs share one set of support vectors."""
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
         for model, (low, high) in zip(models, pairs, strict=True):

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import allowed, within
-from mmbench.kernels.given import given_gram, named_if_indefinite
+from mmbench.kernels.given import given_gram
 from mmbench.machines.base import PairwiseClassifier
-from mmbench.machines.problem import BinaryModel, BinaryProblem, out_of_time
+from mmbench.machines.problem import BinaryModel, BinaryProblem, out_of_time, without_false_bounds
 from mmbench.machines.voting import class_pairs, encode_labels, pair_rows
 from mmbench.machines.weights import row_weights
 
@@ -82,13 +82,13 @@ class JointClassifier(PairwiseClassifier):
         gram = given_gram(self.kernel, X)
         rows = X if gram is None else gram
         data = BinaryProblem(rows, np.ones(len(X)), kernel, gram, tuple(self.classes_), weights)
-        name = type(self).__name__
-        with within(allowed(self.time_limit)) as time, named_if_indefinite(gram, name):
+        with within(allowed(self.time_limit)) as time, self.indefinite_named(gram) as indefinite:
             models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
         if time.exceeded:
             models = [out_of_time(model) for model in models]
         self.kernels_ = [kernel] * len(models)
-        self._store(X, [np.arange(len(X))] * len(models), models)
+        every = [np.arange(len(X))] * len(models)
+        self._store(X, every, without_false_bounds(models, indefinite, every))
         self._renumber(counted)
         return self
 

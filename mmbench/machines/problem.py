@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import FINISHED, Status
 from mmbench.kernels import Kernel
+from mmbench.kernels.given import is_semidefinite, part_of
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines.free_memory import cache_bytes
@@ -237,3 +239,28 @@ class BinaryModel:
     w: NDArray | None = None
     state: Any = None
     scores: NDArray | None = None
+
+
+def without_false_bounds(
+    models: Sequence[BinaryModel], gram: NDArray | None, rows: Sequence[NDArray]
+) -> Sequence[BinaryModel]:
+    """Return models whose bound is minus infinity where their part of a matrix is indefinite.
+
+    A dual point of a problem that is not convex bounds nothing; the model is a stationary point.
+
+    Parameters
+    ----------
+    models : sequence of BinaryModel
+    gram : ndarray of shape (n_samples, n_samples) or None
+        That of `PairwiseTrainer.indefinite_named`.
+    rows : sequence of ndarray of int
+        Training rows of each model.
+    """
+    if gram is None:
+        return models
+    return [
+        model
+        if is_semidefinite(part_of(gram, own))
+        else replace(model, fit=replace(model.fit, bound=-math.inf))
+        for model, own in zip(models, rows, strict=True)
+    ]

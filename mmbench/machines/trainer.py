@@ -1,15 +1,18 @@
 """What a machine implements, and what selection uses of it: the training of one pair of classes."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
 
 from mmbench.kernels import KERNELS, Kernel, row_squares
-from mmbench.kernels.given import PRECOMPUTED, is_given
+from mmbench.kernels.given import PRECOMPUTED, is_given, is_semidefinite
 from mmbench.machines.free_memory import LEAST_CHECKED_BYTES, cache_bytes, refuse_what_does_not_fit
 from mmbench.machines.parameter import Declared, Param, choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem
@@ -41,6 +44,8 @@ class PairwiseTrainer(Declared):
     - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
     - ``sparse_input``: whether rows may be sparse; they are then never made dense;
     - ``translation_invariant``: whether a linear machine is the same for rows that are all moved;
+    - ``convex_on_any_matrix``: whether its problem is convex on a kernel matrix with negative
+      eigenvalues too; its bounds then hold;
     - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
     - ``version``: raised whenever a change may alter results; part of every record's key;
     - ``kernel_versions``: the same for what alters those of one kernel only, by its name.
@@ -54,6 +59,7 @@ class PairwiseTrainer(Declared):
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds()
     sparse_input: ClassVar[bool] = False
     translation_invariant: ClassVar[bool] = False
+    convex_on_any_matrix: ClassVar[bool] = False
     gap_tolerance_factor: ClassVar[float] = 1.0
     version: ClassVar[int] = 1
     kernel_versions: ClassVar[Mapping[str, int]] = MappingProxyType({})
@@ -201,6 +207,37 @@ class PairwiseTrainer(Declared):
             most = cache_bytes(getattr(self, "cache_size", None))
             needed = needs.training_bytes(self.kernel, shape, by_reference, most)
             refuse_what_does_not_fit(type(self).__name__, self.kernel, n_rows, needed)
+
+    @contextmanager
+    def indefinite_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
+        """Warn of a given matrix that makes a problem nonconvex, and name it where training fails.
+
+        Duals are unbounded then, and factors empty: what solvers say of that names no cause.
+
+        Parameters
+        ----------
+        gram : ndarray of shape (n_samples, n_samples) or None
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_samples) or None
+            The matrix if it makes the problem nonconvex.
+        """
+        if gram is None or self.convex_on_any_matrix or is_semidefinite(gram):
+            yield None
+            return
+        machine, least = type(self).__name__, float(eigvalsh(gram, subset_by_index=[0, 0])[0])
+        flaw = f"kernel matrix is not positive semidefinite: its least eigenvalue is {least:.3g}"
+        remedy = f"add at least {-least:.3g} to its diagonal, or set negative eigenvalues to 0"
+        warnings.warn(
+            f"the {flaw}; {machine} solves no convex problem then, and has no bound in `fits_`; "
+            f"{remedy}",
+            stacklevel=5,  # the caller of `fit`
+        )
+        try:
+            yield gram
+        except (ArithmeticError, ValueError) as error:
+            raise ValueError(f"the {flaw}; {machine} has no solution on it; {remedy}") from error
 
     @property
     def gap_tolerance(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -118,14 +119,53 @@ def test_a_matrix_that_is_not_symmetric_is_refused(iris):
         SVM(kernel="precomputed").fit(gram, y)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_matrix_that_is_not_positive_semidefinite_warns_of_what_follows(iris):
     X, y = iris
     gram = sigmoid_kernel(X, gamma=0.1, coef0=-1)
-    with pytest.warns(UserWarning, match="bounds in `fits_` prove nothing; add at least") as given:
+    with pytest.warns(UserWarning, match="has no bound in `fits_`; add at least") as given:
         SVM(kernel="precomputed").fit(gram, y)
     assert given[0].filename == __file__
     shift = -np.linalg.eigvalsh(gram)[0] * 1.001
     assert SVM(kernel="precomputed").fit(gram + shift * np.eye(150), y).fits_[0].gap < 1e-3
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(set(MACHINES) - {"mmrm"}))
+def test_no_fit_claims_a_bound_of_a_problem_that_is_not_convex(name):
+    """Two of the three pairs have rows whose matrix is indefinite."""
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    gram = values(X, X) - 0.5 * np.diag(y == 2)
+    fits = machine_class(name)(kernel="precomputed").fit(gram, y).fits_
+    alone = [fit.pair == (0, 1) and name != "fsvm" for fit in fits]
+    assert [np.isfinite(fit.gap) for fit in fits] == alone
+    assert all(own or fit.status != "optimal" for own, fit in zip(alone, fits, strict=True))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_linear_program_of_the_mmrm_has_its_bound_on_any_matrix(sign):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    gram = sign * sigmoid_kernel(X, gamma=0.3, coef0=-1)
+    fast, slow = (
+        machine_class("mmrm")(kernel="precomputed", C=1.0, solver=solver).fit(gram, y).fits_[0]
+        for solver in ("auto", "reference")
+    )
+    assert fast.status == slow.status == "optimal"
+    assert fast.objective == pytest.approx(mmrm_by_linprog(gram, y), rel=1e-6)
+    assert slow.objective == pytest.approx(fast.objective, rel=1e-6)
+
+
+def mmrm_by_linprog(gram, y, C=1.0):
+    """Return the optimal value of (30) by its matrices as they stand."""
+    n, signs = len(y), np.where(y == 1, 1.0, -1.0)
+    columns = gram * signs
+    means = np.where(y == 1, 1 / (y == 1).sum(), -1 / (y == 0).sum())
+    cost = np.r_[means @ columns, 0.0, np.full(n, C)]
+    A = -np.c_[signs[:, None] * columns, signs, np.eye(n)]
+    bounds = [(0, None)] * n + [(None, None)] + [(0, None)] * n
+    return linprog(cost, A_ub=A, b_ub=-np.ones(n), bounds=bounds).fun
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:the kernel matrix:UserWarning")

@@ -18,7 +18,7 @@ S. Gu, Y. Guo: Max-Margin Ratio Machine. JMLR W&CP 25 (ACML), 2012.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,7 +82,7 @@ class MMRM(WeightedClassifier):
     no solution that double precision could hold: coefficients of 1e12 still lower the objective,
     and what they fit is rounding errors of the kernel. So the program that is solved is (30) with
 
-        (sum_k alpha_k + sum_l beta_l) mean_i k(x_i, x_i) <= coefficient_limit.
+        (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
     Where ``fits_[i].extra["at_coefficient_limit"]`` is False this changes nothing: the same
     multipliers certify the solution of (30) itself. Where it is True a larger limit has a lower
@@ -118,6 +118,7 @@ class MMRM(WeightedClassifier):
         in_parts=True,
     )
     sparse_input = translation_invariant = True
+    convex_on_any_matrix = True  # a linear program, whatever the numbers in it
 
     C: float | None = parameter(
         None,
@@ -219,7 +220,7 @@ class MMRM(WeightedClassifier):
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         return (point.get("C", point.get("C_factor", 0)),)
 
-    def _store(self, X: NDArray, rows: list[NDArray], models: list[BinaryModel]) -> None:
+    def _store(self, X: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]) -> None:
         super()._store(X, rows, models)
         self.margin_ratios_ = np.array(
             [fit.extra.get("margin_ratio", np.nan) for fit in self.fits_]

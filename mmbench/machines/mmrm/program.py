@@ -132,8 +132,8 @@ class Program(ABC):
 class KernelProgram(Program):
     """Program (30) of a Gram matrix.
 
-    The Gram matrix is divided by the mean of its diagonal, so that tolerances mean the same for
-    every kernel; `coefficients` undoes that.
+    The Gram matrix is divided by the mean of its diagonal, its sign apart, so that tolerances mean
+    the same for every kernel; `coefficients` undoes that.
 
     Parameters
     ----------
@@ -155,7 +155,8 @@ class KernelProgram(Program):
         weights: NDArray | None = None,
     ) -> None:
         self.gram = gram
-        self.scale = float(np.average(gram.diagonal().astype(np.float64), weights=weights)) or 1.0
+        mean = float(np.average(gram.diagonal().astype(np.float64), weights=weights))
+        self.scale = abs(mean) or 1.0  # negative with some given matrices
         weights = np.ones(len(y)) if weights is None else weights
         sums = [y * self._product(np.where(y == sign, sign * weights, 0.0)) for sign in (-1.0, 1.0)]
         super().__init__(y, cost, len(y), np.array(sums), limit, weights)
