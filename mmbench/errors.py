@@ -2,12 +2,14 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
 #: Quoted values and unbroken words of more characters are cut, and lines of more in their middle.
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
+#: Of more names an error lists some.
+MAX_NAMES = 40
 LONG = re.compile(rf"(?<![\w'])'[^']{{{MAX_VALUE},}}'(?!\w)|\S{{{MAX_WORD},}}")
 
 
@@ -58,10 +60,25 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     same = [other for other in names if other.lower() == str(name).lower()]  # SVM, RBF
-    close = same or difflib.get_close_matches(str(name)[:MAX_WORD], names, n=1, cutoff=0.5)
+    close = same or difflib.get_close_matches(str(name)[:MAX_WORD], names, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"
-    return "; valid: " + ", ".join(names) if names else ""
+    return "; valid: " + listed(names) if names else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names with commas between them, of many the first and the last.
+
+    Examples
+    --------
+    >>> listed(["svm", "rmm"])
+    'svm, rmm'
+    >>> listed([f"x{j}" for j in range(400)])[-17:]
+    ', ..., x398, x399'
+    """
+    if len(names) > MAX_NAMES:
+        names = [*names[: MAX_NAMES - 3], "...", *names[-2:]]
+    return ", ".join(names)
 
 
 class NotEnoughMemory(ValueError, MemoryError):

@@ -50,4 +50,5 @@ def test_the_end_of_a_long_line_is_kept():
 
 def test_the_nearest_of_valid_names_is_found_for_a_name_of_any_length():
     assert did_you_mean("swm", ["svm", "rmm"]) == "; did you mean 'svm'?"
+    assert did_you_mean("label", ["age", "bmi"]) == "; valid: age, bmi"
     assert did_you_mean(LONG, ["svm", "rmm"]) == "; valid: rmm, svm"

@@ -1,14 +1,14 @@
 """``mmbench easy``: every machine on one table of data, without a configuration."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mmbench.commands.launch import launch
 from mmbench.commands.options import Options, Say
-from mmbench.errors import UserError
+from mmbench.errors import UserError, listed
 
 #: Every machine with its own grid, but that those after the SVM take over its width, and what else
 #: they have in common with it; beside two classifiers that everybody knows.
@@ -90,7 +90,10 @@ def easy(path: Path, target: str | None, options: Options, show: bool, say: Say)
     if not any((folder / "records").glob("*.npz")):  # nothing has a result
         return code, ""
     text = table([folder], say=say)
-    figure(FIGURE, [folder], say=say)
+    try:
+        figure(FIGURE, [folder], say=say)
+    except UserError as error:  # the results are of other settings: the table says so too
+        say(f"no figure: {error}")
     say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / YAML}")
     return code, text
 
@@ -113,7 +116,7 @@ def experiment_of(path: Path, target: str | None) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
     if target is None and not knows_target(str(path)):
-        names = ", ".join(_columns(path))
+        names = listed(_columns(path))
         raise UserError(f"{path}: say which column holds the classes: --target, one of {names}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", inner_path(path).stem).strip("_-") or "data"
     label = f"my_{name}" if name in card_names() else name
@@ -126,7 +129,7 @@ def experiment_of(path: Path, target: str | None) -> dict[str, Any]:
     return {"name": f"easy_{name}", "datasets": [data], **SETTINGS, "machines": MACHINES}
 
 
-def _columns(path: Path) -> Iterable[str]:
+def _columns(path: Path) -> Sequence[str]:
     """Return the names of a table's columns."""
     from mmbench.datasets.user.formats import Table, read_file
     from mmbench.datasets.user.options import FileOptions

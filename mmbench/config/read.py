@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,7 @@ def config_of(content: Any, path: Path, overrides: Iterable[Override] = ()) -> C
     """
     if not isinstance(content, dict):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
+    content = deepcopy(content)  # the caller's own stays as it is
     for override in overrides:
         override.apply(content)
     try:

@@ -32,6 +32,7 @@ def compose(
     metric: str = "",
     spread: str = STANDARD_ERROR,
     runs: str = "",
+    choices: bool = True,
 ) -> Table:
     """Return the table of some grids, and those of parameters and certificates below them.
 
@@ -46,6 +47,8 @@ def compose(
         What is to be said of this table alone.
     metric, spread, runs : str
         Of the legend; no legend without a metric.
+    choices : bool
+        Whether selected parameters have a grid, where those given do not show them.
     """
     texts = [
         *(legend(sheet, metric, spread, runs) if metric else []),
@@ -53,7 +56,7 @@ def compose(
         *sheet.facts.protocol,
         *sheet.facts.remarks,
     ]
-    grids = [*grids, parameters(sheet), certificates(sheet)]
+    grids = [*grids, *([parameters(sheet)] if choices else []), certificates(sheet)]
     return Table(title, [grid for grid in grids if grid.rows], texts, sheet.footnotes)
 
 

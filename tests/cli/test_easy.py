@@ -52,10 +52,32 @@ def test_a_table_and_a_figure_come_out(table):
         "AUC",
     ]
     assert "| SVM " in done.stdout
+    assert "Selected parameters" not in done.stdout, "they stand in the line of their machine"
+    assert "- Selected: median over splits" in done.stdout
     assert "easy_my_data: 4 jobs done" in done.stderr
     folder = table.parent / "results" / "easy_my_data"
     assert (folder / "machines.png").stat().st_size > 1000
     assert load_config(folder / "experiment.yaml").datasets[0].target == "7"
+
+
+def test_jobs_that_fail_beside_records_of_other_settings_are_no_wrong_input(table):
+    few = FEW[1:]
+    assert easy(table, "--target=7", "--set=machines={svm: {grid: {C: [1]}}}", *few).exit_code == 0
+    slow = ["--set=machines={svm: {grid: {C: [2]}}}", "--set=limits.time=0.01"]
+    done = easy(table, "--target=7", *slow, *few)
+    assert done.exit_code == 1, done.output
+    assert "0 jobs done, 0 done before, 2 failed" in done.stderr
+    assert "no figure: no finished record" in done.stderr
+    assert "| SVM " in done.stdout
+    assert "time: 10min" in easy(table, "--target=7", "--show").stdout, "a run changes no default"
+
+
+def test_of_many_columns_the_first_and_the_last_are_named(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join([*(f"x{j}" for j in range(400)), "kind"]) + "\n" + "1," * 400 + "a\n")
+    said = easy(path).stderr
+    assert "one of x0, x1, " in said
+    assert said.endswith(", ..., x399, kind\n")
 
 
 def test_every_machine_is_there_and_the_experiment_can_be_had(table):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from helpers.drawn import figure
 
 from mmbench.commands import tables
 from mmbench.errors import UserError
+from mmbench.jobs.plan import Key
 from mmbench.resources import REFERENCE
+from mmbench.tables.figures.machines import _values
 from mmbench.tables.figures.mmrm_fig2 import Point, fit_line, pair_points
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
@@ -29,6 +32,16 @@ def test_the_numbers_are_told_beside_the_published_line(margin_ratios, tmp_path)
     assert re.search(
         r"measured: +accuracy = .* ρ \+ .*\(r = .*p of the slope = .*45 separable", text
     )
+
+
+def test_equal_machines_stand_as_in_the_table_the_first_on_top() -> None:
+    splits = {"svm": {"1.1": 90.0}, "rmm": {"1.1": 90.0}, "m4": {"1.1": 95.0}}
+    place = Key("iris", "rbf", None, "svm")
+    by_split = {place._replace(machine=name): found for name, found in splits.items()}
+    sheet = SimpleNamespace(
+        machines=list(splits), label=str.upper, facts=SimpleNamespace(by_split=by_split)
+    )
+    assert list(_values(sheet, place)) == ["RMM", "SVM", "M4"]  # from below
 
 
 def test_the_accuracy_of_a_pair_counts_its_own_two_classes_alone() -> None:

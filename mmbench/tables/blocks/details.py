@@ -5,6 +5,9 @@ from mmbench.tables.model import NOTHING, Column, Grid
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.summaries.fits import Fits
 
+#: What the words of a choice mean.
+CHOICES = "median over splits and pairs; (min, max: how many choices lie at an end of the grid)"
+
 
 def parameters(sheet: Sheet) -> Grid:
     """Return what each machine has selected from its own grid, medians over the choices."""
@@ -18,10 +21,7 @@ def parameters(sheet: Sheet) -> Grid:
         found = (sheet.facts.selected.get(place._replace(machine=m), ()) for m in chosen)
         texts = [", ".join(map(str, one)) or NOTHING for one in found]
         rows.append([place.dataset, *place_heads(place), *texts])
-    caption = (
-        "Selected parameters: median over splits and pairs; (min, max: how many choices lie at an "
-        "end of the grid)"
-    )
+    caption = f"Selected parameters: {CHOICES}"
     return Grid(place_columns(sheet, "data set", chosen), rows, caption)
 
 

@@ -69,7 +69,7 @@ def choose(name: str, results: Sequence[Experiment | Reference]) -> Experiment |
         runs = " or ".join([name] if name in found else found)
         raise UserError(f"{name} needs records, and here are tables alone: mmbench run {runs}")
     whose = f" of {machine}" if machine else ""
-    raise UserError(f"no finished record{whose}, which {name} needs")
+    raise UserError(f"no finished record{whose}, which figure {name} needs")
 
 
 def figures_of(results: Experiment | Reference) -> list[str]:

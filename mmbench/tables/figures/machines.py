@@ -46,10 +46,10 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _values(sheet: Sheet, place: Key) -> dict[str, list[float]]:
-    """Return the accuracies of each machine, the worst first."""
+    """Return the accuracies of each machine, the worst first; of equal ones the last first."""
     found = {
         sheet.label(machine): list(splits.values())
-        for machine in sheet.machines
+        for machine in reversed(sheet.machines)
         if (splits := sheet.facts.by_split.get(place._replace(machine=machine)))
     }
     return dict(sorted(found.items(), key=lambda item: fmean(item[1])))

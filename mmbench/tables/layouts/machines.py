@@ -6,6 +6,7 @@ sets.
 
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks import metrics
+from mmbench.tables.blocks.details import CHOICES
 from mmbench.tables.blocks.seconds import total
 from mmbench.tables.compose import compose
 from mmbench.tables.metrics import CONFUSION
@@ -24,7 +25,9 @@ def layout(sheet: Sheet) -> Table:
     if CONFUSION in sheet.metrics:
         grids += metrics.confusions(sheet)
     about, first = metrics.definitions(sheet), metrics.row_name(shown[0])
-    return compose(sheet, "Machines, the best first", grids, *about, metric=first)
+    if sheet.facts.selected:
+        about.append(f"Selected: {CHOICES}.")
+    return compose(sheet, "Machines, the best first", grids, *about, metric=first, choices=False)
 
 
 def _machines(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
