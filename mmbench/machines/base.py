@@ -244,7 +244,7 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         X = around(X, self._origin)
         rows = [pair_rows(labels, i, j) for i, j in pairs]
         largest = max(len(index) for index, _ in rows)
-        machines[0].check_memory(largest, X.shape[1])
+        machines[0].check_memory(largest, X.shape[1], weights is not None)
         named = [tuple(self.classes_[list(pair)]) for pair in pairs]
         own = [None if weights is None else weights[index] for index, _ in rows]
         with blas_threads_for(largest), self.indefinite_named(gram) as indefinite:

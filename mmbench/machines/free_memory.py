@@ -39,8 +39,8 @@ def cache_bytes(size: float | None) -> float:
     return min(MOST_CACHE_BYTES, FREE_SHARE * min(available_bytes(), allowed_bytes()))
 
 
-def refuse_what_does_not_fit(name: str, kernel: str, n_rows: int, needed: int) -> None:
-    """Raise an error if a training needs more memory than is free.
+def refuse_what_does_not_fit(task: str, needed: int) -> None:
+    """Raise an error if a task needs more memory than is free.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def refuse_what_does_not_fit(name: str, kernel: str, n_rows: int, needed: int) -
         where a limit of this process leaves less than is free.
     """
     free, left = available_bytes(), allowed_bytes()
-    needs = f"{name} on {n_rows} rows with kernel {kernel!r} needs about {needed / 1e9:.1f} GB"
+    needs = f"{task} needs about {needed / 1e9:.1f} GB"
     if needed > left:
         raise BeyondLimit(f"{needs} of memory, {left / 1e9:.1f} GB are left of its limit; {ADVICE}")
     if needed > free:

@@ -77,7 +77,7 @@ class JointClassifier(PairwiseClassifier):
         X, y, weights, counted = self._counted(X, y, weights)
         self.classes_, labels = encode_labels(y)
         self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
-        machine.check_memory(len(X), X.shape[1])
+        machine.check_memory(len(X), X.shape[1], weights is not None)
         kernel = machine.kernel_for(X, weights)
         gram = given_gram(self.kernel, X)
         rows = X if gram is None else gram

@@ -80,6 +80,7 @@ class KLDA(WeightedClassifier):
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=2,  # the matrix and its factor
         linear_row_copies=1,
+        weight_copies=1,  # the matrix, or the rows, are kept beside a copy with weights
         rows_per_feature=ROWS_PER_FEATURE,
     )
 

@@ -89,6 +89,7 @@ class LSSVM(WeightedClassifier):
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=3,  # K, K K and a factor
         linear_row_copies=3,  # "empirical": rows of K K, and a factor on the way to them
+        weight_copies=1,  # both are kept beside their copies with weights
         rows_per_feature=ROWS_PER_FEATURE,
     )
     sparse_input = True
@@ -117,8 +118,8 @@ class LSSVM(WeightedClassifier):
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        weighted = params.get("class_weight") is not None  # K is kept beside its copy with weights
-        return replace(cls.memory_needs, gram_copies=cls.memory_needs.gram_copies + weighted)
+        weighted = params.get("class_weight") is not None
+        return cls.memory_needs.with_weights() if weighted else cls.memory_needs
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return self._train(problem, [self.C])[0]

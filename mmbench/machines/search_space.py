@@ -18,8 +18,9 @@ COVARIANCE_COPIES = 3
 #: one that computes it in parts.
 ROW_VECTORS, ROW_COPIES = 60, 2
 
-#: Parts of a Gram matrix take no more than so many of it.
-PART_GRAMS = 12
+#: Parts of a Gram matrix take no more than so many of it; up to so many rows a system of twice
+#: their number is factorised besides.
+PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 2000
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,10 @@ class MemoryNeeds:
     rows_per_feature : int
         Rows a feature from which it does so.
     part_bytes : int
-        Most bytes taken for parts of that matrix.
+        Most bytes taken for parts of that matrix; larger ones, of hard data, ask what is free.
+    weight_copies : int
+        Arrays as large as a Gram matrix, or as the rows that take its place, that are held besides
+        where rows have weights.
     in_parts : bool
         Whether `cache_size` bounds what kernel values take, where that is less.
     """
@@ -76,6 +80,7 @@ class MemoryNeeds:
     linear_row_copies: int | None = None
     rows_per_feature: int = 0
     part_bytes: int = 0
+    weight_copies: int = 0
     in_parts: bool = False
 
     def training_bytes(
@@ -106,10 +111,21 @@ class MemoryNeeds:
             return 8 * ((self.linear_row_copies * d + ROW_VECTORS) * n + COVARIANCE_COPIES * d**2)
         grams = max(self.copies(kernel), REFERENCE_GRAMS if by_reference else 0)
         needed: float = grams * itemsize * n**2
-        parts = min(self.part_bytes, PART_GRAMS * 8 * n**2)
+        of_few_rows = SMALL_PART_GRAMS * 8 * min(n, SMALL_PART_ROWS) ** 2
+        parts = min(self.part_bytes, max(of_few_rows, PART_GRAMS * 8 * n**2))
         if self.in_parts and not by_reference:
             needed = min(needed, cache_bytes + 8 * n * (ROW_COPIES * d + ROW_VECTORS))
         return int(needed + parts)
+
+    def with_weights(self) -> MemoryNeeds:
+        """Return what a training holds whose rows have weights."""
+        rows, more = self.linear_row_copies, self.weight_copies
+        return replace(
+            self,
+            gram_copies=self.gram_copies + more,
+            linear_row_copies=None if rows is None else rows + more,
+            weight_copies=0,
+        )
 
     def in_features(self, kernel: str, n_rows: int, n_features: int) -> bool:
         """Whether a training holds rows instead of any Gram matrix."""

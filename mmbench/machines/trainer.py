@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
+from mmbench.errors import NotEnoughMemory
 from mmbench.kernels import KERNELS, Kernel, row_squares
 from mmbench.kernels.given import PRECOMPUTED, is_given, is_semidefinite
 from mmbench.machines.free_memory import LEAST_CHECKED_BYTES, cache_bytes, refuse_what_does_not_fit
@@ -192,7 +193,7 @@ class PairwiseTrainer(Declared):
         """Return what a training with some parameters holds, where these change it."""
         return cls.memory_needs
 
-    def check_memory(self, n_rows: int, n_features: int) -> None:
+    def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
         """Refuse a training that needs more memory than is free, before anything is computed.
 
         Parameters
@@ -200,13 +201,17 @@ class PairwiseTrainer(Declared):
         n_rows : int
             Of the pair of classes.
         n_features : int
+        weighted : bool, default=False
+            Whether rows have weights.
         """
         needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
+        needs = needs.with_weights() if weighted else needs
         by_reference = self.solver == "reference"
         if needs.training_bytes(self.kernel, shape, by_reference) > LEAST_CHECKED_BYTES:
             most = cache_bytes(getattr(self, "cache_size", None))
             needed = needs.training_bytes(self.kernel, shape, by_reference, most)
-            refuse_what_does_not_fit(type(self).__name__, self.kernel, n_rows, needed)
+            task = f"{type(self).__name__} on {n_rows} rows with kernel {self.kernel!r}"
+            refuse_what_does_not_fit(task, needed)
 
     @contextmanager
     def indefinite_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
@@ -236,6 +241,8 @@ class PairwiseTrainer(Declared):
         )
         try:
             yield gram
+        except NotEnoughMemory:
+            raise
         except (ArithmeticError, ValueError) as error:
             raise ValueError(f"the {flaw}; {machine} has no solution on it; {remedy}") from error
 

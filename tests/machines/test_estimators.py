@@ -128,17 +128,20 @@ def test_an_unknown_machine_is_named_with_the_nearest():
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-@pytest.mark.parametrize("name", ["fsvm", "sigma_svm", "klda", "lssvm", "rmm", "svm"])
+@pytest.mark.parametrize("name", ["fsvm", "sigma_svm", "klda", "lssvm", "rmm", "svm", "rsvm_plus"])
 def test_a_training_holds_no_more_than_it_states(name, kernel):
-    """Rows in general position, so that a kernel's space has as many dimensions as rows."""
+    """Rows in general position, so that a kernel's space has as many dimensions as rows; weighted,
+    which takes more."""
     random = np.random.RandomState(0)
     X = random.normal(size=(700, 8))
     y = np.where(X[:, 0] + random.normal(size=len(X)) > 0, 1.0, -1.0)
+    weights = random.uniform(0.5, 2.0, size=len(X))
     machine = machine_class(name)(kernel=kernel, gamma=0.2, tol=1e-3)
-    stated = machine.memory_needs.copies(kernel)
-    machine.train(BinaryProblem(X[:50], y[:50], Kernel(kernel, gamma=0.2)))  # compiles
+    stated = machine.memory_needs.with_weights().copies(kernel)
+    few, kernel = slice(50), Kernel(kernel, gamma=0.2)
+    machine.train(BinaryProblem(X[few], y[few], kernel, weights=weights[few]))  # compiles
     tracemalloc.start()
-    machine.train(BinaryProblem(X, y, Kernel(kernel, gamma=0.2)))
+    machine.train(BinaryProblem(X, y, kernel, weights=weights))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= (stated + 0.25) * 8 * len(X) ** 2

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from mmbench.errors import NotEnoughMemory, Status
-from mmbench.machines import LSSVM, M4, MAMC, MMRM, RMM, SVM, RSVMPlus, free_memory
+from mmbench.machines import KLDA, LSSVM, M4, MAMC, MMRM, MRSVM, RMM, SVM, free_memory
 from mmbench.machines.free_memory import cache_bytes
 
 
@@ -75,14 +75,41 @@ def test_a_training_by_parts_holds_no_more_than_it_states(machine, kernel):
     assert peak <= stated
 
 
-@pytest.mark.parametrize("machine", [LSSVM(), RSVMPlus()])
-def test_what_does_not_fit_is_refused_in_one_line(machine, monkeypatch):
+def test_a_whole_interior_point_holds_no_more_than_is_stated():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(500, 8))
+    y = np.where(X[:, 0] + 5.0 * rng.normal(size=500) > 0, 1, -1)
+    machine = MMRM(gamma=0.05, C=10.0)
+    clone(machine).fit(X[:50], y[:50])  # compiles and imports
+    tracemalloc.start()
+    route = machine.fit(X, y).fits_[0].extra["route"]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    stated = machine.memory_needs.training_bytes("rbf", X.shape)
+    assert route == "whole" and 0.4 * stated < peak <= stated
+
+
+@pytest.mark.parametrize(
+    "machine, weights, needed",
+    [(LSSVM(), None, 9.6), (LSSVM(), 1.0, 12.8), (KLDA(), 1.0, 9.6), (MRSVM(kernel="rbf"), 1, 80)],
+)
+def test_what_does_not_fit_is_refused_in_one_line(machine, weights, needed, monkeypatch):
     """Before anything is computed, as an error that both libraries and runs understand."""
     monkeypatch.setattr(free_memory, "available_bytes", lambda: 1e9)
     X, y = np.zeros((20_000, 2)), np.arange(20_000) % 2
-    with pytest.raises(NotEnoughMemory, match=r"needs about 9\.6 GB of memory, 1\.0 GB are free"):
-        machine.fit(X, y)
+    text = rf"needs about {needed:.1f} GB of memory, 1\.0 GB are free"
+    with pytest.raises(NotEnoughMemory, match=text):
+        machine.fit(X, y, sample_weight=weights)
     assert issubclass(NotEnoughMemory, ValueError) and issubclass(NotEnoughMemory, MemoryError)
+
+
+def test_a_part_that_the_data_make_too_large_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 1e5)
+    monkeypatch.setattr("mmbench.machines.mmrm.interior.LEAST_CHECKED_BYTES", 0)
+    X = np.random.RandomState(0).normal(size=(200, 3))
+    text = "MMRM, an interior point of 200 rows and 200 coefficients, needs about 0.0 GB of memory"
+    with pytest.raises(NotEnoughMemory, match=text):
+        MMRM(C=10.0, gamma=0.1).fit(X, np.arange(200) % 2)
 
 
 def test_what_holds_no_matrix_is_not_refused(monkeypatch):

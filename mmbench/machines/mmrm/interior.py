@@ -24,7 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
+from mmbench.machines.free_memory import LEAST_CHECKED_BYTES, refuse_what_does_not_fit
 from mmbench.machines.mmrm.newton import NotSolved, Reduced, System, Whole
+from mmbench.machines.search_space import PART_GRAMS
 
 #: Fraction of the way to the boundary that a step goes.
 BOUNDARY_FRACTION = 0.995
@@ -101,6 +103,7 @@ class InteriorPoint:
         limit: float,
         multiplier: float | None = None,
     ) -> None:
+        _check_memory(A)
         self.limit = limit
         self.A = np.vstack([A, np.full(len(c), -1 / limit)])
         self.squares = self.A * self.A
@@ -312,6 +315,14 @@ class InteriorPoint:
             self.threshold = min(self.threshold * 3, 1e6)
         elif steps < 4:
             self.threshold = max(self.threshold / 1.3, 1.0)
+
+
+def _check_memory(A: NDArray) -> None:
+    """Refuse a part that does not fit: how large one gets follows from the data alone."""
+    needed = (PART_GRAMS - 1) * A.nbytes
+    if needed > LEAST_CHECKED_BYTES:
+        task = f"MMRM, an interior point of {A.shape[0]} rows and {A.shape[1]} coefficients,"
+        refuse_what_does_not_fit(task, needed)
 
 
 def _reach(value: NDArray, step: NDArray) -> float:

@@ -109,11 +109,11 @@ class MMRM(WeightedClassifier):
         single_precision=False,  # coefficients of 1e6 occur, and cancel
     )
     version: ClassVar[int] = 2
-    #: Parts are those of an interior point or a master program, up to 400 MiB; the rest is for what
-    #: a stored matrix takes more than `cache_bytes` says.
+    #: Parts are those of an interior point, of up to 6000 rows and coefficients (60,000 digits have
+    #: 5000), and what a stored matrix takes more than `cache_bytes` says; larger ones ask first.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        part_bytes=800 * 2**20,
-        linear_row_copies=1,
+        part_bytes=1800 * 10**6,
+        linear_row_copies=2,
         rows_per_feature=ROWS_PER_FEATURE,
         in_parts=True,
     )

@@ -166,7 +166,7 @@ class KernelProgram(Program):
         """Return a part of the Gram matrix in float64; it is the caller's to overwrite."""
         if isinstance(self.gram, KernelMatrix):
             return self.gram.block(rows, columns)
-        return self.gram[np.ix_(rows, columns)].astype(np.float64)
+        return self.gram[np.ix_(rows, columns)].astype(np.float64, copy=False)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a part of A in float64, shape (len(rows), len(columns))."""

@@ -90,8 +90,8 @@ class RadiusMachine(WeightedClassifier):
         Rows whose feature has a non-zero w in some pair (``rbf``, ``poly``).
     """
 
-    # the matrix, its centred copy, and one scaled by weights
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=3)
+    #: The features, centred and times weights, with what an interior point makes of them.
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=9, linear_row_copies=4)
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C", GRID)}, tol=1e-3
     )

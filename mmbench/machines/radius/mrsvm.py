@@ -22,7 +22,7 @@ H. Do, A. Kalousis: Convex formulations of radius-margin based support vector ma
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from mmbench.machines.problem import BinaryModel
 from mmbench.machines.radius.base import Features, RadiusMachine
 from mmbench.machines.radius.cone import Columns, without_zeros
 from mmbench.machines.radius.problem import quotient
+from mmbench.machines.search_space import MemoryNeeds
 from mmbench.machines.svm import tolerance
 from mmbench.solvers.cone_program import ConeProgram, solve_socp
 from mmbench.solvers.result import Result
@@ -62,6 +63,9 @@ class MRSVM(RadiusMachine):
     >>> round(machine.score(X[1::2], y[1::2]), 2)
     0.99
     """
+
+    #: What Clarabel takes for a dense matrix of features, measured.
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=25, linear_row_copies=28)
 
     C: float = parameter(
         1.0, positive(), "Penalty on the squared slack, relative to the weighted radius."

@@ -31,8 +31,8 @@ from mmbench.machines.hinge import balanced, best_bias
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.result import Result
 
-#: Rows whose distances to all others are held at once.
-CHUNK = 256
+#: Rows whose distances to all others are held at once: few stay in a processor's cache.
+CHUNK = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +193,7 @@ def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArra
     """Return the largest half squared distances between points, of each point at most one.
 
     Each point is compared with those that are further in than itself. (SciPy's `pdist` takes seven
-    times as long: 0.73 s against 0.11 s on the 5400 points of LFW.)
+    times as long: 0.73 s against 0.11 s on 5400 points of 80 features.)
 
     Parameters
     ----------
@@ -222,7 +222,8 @@ def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArra
     values, partners = np.empty(len(order)), np.empty(len(order), dtype=np.intp)
     for start in range(0, len(order), CHUNK):
         stop = min(start + CHUNK, len(order))
-        half = squares[start:stop, None] + squares[start:] - points[start:stop] @ points[start:].T
+        half = squares[start:stop, None] + squares[start:]
+        half -= points[start:stop] @ points[start:].T
         best = half.argmax(axis=1)
         partners[start:stop] = order[start + best]
         values[start:stop] = half[np.arange(stop - start), best]

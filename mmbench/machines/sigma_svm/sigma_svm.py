@@ -77,7 +77,7 @@ class SigmaSVM(WeightedClassifier):
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=9,
         linear_gram_copies=3,
-        linear_row_copies=1,
+        linear_row_copies=2,
         rows_per_feature=ROWS_PER_FEATURE,
     )
     translation_invariant = True
