@@ -19,16 +19,15 @@ from mmbench.kernels.rows import KernelRows
 #: With fewer than the least, or with fewer rows, products are slower.
 LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 
-#: Shares of the memory for stored rows, for one part of K, and for a block. The rest is for the
-#: copies of a part that a solver makes.
-STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.15, 0.05
+#: Shares of the memory for stored rows, for one part of K, and for a block, at most.
+STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
+
+#: What a solver copies of a part. Stored rows give way to a part and its copy.
+COPIED_SHARE = 0.65
 
 #: Memory for a part, at least, 866 rows in float32: 1400 support vectors come seven times as fast
 #: by parts of 1000 rows as of 500. What copies of it take beside it there always is memory for.
 LEAST_PART_BYTES = 3_000_000
-
-#: Rows of a part, at most: beyond, steps among them cost more than they bring.
-MOST_PART_ROWS = 10_000
 
 
 class KernelMatrix:
@@ -57,10 +56,8 @@ class KernelMatrix:
 
     def _set_type(self, dtype: type) -> None:
         self._rows = KernelRows(self._kernel, self._X, dtype=dtype)
-        n = len(self)
-        most = self._cache_bytes * STORED_SHARE / (np.dtype(dtype).itemsize * n)
-        self._store = _RowStore(n, int(min(most, n)), dtype)
         self._memory: NDArray = np.empty(0, dtype)
+        self._store = _RowStore(len(self), self._most_stored(0), dtype)
 
     def __len__(self) -> int:
         return self._X.shape[0]  # a sparse array has no length
@@ -74,7 +71,13 @@ class KernelMatrix:
     def most_part_rows(self) -> int:
         """The rows of the largest part."""
         allowed = max(self._cache_bytes * PART_SHARE, LEAST_PART_BYTES) / self.dtype.itemsize
-        return int(min(math.sqrt(allowed), len(self), MOST_PART_ROWS))
+        return int(min(math.sqrt(allowed), len(self)))
+
+    def _most_stored(self, n_part: int) -> int:
+        """Return the rows for which there is memory beside a part of some rows and its copy."""
+        size, memory = self.dtype.itemsize, self._cache_bytes
+        left = (1 - BLOCK_SHARE) * memory - (1 + COPIED_SHARE) * size * n_part**2
+        return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
 
     def to_double(self) -> None:
         """Go on in float64, where float32 has met its rounding errors."""
@@ -92,9 +95,11 @@ class KernelMatrix:
         It holds until the next part, which takes its memory: fresh memory costs as much as values.
         """
         n, some = len(rows), self._rows.take(rows)
-        if len(self._memory) < n**2:  # for the largest: memory is taken as it is written
+        if self._most_stored(n) < self._store.most:
+            self._store = _RowStore(len(self), self._most_stored(n), self.dtype)
+        if len(self._memory) < n**2:  # for larger ones too: memory is taken as it is written
             self._memory = np.empty(0, self.dtype)  # the old goes before the new comes
-            self._memory = np.empty(max(n, self.most_part_rows) ** 2, self.dtype)
+            self._memory = np.empty(max(n, min(2 * n, self.most_part_rows)) ** 2, self.dtype)
         out = self._memory[: n**2].reshape(n, n)
         slots = self._store.slots(rows)
         stored, missing = slots >= 0, np.flatnonzero(slots < 0)
@@ -196,7 +201,8 @@ class KernelMatrix:
 class _RowStore:
     """Rows of a matrix under their numbers; those that were not asked for longest leave first."""
 
-    def __init__(self, n: int, most: int, dtype: type):
+    def __init__(self, n: int, most: int, dtype: np.dtype | type):
+        self.most = most
         self.values: NDArray = np.empty((most, n), dtype)  # memory is taken as it is written
         self._slot_of = np.full(n, -1)
         self._row_of, self._asked_at = np.full(most, -1), np.zeros(most, dtype=int)

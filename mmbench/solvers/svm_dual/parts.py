@@ -151,10 +151,11 @@ class GrowingParts:
         resting, miss = self.u == 0, np.maximum(up, down)
         used, near = np.flatnonzero(~resting), np.flatnonzero(resting & (miss > -self.violation))
         share = int(np.clip(NEW_ROWS_SHARE * len(self.u), LEAST_NEW_ROWS, MOST_NEW_ROWS))
-        new = max(share, len(used))
-        if len(near) <= min(new, most - len(used)):
+        room = most - len(used)
+        new = min(max(share, len(used) // 2), room if room >= LEAST_NEW_ROWS else most)
+        if len(near) <= min(new, room):
             return np.union1d(used, near), True
-        half = min(most, new) // 2
+        half = new // 2
         worst = [
             self._largest(np.where(resting & (side > 0), side, -np.inf), half)
             for side in (up, down)
