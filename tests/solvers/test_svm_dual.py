@@ -14,7 +14,7 @@ from mmbench.machines.rmm.dual import rmm_dual
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.clarabel_ import solve_qp
 from mmbench.solvers.svm_dual import descent
-from mmbench.solvers.svm_dual.newton_steps import newton_steps
+from mmbench.solvers.svm_dual.newton_steps import _lower, newton_steps
 from mmbench.solvers.svm_dual.problem import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
@@ -130,6 +130,7 @@ def test_a_series_of_newton_steps_ends_at_the_minimum_of_its_face():
     assert 10 < inside.sum() < 50
     gradient = (problem.gram @ u + problem.slopes[:, 0])[inside]
     assert np.ptp(gradient) < 1e-8
+    assert len(_lower.signatures) <= 1  # a number among its arguments is compiled as such
 
 
 def hard_problem():

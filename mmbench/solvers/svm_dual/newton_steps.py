@@ -112,10 +112,10 @@ def _series(factor, ridge, gradient, u, low, high, longest):
     m = u.shape[0]
     removed = np.empty((longest + 1, m))  # orthonormal; the first keeps the sum
     free = np.ones(m, np.bool_)
-    removed[0] = _lower(factor, np.ones(m), 0)
+    removed[0] = _lower(factor, np.ones(m))
     removed[0] /= np.sqrt(removed[0] @ removed[0])
     for met in range(longest + 1):
-        target = _lower(factor, gradient, 0)
+        target = _lower(factor, gradient)
         for _ in range(2):  # once more for what rounding has left
             for s in range(met + 1):
                 target -= (removed[s] @ target) * removed[s]
@@ -151,7 +151,7 @@ def _series(factor, ridge, gradient, u, low, high, longest):
         free[first] = False
         unit = np.zeros(m)
         unit[first] = 1.0
-        unit = _lower(factor, unit, first)
+        unit = _lower(factor, unit)
         for _ in range(2):
             for s in range(met + 1):
                 unit -= (removed[s] @ unit) * removed[s]
@@ -160,9 +160,11 @@ def _series(factor, ridge, gradient, u, low, high, longest):
 
 
 @compiled()
-def _lower(factor, b, first):
-    """Solve ``L x = b``, which is zero before `first`."""
-    x = np.zeros(b.shape[0])
+def _lower(factor, b):
+    """Solve ``L x = b``, from the first entry of b that is not zero."""
+    x, first = np.zeros(b.shape[0]), 0
+    while first < b.shape[0] and b[first] == 0:
+        first += 1
     for i in range(first, b.shape[0]):
         row, total = factor[i], 0.0
         for k in range(first, i):
