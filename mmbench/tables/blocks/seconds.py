@@ -32,6 +32,54 @@ def total(sheet: Sheet, key: Key, names: tuple[str, ...] = ()) -> float | None:
     return sum(parts) if len(parts) == len(values) else None
 
 
+def total_with_search(sheet: Sheet, key: Key) -> float | None:
+    """Return the CPU seconds of all stages and of the searches whose parameters are taken over.
+
+    None where one is not known.
+    """
+    used = [key._replace(machine=machine) for machine in _used(sheet, key.machine)]
+    parts = [total(sheet, key), *(total(sheet, other, ("selection",)) for other in used)]
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _used(sheet: Sheet, machine: str) -> list[str]:
+    """Return the machine whose parameters one takes over, the one that it uses, and so on."""
+    used = []
+    while machine in sheet.plan.uses:
+        machine = sheet.plan.uses[machine]
+        used.append(machine)
+    return used
+
+
+def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
+    """Return which machines take over the parameters of another, by labels of both.
+
+    Parameters
+    ----------
+    sheet : Sheet
+    machines : sequence of str
+
+    Returns
+    -------
+    dict of str to str
+        The label of the machine that searched, and those of all that use it.
+    """
+    users: dict[str, list[str]] = {}
+    for machine in machines:
+        for used in _used(sheet, machine):
+            users.setdefault(sheet.label(used), []).append(sheet.label(machine))
+    return {used: ", ".join(own) for used, own in users.items()}
+
+
+def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
+    """Say of which machines `total_with_search` counts another's search; empty where of none."""
+    return "".join(
+        f" Those of {users} include the search of {used}, whose parameters they take over."
+        for used, users in taken_over(sheet, machines).items()
+    )
+
+
 def by_stage(sheet: Sheet) -> Grid:
     """Return a line a place and a column a machine, with the seconds of every stage."""
     rows = [
@@ -42,6 +90,8 @@ def by_stage(sheet: Sheet) -> Grid:
     calibrated = any(row.metric == f"seconds_{CALIBRATION}" for row in sheet.rows)
     names = [*STAGES, *[f"{CALIBRATION} where asked for"][:calibrated]]
     caption = f"CPU seconds a split: {' + '.join(names)}"
+    for used, users in taken_over(sheet, sheet.machines).items():
+        caption += f"; the search that {users} take over from {used} counts there alone"
     return Grid(place_columns(sheet, "data set"), rows if measured else [], caption)
 
 

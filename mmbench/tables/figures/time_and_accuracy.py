@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.jobs.plan import Key
-from mmbench.tables.blocks.seconds import total
+from mmbench.tables.blocks.seconds import total_with_search
 from mmbench.tables.blocks.tests import ACCURACY, dataset_gaps
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing
@@ -92,17 +91,11 @@ def points_of(sheet: Sheet, kernel: KernelKey) -> dict[str, Point]:
 def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -> NDArray:
     """Return by data set the CPU time of a machine over that of another, where both are known."""
     places = sheet.places_of(kernel)
-    times = [(_time(sheet, place, machine), _time(sheet, place, reference)) for place in places]
+    times = [
+        [total_with_search(sheet, place._replace(machine=name)) for name in (machine, reference)]
+        for place in places
+    ]
     return np.array([ours / theirs for ours, theirs in times if ours and theirs])
-
-
-def _time(sheet: Sheet, place: Key, machine: str) -> float | None:
-    """Return the CPU seconds of a split, the search of parameters that are taken over included."""
-    own, used = total(sheet, place._replace(machine=machine)), sheet.plan.uses.get(machine)
-    if not own or not used:
-        return own
-    search = total(sheet, place._replace(machine=used), ("selection",))
-    return None if search is None else own + search
 
 
 def _lines(axes: Axes, names: list[str]) -> None:
@@ -134,7 +127,8 @@ def _times(axes: Axes, sheet: Sheet, points: dict[str, Point]) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(f"CPU time over that of {sheet.label(sheet.machines[0])}")
+    first = sheet.label(sheet.machines[0])
+    axes.set_xlabel(f"CPU time over that of {first}:\nsearch (own and taken over), training, test")
 
 
 def _describe(sheet: Sheet, kernel: KernelKey, points: dict[str, Point]) -> str:

@@ -7,7 +7,7 @@ sets.
 from mmbench.jobs.plan import Key
 from mmbench.tables.blocks import metrics
 from mmbench.tables.blocks.details import CHOICES
-from mmbench.tables.blocks.seconds import total
+from mmbench.tables.blocks.seconds import total_with_search, with_search_text
 from mmbench.tables.compose import compose
 from mmbench.tables.metrics import CONFUSION
 from mmbench.tables.model import NOTHING, Column, Grid, Table
@@ -27,6 +27,8 @@ def layout(sheet: Sheet) -> Table:
     about, first = metrics.definitions(sheet), metrics.row_name(shown[0])
     if sheet.facts.selected:
         about.append(f"Selected: {CHOICES}.")
+    if texts := with_search_text(sheet, sheet.machines):
+        about.append(f"CPU seconds are of selection, training and test.{texts}")
     return compose(sheet, "Machines, the best first", grids, *about, metric=first, choices=False)
 
 
@@ -51,4 +53,10 @@ def _line(sheet: Sheet, key: Key, shown: list[str]) -> list[str]:
     first, *rest = (metrics.cell(sheet, key, name) for name in shown)
     cited = join(first, sheet.cite(sheet.row(key, metrics.row_name(shown[0]))))
     chosen = ", ".join(map(str, sheet.facts.selected.get(key, ()))) or NOTHING
-    return [sheet.label(key.machine), cited, *rest, seconds_text(total(sheet, key)), chosen]
+    return [
+        sheet.label(key.machine),
+        cited,
+        *rest,
+        seconds_text(total_with_search(sheet, key)),
+        chosen,
+    ]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mmbench.errors import Status, UserError
-from mmbench.tables.blocks.seconds import stages
+from mmbench.tables.blocks.seconds import by_name
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
 from mmbench.tables.model import Table
@@ -84,7 +84,7 @@ def _line(view: View, row: Row) -> dict[str, Any]:
     apart = None
     if row.measured is not None and row.published is not None:
         apart = row.measured - row.published
-    seconds = [value for value in stages(view.sheet, key) if value is not None]
+    seconds = [value for value in by_name(view.sheet, key).values() if value is not None]
     return {
         "key": key,
         "row": row,

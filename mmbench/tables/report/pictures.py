@@ -5,7 +5,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from mmbench.jobs.plan import Key
-from mmbench.tables.blocks.seconds import total
+from mmbench.tables.blocks.seconds import total_with_search, with_search_text
 from mmbench.tables.blocks.tests import split_gaps
 from mmbench.tables.cells import Cell
 from mmbench.tables.figures.style import colour
@@ -115,7 +115,8 @@ def time_and_accuracy(view: View) -> Picture | None:
     return Picture(
         "time-and-accuracy",
         "Time against accuracy",
-        "CPU time of selection, training and test of a split, on a logarithmic axis."
+        "CPU seconds of selection, training and test of a split, on a logarithmic axis."
+        + with_search_text(view.sheet, [first, *others])
         + (f" Each point is a data set; {label} stands where the lines cross." if relative else ""),
         spec(
             traces,
@@ -190,8 +191,8 @@ def _gain(view: View, place: Key, machine: str, first: str) -> float:
 
 
 def _seconds(view: View, place: Key, machine: str) -> float:
-    """Return the CPU seconds of a split; 0 where they are not known."""
-    return total(view.sheet, place._replace(machine=machine)) or 0.0
+    """Return the CPU seconds of a split, what is taken over included; 0 where not known."""
+    return total_with_search(view.sheet, place._replace(machine=machine)) or 0.0
 
 
 def _known(view: View, place: Key, machine: str) -> bool:

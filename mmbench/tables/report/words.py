@@ -116,7 +116,9 @@ def seconds(view: View, key: Key) -> str:
     values = by_name(view.sheet, key)
     if set(values.values()) == {None}:
         return ""
-    return ", ".join(f"{name} {seconds_text(value)}" for name, value in values.items())
+    used = view.sheet.plan.uses.get(key.machine)
+    other = f"; selection taken over from {view.sheet.label(used)}" if used else ""
+    return ", ".join(f"{name} {seconds_text(value)}" for name, value in values.items()) + other
 
 
 def number(value: float, metric: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers.drawn import table
 from helpers.planned import config_names
 from plotly.graph_objects import Figure
 
@@ -44,6 +45,25 @@ def test_differences_are_held_against_the_first_machine_with_their_errors(both) 
     assert trace["name"] == "RMM"
     assert trace["error_x"]["array"] == [0, 0]  # the same errors on both splits that both have
     assert all(not name.count("<") for name in trace["y"])
+
+
+def test_times_hold_the_search_whose_parameters_are_taken_over(results, pages) -> None:
+    """10 CPU seconds of search, 1.75 of the rest; the MMRM takes over what the RMM has."""
+    experiment = results.experiment("chain", layout="machines", uses={"rmm": "svm", "mmrm": "rmm"})
+    for machine, errors in (("svm", 10), ("rmm", 9), ("mmrm", 8)):
+        experiment.add(experiment.job("iris", machine), errors)
+    page = pages(experiment.folder)["chain/index.html"]
+    picture = page.pictures()["time-and-accuracy"]
+    assert [trace["x"] for trace in picture["data"]] == [[11.75], [21.75], [31.75]]
+    assert (
+        "Those of RMM, MMRM include the search of SVM, whose parameters they take over" in page.text
+    )
+    assert "selection taken over from SVM" in picture["data"][1]["hovertext"][0]
+    lines = table(experiment.folder).splitlines()
+    seconds = [line.split("|")[3].strip() for line in lines if line.startswith("| ")]
+    assert sorted(seconds[2:5]) == ["11.8", "21.8", "31.8"]
+    by_stage = table(experiment.folder, layout="generic")
+    assert "the search that RMM, MMRM take over from SVM counts there alone" in by_stage
 
 
 def test_points_open_the_pages_of_their_cells(both) -> None:
