@@ -19,7 +19,7 @@ app = typer.Typer(
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NAME]...", help="Data sets [default: all].", show_default=False),
+    typer.Argument(metavar="NAME", help="Data sets [default: all].", show_default=False),
 ]
 
 

@@ -7,12 +7,12 @@ import typer
 
 from mmbench.cli.options import Output
 
+FOLDERS = "Folders of results, or of experiments in them"
+Records = Annotated[list[Path], typer.Argument(metavar="RESULTS", help=f"{FOLDERS}.")]
+#: What reads reference tables too, which hold no records.
 Results = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="RESULTS...",
-        help="Folders of results, or of experiments in them; reference/NAME comes with mmbench.",
-    ),
+    typer.Argument(metavar="RESULTS", help=f"{FOLDERS}; reference/NAME comes with mmbench."),
 ]
 
 Mix = Annotated[
@@ -94,7 +94,7 @@ def report(
 
 
 def export(
-    results: Results,
+    results: Records,
     fmt: Annotated[
         str | None,
         typer.Option(
@@ -108,14 +108,17 @@ def export(
         bool, typer.Option("--predictions", help="A row for each test row, not for each split.")
     ] = False,
 ) -> None:
-    """Write stored records as a plain table: a row for each split."""
+    """Write stored records as a plain table: a row for each split.
+
+    There repeat and fold count from 0, in the progress of a run from 1.
+    """
     from mmbench.commands.export import export as write
 
     typer.echo(write(results, fmt, output, predictions, _say), nl=output is not None)
 
 
 def clean(
-    results: Results,
+    results: Records,
     yes: Annotated[bool, typer.Option("--yes", help="Remove them, do not only list them.")] = False,
 ) -> None:
     """List, and with --yes remove, records that no current setting of an experiment uses."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from mmbench.commands.options import format_of
 from mmbench.config.cells import replan
-from mmbench.errors import UserError, did_you_mean
+from mmbench.errors import UserError
 from mmbench.jobs.files import write_atomically
 from mmbench.tables.export import PREDICTION_COLUMNS, SPLIT_COLUMNS, prediction_rows, split_rows
 from mmbench.tables.records import Experiment
@@ -16,7 +17,7 @@ from mmbench.tables.results import read_results
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMATS = ("csv", "parquet")
+FORMATS = {".csv": "csv", ".parquet": "parquet"}
 
 
 def frame(
@@ -43,7 +44,8 @@ def frame(
         (prediction_rows, PREDICTION_COLUMNS) if predictions else (split_rows, SPLIT_COLUMNS)
     )
     table = pd.DataFrame(make(found), columns=list(columns)).convert_dtypes()
-    return table.astype({"degree": "Int64", "size": "Int64"})  # also where all are missing
+    types = {"degree": "Int64", "size": "Int64", "seconds_calibration": "Float64"}
+    return table.astype({c: types[c] for c in types if c in table})  # also where all are missing
 
 
 def export(
@@ -72,9 +74,7 @@ def export(
     UserError
         If no folder holds records, or the output cannot be written.
     """
-    fmt = fmt or ("parquet" if output and output.suffix.lower() == ".parquet" else "csv")
-    if fmt not in FORMATS:
-        raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, FORMATS)}")
+    fmt = format_of(output, fmt, FORMATS)
     if fmt == "parquet" and output is None:
         raise UserError("parquet is no text: name a file with --output")
     table = frame(results, predictions, say)

@@ -1,14 +1,32 @@
 """Options of a run."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmbench.errors import UserError, did_you_mean
 from mmbench.jobs.limits import NO_LIMITS, Limits
 
 #: Gets lines for the user.
 Say = Callable[[str], object]
+
+
+def format_of(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
+    """Return the format of a file: what is asked for, or what its suffix says, or the first.
+
+    Raises
+    ------
+    UserError
+        If the suffix is that of no format, or the format is unknown.
+    """
+    suffix = output.suffix.lower() if output else ""
+    if fmt is None and suffix not in ("", *suffixes):
+        raise UserError(f"{output}: must end in {', '.join(suffixes)}; or say --format")
+    fmt = fmt or suffixes.get(suffix, next(iter(suffixes.values())))
+    if fmt not in suffixes.values():
+        raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, suffixes.values())}")
+    return fmt
 
 
 @dataclass(frozen=True)

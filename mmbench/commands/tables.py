@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mmbench.commands.options import format_of
 from mmbench.config.cells import replan
 from mmbench.errors import UserError
 from mmbench.jobs.files import write_atomically
@@ -58,7 +59,7 @@ def table(
         If no folder can be read, the layout, format or a metric is unknown, or `output` cannot be
         written.
     """
-    fmt = fmt or FORMATS.get(output.suffix.lower() if output else "", "markdown")
+    fmt = format_of(output, fmt, FORMATS)
     check_names(fmt, layout, metrics)
     read = read_results(results, replan, mix, say)
     if include_failed:

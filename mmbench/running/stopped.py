@@ -31,7 +31,8 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
         limit = f"time limit of {duration(limits.time or 0)}"
     else:
         limit = f"memory limit of {readable(limits.memory or 0)}"
-    after = f"{duration(reached['seconds'])} in {reached['stage'] or 'preparation'}"
+    stage = "compiling" if reached["stage"] == "warm_up" else reached["stage"] or "preparation"
+    after = f"{duration(reached['seconds'])} in {stage}"
     reason = f"{limit} reached after {after}" + (f": {more}" if more else "")
     return {"reason": reason, "limits": asdict(limits), "reached": reached}
 

@@ -53,7 +53,16 @@ def test_help_names_every_command():
     "command", [(c,) for c in COMMANDS] + [("data", "fetch"), ("list", "layouts")]
 )
 def test_every_command_has_help(command: tuple[str, ...]):
-    assert run(*command, "--help").exit_code == 0
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert "...}" not in result.stdout  # typer adds these dots
+
+
+@pytest.mark.parametrize(
+    ("command", "offered"), [("table", True), ("export", False), ("clean", False)]
+)
+def test_reference_tables_are_offered_to_what_reads_them(command: str, offered: bool):
+    assert ("reference/NAME" in run(command, "--help").stdout) == offered
 
 
 def test_version():

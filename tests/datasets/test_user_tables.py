@@ -174,7 +174,7 @@ def test_gaps_and_categories_that_no_step_treats_are_refused(tmp_path: Path, ste
 def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
     line = refusal(tmp_path, "my.csv", MIXED, drop="id")
     assert "data row 1, column 'colour': text 'red' where a number is needed" in line
-    assert line.endswith("drop it or say categorical")
+    assert line.endswith("drop it or say categorical: auto")
     line = refusal(tmp_path, "my.csv", CSV.replace(",", ";").replace(".", ","))
     assert line.endswith("text '2,5' where a number is needed; is it decimal: ','?")
 

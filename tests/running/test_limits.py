@@ -19,6 +19,7 @@ from mmbench.running import local, runner
 from mmbench.running.executor import LimitReached, WorkerDied
 from mmbench.running.local import LocalExecutor
 from mmbench.running.stopped import best_reached
+from mmbench.running.stopped import stopped as what_stopped
 from mmbench.running.worker import execute
 
 
@@ -101,6 +102,14 @@ def stopped(job, status=Status.TIME_LIMIT, **limits):
     limits = {"time": None, "memory": None} | limits
     reached = {"stage": "training", "seconds": 2.0}
     return new_record(job, status, "time limit reached", limits=limits, reached=reached)
+
+
+@pytest.mark.parametrize(
+    ("stage", "word"), [(None, "preparation"), ("warm_up", "compiling"), ("test", "test")]
+)
+def test_the_reason_names_the_stage_in_words(stage, word):
+    said = what_stopped(Status.TIME_LIMIT, Limits(time=2), {"stage": stage, "seconds": 7.1})
+    assert said["reason"] == f"time limit of 2.0 s reached after 7.1 s in {word}"
 
 
 def test_a_larger_limit_runs_the_job_again_an_equal_one_does_not(job):

@@ -66,6 +66,7 @@ def test_csv_and_parquet_hold_the_same(pima, tmp_path) -> None:
     other = pd.read_parquet(tmp_path / "all.parquet")
     assert list(one.columns) == list(other.columns)
     assert one.record.tolist() == other.record.tolist()
+    assert other.seconds_calibration.dtype == "Float64", "of no value too"
     assert one.errors_count[0] == str(other.errors_count[0]) == "10"
 
 
@@ -85,6 +86,8 @@ def test_what_cannot_be_exported_is_one_line(pima, tmp_path) -> None:
         export([pima.folder], fmt="cvs")
     with pytest.raises(UserError, match="name a file with --output"):
         export([pima.folder], fmt="parquet")
+    with pytest.raises(UserError, match=r"all\.xlsx: must end in \.csv, \.parquet; or"):
+        export([pima.folder], output=tmp_path / "all.xlsx")
     with pytest.raises(UserError, match="cannot be written"):
         export([pima.folder], output=tmp_path / "no" / "all.csv")
 

@@ -182,7 +182,7 @@ def _number_column(column: pd.Series) -> pd.Series:
     if len(bad):
         place = f"data row {bad[0] + 1}, column {column.name!r}"
         cell = str(column.iloc[bad[0]])
-        hint = "; drop it or say categorical" if len(bad) == column.notna().sum() else ""
+        hint = "; drop it or say categorical: auto" if len(bad) == column.notna().sum() else ""
         if is_number(cell.replace(",", ".", 1)):
             hint = "; is it decimal: ','?"
         raise ValueError(f"{place}: text {cell!r} where a number is needed{hint}")

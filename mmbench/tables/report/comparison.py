@@ -94,7 +94,7 @@ def _pictures(view: View, found: Sequence[Change]) -> list[Picture]:
         Picture(
             "gains",
             "Change of accuracy",
-            "Accuracy (%) of B less that of A. Bars: two standard errors. Hollow: beyond noise.",
+            "Accuracy (%) of B minus that of A. Bars: two standard errors. Hollow: beyond noise.",
             lines_spec(gains, n_lines, axis("accuracy (%), B less A", zeroline=True)),
         ),
         Picture(

@@ -83,10 +83,10 @@ def machine_differences(view: View) -> Picture | None:
     paired = any(bar is not None for trace in traces for bar in trace["error_x"]["array"])
     return Picture(
         "machine-differences",
-        f"Accuracy less that of {label}",
-        f"A line a data set: accuracy (%) less that of {label}."
+        f"Accuracy minus that of {label}",
+        f"A line a data set: accuracy (%) minus that of {label}."
         + (" Bars: two standard errors of the mean over splits that both have." if paired else ""),
-        lines_spec(traces, len(places), axis(f"accuracy (%) less that of {label}", zeroline=True)),
+        lines_spec(traces, len(places), axis(f"accuracy (%) minus that of {label}", zeroline=True)),
     )
 
 
@@ -111,7 +111,7 @@ def time_and_accuracy(view: View) -> Picture | None:
     cost, gain = ("CPU seconds a split", "accuracy (%)")
     if relative:
         cost = f"CPU time as a multiple of that of {label}"
-        gain = f"accuracy (%) less that of {label}"
+        gain = f"accuracy (%) minus that of {label}"
     return Picture(
         "time-and-accuracy",
         "Time against accuracy",
@@ -186,7 +186,7 @@ def _accuracy(view: View, place: Key, machine: str) -> float | None:
 
 
 def _gain(view: View, place: Key, machine: str, first: str) -> float:
-    """Return the accuracy of a machine less that of the first, both known."""
+    """Return the accuracy of a machine minus that of the first, both known."""
     return (_accuracy(view, place, machine) or 0.0) - (_accuracy(view, place, first) or 0.0)
 
 
