@@ -197,3 +197,7 @@ def __getattr__(attribute: str) -> type[PairwiseClassifier]:
         if path.endswith(f":{attribute}"):
             return machine_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {attribute!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

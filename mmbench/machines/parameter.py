@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from mmbench.errors import did_you_mean
+
 
 @dataclass(frozen=True)
 class Param:
@@ -215,6 +217,9 @@ def _constructor(parameters: Mapping[str, Parameter]) -> Callable[..., None]:
     )
 
     def __init__(self, *args, **kwargs):
+        for name in kwargs.keys() - parameters.keys():
+            words = f"{type(self).__name__} has no parameter {name!r}"
+            raise TypeError(words + did_you_mean(name, parameters))
         given = signature.bind(self, *args, **kwargs)
         given.apply_defaults()
         for name in parameters:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import tracemalloc
 from dataclasses import replace
 
@@ -120,6 +122,13 @@ def test_a_solution_that_is_not_finite_is_an_error(iris):
 
     with pytest.raises(ValueError, match="setosa/versicolor is not finite; scale the data"):
         Lost().fit(*iris)
+
+
+def test_completion_offers_machines_and_results_before_they_are_imported():
+    code = "import mmbench; print(*dir(mmbench), *dir(mmbench.machines)); mmbench.results.load"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split().count("SigmaSVM") == 2
+    assert {"results", "RSVMPlus"} <= set(done.stdout.split())
 
 
 def test_an_unknown_machine_is_named_with_the_nearest():

@@ -35,6 +35,11 @@ def test_a_machine_documents_what_it_holds_after_fit(name, kernel):
     assert held <= set(entries(type(machine).__doc__, "Attributes"))
 
 
+def test_an_unknown_parameter_is_named_with_its_machine_and_the_nearest():
+    with pytest.raises(TypeError, match=r"^SVM has no parameter 'gama'; did you mean 'gamma'\?$"):
+        machine_class("svm")(gama=1)
+
+
 def test_a_machine_of_ones_own_inherits_the_documentation_of_its_base():
     class Own(SVM):
         """An SVM that doubles its margin.
