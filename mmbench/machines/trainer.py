@@ -240,7 +240,8 @@ class PairwiseTrainer(Declared):
             stacklevel=5,  # the caller of `fit`
         )
         try:
-            yield gram
+            with np.errstate(all="ignore"):  # roots of negative squares: it has been said why
+                yield gram
         except NotEnoughMemory:
             raise
         except (ArithmeticError, ValueError) as error:

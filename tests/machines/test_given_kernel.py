@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
@@ -140,6 +141,16 @@ def test_no_fit_claims_a_bound_of_a_problem_that_is_not_convex(name):
     alone = [fit.pair == (0, 1) and name != "fsvm" for fit in fits]
     assert [np.isfinite(fit.gap) for fit in fits] == alone
     assert all(own or fit.status != "optimal" for own, fit in zip(alone, fits, strict=True))
+
+
+def test_a_squared_norm_below_zero_is_warned_of_once():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = X[:, 0] + 0.3 * rng.normal(size=60) > 0
+    gram = sigmoid_kernel(X, gamma=0.5, coef0=-1)
+    with pytest.warns() as given:
+        machine_class("rmm")(kernel="precomputed").fit(gram, y)
+    assert [warning.category for warning in given] == [UserWarning, ConvergenceWarning]
 
 
 @pytest.mark.filterwarnings("error")
