@@ -79,8 +79,21 @@ class KernelMatrix:
         left = (1 - BLOCK_SHARE) * memory - (1 + COPIED_SHARE) * size * n_part**2
         return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
 
+    def _most_beside(self, n_stored: int) -> int:
+        """Return the rows of a part for which, and for its copy, stored rows leave memory."""
+        size = self.dtype.itemsize
+        left = (1 - BLOCK_SHARE) * self._cache_bytes - n_stored * size * len(self)
+        return int(min(math.sqrt(max(0.0, left) / ((1 + COPIED_SHARE) * size)), len(self)))
+
+    def _make_room(self, n_stored: int) -> None:
+        """Forget the stored rows if no more than so many are to be stored."""
+        if n_stored < self._store.most:
+            self._store = _RowStore(len(self), 0, self.dtype)  # the old go before the new come
+            self._store = _RowStore(len(self), n_stored, self.dtype)
+
     def to_double(self) -> None:
         """Go on in float64, where float32 has met its rounding errors."""
+        self._make_room(0)
         self._set_type(np.float64)
 
     def diagonal(self) -> NDArray:
@@ -95,11 +108,11 @@ class KernelMatrix:
         It holds until the next part, which takes its memory: fresh memory costs as much as values.
         """
         n, some = len(rows), self._rows.take(rows)
-        if self._most_stored(n) < self._store.most:
-            self._store = _RowStore(len(self), self._most_stored(n), self.dtype)
-        if len(self._memory) < n**2:  # for larger ones too: memory is taken as it is written
+        if len(self._memory) < n**2:
             self._memory = np.empty(0, self.dtype)  # the old goes before the new comes
-            self._memory = np.empty(max(n, min(2 * n, self.most_part_rows)) ** 2, self.dtype)
+            self._make_room(self._most_stored(n))
+            larger = min(2 * n, self.most_part_rows, self._most_beside(self._store.most))
+            self._memory = np.empty(max(n, larger) ** 2, self.dtype)  # for the next ones, too
         out = self._memory[: n**2].reshape(n, n)
         slots = self._store.slots(rows)
         stored, missing = slots >= 0, np.flatnonzero(slots < 0)

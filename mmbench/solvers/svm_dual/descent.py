@@ -157,6 +157,7 @@ class Descent:
         store = self.store
         if store is None or store.size < len(rows) ** 2 or store.dtype != dtype:
             largest = max(len(rows), int(LARGEST_PART_SHARE * len(self.u)))
+            store = self.store = None  # the old goes before the new comes
             store = self.store = np.empty(largest**2, dtype)  # taken as it is written
         out = store[: len(rows) ** 2].reshape(len(rows), len(rows))
         _copy_square(gram, rows, out)

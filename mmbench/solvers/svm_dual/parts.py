@@ -124,7 +124,8 @@ class GrowingParts:
         target = max(PART_TOLERANCE_SHARE * self._level(), share * self.violation)
         u, decision = self.u[rows], self.decision[rows]
         steps = Descent(part, self.diagonal[rows], u.copy(), decision.copy(), target, self.left)
-        steps.offset, steps.store = decision - combine(part.values, u), self.store
+        steps.offset = decision - combine(part.values, u)
+        steps.store, self.store = self.store, None  # one holds it, who may exchange it
         steps.run()
         self.store = steps.store
         change = steps.u - u
