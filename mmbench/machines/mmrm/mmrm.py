@@ -80,7 +80,7 @@ class MMRM(WeightedClassifier):
 
     Where the Gram matrix is singular to working precision (a smooth kernel, features few), (30) has
     no solution that double precision could hold: coefficients of 1e12 still lower the objective,
-    and what they fit is rounding errors of the kernel. So the program that is solved is (30) with
+    and what they fit is rounding errors of the kernel. So the program that is solved is (30) with::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
