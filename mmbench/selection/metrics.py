@@ -95,11 +95,13 @@ def _mean(values: list[float]) -> float:
 def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
     from sklearn.metrics import log_loss
 
-    if not np.isin(truth, classes).all():
+    own = truth[:, None] == classes
+    if not own.any(axis=1).all():
         return float("nan")
     # rows as scikit-learn checks them: what float32 estimators return sums to 1 within 1e-7
     rows = probabilities / probabilities.sum(axis=1, keepdims=True)
-    return float(log_loss(truth, rows, labels=classes))
+    # by numbers: scikit-learn sorts labels, and "10" before "2"
+    return float(log_loss(own.argmax(axis=1), rows, labels=np.arange(len(classes))))
 
 
 def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:

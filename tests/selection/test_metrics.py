@@ -73,6 +73,15 @@ def test_a_metric_without_a_value_is_not_a_number():
     assert np.isnan(METRICS["log_loss"].compute(np.array(["a", "c"]), values, both))
 
 
+def test_log_loss_does_not_depend_on_how_labels_are_sorted():
+    """The classes 0 to 10 of a file are strings, of which "10" comes before "2"."""
+    numbers = np.arange(11)
+    rows = np.random.default_rng(0).dirichlet(np.ones(11), size=11)
+    expected = -np.log(rows.diagonal()).mean()
+    for classes in (numbers, numbers.astype(str)):
+        assert METRICS["log_loss"].compute(classes, rows, classes) == pytest.approx(expected)
+
+
 SCORERS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced_accuracy",
