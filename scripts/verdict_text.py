@@ -177,17 +177,25 @@ class Verdict:
         ratios = time_ratios(self.sheet, kernel, machine, SVM)
         if not len(ratios):
             return "–", "–"
-        return f"{np.median(ratios):.2g}", f"{ratios.min():.2g} to {ratios.max():.2g}"
+        found = np.quantile(ratios, (0.5, 0, 1))
+        median, least, most = (f"{float(f'{ratio:.2g}'):g}" for ratio in found)
+        return median, f"{least} to {most}"
 
     def ends(self, machine: str) -> list[tuple[str, int, int]]:
-        """Return of each parameter how many choices lie at an end of its grid, of how many."""
-        at, of = Counter[str](), Counter[str]()
+        """Return of each parameter how many choices lie at an end of its grid, of how many.
+
+        Parameters that some splits choose by a word ("sqrt") are left out.
+        """
+        at, of, words = Counter[str](), Counter[str](), set[str]()
+        splits = {row.key: row.n or 0 for row in self.sheet.rows if row.metric == "accuracy_pct"}
         for row in self.sheet.rows:
             if row.key.machine == machine and row.metric.startswith(SELECTED):
                 name = row.metric.removeprefix(SELECTED)
                 of[name] += row.n or 0
                 at[name] += sum(int(n) for n, _ in END.findall(row.note))
-        return [(name, at[name], of[name]) for name in of]
+                if (row.n or 0) < splits[row.key]:
+                    words.add(name)
+        return [(name, at[name], of[name]) for name in of if name not in words]
 
     def fits(self, machine: str) -> dict[str, str]:
         """Return how the fits of a machine ended, as printed; empty where there are none."""

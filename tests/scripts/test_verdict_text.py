@@ -93,6 +93,24 @@ def test_ends_of_grids_wins_and_fits_are_counted_over_the_data_sets(reference) -
     assert "6 comparisons with the SVM" in text
 
 
+def test_a_parameter_that_some_splits_choose_by_a_word_has_no_count(reference) -> None:
+    path = reference / "verdict" / "table.csv"
+    lines = path.read_text().splitlines()
+    k = next(k for k, line in enumerate(lines) if ",rmm,selected_C," in line)
+    lines[k] = lines[k].replace(",5,", ",4,")
+    path.write_text("\n".join(lines))
+    assert Verdict("verdict").ends("rmm") == []
+    assert Verdict("verdict").ends("klda") == [("C", 16, 40)]
+
+
+def test_large_ratios_of_time_are_numbers(reference) -> None:
+    path = reference / "verdict" / "table.csv"
+    path.write_text(
+        path.read_text().replace("klda,seconds_selection,0.5", "klda,seconds_selection,612")
+    )
+    assert Verdict("verdict").times(("linear", None), "klda") == ("120", "120 to 120")
+
+
 def test_a_cell_without_a_result_is_told(reference) -> None:
     path = reference / "verdict" / "table.csv"
     path.write_text(
