@@ -29,8 +29,8 @@ from mmbench.solvers.svm_dual.newton_steps import compiled
 from mmbench.solvers.svm_dual.pairwise import gains
 from mmbench.solvers.svm_dual.problem import PiecewiseQP
 
-#: Rows at rest that join a part: a share of all, within bounds, or as many as are in use. The
-#: support of an RMM, which starts from the SVM's, may be four times as large.
+#: Rows at rest that join a part: a share of all, within bounds, or half as many as are in use. The
+#: support of an RMM, which starts from the SVM's, may be five times as large.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: A part is solved to this share of the violation of all rows, a complete one to this share of
