@@ -91,7 +91,7 @@ def by_stage(sheet: Sheet) -> Grid:
     names = [*STAGES, *[f"{CALIBRATION} where asked for"][:calibrated]]
     caption = f"CPU seconds a split: {' + '.join(names)}"
     for used, users in taken_over(sheet, sheet.machines).items():
-        caption += f"; the search that {users} take over from {used} counts there alone"
+        caption += f"; the search of {used}, taken over by {users}, counts there alone"
     return Grid(place_columns(sheet, "data set"), rows if measured else [], caption)
 
 
