@@ -1,9 +1,9 @@
 """Interior point and exact vertex: the fast route of large kernel programs.
 
 An interior point on a growing part of the program finds which coefficients are positive and which
-rows are tight; one LU factorisation turns that into the exact vertex; what the vertex violates in
-the rest of the program comes in, and the next round starts from an iterate of this one that is not
-yet near the boundary.
+rows are tight. What a coarse iterate violates in the rest of the program comes in, and the next
+round starts from an earlier one that is not yet near the boundary. Where it violates nothing, it
+goes on, and one LU factorisation turns it into the exact vertex, which is judged in the same way.
 
 A part with few rows may be unbounded because some c_k < 0, so it has for each class the mean of the
 rows that it leaves out, at the sum of their costs: the rest implies that row, and with costs of at
@@ -12,7 +12,7 @@ least 1/n_class no part is unbounded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,13 @@ from mmbench.machines.mmrm.interior import InteriorPoint, Iterate
 from mmbench.machines.mmrm.program import Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: Tolerances of the two rounds that only find rows and columns, and of the attempts at a vertex.
-COARSE_TOLERANCES = (3e-2, 1e-3)
+#: Tolerances of the first round, of an iterate that shows whether the part lacks something, and of
+#: the attempts at a vertex where it does not.
+FIRST_TOLERANCE, COARSE_TOLERANCE = 3e-2, 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
-#: Rows of a smaller margin are in the first part and come in after a coarse round.
-COARSE_MARGIN = 1.05
-
-#: Rows of a smaller margin come in after a fine round.
-FINE_MARGIN = 1.03
+#: Rows of a smaller margin are in the first part and come in after the first round; after others.
+COARSE_MARGIN, FINE_MARGIN = 1.05, 1.03
 
 #: Rows of a larger margin leave the part.
 DROPPED_MARGIN = 1.3
@@ -46,8 +44,8 @@ MAX_NEW_SHARE = 0.2
 #: Product u s of a new column at a warm start, as a share of the others': most stay at zero.
 NEW_COLUMN_SHARE = 0.1
 
-#: Fine rounds before the rest is left to generation.
-MAX_ROUNDS = 12
+#: Rounds before the rest is left to generation.
+MAX_ROUNDS = 24
 
 #: Violations of rows and columns outside the part that count as none.
 PRICING_TOLERANCE = 1e-7
@@ -76,24 +74,16 @@ class Guess:
 
 @dataclass(frozen=True)
 class PartOptimum:
-    """The optimum of a part, over the whole program.
-
-    Attributes
-    ----------
-    u, b, lam : ndarray, float, ndarray
-    converged : bool
-        Whether the interior point reached a fine tolerance.
-    support : ndarray of int
-        Columns that are not on their way to zero.
-    multiplier : float
-        Of the limit of the coefficients; zero at a vertex.
-    """
+    """The optimum of a part, or an iterate on the way to it, over the whole program."""
 
     u: NDArray
     b: float
     lam: NDArray
+    #: Whether the interior point reached a fine tolerance.
     converged: bool
+    #: Columns that are not on their way to zero.
     support: NDArray
+    #: Of the limit of the coefficients; zero at a vertex.
     multiplier: float = 0.0
 
 
@@ -141,39 +131,44 @@ class Rounds:
         if 2 * len(self.rows) > len(whole):
             self.rows = self.columns = whole
         else:
-            for tol in COARSE_TOLERANCES:
-                self._coarse_round(tol, drop=tol < COARSE_TOLERANCES[0])
+            self._first_round()
         for _ in range(MAX_ROUNDS):
-            found = self._fine_round()
-            if not found.converged:
+            found = self._round()
+            if found is not None and (not found.converged or not self._grown(found)):
                 break
-            margins, reduced = self._price(found.u, found.b, found.lam, found.multiplier)
-            rows, columns = self._violated(margins, reduced)
-            if not len(rows) and not len(columns):
-                break
-            self._drop_rows(margins, found.lam)
-            self._grow(margins, reduced, FINE_MARGIN, FINE_COLUMN_SHARE)
-        return self._certified(found)
+        return self._certified(found or self._optimum(self._cold_start()))
 
-    def _coarse_round(self, tol: float, drop: bool) -> None:
+    def _first_round(self) -> None:
+        """Bring in rows and columns by an iterate that is too coarse to leave any out."""
         iterate = self._cold_start()
-        iterate.run(tol)
+        iterate.run(FIRST_TOLERANCE)
         self.iterations += iterate.iterations
-        self._keep(iterate)
-        u, b, lam = self._full(iterate.point)
-        margins, reduced = self._price(u, b, lam, iterate.multiplier)
-        if drop:
-            self._drop_rows(margins, lam)
+        margins, reduced = self._priced(self._found(iterate))
         self._grow(margins, reduced, COARSE_MARGIN, COARSE_COLUMN_SHARE)
 
-    def _fine_round(self) -> PartOptimum:
-        """Return the exact optimum of the part, or an iterate near it where no vertex is found."""
-        kept, self.kept = self.kept, None
-        if kept is not None and self._nearly_the_part_of(kept):
-            found = self._optimum(self._warm_start(kept))
-            if found.converged or time_is_up():
-                return found
+    def _round(self) -> PartOptimum | None:
+        """Return the optimum of the part, or None once a coarse iterate has made it grow."""
+        warm = self._warm_start()
+        iterate = warm or self._cold_start()
+        is_whole = min(len(self.rows), len(self.columns)) == len(self.program.rows)
+        if not is_whole and iterate.run(COARSE_TOLERANCE):
+            self._keep(iterate)
+            if self._grown(self._found(iterate)):
+                self.iterations += iterate.iterations
+                return None
+        found = self._optimum(iterate)
+        if warm is None or found.converged or time_is_up():
+            return found
         return self._optimum(self._cold_start())
+
+    def _grown(self, found: PartOptimum) -> bool:
+        """Whether something outside the part is violated; it comes in, with what is near it."""
+        margins, reduced = self._priced(found)
+        if not any(map(len, self._violated(margins, reduced))):
+            return False
+        self._drop_rows(margins, found.lam)
+        self._grow(margins, reduced, FINE_MARGIN, FINE_COLUMN_SHARE)
+        return True
 
     def _nearly_the_part_of(self, kept: Kept) -> bool:
         """Whether few rows and columns are new; else a cold start takes fewer iterations."""
@@ -198,8 +193,7 @@ class Rounds:
         self._keep(iterate)
         if vertex is not None:
             return PartOptimum(vertex.u, vertex.b, vertex.lam, True, partition.positive)
-        u, b, lam = self._full(iterate.point)
-        return PartOptimum(u, b, lam, converged, partition.positive, iterate.multiplier)
+        return replace(self._found(iterate), converged=converged, support=partition.positive)
 
     def _cold_start(self) -> InteriorPoint:
         """Start from the guess's u and from lam = 1/n_class, where A'lam = c.
@@ -238,12 +232,15 @@ class Rounds:
         rest = np.array([point.xi[n:], point.z[n:], point.lam[n:]])
         self.kept = Kept(by_column, by_row, rest, self._bias(point))
 
-    def _warm_start(self, kept: Kept) -> InteriorPoint:
-        """Start from the kept iterate; new rows have its mean product ``z lam``.
+    def _warm_start(self) -> InteriorPoint | None:
+        """Start from the kept iterate, which is let go; None where the part is not near its own.
 
-        Their slacks, and those of new columns, are at least the geometric mean of the others': from
-        a slack near zero no step is long.
+        New rows have its mean product ``z lam``. Their slacks, and those of new columns, are at
+        least the geometric mean of the others': from a slack near zero no step is long.
         """
+        kept, self.kept = self.kept, None
+        if kept is None or not self._nearly_the_part_of(kept):
+            return None
         iterate = self._cold_start()
         (u, s), (xi, z, lam) = kept.by_column[:, self.columns], kept.by_row[:, self.rows]
         margins, reduced = self._price(kept.by_column[0], kept.b, kept.by_row[2], 0.0)
@@ -289,15 +286,18 @@ class Rounds:
         outside = [np.setdiff1d(rows, self.rows) for rows in self.program.class_rows]
         return [(q, rows) for q, rows in enumerate(outside) if len(rows)]
 
-    def _full(self, point: Iterate) -> tuple[NDArray, float, NDArray]:
-        """Return u, b, lam over the whole program, multipliers of class means spread over them."""
-        program = self.program
+    def _found(self, iterate: InteriorPoint) -> PartOptimum:
+        """Return an iterate over the whole program, multipliers of class means spread over them."""
+        program, point = self.program, iterate.point
         u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
         u[self.columns], lam[self.rows] = point.u, point.lam[: len(self.rows)]
         for k, (_, outside) in enumerate(self._outside(), start=len(self.rows)):
             cost = program.cost[outside]
             lam[outside] = point.lam[k] * cost / cost.sum()
-        return u, self._bias(point), lam
+        return PartOptimum(u, self._bias(point), lam, False, self.columns, iterate.multiplier)
+
+    def _priced(self, found: PartOptimum) -> tuple[NDArray, NDArray]:
+        return self._price(found.u, found.b, found.lam, found.multiplier)
 
     def _price(
         self, u: NDArray, b: float, lam: NDArray, multiplier: float
