@@ -20,7 +20,9 @@ def machine_rows() -> Rows:
     rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
     for name, alias in ALIASES.items():
         params = ", ".join(f"{key}={value!r}" for key, value in alias.params.items())
-        rows.append((name, f"{alias.label}: {alias.machine} with {params}"))
+        axes = " then ".join(", ".join(stage) for stage in alias.stages)
+        search = f", {axes} searched" if axes else ""
+        rows.append((name, f"{alias.label}: {alias.machine} with {params}{search}"))
     return rows
 
 

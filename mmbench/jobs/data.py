@@ -95,6 +95,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
             "n_train": n_train,
             "n_train_pair": int(np.sort(counts_of(y_pool[:n_train]))[-2:].sum()),
             "n_test": len(split.test),
+            "n_features": dataset.X.shape[1],
         },
         n_raw=dataset.X.shape[1],
         deviations=dataset.deviations,

@@ -101,7 +101,12 @@ class Bar:
 def progress_for(total: int, stream: TextIO | None = None) -> Progress:
     """Return a bar where the stream is a terminal, else lines."""
     stream = stream or sys.stderr
-    return Bar(total, stream) if stream.isatty() and total else Lines(total, stream)
+    if stream.isatty() and total:
+        return Bar(total, stream)
+    lines = Lines(total, stream)
+    if total:  # the first line of a job may take a minute, as workers compile
+        lines.say(f"{total} job{'s' if total > 1 else ''} to run")
+    return lines
 
 
 def describe(job: Job) -> str:

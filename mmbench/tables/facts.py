@@ -98,7 +98,8 @@ def _sizes(name: str, records: list[Record]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for record in records:
         if record.done:
-            sizes |= {part: record.split[part] for part in ("n_train", "n_test")}
+            known = {"n_train", "n_test", "n_features"} & record.split.keys()
+            sizes |= {part: record.split[part] for part in known}
             # what knows no pairs, such as a classifier of another package, names fewer classes
             classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
             sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))

@@ -241,6 +241,7 @@ ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
         ("a,kind\n-,x\n" + ROWS, "numbers and '-', all taken as categories; leave a cell empty"),
         ("a,kind\n" + ROWS.replace(".5", " May"), "20 rows, such as '0 May': leave it out"),
         ("8.5,kind\n" + ROWS, "the first line names columns 8.5: if it holds data, say header"),
+        ("id,kind\n" + ROWS.replace(".5", ""), "'id' numbers the rows: leave it out by 'drop'?"),
     ],
 )
 def test_what_is_read_but_hardly_meant_is_reported(tmp_path: Path, content: str, warning: str):

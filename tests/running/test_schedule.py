@@ -171,6 +171,7 @@ def test_without_a_terminal_each_job_is_a_line(jobs):
     progress.finished(jobs[0], done(jobs[0]), 75)
     progress.finished(jobs[1], new_record(jobs[1], Status.FAILED, "out of luck"), 0)
     assert stream.getvalue().splitlines() == [
+        "2 jobs to run",
         "[1/2] wine 1.1 svm rbf: 97.50 % correct, 1.0 s, 1 min 15 s left",
         "[2/2] wine 1.1 svm rbf: failed: out of luck",
     ]

@@ -25,6 +25,8 @@ SHOWN = 5
 MOST_CATEGORIES = 0.2
 #: Words beside numbers, at most, that are taken for marks of missing values.
 FEW_WORDS = 2
+#: Fewer rows may go up by one by chance.
+FEWEST_COUNTED = 10
 #: A target of more distinct numbers, not all whole, is taken for a continuous one.
 MOST_FRACTIONS = 20
 
@@ -79,7 +81,7 @@ def features_of(table: Table | SparseTable, options: FileOptions) -> Features:
     names = numbers + [name for name in chosen if name in nominal]
     if options.categorical == "auto":
         remarks += [r for name in nominal for r in _doubtful(frame[name])]
-    remarks += _data_as_names(chosen)
+    remarks += [*_data_as_names(chosen), *_row_numbers(X, names)]
     remarks += [*_constant_columns(X, names), *_contradictions(X, y)]
     groups, time = (
         None if column is None else read(frame[column_name(column, list(frame.columns))])
@@ -265,6 +267,15 @@ def _data_as_names(names: list[str]) -> list[str]:
     if not numbers:
         return []
     return [f"the first line names columns {numbers[0]}: if it holds data, say header: false"]
+
+
+def _row_numbers(X: NDArray, names: list[str]) -> list[str]:
+    """Report columns of whole numbers that go up by one from row to row."""
+    if len(X) < FEWEST_COUNTED:
+        return []
+    begins = (X[0] % 1 == 0) & (X[1] - X[0] == 1)
+    counting = [j for j in np.flatnonzero(begins) if (np.diff(X[:, j]) == 1).all()]
+    return [f"column {names[j]!r} numbers the rows: leave it out by 'drop'?" for j in counting]
 
 
 def _constant_columns(X: NDArray, names: list[str]) -> list[str]:

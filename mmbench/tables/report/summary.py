@@ -30,7 +30,7 @@ class Summary:
     #: Of all fits and jobs.
     worst_status: str
     #: The largest relative gap of machines of which one was asked, and what was asked; where that
-    #: is not known, the largest gap of all.
+    #: is not known, the largest of all that did not end by a rule of their own.
     gap: float | None
     gap_tolerance: float | None
     #: Gaps larger than asked.
@@ -90,7 +90,9 @@ def remarks(view: View) -> tuple[str, ...]:
 
 
 def _largest_gap(view: View) -> tuple[float | None, float | None]:
-    cells = [[view.sheet.value(k, m) for m in ("worst_gap", "gap_tolerance")] for k in view.keys]
+    by_rule = {row.key for row in view.rows if row.status == Status.STOPPED_BY_RULE}
+    keys = [key for key in view.keys if key not in by_rule]
+    cells = [[view.sheet.value(k, m) for m in ("worst_gap", "gap_tolerance")] for k in keys]
     known = [(gap, asked) for gap, asked in cells if gap is not None]
     asked_of = [(gap, asked) for gap, asked in known if asked is not None]
     return max(asked_of or known, key=lambda cell: cell[0], default=(None, None))

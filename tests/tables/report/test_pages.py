@@ -129,3 +129,30 @@ def test_a_classifier_without_certificates_is_no_failure(results, pages) -> None
     page = pages(experiment.folder)["foreign/index.html"]
     assert "None: every split has its result" in page.text
     assert sum("doubt" in one.split() for one in page.all("class")) == 1  # of the legend
+    assert "in band" not in page.text  # nothing is compared with a paper
+
+
+def source(pages, experiment) -> str:
+    """Return the page of an experiment as it is written."""
+    path = pages(experiment.folder)[f"{experiment.folder.name}/index.html"].path
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_stop_by_the_papers_rule_is_no_worst_certificate(results, pages) -> None:
+    experiment = results.experiment("rules", datasets=["iris"], machines=["fsvm", "svm"])
+    by_rule = {"n": 1, "statuses": {"stopped_by_rule": 1}, "worst_violation": 0, "worst_gap": 1.8}
+    solved = {"n": 1, "statuses": {"optimal": 1}, "worst_violation": 0, "worst_gap": 3e-7}
+    for machine, fits in (("fsvm", by_rule), ("svm", solved)):
+        fits = fits | {"n_support_mean": 0, "iterations": 0}
+        experiment.add(experiment.job("iris", machine), fits=fits)
+    (tile,) = re.findall(r"worst certificate</dt><dd>(.*?)</dd>", source(pages, experiment))
+    assert tile.startswith("gap 3.0e-07")
+
+
+def test_features_of_data_without_a_card_are_counted(results, pages) -> None:
+    experiment = results.experiment("own", datasets=["mine"], machines=["svm"])
+    job = experiment.job("mine", "svm")
+    split = {"digest": "d", "origin": "x", "n_train": 80, "n_test": 20, "n_features": 7}
+    experiment.add(job, split=split)
+    text = source(pages, experiment)
+    assert '<td class="right">80</td><td class="right">20</td>\n<td class="right">7</td>' in text
