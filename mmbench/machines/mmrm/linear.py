@@ -12,7 +12,7 @@ from scipy import sparse
 
 from mmbench.errors import Status
 from mmbench.machines.linear_route import LEAST_ROWS
-from mmbench.machines.mmrm.certificate import Solution, certify, failed
+from mmbench.machines.mmrm.certificate import Solution, best, certify, failed
 from mmbench.machines.mmrm.program import LinearProgram
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.vertex import Partition, polished
@@ -63,7 +63,14 @@ def solve_linear(
         found = solve_in_features(program, tol)
         if found is not None and found.status is Status.OPTIMAL:
             return found
-    return solve_reference(program, tol=tol, basis=basis)
+    found = solve_reference(program, tol=tol, basis=basis)
+    if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
+        return found
+    # HiGHS keeps A'lam = c to its tolerance, and the limit of the coefficients multiplies what is
+    # left. The multipliers 1/n_class keep it to rounding: they prove 2, which is the value where
+    # each class can be brought to its margin.
+    lam = np.minimum(program.cost, program.class_shares)
+    return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 
 
 class _Ratio(InteriorPoint):

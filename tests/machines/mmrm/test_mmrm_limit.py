@@ -150,6 +150,18 @@ def test_a_fit_says_whether_the_limit_binds_and_a_larger_one_lowers_only_those()
         assert (fits[1].objective < fits[0].bound) == binds
 
 
+@pytest.mark.parametrize("solver", ["auto", "reference"])
+def test_nearly_equal_columns_of_separable_data_leave_the_linear_machine_certified(solver):
+    rng = np.random.default_rng(0)
+    X, y = (rng.normal(size=(40, 12)) > 0.8).astype(float), np.arange(40) % 2
+    X[:, 0] = y
+    X = np.column_stack([X, X[:, 3] + 1e-8 * (np.arange(40) == 1)])  # HiGHS misses it by 4e-8
+    fit = MMRM(kernel="linear", C_factor=3, solver=solver).fit(X, y).fits_[0]
+    assert fit.status is Status.OPTIMAL
+    assert fit.objective == pytest.approx(2.0)
+    assert 2.0 - 1e-6 <= fit.bound <= fit.objective
+
+
 def test_a_negative_value_proves_that_the_program_without_a_limit_has_no_minimum():
     X, y = clouds(2, n=60)
     fit = MMRM(kernel="poly", degree=1, C=0.5 / 30, solver="interior").fit(X, y).fits_[0]
