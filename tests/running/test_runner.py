@@ -204,10 +204,15 @@ def start_run(store, n_slots, n_splits):
     )
 
 
+def first_job(process):
+    """Wait for the line of the first job that ends, and return it."""
+    return next(line for line in iter(process.stderr.readline, "") if line.startswith("[1/"))
+
+
 def test_a_run_killed_midway_goes_on_to_the_same_records(store, other_store):
     jobs = make_jobs(4, "digits")
     process = start_run(store, 2, 4)
-    process.stderr.readline()
+    first_job(process)
     workers = psutil.Process(process.pid).children()
     process.kill()
     process.communicate()
@@ -225,7 +230,7 @@ def test_a_run_killed_midway_goes_on_to_the_same_records(store, other_store):
 
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(store):
     process = start_run(store, 1, 60)  # more than can be over before the signal comes
-    first = process.stderr.readline()
+    first = first_job(process)
     workers = psutil.Process(process.pid).children()
     os.killpg(process.pid, signal.SIGINT)
     *_, last = (first + process.communicate()[1]).splitlines()
@@ -245,7 +250,7 @@ machines: {svm: {grid: {C: [1, 10]}}}
 """
 
 
-@pytest.mark.parametrize("when", ["at once", "after a job"])
+@pytest.mark.parametrize("when", ["at once", "before a job", "after a job"])
 def test_twenty_ctrl_c_are_as_good_as_one(when, tmp_path):
     (tmp_path / "small.yaml").write_text(CONFIG)
     process = subprocess.Popen(
@@ -257,7 +262,10 @@ def test_twenty_ctrl_c_are_as_good_as_one(when, tmp_path):
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    (process.stdout if when == "at once" else process.stderr).readline()
+    if when == "after a job":
+        first_job(process)
+    else:
+        (process.stdout if when == "at once" else process.stderr).readline()
     time.sleep(0.1)
     for _ in range(20):
         with suppress(ProcessLookupError):
