@@ -17,6 +17,7 @@ from mmbench.errors import Status
 from mmbench.solvers.bounded_decisions import BoundedDecisions
 from mmbench.solvers.interior_point import InteriorPoint
 from mmbench.solvers.rows import Rows
+from mmbench.solvers.smoothed import smoothed_multipliers
 from mmbench.solvers.svm_dual.active_set import free_part
 from mmbench.solvers.svm_dual.descent import optimality
 from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
@@ -121,6 +122,9 @@ def _candidates(
     shared = _shared(dual, guess)
     if shared is not None:
         yield shared, 0
+    for u, steps in smoothed_multipliers(dual, C):
+        exact = settle(dual, u)
+        yield dual.feasible(u) if exact is None else exact, steps
 
 
 def _rows(dual: PiecewiseQP) -> Rows:

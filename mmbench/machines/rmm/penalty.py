@@ -12,7 +12,7 @@ Their duals are (8) with B = 1, D added, and the sum of all lambda_i and lambda*
 (14) with such lambda), both are ``min over t >= 1 of v(t) + D t``. The slope of v is minus the sum
 of lambda_i and lambda*_i, so t is the root of a monotone, piecewise linear function of one
 variable. Regula falsi finds it over RMMs that start from one another. (13) on many rows of few
-features is one interior point in these.
+features is one interior point in these, and RMMs in these where it ends too early.
 
 With weights s_i of the rows the penalty on xi_i is ``C s_i`` in both, and the penalty on tau_i and
 tau*_i in (14) is ``D nu s_i / sum_j s_j``; multipliers have these bounds.
@@ -39,7 +39,7 @@ from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.rmm.dual import rmm_dual, solve_paper_dual
 from mmbench.machines.svm import GAP_TOLERANCE_FACTOR
 from mmbench.solvers.free_bound import FreeBound
-from mmbench.solvers.in_features import ROUNDING_SHARE
+from mmbench.solvers.in_features import ROUNDING_SHARE, solve_in_features
 from mmbench.solvers.result import relative_gap
 from mmbench.solvers.rows import Rows
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_smo
@@ -150,18 +150,18 @@ def train_penalty(
     values = rows_or_gram if inside else kernel_values
     gram = values(problem, solver, cache_size)
     dual = rmm_dual(gram, problem.y, penalties.C, 1.0, penalties.cap)
-    if inside:
-        found = _solve_inside(dual, problem.y, penalties)
+    points, iterations, status = [], 0, Status.INACCURATE
+    if inside or solver == "reference":
+        if inside:
+            found = _solve_inside(dual, problem.y, penalties)
+        else:
+            found = solve_paper_dual(dual, problem.y, penalties.C, 1.0, tol, penalties.cap, D)
         points = [DualPoint.of(found, problem.y, penalties.C)]
         iterations, status = found.iterations, found.status
-    elif solver == "reference":
-        found = solve_paper_dual(dual, problem.y, penalties.C, 1.0, tol, penalties.cap, D)
-        points = [DualPoint.of(found, problem.y, penalties.C)]
-        iterations, status = found.iterations, found.status
-    else:
-        search = _Search(gram, problem.y, penalties, svm, start)
-        points = search.to_gap(tol)
-        iterations, status = search.iterations, worst(search.statuses)
+    if solver != "reference" and _gap(points, problem.y, penalties) > GAP_TOLERANCE_FACTOR * tol:
+        search = _Search(gram, problem.y, penalties, svm, start, inside)
+        points += search.to_gap(tol)
+        iterations, status = iterations + search.iterations, worst(search.statuses)
     best, objective, t, bound = _best(points, problem.y, penalties)
     state = dual.solution(best.u, best.decision, best.bias, iterations, status)
     fit = Fit(
@@ -198,8 +198,9 @@ class _Search:
         penalties: Penalties,
         svm: BinaryModel,
         start: PiecewiseSolution | None,
+        inside: bool,
     ):
-        self.gram, self.y, self.penalties = gram, y, penalties
+        self.gram, self.y, self.penalties, self.inside = gram, y, penalties, inside
         self.last: PiecewiseSolution | NDArray | None = start
         self.high = DualPoint.of(svm.state, y, penalties.C)
         self.theta = float(np.abs(self.high.decision + self.high.bias).max())
@@ -216,7 +217,7 @@ class _Search:
         points: list[DualPoint] = []
         for factor in TOLERANCE_FACTORS:
             points += self.around(factor * tol, GAP_TOLERANCE_FACTOR * tol)
-            accurate = self.gap(points) <= GAP_TOLERANCE_FACTOR * tol
+            accurate = _gap(points, self.y, self.penalties) <= GAP_TOLERANCE_FACTOR * tol
             if accurate or self.statuses[-1] is not Status.OPTIMAL:
                 break
             self.last = _best(points, self.y, self.penalties)[0].u
@@ -257,7 +258,10 @@ class _Search:
         """Return the RMM of bound t."""
         y, C = self.y, self.penalties.C
         dual = rmm_dual(self.gram, y, C, t, self.penalties.cap)
-        found = solve_smo(dual, self.last, tol, self.max_iter // 10)
+        if self.inside:
+            found = solve_in_features(dual, y, C, tol, GAP_TOLERANCE_FACTOR * tol, t)
+        else:
+            found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last = found
         self.iterations += found.iterations
         self.statuses.append(found.status)
@@ -272,12 +276,8 @@ class _Search:
             return True
         if self.statuses[-1] is Status.OPTIMAL:
             return False
-        return self.gap([_mixture(low, high, self.penalties.D), low, high]) <= gap_tolerance
-
-    def gap(self, points: list[DualPoint]) -> float:
-        """Return the relative gap that some points leave."""
-        _, objective, _, bound = _best(points, self.y, self.penalties)
-        return relative_gap(objective, bound)
+        around = [_mixture(low, high, self.penalties.D), low, high]
+        return _gap(around, self.y, self.penalties) <= gap_tolerance
 
 
 def _mixture(low: DualPoint, high: DualPoint, D: float) -> DualPoint:
@@ -291,6 +291,14 @@ def _best(
     """Return the point with the smallest value, that value and its t, and the largest bound."""
     best = min(points, key=lambda point: _primal(point, y, penalties)[0])
     return best, *_primal(best, y, penalties), max(_bound(point, penalties) for point in points)
+
+
+def _gap(points: list[DualPoint], y: NDArray, penalties: Penalties) -> float:
+    """Return the relative gap that points leave."""
+    if not points:
+        return np.inf
+    _, objective, _, bound = _best(points, y, penalties)
+    return relative_gap(objective, bound)
 
 
 def _primal(point: DualPoint, y: NDArray, penalties: Penalties) -> tuple[float, float]:
