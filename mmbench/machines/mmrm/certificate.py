@@ -84,7 +84,7 @@ def certify(
         violation=worst,
         status=Status.FAILED,
     )
-    return replace(solution, status=_judge(solution, tol), **facts)
+    return judged(replace(solution, **facts), tol)
 
 
 def _within_limit(program: Program, u: NDArray) -> NDArray:
@@ -101,13 +101,12 @@ def _balanced(program: Program, lam: NDArray) -> NDArray:
     return lam * shrunk[(program.y > 0).astype(int)]
 
 
-def _judge(solution: Solution, tol: float) -> Status:
+def judged(solution: Solution, tol: float) -> Solution:
+    """Return a solution with the status that its gap gives it."""
     gap = abs(solution.gap)
-    if not np.isfinite(gap):
-        return Status.FAILED
-    if gap <= tol:
-        return Status.OPTIMAL
-    return Status.INACCURATE if gap <= INACCURATE_TOLERANCE else Status.FAILED
+    if not np.isfinite(gap) or gap > INACCURATE_TOLERANCE:
+        return replace(solution, status=Status.FAILED)
+    return replace(solution, status=Status.OPTIMAL if gap <= tol else Status.INACCURATE)
 
 
 def best(program: Program, solutions: Sequence[Solution], tol: float) -> Solution:

@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import qr, svd
 
 from mmbench.errors import Status
 from mmbench.machines.linear_route import LEAST_ROWS
-from mmbench.machines.mmrm.certificate import Solution, best, certify, failed
+from mmbench.machines.mmrm.certificate import Solution, best, certify, failed, judged
 from mmbench.machines.mmrm.program import LinearProgram
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.vertex import Partition, polished
@@ -25,6 +26,10 @@ GAP_TOLERANCE = 1e-10
 
 #: Ridge of a step, as a share of the squares that it is added to.
 RIDGE = 1e-12
+
+#: Directions of the rows whose spread is at most this share of the largest are not used: the
+#: decision of a row would be computed to fewer digits than a certificate needs.
+LEAST_SPREAD = 1e-8
 
 #: Costs that are less than this multiple of the multipliers 1/n_class leave these no room.
 LEAST_ROOM = 1.01
@@ -59,6 +64,14 @@ def solve_linear(
         if factor > 1 + 1e-7:
             solution = failed(program, Status.UNBOUNDED, "critical_cost")
             return replace(solution, facts={"bounded_from_factor": factor})
+    found = _solved(program, tol, basis, whole)
+    if found.status not in (Status.OPTIMAL, Status.UNBOUNDED):
+        found = min(found, _solved_by_directions(program, tol, whole), key=lambda one: abs(one.gap))
+    return found
+
+
+def _solved(program: LinearProgram, tol: float, basis: Basis | None, whole: bool) -> Solution:
+    """Solve a bounded program in the coordinates in which it is stated."""
     if len(program.y) >= LEAST_ROWS and not whole:
         found = solve_in_features(program, tol)
         if found is not None and found.status is Status.OPTIMAL:
@@ -71,6 +84,29 @@ def solve_linear(
     # each class can be brought to its margin.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
+
+
+def _solved_by_directions(program: LinearProgram, tol: float, whole: bool) -> Solution:
+    """Solve a bounded program in orthonormal coordinates of its rows.
+
+    Of columns that are nearly equal HiGHS ignores what tells them apart: it is less than its
+    tolerance. The machine is affine invariant, so that any coordinates are as good. The limit is
+    one of the coefficients in these; the value returned is that of the features' coefficients.
+    """
+    Z = np.asarray(program.Z)
+    _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)
+    used = spread > LEAST_SPREAD * spread.max(initial=0.0)
+    back = directions[used].T * (np.sqrt(len(Z)) / spread[used])
+    inner = LinearProgram(
+        Z @ back, program.y, program.cost, program.limit, weights=program.row_weights
+    )
+    found = _solved(inner, tol, None, whole)
+    w, b = inner.weights(found.u, found.b)
+    u = back @ w
+    margins = program.forward(u) + program.y * b
+    value = float(program.c @ u + program.cost @ np.maximum(1 - margins, 0))
+    moved = replace(found, u=u, b=b, margins=margins, value=value, basis=None)
+    return judged(moved, tol)
 
 
 class _Ratio(InteriorPoint):

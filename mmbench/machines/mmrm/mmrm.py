@@ -89,7 +89,9 @@ class MMRM(WeightedClassifier):
     objective. The default, 2^20, is set by precision alone, not by accuracy: a dual constraint
     that is violated by v costs the bound v times the limit, and rounding errors are 1e-16 times
     the objective. The linear machine has no such limit; its `bound` holds for weights, in units of
-    the features' standard deviations, that sum to no more.
+    the features' standard deviations, that sum to no more. Where columns are nearly equal it is
+    solved in orthonormal coordinates of the rows, its `bound` holds for weights of these, and
+    directions of 1e-8 of the largest spread or less are not used.
 
     Examples
     --------

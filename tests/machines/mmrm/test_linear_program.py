@@ -41,3 +41,31 @@ def test_costs_without_room_are_left_to_the_simplex():
     given = program("mixed", 1.0)
     assert solve_in_features(given, 1e-6) is None
     assert solve_linear(given).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("n", [120, 900])
+@pytest.mark.parametrize("difference", [1e-4, 1e-6, 1e-7])
+@pytest.mark.parametrize("factor", [1.05, 10.0])
+def test_what_tells_nearly_equal_columns_apart_is_used(n, difference, factor):
+    """The machine is affine invariant: as good as the columns is one of them, and the rest."""
+    random = np.random.default_rng(1)
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    X, rest = random.normal(size=(n, 5)) + 0.3 * y[:, None], random.normal(size=n)
+    cost = np.full(n, factor * 2 / n)
+    apart = solve_linear(LinearProgram(np.column_stack([X, rest]), y, cost))
+    near = np.column_stack([X, X[:, 0] + difference * rest])
+    found = solve_linear(LinearProgram(near, y, cost))
+    assert found.status is apart.status is Status.OPTIMAL
+    assert found.value == pytest.approx(apart.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("difference", [1e-9, 1e-12])
+def test_columns_that_differ_by_rounding_are_one(difference):
+    random = np.random.default_rng(1)
+    y = np.where(np.arange(120) % 2, 1.0, -1.0)
+    X = random.normal(size=(120, 5)) + 0.3 * y[:, None]
+    cost = np.full(120, 1 / 30)
+    near = np.column_stack([X, X[:, 0] + difference * random.normal(size=120)])
+    once, twice = [solve_linear(LinearProgram(rows, y, cost)) for rows in (X, near)]
+    assert twice.status is Status.OPTIMAL
+    assert twice.value == pytest.approx(once.value, rel=1e-6)
