@@ -18,6 +18,9 @@ from mmbench.solvers.result import Result
 #: Decisions that differ by no more than this over all training rows are constant: w = 0.
 CONSTANT_DECISION_RANGE = 1e-6
 
+#: A row that misses its margin by less does so by rounding.
+ROUNDED_MARGIN = 1e-6
+
 #: A solution whose relative gap is above `tol` but below this is "inaccurate".
 INACCURATE_TOLERANCE = 1e-3
 
@@ -70,7 +73,9 @@ def certify(
     """
     u, lam = _within_limit(program, u), _balanced(program, lam)
     margins = program.forward(u) + program.y * b
-    value = float(program.c @ u + program.cost @ np.maximum(1 - margins, 0))
+    scale = _scale(program, u, margins)
+    u, b, margins = scale * u, scale * b, scale * margins
+    value = _value(program, u, margins)
     reduced = program.c - program.adjoint(lam)
     violation = np.maximum(-reduced, 0) if program.nonnegative else np.abs(reduced)
     worst = float(violation.max(initial=0.0))
@@ -85,6 +90,21 @@ def certify(
         status=Status.FAILED,
     )
     return judged(replace(solution, **facts), tol)
+
+
+def _value(program: Program, u: NDArray, margins: NDArray) -> float:
+    return float(program.c @ u + program.cost @ np.maximum(1 - margins, 0))
+
+
+def _scale(program: Program, u: NDArray, margins: NDArray) -> float:
+    """Return the multiple of u and b at which rows that miss their margin by rounding reach it.
+
+    It is 1 where that does not lower the value, or is beyond the limit.
+    """
+    missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
+    scale = 1 / float(margins[missed].min(initial=1.0))
+    lower = _value(program, scale * u, scale * margins) < _value(program, u, margins)
+    return scale if lower and scale * np.abs(u).sum() <= program.limit else 1.0
 
 
 def _within_limit(program: Program, u: NDArray) -> NDArray:

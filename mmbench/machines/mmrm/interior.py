@@ -130,8 +130,10 @@ class InteriorPoint:
         """``cost - lam``, the multiplier of xi."""
         return self.cost - self.point.lam
 
-    def run(self, tol: float, max_iter: int = 100) -> bool:
+    def run(self, tol: float, max_iter: int = 100, proof: float = np.inf) -> bool:
         """Iterate until the sum of the products is below `tol`, relative to ``1 + objective``.
+
+        So is then what violations of ``A'lam <= c`` cost the bound: at most `proof`.
 
         Returns
         -------
@@ -147,7 +149,8 @@ class InteriorPoint:
                 return False
             if self.central is None and max(self.complementarity, error) < CENTRAL_ERROR:
                 self.central = self.point
-            if self.complementarity < tol and error < max(tol, 1e-9) * 10:
+            proved = self.limit * float(np.abs(residuals[1]).max()) <= proof * size
+            if self.complementarity < tol and error < max(tol, 1e-9) * 10 and proved:
                 return True
             if time_is_up():
                 return False

@@ -181,11 +181,12 @@ class Rounds:
     def _optimum(self, iterate: InteriorPoint) -> PartOptimum:
         converged = False
         for tol in FINE_TOLERANCES:
-            reached = iterate.run(tol)
+            reached = iterate.run(tol, proof=tol)
             partition = partition_of(iterate, self.rows, self.columns)
             vertex = solve_vertex(self.program, partition)
-            if vertex is not None and not vertex.signs_hold(self.program):
-                vertex = None
+            if vertex is not None:
+                known = vertex.is_optimum(self.program, self.rows, self.columns, PRICING_TOLERANCE)
+                vertex = vertex if known else None
             if vertex is not None or not reached:
                 break
             converged = True

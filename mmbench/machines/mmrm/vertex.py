@@ -75,6 +75,18 @@ class Vertex:
             and np.all(lam <= room)
         )
 
+    def is_optimum(
+        self, program: Program, rows: NDArray, columns: NDArray, violation: float
+    ) -> bool:
+        """Whether its signs hold, and some rows and columns are violated by no more than that."""
+        if not self.signs_hold(program):
+            return False
+        margins = program.forward(self.u) + program.y * self.b
+        reduced = program.c - program.adjoint(self.lam)
+        inside = np.setdiff1d(rows, self.partition.at_cost)
+        least = min(margins[inside].min() - 1.0, reduced[columns].min())
+        return bool(least >= -violation)
+
 
 def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
     """Return the vertex of a partition, or None where its matrix is not square or is singular."""

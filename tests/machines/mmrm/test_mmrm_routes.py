@@ -308,6 +308,51 @@ def test_the_interior_point_solves_a_small_program_with_both_systems(ill_conditi
     assert iterate.ill_conditioned == ill_conditioned
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 1e-9])
+def test_an_iterate_is_not_done_before_its_multipliers_prove_as_much(tol):
+    """What they violate costs the bound a million times as much: the limit multiplies it."""
+    program = small_program(n=30)
+    A, n = program.block(program.rows, program.columns), 30
+    start = Iterate(np.ones(n), 0.0, np.ones(n), np.ones(n), np.full(n, 0.05), np.full(n, 0.05))
+    iterate = InteriorPoint(A, program.y, program.c, program.cost, start, program.limit)
+    assert iterate.run(tol, proof=tol)
+    point = iterate.point
+    reduced = program.c - program.adjoint(point.lam[:-1]) + iterate.multiplier
+    assert program.limit * max(0.0, -reduced.min()) <= 2 * tol * (1 + abs(iterate.objective))
+
+
+def test_margins_that_are_missed_by_rounding_cost_no_slack():
+    X, y = overlapping(shift=2.5)
+    program = KernelProgram(Kernel("rbf", gamma=0.1)(X, X), y, np.full(60, 1e4))
+    true = solve_reference(program)
+    near = certify(program, true.u * (1 - 1e-9), true.b * (1 - 1e-9), true.lam, 1e-6)
+    assert near.value == pytest.approx(true.value, rel=1e-8)
+    far = certify(program, true.u * 0.9, true.b * 0.9, true.lam, 1e-6)
+    assert far.value > 1.1 * true.value
+
+
+def test_a_vertex_whose_rows_are_violated_is_none():
+    """Its signs alone do not tell: u and lam are right at many a wrong partition."""
+    program = small_program(n=40, shift=1.2, C=10.0)
+    whole = solve_reference(program)
+    whole_part = (program, program.rows, program.columns, 1e-7)
+    inside = (whole.lam > 1e-9) & (whole.lam < program.cost - 1e-9)
+    support, at_cost = np.flatnonzero(whole.u), np.flatnonzero(whole.lam >= program.cost)
+    tight, others = np.flatnonzero(inside), np.flatnonzero(whole.lam <= 1e-9)
+    right = solve_vertex(program, Partition(support, tight, at_cost))
+    assert right.is_optimum(*whole_part)
+    swapped = [
+        solve_vertex(program, Partition(support, np.append(np.delete(tight, k), other), at_cost))
+        for k in range(len(tight))
+        for other in others
+    ]
+    signed = [one for one in swapped if one is not None and one.signs_hold(program)]
+    assert signed
+    for vertex in signed:
+        found = certify(program, vertex.u, vertex.b, vertex.lam, 1e-6)
+        assert vertex.is_optimum(*whole_part) == (found.status is Status.OPTIMAL)
+
+
 def test_a_step_that_leaves_a_residual_of_the_rows_is_refined(monkeypatch):
     monkeypatch.setattr(newton, "CG_TOLERANCE", 1e-4)
     monkeypatch.setattr(InteriorPoint, "_adapt", lambda self, steps: None)
