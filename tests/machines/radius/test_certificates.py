@@ -130,3 +130,14 @@ def test_absurd_scales_end_in_a_status_or_a_value_error(machine):
             assert "scale the data" in str(error)
         else:
             assert fits[0].status in list(Status)
+
+
+def test_a_rare_class_that_overlaps_the_other_is_no_obstacle():
+    """The interior point ends at a gap of 0.97 there, and Clarabel solves the program."""
+    random = np.random.default_rng(0)
+    y = (random.random(5000) < 0.05).astype(int)
+    X = random.normal(size=(5000, 4)) + 1.2 * y[:, None]
+    found = RSVMPlus(kernel="linear").fit(X, y).fits_[0]
+    other = RSVMPlus(kernel="linear", solver="clarabel").fit(X, y).fits_[0]
+    assert found.status == other.status == "optimal"
+    assert found.objective == pytest.approx(other.objective, rel=1e-6)
