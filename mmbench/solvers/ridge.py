@@ -19,6 +19,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
+#: Residual of a row that is left as it is, and steps that larger ones are given.
+LARGEST_RESIDUAL, MAX_REFINEMENTS = 1e-8, 5
+
 
 @dataclass(frozen=True)
 class FeatureGram:
@@ -117,10 +120,12 @@ Solver = Callable[[float], tuple[NDArray, NDArray, float]]
 def _by_features(F: Rows, y: NDArray, border: NDArray, squared: bool) -> Solver:
     """Solve for the weights of features."""
     if not squared:
-        solve = _by_primal(F, weighted_product(F, np.ones(F.shape[0])), y, border)
+        square = weighted_product(F, np.ones(F.shape[0]))
+        solve = _by_primal(F, square, y, border)
 
         def with_a(C: float) -> tuple[NDArray, NDArray, float]:
             a, _, b = solve(C)
+            a, b = _refined(F, square, y, border, C, a, b)
             return a, a, b
 
         return with_a
@@ -156,6 +161,29 @@ def _by_primal(rows: Rows, square: NDArray, y: NDArray, border: NDArray) -> Solv
         return C * residual, w, b
 
     return solve
+
+
+def _refined(
+    F: Rows, square: NDArray, y: NDArray, border: NDArray, C: float, a: NDArray, b: float
+) -> tuple[NDArray, float]:
+    """Return a and b that solve ``F F'a + a/C + b = y``, where rounding of a row left them off.
+
+    A row far longer than the others multiplies the rounding of its a by the square of its length.
+    """
+    residual = y - F @ (F.T @ a) - a / C - b * border
+    missed, inverse = np.abs(residual).max(), None
+    for _ in range(MAX_REFINEMENTS):
+        if missed <= LARGEST_RESIDUAL:
+            break
+        inverse = inverse or ridge_inverse(square, 1 / C)
+        change, of_border = [C * (r - F @ inverse(F.T @ r)) for r in (residual, border)]
+        more = float(border @ (change + a) / (border @ of_border))  # border'a = 0
+        nearer, moved = a + change - more * of_border, b + more
+        residual = y - F @ (F.T @ nearer) - nearer / C - moved * border
+        if np.abs(residual).max() >= missed:
+            break
+        a, b, missed = nearer, moved, np.abs(residual).max()
+    return a, b
 
 
 def _by_dual(gram: NDArray, y: NDArray, border: NDArray) -> Solver:

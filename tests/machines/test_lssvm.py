@@ -206,3 +206,16 @@ def test_weights_of_classes_take_a_copy_of_the_gram_matrix_that_is_stated():
     grams = peak / (8 * len(rows) ** 2)
     assert machine.memory_needs.gram_copies + 0.25 < grams
     assert grams <= machine.needs_at(vars(machine)).gram_copies + 0.25
+
+
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_a_row_far_longer_than_the_others_is_solved(weight):
+    """The rounding of its multiplier counts 1e12 times in its own decision."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 6))
+    y = (X[:, 0] + random.normal(size=300) > 0).astype(int)
+    X[0] *= 1e6
+    fit = LSSVM(kernel="linear", class_weight=weight).fit(X, y).fits_[0]
+    assert fit.status == "optimal"
+    assert fit.max_violation <= 1e-6
+    assert fit.gap <= 1e-9
