@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpocon, dpotrf
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import Solution, best, certify, constant_bias
 from mmbench.machines.mmrm.interior import InteriorPoint, Iterate
@@ -95,14 +96,17 @@ def solve_whole(program: KernelProgram, margins: NDArray, tol: float) -> Solutio
     Solution
     """
     shifted = Shifted(program)
-    iterate = _start(shifted, margins)
     solutions: list[Solution] = []
-    for tight in FINE:
-        converged = iterate.run(tight, MAX_ITER)
-        facts = {"iterations": iterate.iterations, "route": "whole"}
-        solutions += _candidates(program, shifted, iterate, tol, facts)
-        found = best(program, solutions, tol)
-        if found.status is Status.OPTIMAL or not converged:
+    for by_class in (False, True):
+        iterate = _start(shifted, margins, by_class)
+        for tight in FINE:
+            converged = iterate.run(tight, MAX_ITER)
+            facts = {"iterations": iterate.iterations, "route": "whole"}
+            solutions += _candidates(program, shifted, iterate, tol, facts)
+            found = best(program, solutions, tol)
+            if found.status is Status.OPTIMAL or not converged:
+                break
+        if converged or time_is_up():
             break
     return found
 
@@ -117,10 +121,11 @@ def singular(program: KernelProgram, rows: NDArray) -> bool:
     return reciprocal < len(rows) * np.finfo(np.float64).eps
 
 
-def _start(program: Shifted, margins: NDArray) -> InteriorPoint:
+def _start(program: Shifted, margins: NDArray, by_class: bool) -> InteriorPoint:
     """Start from lam = 1/n_class, where A'lam = c, or a part of it where that is beyond the cost.
 
-    The multiplier of the limit makes that feasible.
+    The multiplier of the limit makes that feasible. The coefficients of a rare class do not cancel
+    those of the other, and steps are short, unless both sum to the same: `by_class`.
     """
     rows, columns = program.rows, program.columns
     y, cost, c = program.y[rows], program.cost[rows], program.c[columns]
@@ -133,6 +138,8 @@ def _start(program: Shifted, margins: NDArray) -> InteriorPoint:
     multiplier = SMALL * (float(np.abs(c).mean()) or 1.0) + 2 * float(np.abs(reduced).max())
     s = reduced + multiplier
     u = np.mean(z * lam) / s
+    if by_class:
+        u *= len(y) / (2 * program.class_sizes[(y > 0).astype(int)])
     point = Iterate(u=u, b=0.0, xi=np.maximum(1 - margins, 0.01), z=z, lam=lam, s=s)
     return InteriorPoint(A, y, c, cost, point, program.limit, multiplier)
 

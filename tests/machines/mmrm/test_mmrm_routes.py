@@ -414,3 +414,15 @@ def test_the_kernel_matrix_is_not_stored_where_memory_is_short(monkeypatch):
     fit = MMRM(gamma=0.5).fit(X, y).fits_[0]
     assert fit.status is Status.OPTIMAL
     assert fit.objective == pytest.approx(stored, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("share", [0.05, 0.02])
+def test_a_rare_class_that_overlaps_the_other_is_solved_as_a_whole(kernel, share):
+    random = np.random.default_rng(0)
+    y = (random.random(600) < share).astype(int)
+    X = random.normal(size=(600, 2)) + 0.8 * y[:, None]
+    fit = MMRM(kernel=kernel).fit(X, y).fits_[0]
+    assert fit.status in ("optimal", "trivial")
+    assert fit.extra["route"] == "whole"
+    assert fit.gap <= 1e-6
