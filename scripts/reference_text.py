@@ -190,6 +190,12 @@ class Table:
         machines = dict.fromkeys(self.cells.machine)
         return max(abs(self.average(m) - self.average(m, "published")) for m in machines)
 
+    def differing(self, kernel: str) -> list[tuple[str, str]]:
+        """Return the pairs of machines whose mean ranks differ significantly, the worse one first."""
+        ranks = self.ranks(kernel)
+        pairs = itertools.permutations(ranks.means.items(), 2)
+        return [(m, o) for (m, a), (o, b) in pairs if a - b > ranks.critical_difference]
+
     def worse_than_all(self, machine: str, kernel: str, but: str) -> bool:
         """Whether a machine's mean rank is significantly behind that of all others but one."""
         ranks = self.ranks(kernel)
