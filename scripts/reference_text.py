@@ -191,7 +191,7 @@ class Table:
         return max(abs(self.average(m) - self.average(m, "published")) for m in machines)
 
     def differing(self, kernel: str) -> list[tuple[str, str]]:
-        """Return the pairs of machines whose mean ranks differ significantly, the worse one first."""
+        """Return the machines whose mean ranks differ significantly, the worse one first."""
         ranks = self.ranks(kernel)
         pairs = itertools.permutations(ranks.means.items(), 2)
         return [(m, o) for (m, a), (o, b) in pairs if a - b > ranks.critical_difference]

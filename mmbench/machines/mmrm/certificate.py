@@ -75,7 +75,7 @@ def certify(
     margins = program.forward(u) + program.y * b
     scale = _scale(program, u, margins)
     u, b, margins = scale * u, scale * b, scale * margins
-    value = _value(program, u, margins)
+    value = value_of(program, u, margins)
     reduced = program.c - program.adjoint(lam)
     violation = np.maximum(-reduced, 0) if program.nonnegative else np.abs(reduced)
     worst = float(violation.max(initial=0.0))
@@ -92,7 +92,8 @@ def certify(
     return judged(replace(solution, **facts), tol)
 
 
-def _value(program: Program, u: NDArray, margins: NDArray) -> float:
+def value_of(program: Program, u: NDArray, margins: NDArray) -> float:
+    """Return the objective of (28) or (30) at u, given ``y f(x)``."""
     return float(program.c @ u + program.cost @ np.maximum(1 - margins, 0))
 
 
@@ -103,7 +104,7 @@ def _scale(program: Program, u: NDArray, margins: NDArray) -> float:
     """
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
-    lower = _value(program, scale * u, scale * margins) < _value(program, u, margins)
+    lower = value_of(program, scale * u, scale * margins) < value_of(program, u, margins)
     return scale if lower and scale * np.abs(u).sum() <= program.limit else 1.0
 
 

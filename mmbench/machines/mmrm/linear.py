@@ -13,7 +13,7 @@ from scipy.linalg import qr, svd
 
 from mmbench.errors import Status
 from mmbench.machines.linear_route import LEAST_ROWS
-from mmbench.machines.mmrm.certificate import Solution, best, certify, failed, judged
+from mmbench.machines.mmrm.certificate import Solution, best, certify, failed, judged, value_of
 from mmbench.machines.mmrm.program import LinearProgram
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.vertex import Partition, polished
@@ -104,7 +104,7 @@ def _solved_by_directions(program: LinearProgram, tol: float, whole: bool) -> So
     w, b = inner.weights(found.u, found.b)
     u = back @ w
     margins = program.forward(u) + program.y * b
-    value = float(program.c @ u + program.cost @ np.maximum(1 - margins, 0))
+    value = value_of(program, u, margins)
     moved = replace(found, u=u, b=b, margins=margins, value=value, basis=None)
     return judged(moved, tol)
 
