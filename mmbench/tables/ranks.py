@@ -13,6 +13,7 @@ S. Holm: A simple sequentially rejective multiple test procedure. Scand. J. Stat
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -278,8 +279,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     values = np.append(0.0, np.asarray(differences, dtype=float))
     if len(values) < 3:
         return None
-    prior = np.append(0.5, np.ones(len(values) - 1))
-    weights = np.random.default_rng(0).dirichlet(prior, DRAWS)
+    weights = _weights(len(values))
     sums = values[:, None] + values
     better, worse = (
         np.einsum("ki,ki->k", weights @ side, weights)
@@ -288,3 +288,9 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     sides = np.column_stack([worse, 1.0 - worse - better, better])
     counts = np.bincount(sides.argmax(axis=1), minlength=3)
     return Posterior(*(counts / DRAWS).tolist())
+
+
+@lru_cache(maxsize=1)  # comparisons of one table are mostly over equally many data sets
+def _weights(n: int) -> NDArray:
+    """Return the draws from the Dirichlet distribution, of shape (DRAWS, n)."""
+    return np.random.default_rng(0).dirichlet(np.append(0.5, np.ones(n - 1)), DRAWS)
