@@ -133,6 +133,7 @@ class _Search:
         self.problem, self.solver, self.tol = problem, solver, tol
         self.mpm = minimax_direction(problem.delta, problem.var_x, problem.var_y)
         self.kappa, self.iterations = 1.0 / self.mpm.value, 0
+        self._bounds: dict[tuple[float, float], float] = {}
 
     def evaluate(self, at: float) -> _Point:
         """Solve the program of a rho."""
@@ -192,6 +193,12 @@ class _Search:
 
     def _bound(self, point: _Point, rho: float) -> float:
         """Return ``C gamma(rho) - rho``; minus infinity where the multipliers give no gamma."""
+        asked = point.at, rho  # the parts on both sides of a point ask for its own
+        if asked not in self._bounds:
+            self._bounds[asked] = self._bound_at(point, rho)
+        return self._bounds[asked]
+
+    def _bound_at(self, point: _Point, rho: float) -> float:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:

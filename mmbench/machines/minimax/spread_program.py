@@ -13,8 +13,9 @@ multipliers a of the rows and (z_j, zeta_j) of the cones the dual is
     0 <= a <= p,  ||z_j|| <= zeta_j
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,11 +109,12 @@ def solve_spread(
     )
 
 
-@dataclass(frozen=True)
-class _Cone:
+class _Cone(NamedTuple):
     """``head x >= side + ||root * w||``, with head a row vector over (x, xi)."""
 
-    head: sparse.sparray
+    #: Where head is not zero, and its values there.
+    columns: NDArray
+    values: NDArray
     side: float
     root: NDArray
 
@@ -129,11 +131,8 @@ class _Layout:
         m, n = program.rows.shape
         self.soft = np.flatnonzero(program.soft)
         self.width = n + len(self.soft)
-        slack = sparse.csr_array(
-            (np.ones(len(self.soft)), (self.soft, np.arange(len(self.soft)))),
-            shape=(m, len(self.soft)),
-        )
-        self.left = sparse.csr_array(sparse.hstack([sparse.csr_array(program.rows), slack]))
+        self.slack_of = np.full(m, -1)
+        self.slack_of[self.soft] = np.arange(n, self.width)
         self.owners = self._owners() if cone_a_row else {}
         self.shared = np.array([i for i in range(m) if i not in self.owners], dtype=int)
         self.columns = np.arange(self.width)
@@ -143,11 +142,10 @@ class _Layout:
         program, n_slack = self.program, len(self.soft)
         n = len(program.cost)
         cones = [self._own_cone(i) for i in self.owners] + self._shared_cones()
-        slack = sparse.hstack([sparse.csr_array((n_slack, n)), sparse.eye_array(n_slack)])
-        blocks: list[Any] = [self.left[self.shared], slack, *(self._block(cone) for cone in cones)]
         sides = [program.sides[self.shared], np.zeros(n_slack)]
         sides += [np.append(cone.side, np.zeros(len(cone.root))) for cone in cones]
-        G = sparse.csc_array(-sparse.vstack(blocks))
+        h = -np.concatenate(sides)
+        G = self._inequalities(cones, len(h))
         equation = np.zeros((0 if program.equation is None else 1, self.width))
         if program.equation is not None:
             equation[0, :n] = program.equation
@@ -157,10 +155,32 @@ class _Layout:
             A=sparse.csc_array(equation[:, self.columns]),
             b=np.ones(len(equation)),
             G=G[:, self.columns],
-            h=-np.concatenate(sides),
+            h=h,
             n_linear=len(self.shared) + n_slack,
             cones=tuple(1 + len(cone.root) for cone in cones),
         )
+
+    def _inequalities(self, cones: Sequence[_Cone], height: int) -> sparse.csc_array:
+        """Return G, put together from its entries: blocks of SciPy cost more than small programs.
+
+        Rows with their slacks, slacks alone, and cones, each of them head and root.
+        """
+        rows, slack = self.program.rows[self.shared], self.slack_of[self.shared]
+        n_rows, n_slack = len(rows), len(self.soft)
+        at, soft = rows.nonzero(), np.flatnonzero(slack >= 0)
+        entries = [
+            (*at, rows[at]),
+            (soft, slack[soft], np.ones(len(soft))),
+            (n_rows + np.arange(n_slack), self.slack_of[self.soft], np.ones(n_slack)),
+        ]
+        start = n_rows + n_slack
+        for cone in cones:
+            inside = np.arange(len(cone.root))
+            entries.append((np.full(len(cone.columns), start), cone.columns, cone.values))
+            entries.append((start + 1 + inside, inside, cone.root))
+            start += 1 + len(inside)
+        i, j, values = map(np.concatenate, zip(*entries, strict=True))
+        return sparse.csc_array((-values, (i, j)), shape=(height, self.width))
 
     def point(self, found: NDArray) -> NDArray:
         """Return x; spreads that were left out, or bound nothing in common, get their size."""
@@ -194,11 +214,14 @@ class _Layout:
         """Return ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``, the spread's column left out."""
         spread = self.owners[i]
         rho = -self._rate(i, spread)
-        head = self.left[[i]].tolil()
-        head[0, self.program.scales[spread]] = 0.0
-        return _Cone(
-            sparse.csr_array(head) / rho, self.program.sides[i] / rho, self.program.roots[spread]
-        )
+        head = self.program.rows[i].copy()
+        head[self.program.scales[spread]] = 0.0
+        columns = head.nonzero()[0]
+        values = head[columns]
+        if self.slack_of[i] >= 0:
+            columns, values = np.append(columns, self.slack_of[i]), np.append(values, 1.0)
+        side, root = self.program.sides[i] / rho, self.program.roots[spread]
+        return _Cone(columns, values * (1.0 / rho), side, root)
 
     def _shared_cones(self) -> list[_Cone]:
         program, cones = self.program, []
@@ -206,11 +229,5 @@ class _Layout:
             uses = [program.cost[column] != 0, program.rows[self.shared, column].any()]
             uses.append(program.equation is not None and program.equation[column] != 0)
             if any(uses):
-                head = sparse.csr_array(([1.0], ([0], [column])), shape=(1, self.width))
-                cones.append(_Cone(head, 0.0, root))
+                cones.append(_Cone(np.array([column]), np.ones(1), 0.0, root))
         return cones
-
-    def _block(self, cone: _Cone) -> sparse.sparray:
-        k = len(cone.root)
-        image = sparse.csr_array((cone.root, (np.arange(k), np.arange(k))), shape=(k, self.width))
-        return sparse.vstack([cone.head, image])
