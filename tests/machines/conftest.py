@@ -17,7 +17,7 @@ def real_problem(real_data):
     values are of order 1; at most `rows` rows are taken.
     """
 
-    def load(name, negative, positive, kernel, rows=200):
+    def load(name, negative, positive, kernel, rows=120):
         data = real_data(name)
         chosen = np.flatnonzero((data.y == negative) | (data.y == positive))[:rows]
         X = data.X[chosen] / np.maximum(1, np.abs(data.X[chosen]).max(axis=0))

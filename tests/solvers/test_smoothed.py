@@ -43,6 +43,7 @@ def test_a_rare_class_among_many_rows_is_no_obstacle(C, share):
     assert svm.status == "optimal" and svm.gap <= 1e-6
     if C == 1.0:
         sigma = SigmaSVM(kernel="linear", C=C).fit(X, y).fits_[0]
+        X, y = rare(20_000, share=share)  # as many steps as on all rows
         penalty = RMM(kernel="linear", C=C, D=10.0, form="penalty").fit(X, y).fits_[0]
         assert sigma.status == penalty.status == "optimal"
         assert penalty.gap <= 1e-6 and sigma.gap <= 1e-5
