@@ -15,6 +15,9 @@ from hypothesis import settings
 from mmbench.commands import launch
 from mmbench.datasets import load_dataset
 
+# Processes of the tests share compiled modules, as they share what Numba compiles.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # The same examples on every run; HYPOTHESIS_PROFILE=random looks for others. No deadline: a busy

@@ -218,6 +218,10 @@ def _digest(content: Any) -> str:
 
 def _canonical(value: Any) -> Any:
     """Return JSON types in which 10 and 10.0 are the same number."""
+    if value is None or type(value) in (str, float, bool):  # nearly all there is: no further test
+        return value
+    if type(value) is int:
+        return float(value)
     if is_dataclass(value):
         return {name: _canonical(item) for name, item in _filled(value).items()}
     if isinstance(value, Mapping):

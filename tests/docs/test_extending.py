@@ -60,7 +60,7 @@ def run(command: str, folder: Path) -> str:
     done = subprocess.run(
         [*python[program], *arguments],
         cwd=folder,
-        env={**environment, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**environment, "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         check=False,
