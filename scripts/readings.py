@@ -28,6 +28,7 @@ import yaml
 
 from mmbench.config.cells import replan
 from mmbench.config.overrides import Override, parse_overrides
+from mmbench.datasets.card import LOADER
 from mmbench.tables.build import sheet_of
 from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.render.csv import to_csv
@@ -101,7 +102,7 @@ class Reading:
 @cache
 def readings() -> tuple[Reading, ...]:
     """Return all readings."""
-    entries = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+    entries = yaml.load(SOURCE.read_text(encoding="utf-8"), LOADER)
     return tuple(Reading(name, **entry) for name, entry in entries.items())
 
 
@@ -139,7 +140,7 @@ def outside(experiment: str) -> list[Line]:
 
 def config(reading: Reading) -> dict[str, Any]:
     """Return the configuration of a reading, restricted to what has a cell outside the band."""
-    content = yaml.safe_load((CONFIGS / f"{reading.of}.yaml").read_text(encoding="utf-8"))
+    content = yaml.load((CONFIGS / f"{reading.of}.yaml").read_text(encoding="utf-8"), LOADER)
     content |= {"name": reading.name, "published_only": []}
     for key, value in reading.set.items():
         [place] = parse_overrides([f"{key}=0"])

@@ -11,7 +11,7 @@ from mmbench.datasets.reference import Steps
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES
 from mmbench.tables.layouts import LAYOUTS, check_any_metric, check_sized
-from mmbench.tables.published import load_published, published_machines, published_tables
+from mmbench.tables.published import published_machines, published_rows, published_tables
 
 
 def check(config: Config) -> None:
@@ -119,7 +119,7 @@ def _check_published(config: Config) -> None:
 def _check_published_names(config: Config) -> None:
     for k, entry in enumerate(config.datasets):
         if entry.published_as is not None:
-            known = {d for table in published_tables() for d in load_published(table)["dataset"]}
+            known = {r["dataset"] for table in published_tables() for r in published_rows(table)}
             if entry.published_as not in known:
                 hint = did_you_mean(entry.published_as, known)
                 message = f"no published table has data set {entry.published_as!r}{hint}"
