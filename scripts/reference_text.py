@@ -236,10 +236,6 @@ class Table:
         best = rows.groupby("dataset").printed.transform("max")
         return int(((rows.printed == best) & (rows.machine == machine)).sum())
 
-    def renewed(self) -> bool:
-        """Whether the table has the columns of today."""
-        return "half_width" in self.cells
-
     def total_seconds(self, machine: str) -> float:
         """Return the CPU seconds of selection and training of one run of all kernels."""
         rows = [
@@ -487,7 +483,6 @@ def page() -> str:
         undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {f"f{digits}": decimals(digits) for digits in range(4)}
-    environment.tests["older"] = lambda name: not Table(name).renewed()
     environment.filters |= {"listing": listing, "span": span, "name": name_of, "number": number}
     functions = {
         "table": cache(Table),
