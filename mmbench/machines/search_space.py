@@ -20,7 +20,7 @@ ROW_VECTORS, ROW_COPIES = 60, 2
 
 #: Parts of a Gram matrix take no more than so many of it; up to so many rows a system of twice
 #: their number is factorised besides.
-PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 2000
+PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
 @dataclass(frozen=True)

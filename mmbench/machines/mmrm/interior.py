@@ -18,15 +18,19 @@ Comput. Optim. Appl. 6, 1996.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
 from mmbench.machines.free_memory import LEAST_CHECKED_BYTES, refuse_what_does_not_fit
+from mmbench.machines.mmrm.guess import Iterate
+from mmbench.machines.mmrm.low_rank import LowRank, OfLowRank
 from mmbench.machines.mmrm.newton import NotSolved, Reduced, System, Whole
-from mmbench.machines.search_space import PART_GRAMS
+from mmbench.machines.search_space import PART_GRAMS, SMALL_PART_ROWS
 
 #: Fraction of the way to the boundary that a step goes.
 BOUNDARY_FRACTION = 0.995
@@ -44,30 +48,7 @@ REDUCED_RESIDUAL_LIMIT = 1e-6
 CENTRAL_ERROR = 0.1
 
 #: Largest order for which the whole system is factorised.
-MAX_WHOLE_ORDER = 4000
-
-
-@dataclass
-class Iterate:
-    """The variables; all but b are positive vectors."""
-
-    u: NDArray
-    b: float
-    xi: NDArray
-    z: NDArray
-    lam: NDArray
-    s: NDArray
-
-    def moved(self, step: Iterate, primal: float, dual: float) -> Iterate:
-        """Return the point after a step of these lengths."""
-        return Iterate(
-            self.u + primal * step.u,
-            self.b + primal * step.b,
-            self.xi + primal * step.xi,
-            self.z + primal * step.z,
-            self.lam + dual * step.lam,
-            self.s + dual * step.s,
-        )
+MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
 
 
 class InteriorPoint:
@@ -75,7 +56,7 @@ class InteriorPoint:
 
     Parameters
     ----------
-    A : ndarray of shape (n_rows, n_columns)
+    A : ndarray or LowRank of shape (n_rows, n_columns)
     y, cost : ndarray of shape (n_rows,)
     c : ndarray of shape (n_columns,)
     point : Iterate
@@ -95,7 +76,7 @@ class InteriorPoint:
 
     def __init__(
         self,
-        A: NDArray,
+        A: NDArray | LowRank,
         y: NDArray,
         c: NDArray,
         cost: NDArray,
@@ -105,8 +86,8 @@ class InteriorPoint:
     ) -> None:
         _check_memory(A)
         self.limit = limit
-        self.A = np.vstack([A, np.full(len(c), -1 / limit)])
-        self.squares = self.A * self.A
+        last = np.full(len(c), -1 / limit)
+        self.A: Any = A.with_row(last) if isinstance(A, LowRank) else np.vstack([A, last])
         self.y, self.c, self.right = np.append(y, 0.0), c, np.append(np.ones(len(y)), -1.0)
         # the limit's multiplier is at most what its slack would cost: the row is never violated
         penalty = 2 * cost.sum() + limit * max(0.0, -c.min())
@@ -121,7 +102,7 @@ class InteriorPoint:
         )
         self.iterations = 0
         self.threshold = 100.0
-        self.ill_conditioned = False
+        self.ill_conditioned = isinstance(A, LowRank)
         self.complementarity = np.inf
         self.central: Iterate | None = None
 
@@ -130,10 +111,8 @@ class InteriorPoint:
         """``cost - lam``, the multiplier of xi."""
         return self.cost - self.point.lam
 
-    def run(self, tol: float, max_iter: int = 100, proof: float = np.inf) -> bool:
+    def run(self, tol: float, max_iter: int = 100) -> bool:
         """Iterate until the sum of the products is below `tol`, relative to ``1 + objective``.
-
-        So is then what violations of ``A'lam <= c`` cost the bound: at most `proof`.
 
         Returns
         -------
@@ -149,8 +128,7 @@ class InteriorPoint:
                 return False
             if self.central is None and max(self.complementarity, error) < CENTRAL_ERROR:
                 self.central = self.point
-            proved = self.limit * float(np.abs(residuals[1]).max()) <= proof * size
-            if self.complementarity < tol and error < max(tol, 1e-9) * 10 and proved:
+            if self.complementarity < tol and error < max(tol, 1e-9) * 10:
                 return True
             if time_is_up():
                 return False
@@ -159,6 +137,21 @@ class InteriorPoint:
             if lengths is None or (k > 8 and max(lengths) < 1e-3):
                 return False
         return False
+
+    def restore_dual(self) -> None:
+        """Take a step in lam and s alone, which leaves ``A'lam + s = c`` and ``y'lam = 0``.
+
+        What `run` leaves of these the limit multiplies, in the bound that lam proves.
+        """
+        system, (rows, columns, balance) = self._system(), self._residuals()
+        if system is None:
+            return
+        zeros = [np.zeros_like(product) for product in (self.point.u, rows, rows)]
+        try:
+            step = self._direction(system, (np.zeros_like(rows), columns, balance), zeros)
+        except NotSolved:
+            return
+        self.point = self.point.moved(step, 0.0, self._lengths(step, BOUNDARY_FRACTION)[1])
 
     @property
     def multiplier(self) -> float:
@@ -295,6 +288,10 @@ class InteriorPoint:
         dual = min(_reach(p.lam, step.lam), _reach(self.slack, -step.lam), _reach(p.s, step.s))
         return min(1.0, fraction * primal), min(1.0, fraction * dual)
 
+    @cached_property
+    def _squares(self) -> NDArray:
+        return self.A * self.A
+
     def _system(self) -> System | None:
         """Return the solver of the Newton equations at this point."""
         p = self.point
@@ -302,12 +299,14 @@ class InteriorPoint:
         diagonal = p.xi / self.slack + p.z / p.lam
         if not self.ill_conditioned:
             try:
-                reduced = Reduced(self.A, self.squares, self.y, diagonal, weight, self.threshold)
+                reduced = Reduced(self.A, self._squares, self.y, diagonal, weight, self.threshold)
             except NotSolved:
                 self.ill_conditioned = True
             else:
                 self._adapt(reduced.steps)
                 return reduced
+        if isinstance(self.A, LowRank):
+            return OfLowRank(self.A, self.y, diagonal, weight)
         if sum(self.A.shape) > MAX_WHOLE_ORDER:
             return None
         return Whole(self.A, self.y, diagonal, weight)
@@ -320,7 +319,7 @@ class InteriorPoint:
             self.threshold = max(self.threshold / 1.3, 1.0)
 
 
-def _check_memory(A: NDArray) -> None:
+def _check_memory(A: NDArray | LowRank) -> None:
     """Refuse a part that does not fit: how large one gets follows from the data alone."""
     needed = (PART_GRAMS - 1) * A.nbytes
     if needed > LEAST_CHECKED_BYTES:

@@ -29,6 +29,7 @@ from mmbench.machines.free_memory import allowed_bytes, available_bytes
 from mmbench.machines.hinge import slack_penalties
 from mmbench.machines.linear_route import ROWS_PER_FEATURE
 from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
+from mmbench.machines.mmrm.guess import Guess
 from mmbench.machines.mmrm.linear import solve_linear
 from mmbench.machines.mmrm.program import (
     COEFFICIENT_LIMIT,
@@ -37,7 +38,6 @@ from mmbench.machines.mmrm.program import (
     without_repeats,
 )
 from mmbench.machines.mmrm.reference import solve_reference
-from mmbench.machines.mmrm.rounds import Guess
 from mmbench.machines.mmrm.routes import solve_kernel
 from mmbench.machines.parameter import Param, choice, parameter, positive
 from mmbench.machines.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit

@@ -1,4 +1,4 @@
-"""The Newton equations of the interior point, solved in two ways.
+"""The Newton equations of the interior point of a dense part, solved in two ways.
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
@@ -17,7 +17,9 @@ and there the reduced equations lose all their digits.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,8 +156,55 @@ class Reduced:
         return out
 
 
-class Whole:
-    """The equations as they stand; arguments as `Reduced`.
+class Refined(ABC):
+    """Equations that are solved by a factor and iterative refinement; arguments as `Reduced`."""
+
+    def __init__(self, A: Any, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
+        self.A, self.y, self.diagonal, self.inverse = A, y, diagonal, 1 / weight
+
+    @abstractmethod
+    def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        """Return (du, dlam, db) by the factor."""
+
+    def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        """Return (du, dlam, db)."""
+        u, lam, b = np.zeros(len(r_u)), np.zeros(len(r)), 0.0
+        for _ in range(1 + MAX_REFINEMENTS):
+            step = self._solve(
+                r - self.diagonal * lam - self.A @ u - b * self.y,
+                r_u - lam @ self.A + self.inverse * u,
+                r_b - float(self.y @ lam),
+            )
+            u, lam, b = u + step[0], lam + step[1], b + step[2]
+        return u, lam, b
+
+
+class ScaledLU:
+    """An LU factorisation of a symmetric matrix in equilibrated rows and columns.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Destroyed.
+    """
+
+    def __init__(self, matrix: NDArray) -> None:
+        self._scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
+        matrix *= self._scale
+        matrix *= self._scale[:, None]
+        self._lu = lu_factor(matrix, overwrite_a=True, check_finite=False)
+
+    def solve(self, right: NDArray) -> NDArray:
+        return self._scale * lu_solve(self._lu, self._scale * right, check_finite=False)
+
+
+def safe_pivot(A: NDArray) -> float:
+    """Return how large a pivot has to be that is eliminated before the rest is factorised."""
+    return LARGE_PIVOT_RATIO * max(float(A.max()), -float(A.min()))
+
+
+class Whole(Refined):
+    """The equations as they stand.
 
     Pivots that are large beside the entries of A are eliminated first: columns of small Theta,
     then rows of large D by a Cholesky factor. Nothing is lost by that, and half of the time of an
@@ -163,8 +212,8 @@ class Whole:
     """
 
     def __init__(self, A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
-        self.A, self.y, self.diagonal, self.inverse = A, y, diagonal, 1 / weight
-        safe = LARGE_PIVOT_RATIO * max(float(A.max()), -float(A.min()))
+        super().__init__(A, y, diagonal, weight)
+        safe = safe_pivot(A)
         self._light = np.flatnonzero(self.inverse >= safe)
         heavy = np.flatnonzero(self.inverse < safe)
         self._far, near = np.flatnonzero(diagonal >= safe), np.flatnonzero(diagonal < safe)
@@ -187,29 +236,14 @@ class Whole:
         if len(self._far):
             image = self._forward(self._coupling)
             matrix -= image.T @ image
-        self._scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
-        matrix *= self._scale
-        matrix *= self._scale[:, None]
-        self._lu = lu_factor(matrix, overwrite_a=True, check_finite=False)
-
-    def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
-        """Return (du, dlam, db)."""
-        u, lam, b = np.zeros(len(r_u)), np.zeros(len(r)), 0.0
-        for _ in range(1 + MAX_REFINEMENTS):
-            step = self._solve(
-                r - self.diagonal * lam - self.A @ u - b * self.y,
-                r_u - lam @ self.A + self.inverse * u,
-                r_b - float(self.y @ lam),
-            )
-            u, lam, b = u + step[0], lam + step[1], b + step[2]
-        return u, lam, b
+        self._lu = ScaledLU(matrix)
 
     def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
         light, near, far = self._light, self._near, self._far
         r = r + self._part @ (r_u[light] / self.inverse[light])
         inner = self._backward(self._forward(r[far]))
         right = np.concatenate([r[near], r_u[self._heavy], [r_b]]) - inner @ self._coupling
-        left = self._scale * lu_solve(self._lu, self._scale * right, check_finite=False)
+        left = self._lu.solve(right)
         u, lam = np.empty(len(r_u)), np.empty(len(r))
         lam[near], u[self._heavy] = left[: len(near)], left[len(near) : -1]
         lam[far] = inner - self._backward(self._forward(self._coupling @ left))

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.linear_route import LEAST_ROWS
+from mmbench.machines.mmrm.low_rank import low_rank_factor
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
 #: Default of the largest sum of coefficients, about a million. A decision is then computed to
@@ -33,6 +34,11 @@ COEFFICIENT_LIMIT = 2.0**20
 
 #: Rows of a Gram matrix turned to float64 at a time, in bytes.
 CHUNK_BYTES = 32 * 2**20
+
+
+#: Largest rank of a kernel matrix that is factored, as a share of its rows and in all, and numbers
+#: of its factor: with more an iteration takes no less time than with the whole matrix.
+MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
 class Program(ABC):
@@ -167,6 +173,17 @@ class KernelProgram(Program):
         if isinstance(self.gram, KernelMatrix):
             return self.gram.block(rows, columns)
         return self.gram[np.ix_(rows, columns)].astype(np.float64, copy=False)
+
+    @cached_property
+    def factor(self) -> NDArray | None:
+        """F with ``K / scale = F F'``, shape (n_rows, rank), where the numerical rank is low."""
+
+        def values(rows: NDArray, columns: NDArray) -> NDArray:
+            return self.kernel_values(rows, columns) / self.scale
+
+        n = len(self.y)
+        most = int(min(MOST_RANK_SHARE * n, MOST_RANK, MOST_NUMBERS / n))
+        return low_rank_factor(self.gram.diagonal() / self.scale, values, most)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a part of A in float64, shape (len(rows), len(columns))."""

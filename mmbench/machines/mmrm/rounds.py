@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import Solution, certify
-from mmbench.machines.mmrm.interior import InteriorPoint, Iterate
+from mmbench.machines.mmrm.guess import NEAR_MARGIN, Guess, Iterate, first_iterate
+from mmbench.machines.mmrm.interior import InteriorPoint
 from mmbench.machines.mmrm.program import Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
@@ -29,8 +30,8 @@ from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 FIRST_TOLERANCE, COARSE_TOLERANCE = 3e-2, 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
-#: Rows of a smaller margin are in the first part and come in after the first round; after others.
-COARSE_MARGIN, FINE_MARGIN = 1.05, 1.03
+#: Rows of a smaller margin come in after a round; after the first, those of `NEAR_MARGIN`.
+FINE_MARGIN = 1.03
 
 #: Rows of a larger margin leave the part.
 DROPPED_MARGIN = 1.3
@@ -49,27 +50,6 @@ MAX_ROUNDS = 24
 
 #: Violations of rows and columns outside the part that count as none.
 PRICING_TOLERANCE = 1e-7
-
-
-@dataclass(frozen=True)
-class Guess:
-    """Where to start: coefficients of a neighbouring machine and its margins.
-
-    Attributes
-    ----------
-    u : ndarray of shape (n_columns,)
-        Not negative; only its shape matters.
-    margins : ndarray of shape (n_rows,)
-        y f(x).
-    """
-
-    u: NDArray
-    margins: NDArray
-
-    def first_rows(self, program: Program) -> NDArray:
-        """Return the rows that matter to the neighbour: near its margin or with a coefficient."""
-        rows = program.rows
-        return rows[(self.margins[rows] < COARSE_MARGIN) | (self.u[rows] > 0)]
 
 
 @dataclass(frozen=True)
@@ -144,7 +124,7 @@ class Rounds:
         iterate.run(FIRST_TOLERANCE)
         self.iterations += iterate.iterations
         margins, reduced = self._priced(self._found(iterate))
-        self._grow(margins, reduced, COARSE_MARGIN, COARSE_COLUMN_SHARE)
+        self._grow(margins, reduced, NEAR_MARGIN, COARSE_COLUMN_SHARE)
 
     def _round(self) -> PartOptimum | None:
         """Return the optimum of the part, or None once a coarse iterate has made it grow."""
@@ -181,7 +161,7 @@ class Rounds:
     def _optimum(self, iterate: InteriorPoint) -> PartOptimum:
         converged = False
         for tol in FINE_TOLERANCES:
-            reached = iterate.run(tol, proof=tol)
+            reached = iterate.run(tol)
             partition = partition_of(iterate, self.rows, self.columns)
             vertex = solve_vertex(self.program, partition)
             if vertex is not None:
@@ -194,6 +174,7 @@ class Rounds:
         self._keep(iterate)
         if vertex is not None:
             return PartOptimum(vertex.u, vertex.b, vertex.lam, True, partition.positive)
+        iterate.restore_dual()
         return replace(self._found(iterate), converged=converged, support=partition.positive)
 
     def _cold_start(self) -> InteriorPoint:
@@ -208,16 +189,9 @@ class Rounds:
         self.shift = y @ A / len(y)
         A -= y[:, None] * self.shift
         c = program.c[columns]
-        u = self.guess.u[columns]
         share = cost / program.class_cost[(y > 0).astype(int)]
-        point = Iterate(
-            u=u + 0.1 * _mean_positive(u),
-            b=0.0,
-            xi=np.maximum(1 - margins, 0.01),
-            z=np.maximum(margins - 1, 0.3),
-            lam=np.minimum(share, 0.9 * cost),
-            s=np.full(len(c), 0.01 * np.abs(c).mean()),
-        )
+        lam = np.minimum(share, 0.9 * cost)
+        point = first_iterate(self.guess.u[columns], margins, lam, c)
         return InteriorPoint(A, y, c, cost, point, program.limit)
 
     def _keep(self, iterate: InteriorPoint) -> None:
@@ -339,11 +313,6 @@ class Rounds:
         if solution.status is Status.OPTIMAL:
             return solution
         return certify(self.program, found.u, found.b, found.lam, self.tol, **facts)
-
-
-def _mean_positive(u: NDArray) -> float:
-    """Mean of the positive entries, one where there is none."""
-    return float(u[u > 0].mean()) if np.any(u > 0) else 1.0
 
 
 def _geometric_mean(values: NDArray) -> float:

@@ -4,6 +4,8 @@ Every route ends in a certificate that is recomputed from the whole program. Whe
 certify, the next is tried, and the best objective and the best bound found are what is reported.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from mmbench.allowance import time_is_up
@@ -11,16 +13,15 @@ from mmbench.errors import Status
 from mmbench.machines.hinge import best_bias
 from mmbench.machines.mmrm.certificate import Solution, best, certify, failed
 from mmbench.machines.mmrm.generation import solve_generation
+from mmbench.machines.mmrm.guess import Guess
 from mmbench.machines.mmrm.program import KernelProgram
 from mmbench.machines.mmrm.reference import solve_reference
-from mmbench.machines.mmrm.rounds import Guess, Rounds
+from mmbench.machines.mmrm.rounds import Rounds
 from mmbench.machines.mmrm.whole import singular, solve_whole
+from mmbench.machines.search_space import SMALL_PART_ROWS
 
 #: From so many rows in the first part on, the interior point is faster than simplex pivots.
 MIN_INTERIOR_ROWS = 250
-
-#: The whole program is solved only up to so many rows.
-MAX_WHOLE_ROWS = 2000
 
 #: The whole program is solved at once from so many rows near the guess's margin on, if they are
 #: most of it.
@@ -70,29 +71,42 @@ def _from_guess(program: KernelProgram, guess: Guess, tol: float) -> Solution:
     return certify(program, u, b, lam, tol, route="guess")
 
 
-def _routes(program: KernelProgram, guess: Guess, solver: str) -> list[str]:
-    """Return the routes to try, in their order."""
-    few = len(program.rows) <= MAX_WHOLE_ROWS
+def _routes(program: KernelProgram, guess: Guess, solver: str) -> Iterator[str]:
+    """Yield the routes to try, in their order."""
+    few = len(program.rows) <= SMALL_PART_ROWS
     if solver != "auto":
-        return ["interior", "whole"] if solver == "interior" and few else [solver]
+        yield solver
+        if solver == "interior" and _solved_whole(program):
+            yield "whole"
+        return
     rows = guess.first_rows(program)
     if not program.surely_bounded:  # simplex tells whether it is
-        return ["generation", "whole", "reference"] if few else ["generation"]
+        yield from ["generation", *(["whole"] if _solved_whole(program) else [])]
+        yield from ["reference"] if few else []
+        return
     large = len(rows) >= MIN_INTERIOR_ROWS
-    parts = ["interior", "generation"] if large else ["generation", "interior"]
-    if not few:
-        return parts
     inseparable = len(rows) >= MIN_WHOLE_ROWS and 2 * len(rows) > len(program.rows)
     # simplex does not end in good time where coefficients cancel
     at_once = inseparable or (not large and singular(program, rows))
-    return ["whole", *parts] if at_once else [parts[0], "whole", parts[1]]
+    first, second = ("interior", "generation") if large else ("generation", "interior")
+    if not at_once:
+        yield first
+    if _solved_whole(program):
+        yield "whole"
+    if at_once:
+        yield first
+    yield second
+
+
+def _solved_whole(program: KernelProgram) -> bool:
+    return len(program.rows) <= SMALL_PART_ROWS or program.factor is not None
 
 
 def _solve(program: KernelProgram, guess: Guess, route: str, tol: float) -> Solution:
     if route == "reference":
         return solve_reference(program, tol=tol)
     if route == "whole":
-        return solve_whole(program, guess.margins, tol)
+        return solve_whole(program, guess, tol)
     if route == "interior":
         return Rounds(program, guess, tol).solve()
     first = guess.first_rows(program)
