@@ -4,6 +4,9 @@ It comes through its own Python package. That has no weights of rows; scikit-lea
 has, and takes such problems.
 """
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
@@ -55,11 +58,24 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
     rows = _numbered_rows(gram)
-    model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
+    with openmp().limit(limits=1):
+        model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
     # the class that libsvm met first is its positive one
     sign = float(model.get_labels()[0])
     coef = sign * np.array(model.get_sv_coef())[:, 0]
     return np.array(model.get_sv_indices()) - 1, coef, -sign * model.rho[0]
+
+
+@cache
+def openmp() -> Any:
+    """Return the controller of OpenMP, once libsvm is imported.
+
+    libsvm's threads share out the evaluations of a kernel. Of a given matrix there are none, and
+    threads that wait for one another on a busy computer take a second where one takes 4 ms.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="openmp")
 
 
 def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArray, NDArray, float]:

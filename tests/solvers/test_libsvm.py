@@ -55,3 +55,21 @@ def test_zeros_of_the_kernel_matrix_are_values():
     expected = solve_smo(dual, tol=1e-9)
     found = solve_libsvm(dual, y, 5.0, tol=1e-9)
     np.testing.assert_allclose(found.u, expected.u, atol=1e-6)
+
+
+def test_one_thread_is_enough_for_a_given_kernel(data, monkeypatch):
+    from libsvm import svmutil
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    X, y = data
+    real, seen = svmutil.svm_train, []
+
+    def train(*arguments):
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "openmp"]
+        seen.extend(pool["num_threads"] for pool in pools)
+        return real(*arguments)
+
+    monkeypatch.setattr(svmutil, "svm_train", train)
+    with threadpool_limits(2, user_api="openmp"):
+        solve_libsvm(svm_dual(X @ X.T, y, 2.0), y, 2.0)
+    assert set(seen) == {1}
