@@ -29,7 +29,14 @@ from mmbench.allowance import time_is_up
 from mmbench.machines.free_memory import LEAST_CHECKED_BYTES, refuse_what_does_not_fit
 from mmbench.machines.mmrm.guess import Iterate
 from mmbench.machines.mmrm.low_rank import LowRank, OfLowRank
-from mmbench.machines.mmrm.newton import NotSolved, Reduced, System, Whole
+from mmbench.machines.mmrm.newton import (
+    MAX_CG_STEPS,
+    MAX_CG_STEPS_OF_LARGE,
+    NotSolved,
+    Reduced,
+    System,
+    Whole,
+)
 from mmbench.machines.search_space import PART_GRAMS, SMALL_PART_ROWS
 
 #: Fraction of the way to the boundary that a step goes.
@@ -297,9 +304,12 @@ class InteriorPoint:
         p = self.point
         weight = p.u / p.s
         diagonal = p.xi / self.slack + p.z / p.lam
+        large = sum(self.A.shape) > MAX_WHOLE_ORDER
         if not self.ill_conditioned:
+            most = MAX_CG_STEPS_OF_LARGE if large else MAX_CG_STEPS
+            equations = self.A, self._squares, self.y, diagonal, weight
             try:
-                reduced = Reduced(self.A, self._squares, self.y, diagonal, weight, self.threshold)
+                reduced = Reduced(*equations, self.threshold, most)
             except NotSolved:
                 self.ill_conditioned = True
             else:
@@ -307,7 +317,7 @@ class InteriorPoint:
                 return reduced
         if isinstance(self.A, LowRank):
             return OfLowRank(self.A, self.y, diagonal, weight)
-        if sum(self.A.shape) > MAX_WHOLE_ORDER:
+        if large:
             return None
         return Whole(self.A, self.y, diagonal, weight)
 

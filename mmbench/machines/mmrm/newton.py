@@ -36,8 +36,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 #: Relative residual of conjugate gradients.
 CG_TOLERANCE = 1e-9
 
-#: Steps of conjugate gradients before the reduced equations are given up.
-MAX_CG_STEPS = 25
+#: Steps of conjugate gradients before the reduced equations are given up for the whole ones; and
+#: where these are too many to be factorised.
+MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 
 #: Steps of iterative refinement of the whole system.
 MAX_REFINEMENTS = 2
@@ -72,6 +73,8 @@ class Reduced:
         Theta.
     threshold : float
         A row is factorised if D is below this many times the diagonal of ``A Theta A'``.
+    max_steps : int
+        Of conjugate gradients.
 
     Raises
     ------
@@ -88,7 +91,9 @@ class Reduced:
         diagonal: NDArray,
         weight: NDArray,
         threshold: float,
+        max_steps: int = MAX_CG_STEPS,
     ) -> None:
+        self.max_steps = max_steps
         self.A, self.y, self.diagonal, self.weight = A, y, diagonal, weight
         self.steps = 0
         curvature = squares @ weight
@@ -137,7 +142,7 @@ class Reduced:
             right,
             x0=self._precondition(right),
             rtol=CG_TOLERANCE,
-            maxiter=MAX_CG_STEPS,
+            maxiter=self.max_steps,
             M=LinearOperator(shape, self._precondition, dtype=float),
             callback=count,
         )

@@ -14,7 +14,7 @@ from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines import MMRM, problem
 from mmbench.machines.mmrm import generation as mmrm_generation
-from mmbench.machines.mmrm import mmrm, newton
+from mmbench.machines.mmrm import interior, mmrm, newton
 from mmbench.machines.mmrm.certificate import best, certify, reused
 from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.guess import Guess, Iterate
@@ -307,6 +307,18 @@ def test_the_interior_point_solves_a_small_program_with_both_systems(ill_conditi
     assert iterate.run(1e-8)
     assert iterate.objective == pytest.approx(whole.value, rel=1e-7)
     assert iterate.ill_conditioned == ill_conditioned
+
+
+def test_a_part_too_large_for_the_whole_system_takes_more_steps_of_conjugate_gradients(monkeypatch):
+    monkeypatch.setattr(interior, "MAX_WHOLE_ORDER", 0)
+    monkeypatch.setattr(interior, "MAX_CG_STEPS", 1)
+    program = small_program(n=30)
+    A, n = program.block(program.rows, program.columns), 30
+    start = Iterate(np.ones(n), 0.0, np.ones(n), np.ones(n), np.full(n, 0.05), np.full(n, 0.05))
+    iterate = InteriorPoint(A, program.y, program.c, program.cost, start, program.limit)
+    iterate.threshold = 1.0
+    assert iterate.run(1e-8)
+    assert iterate.objective == pytest.approx(solve_reference(program).value, rel=1e-7)
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 1e-9])
