@@ -39,7 +39,12 @@ FIRST_PRODUCT_SHARE = 0.1
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
 #: The first C is at most this many times the first multipliers: products differ as much as these.
-LARGEST_FIRST_RATIO = 1e6
+#: The second number is for problems in which the first one leaves steps of no length; it takes more
+#: of them elsewhere.
+LARGEST_FIRST_RATIOS = (1e6, 1e3)
+
+#: A gap that says that steps had no length.
+STUCK_GAP = 1e-3
 
 #: Multipliers below this share of C have no slack at the optimum, nor with any larger C.
 FREE_SHARE = 0.5
@@ -61,8 +66,25 @@ def solve_growing(
     tol : float
         Relative gap.
     """
+    iterations = 0
+    for ratio in LARGEST_FIRST_RATIOS:
+        point = _solve_growing(start, C, tol, ratio)
+        iterations += point.iterations
+        if point.gap <= STUCK_GAP or time_is_up():
+            break
+    point.iterations = iterations
+    return point
+
+
+def _solve_growing(
+    start: Callable[[Any, NDArray | None], InteriorPoint],
+    C: float | NDArray,
+    tol: float,
+    ratio: float,
+) -> InteriorPoint:
+    """Raise C to its value from this multiple of the first multipliers, by as much at a time."""
     point, iterations = start(C, None), 0
-    smaller = LARGEST_FIRST_RATIO * float(point.at["a"].max())
+    smaller = ratio * float(point.at["a"].max())
     largest = float(np.max(C))
     while smaller < largest:
         point = start(smaller * (C / largest), point.at["a"] if iterations else None)
@@ -71,7 +93,7 @@ def solve_growing(
         a = point.at["a"]
         if point.gap <= tol and bool((a < FREE_SHARE * (a + point.at["rest"])).all()):
             break
-        smaller *= LARGEST_FIRST_RATIO
+        smaller *= ratio
     else:
         point = start(C, point.at["a"] if iterations else None)
         point.run(tol)

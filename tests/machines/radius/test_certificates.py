@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
+from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
@@ -141,3 +142,14 @@ def test_a_rare_class_that_overlaps_the_other_is_no_obstacle():
     other = RSVMPlus(kernel="linear", solver="clarabel").fit(X, y).fits_[0]
     assert found.status == other.status == "optimal"
     assert found.objective == pytest.approx(other.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("lam", [0.001, 0.1])
+@pytest.mark.parametrize("load, pair", [(load_wine, (0, 2)), (load_iris, (0, 1))])
+def test_a_hard_margin_is_solved_where_the_radius_counts_for_little(load, pair, lam):
+    X, y = load(return_X_y=True)
+    rows = np.isin(y, pair)
+    X = (X[rows] - X.mean(axis=0)) / X.std(axis=0)
+    (fit,) = RSVMMuPlus(C=1e5, lam=lam).fit(X, y[rows]).fits_
+    assert fit.status is Status.OPTIMAL
+    assert fit.gap <= 1e-6
