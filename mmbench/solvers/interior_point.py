@@ -216,7 +216,10 @@ class InteriorPoint:
         return excess / max(abs(self._dual_value()), 1e-300)
 
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
-        """Return a diagonal for w, and the added unknowns against w (or w and b) and themselves."""
+        """Return what is added for w, a diagonal or a block, and the added unknowns' own blocks.
+
+        These are against w (or w and b), and against themselves.
+        """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
@@ -292,10 +295,13 @@ class InteriorPoint:
         at, k = self.at, self.Z.shape[1]
         self.weight = 1.0 / (at["surplus"] / at["a"] + at["slack"] / at["rest"])
         weight = self.weight + self._added_weight()
-        diagonal, between, added = self._system()
+        of_w, between, added = self._system()
         matrix = np.zeros((k + 1 + len(added),) * 2)
         matrix[:k, :k] = weighted_product(self.Z, weight)
-        matrix[np.arange(k), np.arange(k)] += diagonal
+        if np.ndim(of_w) == 2:
+            matrix[:k, :k] += of_w
+        else:
+            matrix[np.arange(k), np.arange(k)] += of_w
         matrix[:k, k] = matrix[k, :k] = self.Z.T @ weight
         matrix[k, k] = weight.sum()
         m = len(between)

@@ -19,7 +19,7 @@ from mmbench.machines.radius.interior import solve_interior
 from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem, far_pairs
 
 #: Pairs to begin with, and which a round adds at most.
-FIRST_PAIRS, PAIRS_PER_ROUND = 20, 20
+FIRST_PAIRS, PAIRS_PER_ROUND = 100, 200
 
 #: Columns with which R-SVM_mu+ begins, and which it adds in a round at most.
 FIRST_COLUMNS, COLUMNS_PER_ROUND = 60, 40

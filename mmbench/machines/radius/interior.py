@@ -8,9 +8,9 @@ products being positive:
     R-SVM+       s = w^2,    v = (1 + q) w
     R-SVM_mu+    s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
-Added unknowns are t, theta and r. Against second-order cone programs of a general solver it is 8 to
-18 times as fast on the pairs of `lfw` and 2 to 11 on the sets of `fsvm_table2`
-(benchmarks/rsvm_plus_pairs.py), whose R-SVM_mu+ those do not solve to tolerance.
+Added unknowns are mu, t and r. The multipliers theta of the pairs are eliminated, as those of the
+rows are, so that many pairs cost little. `benchmarks/rsvm_plus_pairs.py` compares this with
+second-order cone programs of a general solver.
 """
 
 from abc import ABC, abstractmethod
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mmbench.machines.radius.cone import without_zeros
 from mmbench.machines.radius.problem import RadiusProblem, RestrictedSolution
 from mmbench.solvers.interior_point import InteriorPoint, Values, solve_growing
+from mmbench.solvers.rows import weighted_product
 
 
 def solve_interior(problem: RadiusProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
@@ -47,7 +48,7 @@ def solve_interior(problem: RadiusProblem, pairs: NDArray, tol: float) -> Restri
 
 
 class _Pairs(InteriorPoint, ABC):
-    """What both programs share; theta and r are the last of the added unknowns."""
+    """What both programs share; r is the last of the added unknowns."""
 
     positive = (*InteriorPoint.positive, "theta")
     products = (*InteriorPoint.products, ("e", "theta", 1.0))
@@ -77,23 +78,24 @@ class _Pairs(InteriorPoint, ABC):
     def _follow_pairs(self) -> None:
         self.at["e"] = self.at["r"] - self._lengths()
 
-    def _bordered(self, added: NDArray) -> NDArray:
-        """Return the block of the added unknowns, completed by what theta and r share."""
-        m = len(self.D)
-        theta = np.arange(len(added) - m - 1, len(added) - 1)
-        added[theta, theta] -= self.at["e"] / self.at["theta"]
-        added[theta, -1] = added[-1, theta] = -1.0
-        if not m:  # r is in no equation
-            added[-1, -1] = -1.0
-        return added
+    def _rates(self) -> tuple[NDArray, NDArray]:
+        """Return how fast theta falls with e, and ``D'`` times that; keep the former."""
+        self.rates = self.at["theta"] / self.at["e"]
+        return self.rates, self.D.T @ self.rates
 
-    def _to_theta(self, target: float, ahead: Values | None) -> NDArray:
-        """Return the right sides that theta and r have in common."""
-        return np.append(-self._open("theta", "e", target, ahead) / self.at["theta"], 0.0)
+    def _follow_theta(self, target: float, ahead: Values | None, bend: NDArray | float) -> None:
+        """Keep the change of theta at which no e changes."""
+        lacks = self._open("theta", "e", target, ahead) / self.at["theta"]
+        self.free_theta = self.rates * (lacks + bend)
+
+    def _complete_theta(self, step: Values, r: NDArray, lengths: NDArray) -> None:
+        """Add the changes of r, e and theta, given those of r and of the lengths."""
+        step["r"], step["e"] = r, r - lengths
+        step["theta"] = self.free_theta - self.rates * step["e"]
 
 
 class _Squares(_Pairs):
-    """R-SVM+: theta and r are added."""
+    """R-SVM+: r is added."""
 
     def _Q(self) -> NDArray:
         return 1.0 + self.D.T @ self.at["theta"]
@@ -114,21 +116,22 @@ class _Squares(_Pairs):
         return Q * self.at["w"] - self.at["v"], 1.0 / Q
 
     def _system(self) -> tuple[NDArray, NDArray, NDArray]:
-        Q, m = self._Q(), len(self.D)
-        between = np.zeros((len(Q), m + 1))
-        between[:, :m] = (self.D * self.at["w"]).T
-        return Q, between, self._bordered(np.zeros((m + 1, m + 1)))
+        w, (rates, total) = self.at["w"], self._rates()
+        of_w = weighted_product(self.D, rates) * np.outer(w, w)
+        of_w[np.diag_indices_from(of_w)] += self._Q()
+        return of_w, -(w * total)[:, None], np.array([[rates.sum() if len(rates) else 1.0]])
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
-        of_w, of_theta = -self.miss, self._to_theta(target, ahead)
+        of_w, bend = -self.miss, np.zeros(len(self.D))
         if ahead is not None:
             of_w = of_w - ahead["w"] * (self.D.T @ ahead["theta"])
-            of_theta[:-1] -= 0.5 * self.D @ ahead["w"] ** 2
-        return of_w, of_theta
+            bend = 0.5 * self.D @ ahead["w"] ** 2
+        self._follow_theta(target, ahead, bend)
+        of_w = of_w - self.at["w"] * (self.D.T @ self.free_theta)
+        return of_w, np.array([self.free_theta.sum()])
 
     def _complete(self, step: Values, added: NDArray) -> None:
-        step["theta"], step["r"] = added[:-1], added[-1]
-        step["e"] = step["r"] - self.D @ (self.at["w"] * step["w"])
+        self._complete_theta(step, added[0], self.D @ (self.at["w"] * step["w"]))
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
         bend = 0.5 * self.D @ (length * step["w"]) ** 2
@@ -136,7 +139,7 @@ class _Squares(_Pairs):
 
 
 class _Simplex(_Pairs):
-    """R-SVM_mu+: t, theta and r are added."""
+    """R-SVM_mu+: mu, t and r are added."""
 
     positive = (*_Pairs.positive, "mu", "e")
     products = (*_Pairs.products, ("mu", "g", 0.5))
@@ -165,12 +168,16 @@ class _Simplex(_Pairs):
         return at["w"] - at["mu"] * at["v"], 1.0 / at["mu"]
 
     def _system(self) -> tuple[NDArray, NDArray, NDArray]:
-        at, m = self.at, len(self.D)
-        self.G = at["g"] + 2.0 * at["v"] ** 2
-        columns = np.zeros((len(self.G), m + 2))  # of t and theta in g
-        columns[:, 0], columns[:, 1 : m + 1] = 1.0, self.D.T
-        added = self._bordered(-0.5 * (columns.T * (at["mu"] / self.G)) @ columns)
-        return at["g"] / (at["mu"] * self.G), columns * (at["v"] / self.G)[:, None], added
+        at, k, (rates, total) = self.at, len(self.at["v"]), self._rates()
+        added = np.zeros((k + 2, k + 2))
+        added[:k, :k] = 0.25 * weighted_product(self.D, rates)
+        added[np.arange(k), np.arange(k)] += 0.5 * at["g"] / at["mu"] + at["v"] ** 2 / at["mu"]
+        added[:k, k] = added[k, :k] = 0.5
+        added[:k, k + 1] = added[k + 1, :k] = -0.5 * total
+        added[k + 1, k + 1] = rates.sum() if len(rates) else 1.0  # r is in no equation
+        between = np.zeros((k, k + 2))
+        between[np.arange(k), np.arange(k)] = -at["v"] / at["mu"]
+        return 1.0 / at["mu"], between, added
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
         at, miss = self.at, self.miss
@@ -178,19 +185,16 @@ class _Simplex(_Pairs):
         if ahead is not None:
             miss = miss - ahead["mu"] * ahead["v"]
             to_mu = to_mu - ahead["mu"] * ahead["g"] + at["mu"] * ahead["v"] ** 2
-        self.shift = (to_mu + 2.0 * at["v"] * miss) / self.G
-        of_theta = self._to_theta(target, ahead)
-        of_theta[:-1] -= 0.5 * self.D @ self.shift
-        of_w = (at["v"] * self.shift - miss) / at["mu"]
-        return of_w, np.concatenate([[-0.5 * self.shift.sum()], of_theta])
+        self._follow_theta(target, ahead, 0.0)
+        of_mu = (0.5 * to_mu + at["v"] * miss) / at["mu"] - 0.5 * self.D.T @ self.free_theta
+        return -miss / at["mu"], np.concatenate([of_mu, [0.0, self.free_theta.sum()]])
 
     def _complete(self, step: Values, added: NDArray) -> None:
         step["v"] = self.Z.T @ (self.y * step["a"])
-        at, (step["t"], step["r"], step["theta"]) = self.at, (added[0], added[-1], added[1:-1])
+        step["mu"], (step["t"], r) = added[:-2], added[-2:]
+        self._complete_theta(step, r, 0.5 * self.D @ step["mu"])
         change = step["t"] + self.D.T @ step["theta"]
-        step["mu"] = self.shift + (2.0 * at["v"] * step["w"] - at["mu"] * change) / self.G
-        step["e"] = step["r"] - 0.5 * self.D @ step["mu"]
-        step["g"] = change - 2.0 * at["v"] * step["v"]
+        step["g"] = change - 2.0 * self.at["v"] * step["v"]
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
         bend = (length * step["v"]) ** 2

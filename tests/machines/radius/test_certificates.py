@@ -153,3 +153,13 @@ def test_a_hard_margin_is_solved_where_the_radius_counts_for_little(load, pair, 
     (fit,) = RSVMMuPlus(C=1e5, lam=lam).fit(X, y[rows]).fits_
     assert fit.status is Status.OPTIMAL
     assert fit.gap <= 1e-6
+
+
+def test_rows_that_are_all_far_apart_take_few_rounds():
+    """A column of dates makes such rows; with few pairs a round these were 36 programs."""
+    rng = np.random.default_rng(0)
+    y = np.arange(100) % 2
+    X = np.hstack([rng.normal(size=(100, 3)) + 0.8 * y[:, None], 10.0 * np.eye(100)])
+    (fit,) = RSVMMuPlus(kernel="rbf", gamma=0.01, C=0.1, lam=1000.0).fit(X, y).fits_
+    assert fit.status is Status.OPTIMAL
+    assert fit.extra["rounds"] <= 18
