@@ -31,7 +31,7 @@ Letters 9, 1999.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -44,7 +44,15 @@ from mmbench.machines.parameter import choice, parameter, positive
 from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
-from mmbench.solvers.ridge import Gram, Solutions, scaled, solve_path, solve_printed
+from mmbench.solvers.ridge import (
+    FeatureGram,
+    Gram,
+    Solutions,
+    scaled,
+    solve_path,
+    solve_printed,
+    solve_weights,
+)
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``: that of the MAMC up to 200.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
@@ -60,9 +68,9 @@ class LSSVM(WeightedClassifier):
     fits_ : list of Fit
         One a pair. `objective` is (30) without C_a at the returned w and b, `bound` the dual
         ``y'a - 1/2 a'(G + I/C)a`` at the returned a, centred so that it is feasible.
-        `max_violation` is the largest residual of the dual system, for the reading "empirical"
-        that of (36), relative to its right side. With weights, both are those of rows times the
-        roots of their weights.
+        `max_violation` is the largest residual of the dual system; for the reading "empirical",
+        and for a linear machine with few features, that of (36), relative to its right side. With
+        weights, both are those of rows times the roots of their weights.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         a, or w for the reading "empirical", of rows with weights w times their roots (``rbf``,
         ``poly``).
@@ -166,38 +174,53 @@ def train_lssvm(
     started = time.perf_counter()
     root = np.ones(len(problem.y)) if weights is None else np.sqrt(weights)
     gram, y = gram if weights is None else scaled(gram, root), root * problem.y
-    if isinstance(gram, np.ndarray) and reference:
-        found = solve_printed(gram, y, costs, squared, root)
+    rows: Any = gram
+    a = None  # of (32) the coefficients are weights, too
+    if isinstance(gram, FeatureGram) and problem.kernel.name == "linear" and not squared:
+        rows = gram.features
+        coef, b = solve_weights(rows, y, costs, root)
+        given = [{"w": w} for w in coef.T]
     else:
-        found = solve_path(gram, y, costs, squared, root)
-    fits = _certificates(gram, y, root, np.array(costs), found, squared)
+        printed = isinstance(gram, np.ndarray) and reference
+        solve: Callable[..., Solutions] = solve_printed if printed else solve_path
+        found = solve(gram, y, costs, squared, root)
+        coef, b, a = found.coef, found.b, None if squared else found.a
+        given = [{"coef": root * own} for own in coef.T]
+    fits = _certificates(rows, y, root, np.array(costs), coef, b, a)
     seconds = (time.perf_counter() - started) / len(costs)
     return [
-        BinaryModel(intercept=float(b), fit=replace(fit, seconds=seconds), coef=root * coef)
-        for b, coef, fit in zip(found.b, found.coef.T, fits, strict=True)
+        BinaryModel(intercept=float(one), fit=replace(fit, seconds=seconds), **own)
+        for one, fit, own in zip(b, fits, given, strict=True)
     ]
 
 
 def _certificates(
-    gram: Gram, y: NDArray, root: NDArray, costs: NDArray, found: Solutions, squared: bool
+    rows: Any,
+    y: NDArray,
+    root: NDArray,
+    costs: NDArray,
+    coef: NDArray,
+    b: NDArray,
+    a: NDArray | None,
 ) -> list[Fit]:
-    """Return the certificates of all C; every product with the Gram matrix is one of matrices.
+    """Return the certificates of all C; every product with the rows is one of matrices.
 
-    Rows of it, and y, are those of the problem times the roots of their weights, as the ones of
-    (37) are then these roots.
+    Rows, and y, are those of the problem times the roots of their weights, as the ones of (37) are
+    then these roots. Without a, `coef` are weights of the columns, and ``a = C (y - F w - b)``
+    solves the dual system but for ``w = F'a``, which is (36).
     """
-    image = gram @ found.coef
-    errors = y[:, None] - image - np.outer(root, found.b)
-    a = costs * errors if squared else found.a
+    image = rows @ coef
+    errors = y[:, None] - image - np.outer(root, b)
+    of_weights, a = a is None, costs * errors if a is None else a
     shares = (root @ a) / (root @ root)
     centred = a - np.outer(root, shares)  # the sum is 0 exactly: dual feasible
-    if squared:
-        norms, dual_norms = _squares(found.coef), _squares(gram @ centred)
-        residual = gram @ errors - found.coef / costs  # of (36)
-        residual /= np.abs(gram @ y).max() or 1.0
+    if of_weights:
+        norms, dual_norms = _squares(coef), _squares(rows.T @ centred)
+        residual = rows.T @ errors - coef / costs  # of (36)
+        residual /= np.abs(rows.T @ y).max() or 1.0
     else:
-        norms = _inner(found.coef, image)
-        dual_norms = _inner(centred, image - np.outer(gram @ root, shares))
+        norms = _inner(coef, image)
+        dual_norms = _inner(centred, image - np.outer(rows @ root, shares))
         residual = errors - a / costs
     objective = 0.5 * norms + 0.5 * costs * _squares(errors)
     bound = y @ centred - 0.5 * dual_norms - 0.5 * _squares(centred) / costs
@@ -211,7 +234,7 @@ def _certificates(
             max_violation=float(violation[k]),
             iterations=0,
             seconds=0.0,
-            n_support=int(np.count_nonzero(found.coef[:, k])),
+            n_support=int(np.count_nonzero(a[:, k])),
         )
         for k in range(len(costs))
     ]

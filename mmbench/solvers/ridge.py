@@ -8,6 +8,8 @@ Where rows have weights s, the ridge is ``diag(1/(C s))``. Multiplied by their r
 targets and border make it I/C again: ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, R = diag(r).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +42,11 @@ class FeatureGram:
 
     def __matmul__(self, columns: NDArray) -> NDArray:
         return self.features @ (self.features.T @ columns)
+
+    @property
+    def T(self) -> FeatureGram:
+        """The matrix, which is symmetric."""
+        return self
 
     def trace(self) -> float:
         """Return the sum of the diagonal."""
@@ -111,6 +118,37 @@ def solve_path(
         solve = _by_dual(gram, y, border)
     a, coef, b = zip(*(solve(C) for C in costs), strict=True)
     return Solutions(np.column_stack(a), np.column_stack(coef), np.array(b))
+
+
+def solve_weights(
+    rows: Rows, y: NDArray, costs: Sequence[float], border: NDArray | None = None
+) -> tuple[NDArray, NDArray]:
+    """Solve for the weights of features and b, for every C.
+
+    They give decisions to full accuracy where a row is far longer than others, or a column than
+    the others, and the multipliers a do not: there rounding of a is multiplied by long rows.
+
+    Parameters
+    ----------
+    rows : Rows of shape (n_samples, n_features)
+        F, by which ``G = F F'``.
+    y, costs, border
+        As for `solve_path`.
+
+    Returns
+    -------
+    w : ndarray of shape (n_features, n_costs)
+    b : ndarray of shape (n_costs,)
+
+    Examples
+    --------
+    >>> solve_weights(np.array([[0.0], [2.0]]), np.array([-1.0, 1.0]), [1e9])
+    (array([[1.]]), array([-1.]))
+    """
+    border = np.ones(len(y)) if border is None else border
+    solve = _by_primal(rows, weighted_product(rows, np.ones(rows.shape[0])), y, border)
+    _, w, b = zip(*(solve(C) for C in costs), strict=True)
+    return np.column_stack(w), np.array(b)
 
 
 #: What solves for one C: a, the coefficients over the columns of K, and b.

@@ -86,7 +86,10 @@ def test_machines_take_few_features_as_they_take_the_matrix(kernel, reading, mon
     for one, other in zip(few, train(), strict=True):
         assert judged(one.fit, 1e-6, 1e-6).status is Status.OPTIMAL
         assert one.fit.objective == pytest.approx(other.fit.objective, rel=1e-9)
-        decisions = [problem.gram @ model.coef + model.intercept for model in (one, other)]
+        decisions = [
+            (X @ model.w if model.coef is None else problem.gram @ model.coef) + model.intercept
+            for model in (one, other)
+        ]
         np.testing.assert_allclose(*decisions, atol=1e-8)
 
 
