@@ -42,7 +42,7 @@ from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.threshold import optimal_bias
 from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
-from mmbench.solvers.ridge import Gram, scaled, solve_path
+from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
 #: Scores that differ by less than this share of the largest are equal: repeated rows.
 SCORE_RESOLUTION = 1e-12
@@ -155,13 +155,17 @@ def train_klda(
     rows = _Rows.of(gram, problem.y, problem.weights)
     level = float(rows.gram.trace()) / rows.total or 1.0  # rows that are all zero: any will do
     ridges, delta = level * np.array(etas), rows.delta
+    features = None
     if delta @ (rows.gram @ delta) <= len(rows.y) * np.finfo(float).eps * level:
-        a, status = np.zeros((len(rows.y), len(etas))), Status.TRIVIAL
+        coef, status = np.zeros((len(rows.y), len(etas))), Status.TRIVIAL
+    elif isinstance(rows.gram, FeatureGram) and problem.kernel.name == "linear":
+        features = rows.gram.features
+        coef, status = _solve_for_weights(rows, features, ridges), Status.OPTIMAL
     elif isinstance(rows.gram, np.ndarray) and reference:
-        a, status = _solve_printed(rows, rows.gram, ridges), Status.OPTIMAL
+        coef, status = _solve_printed(rows, rows.gram, ridges), Status.OPTIMAL
     else:
-        a, status = _solve_by_least_squares(rows, ridges), Status.OPTIMAL
-    models = _certified(rows, ridges, a, bias, errors)
+        coef, status = _solve_by_least_squares(rows, ridges), Status.OPTIMAL
+    models = _certified(rows, ridges, coef, bias, errors, features)
     seconds = (time.perf_counter() - started) / len(etas)
     for model in models:
         model.fit = replace(model.fit, seconds=seconds, status=status)
@@ -229,6 +233,14 @@ def _solve_by_least_squares(rows: _Rows, etas: NDArray) -> NDArray:
     return a / (half * etas * (rows.delta @ a))
 
 
+def _solve_for_weights(rows: _Rows, features: Any, etas: NDArray) -> NDArray:
+    """Return w for every eta, one a column, as `_solve_by_least_squares` returns a."""
+    w, _ = solve_weights(features, rows.root * rows.y, (1 / etas).tolist(), rows.root)
+    n_positive, n_negative = rows.totals
+    half = n_positive * n_negative / rows.total
+    return w / (half * (2.0 - (features.T @ rows.delta) @ w))
+
+
 def _solve_printed(rows: _Rows, gram: NDArray, etas: NDArray) -> NDArray:
     """Return a for every eta from the printed system, which is K times ``(P K + eta I) a = d``.
 
@@ -240,16 +252,32 @@ def _solve_printed(rows: _Rows, gram: NDArray, etas: NDArray) -> NDArray:
 
 
 def _certified(
-    rows: _Rows, etas: NDArray, a: NDArray, bias: str, errors: NDArray | None = None
+    rows: _Rows,
+    etas: NDArray,
+    coef: NDArray,
+    bias: str,
+    errors: NDArray | None = None,
+    features: Any = None,
 ) -> list[BinaryModel]:
-    """Return the models of all eta; every product with the Gram matrix is one of matrices."""
-    gram, delta, scores = rows.gram, rows.delta, rows.gram @ a
+    """Return the models of all eta, of w where features are given, else of a.
+
+    Every product with the Gram matrix, or the features, is one of matrices.
+    """
+    delta, of_weights = rows.delta, features is not None
+    scores = (features if of_weights else rows.gram) @ coef
     centred = rows.centred(scores)
-    residual = centred + etas * a - delta[:, None]
-    squares = np.maximum(np.einsum("ij,ij->j", residual, gram @ residual), 0.0)
-    norms = np.einsum("ij,ij->j", a, scores)
+    if of_weights:
+        ahead = features.T @ delta
+        residual = features.T @ centred + etas * coef - ahead[:, None]
+        squares, norms = np.square(residual).sum(axis=0), np.square(coef).sum(axis=0)
+        distance = ahead @ ahead
+    else:
+        residual = centred + etas * coef - delta[:, None]
+        squares = np.maximum(np.einsum("ij,ij->j", residual, rows.gram @ residual), 0.0)
+        norms = np.einsum("ij,ij->j", coef, scores)
+        distance = delta @ (rows.gram @ delta)
     objective = 0.5 * (centred**2).sum(axis=0) + 0.5 * etas * norms - delta @ scores
-    distance = max(float(delta @ (gram @ delta)), np.finfo(float).tiny)
+    distance = max(float(distance), np.finfo(float).tiny)
     return [
         BinaryModel(
             intercept=_intercept(rows, scores[:, k], bias, errors),
@@ -257,12 +285,12 @@ def _certified(
                 status=Status.OPTIMAL,
                 objective=float(objective[k]),
                 bound=float(objective[k] - squares[k] / (2 * etas[k])),
-                max_violation=float(np.sqrt(squares[k] / distance)) if a[:, k].any() else 0.0,
+                max_violation=float(np.sqrt(squares[k] / distance)) if coef[:, k].any() else 0.0,
                 iterations=0,
                 seconds=0.0,
-                n_support=int(np.count_nonzero(a[:, k])),
+                n_support=len(rows.y) if of_weights else int(np.count_nonzero(coef[:, k])),
             ),
-            coef=rows.root * a[:, k],
+            **({"w": coef[:, k]} if of_weights else {"coef": rows.root * coef[:, k]}),
         )
         for k in range(len(etas))
     ]

@@ -21,8 +21,11 @@ LINEAR, RBF = KERNELS[0], KERNELS[2]
 ETAS = (1e-6, 1e-3, 10.0)
 
 
-def scores(problem, model):
-    return problem.gram @ model.coef
+def scores(problem, model, rows=None):
+    """``f(z) - b`` of a model at rows, by default at those of training."""
+    if model.w is not None:
+        return (problem.X if rows is None else rows) @ model.w
+    return (problem.gram if rows is None else problem.kernel(rows, problem.X)) @ model.coef
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
@@ -34,8 +37,7 @@ def test_direction_is_that_of_the_least_squares_svm(pair, kernel, eta):
     level = np.trace(train.gram) / len(train.y)
     ours, theirs = train_klda(train, [eta])[0], train_lssvm(train, [1 / (eta * level)])[0]
     for rows in (whole.X[::2], whole.X[1::2]):
-        a = kernel(rows, train.X) @ ours.coef
-        b = rows @ theirs.w if theirs.coef is None else kernel(rows, train.X) @ theirs.coef
+        a, b = (scores(train, model, rows) for model in (ours, theirs))
         cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
         assert cosine == pytest.approx(1, abs=1e-9)
 
@@ -62,7 +64,8 @@ def test_linear_direction_is_fisher_s_with_a_ridge(pair, eta):
     delta = parts[0].mean(axis=0) - parts[1].mean(axis=0)
     w = np.linalg.solve(Sw + ridge * np.eye(X.shape[1]), delta)
     model = train_klda(problem, [eta])[0]
-    np.testing.assert_allclose(X.T @ model.coef, w, rtol=1e-6, atol=1e-8 * np.abs(w).max())
+    ours = X.T @ model.coef if model.w is None else model.w
+    np.testing.assert_allclose(ours, w, rtol=1e-6, atol=1e-8 * np.abs(w).max())
     assert model.fit.objective == pytest.approx(-0.5 * w @ delta, rel=1e-6)
     assert model.fit.bound <= model.fit.objective
 
@@ -178,3 +181,12 @@ def test_weights_of_classes_are_costs_of_errors(pair):
     assert (machine.predict(problem.X[y > 0]) == 1).all()
     with pytest.raises(ValueError, match='class_weight needs bias="optimized"'):
         KLDA(bias="midpoint", class_weight="balanced").fit(problem.X, y)
+
+
+def test_columns_of_any_unit_are_solved_to_the_last_digits():
+    random = np.random.default_rng(0)
+    y = (random.random(5000) < 0.3).astype(int)
+    X = random.normal(size=(5000, 3)) * [1, 2886, 300] + np.outer(y, [1, 1000, 0])
+    (fit,) = KLDA(kernel="linear", eta=1e-9).fit(X, y).fits_
+    assert fit.status is Status.OPTIMAL
+    assert abs(fit.gap) < 1e-12
