@@ -56,6 +56,8 @@ COLUMNS = [
 ]
 STAGES = ("seconds_selection", "seconds_training", "seconds_test")
 NOT_RUN = "not run"
+#: Reference tables without readings, as no configuration states their paper's own protocol.
+WITHOUT_READINGS = ("rmm_journal_table4",)
 #: A note on a cell that has not all its splits.
 PART = re.compile(r"of \d+ splits done")
 

@@ -22,7 +22,16 @@ if __name__ == "__main__":  # as `python scripts/readings_page.py`
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mmbench.machines import alias_of
-from scripts.readings import CELL, NOT_RUN, REFERENCE, TABLE, Reading, readings, reference
+from scripts.readings import (
+    CELL,
+    NOT_RUN,
+    REFERENCE,
+    TABLE,
+    Reading,
+    outside,
+    readings,
+    reference,
+)
 from scripts.reference_text import KERNELS, LABELS, decimals, listing, name_of
 
 TEMPLATE = Path(__file__).with_name("readings.md.jinja")
@@ -221,7 +230,7 @@ def page() -> str:
     environment.filters |= {f"f{digits}": decimals(digits) for digits in range(3)}
     environment.filters |= {"listing": listing}
     functions: dict[str, Callable[..., object]] = {
-        f.__name__: f for f in (label, machine, value, entry)
+        f.__name__: f for f in (label, machine, value, entry, outside)
     }
     text = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         t=Readings(), **functions, sum=sum, len=len, max=max

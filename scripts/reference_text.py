@@ -185,6 +185,10 @@ class Table:
         """Return the mean over the data sets of what is printed with two digits."""
         return float(self.rows(machine)[column].round(2).mean())
 
+    def below_published(self, machine: str) -> float:
+        """Return by how much the mean over the data sets is below the published one."""
+        return self.average(machine, "published") - self.average(machine)
+
     def average_distance(self) -> float:
         """Return the largest distance of a machine's average from the published one."""
         machines = dict.fromkeys(self.cells.machine)
@@ -266,9 +270,13 @@ class Table:
         )
         return int((ours > theirs).sum())
 
-    def gains(self, machine: str, other: str) -> dict[str, float]:
+    def gains(self, machine: str, other: str, column: str = "measured") -> dict[str, float]:
         """Return by data set by how much a machine's mean accuracy is above another's."""
-        return {d: self.accuracy(machine, d) - self.accuracy(other, d) for d in self.datasets()}
+        ours, theirs = (
+            self.rows(m, metric="accuracy_pct").set_index("dataset")[column]
+            for m in (machine, other)
+        )
+        return {d: float(ours[d] - theirs[d]) for d in self.datasets()}
 
     def absolute_gains(self, machine: str, other: str) -> list[float]:
         """Return the sizes of the differences of two machines."""
