@@ -16,7 +16,7 @@ COVARIANCE_COPIES = 3
 
 #: Numbers that a machine without a whole Gram matrix holds for each row, and copies of the rows of
 #: one that computes it in parts.
-ROW_VECTORS, ROW_COPIES = 60, 2
+ROW_VECTORS, ROW_COPIES = 70, 2
 
 #: Parts of a Gram matrix take no more than so many of it; up to so many rows a system of twice
 #: their number is factorised besides.
