@@ -225,7 +225,8 @@ class BinaryModel:
     coef : ndarray of shape (n_samples,) or None
         Coefficients over the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
     w : ndarray of shape (n_features,) or None
-        Weights of a linear machine, ``f(z) = w'z + b``. One of `coef` and `w` is given.
+        Weights of a linear machine, ``f(z) = w'z + b``. One of `coef` and `w` is given; where both
+        are, w has more digits.
     state : object
         Whatever lets the machine start a neighbouring problem from here.
     scores : ndarray of shape (n_all,) or None

@@ -207,8 +207,9 @@ def certified(found: PiecewiseSolution, seconds: float) -> BinaryModel:
         seconds=seconds,
         n_support=int(np.count_nonzero(found.u)),
     )
+    w = None if found.weights is None else found.scale * found.weights
     return BinaryModel(
-        intercept=found.scale * found.bias, fit=fit, coef=found.scale * found.u, state=found
+        intercept=found.scale * found.bias, fit=fit, coef=found.scale * found.u, w=w, state=found
     )
 
 

@@ -7,8 +7,10 @@ solution, and one linear system of the free rows gives u and b to rounding. The 
 the Gram matrix ``Z Z'`` of the problem.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +40,24 @@ ROUNDING_SHARE = 2e-6
 #: By how much a decision may miss a slope on the wrong side before a row changes places.
 SLOPE_TOLERANCE = 1e-10
 
+#: Times that a system of free rows is solved for one guess: once, and for what was missed.
+MAX_REFINEMENTS = 5
+
 #: Systems of free rows that are tried before a guess is given up.
 MAX_ROUNDS = 15
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Feasible multipliers u, and w, which is ``Z'u`` but for the digits that u has lost."""
+
+    u: NDArray
+    w: NDArray
+
+    @classmethod
+    def of(cls, rows: Rows, u: NDArray) -> Candidate:
+        """Return a candidate whose w is that of u."""
+        return cls(u, rows.T @ u)
 
 
 def solve_in_features(
@@ -78,9 +96,9 @@ def solve_in_features(
     """
     best: PiecewiseSolution | None = None
     iterations = 0
-    for u, spent in _candidates(dual, y, C, B, start):
+    for candidate, spent in _candidates(dual, y, C, B, start):
         iterations += spent
-        found = _measured(dual, u, iterations, tol, gap_tolerance)
+        found = _measured(dual, candidate, iterations, tol, gap_tolerance)
         if best is None or found.status is Status.OPTIMAL or found.gap < best.gap:
             best = found
         if best.status is Status.OPTIMAL:
@@ -96,16 +114,17 @@ def solve_near(
 
     Parameters are those of `solve_in_features`; of u only which bounds it touches matters.
     """
-    u = settle(dual, start) if start.any() else None
-    return None if u is None else _measured(dual, u, 1, tol, gap_tolerance)
+    exact = settle(dual, start) if start.any() else None
+    return None if exact is None else _measured(dual, exact, 1, tol, gap_tolerance)
 
 
 def _candidates(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None, start: NDArray | None
-) -> Iterator[tuple[NDArray, int]]:
-    """Yield feasible multipliers and the iterations that each took: exact ones first."""
+) -> Iterator[tuple[Candidate, int]]:
+    """Yield feasible candidates and the iterations that each took: exact ones first."""
+    rows = _rows(dual)
     if start is not None:  # where no multiplier reaches C, it is the solution at a larger C too
-        yield dual.feasible(start), 0
+        yield Candidate.of(rows, dual.feasible(start)), 0
     point, spent = _solved(dual, y, C, B), 0
     for tol in GAP_TOLERANCES:
         point.run(tol)
@@ -118,13 +137,13 @@ def _candidates(
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
     for knot in dual.knots.T:
         u = np.where(np.abs(u - knot) <= near, knot, u)
-    yield dual.feasible(u), max(point.iterations - spent, 0)
+    yield Candidate(dual.feasible(u), point.at["w"]), max(point.iterations - spent, 0)
     shared = _shared(dual, guess)
     if shared is not None:
-        yield shared, 0
+        yield Candidate.of(rows, shared), 0
     for u, steps in smoothed_multipliers(dual, C):
         exact = settle(dual, u)
-        yield dual.feasible(u) if exact is None else exact, steps
+        yield Candidate.of(rows, dual.feasible(u)) if exact is None else exact, steps
 
 
 def _rows(dual: PiecewiseQP) -> Rows:
@@ -168,20 +187,20 @@ def _guess(point: InteriorPoint, C: float | NDArray) -> NDArray:
 
 
 def _measured(
-    dual: PiecewiseQP, u: NDArray, iterations: int, tol: float, gap_tolerance: float
+    dual: PiecewiseQP, candidate: Candidate, iterations: int, tol: float, gap_tolerance: float
 ) -> PiecewiseSolution:
-    """Return multipliers with b and their certificate."""
-    rows = _rows(dual)
-    decision = rows @ (rows.T @ u)
+    """Return a candidate with b and its certificate."""
+    u, w = candidate.u, candidate.w
+    decision = _rows(dual) @ w
     bias, violation = optimality(u, decision, dual.knots, dual.slopes)
-    found = dual.solution(u, decision, bias, iterations, Status.INACCURATE)
+    found = dual.solution(u, decision, bias, iterations, Status.INACCURATE, weights=w)
     if found.gap > gap_tolerance:
         found = min(found, dual.rescaled(found), key=lambda one: one.gap)
     solved = violation <= tol and found.gap <= gap_tolerance
     return replace(found, status=Status.OPTIMAL) if solved else found
 
 
-def settle(dual: PiecewiseQP, u: NDArray) -> NDArray | None:
+def settle(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """Return the solution next to a guess, or None if the guess does not settle.
 
     Rows inside a piece have its slope as their decision, which gives their u and b by one system.
@@ -202,21 +221,40 @@ def settle(dual: PiecewiseQP, u: NDArray) -> NDArray | None:
         u = np.where(place % 2, 0.0, knots[index, np.minimum(piece, knots.shape[1] - 1)])
         if not 0 < len(free) <= rows.shape[1] + 1:
             return None
-        part = rows[free]
-        pull = -slopes[free, piece[free] + 1] - part @ (rows.T @ u)
-        found = free_part(part @ part.T, pull, -u.sum())
+        found = _on_slopes(rows[free], -slopes[free, piece[free] + 1], rows.T @ u, -u.sum())
         if found is None:
             return None
-        u[free], b = found
-        wanted = -(rows @ (rows.T @ u) + b)
+        u[free], w, b = found
+        wanted = -(rows @ w + b)
         moves = np.where(wanted > slopes[index, piece + 1] + SLOPE_TOLERANCE, 1, 0)
         moves -= wanted < slopes[index, piece] - SLOPE_TOLERANCE
         low, high = knots[free, piece[free]], knots[free, piece[free] + 1]
         moves[free] = (u[free] > high).astype(int) - (u[free] < low)
         if not moves.any():
-            return u
+            return Candidate(u, w)
         place += moves
     return None
+
+
+def _on_slopes(
+    part: NDArray, slopes: NDArray, w: NDArray, total: float
+) -> tuple[NDArray, NDArray, float] | None:
+    """Return multipliers of free rows, of a given sum, and w and b by which these are on slopes.
+
+    A system of long rows and large multipliers misses the decisions by rounding; it is solved again
+    for what is missed. w then has these digits, the multipliers have not.
+    """
+    square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
+    for refinements in range(MAX_REFINEMENTS):
+        missed = slopes - part @ w - b
+        before, size = size, float(np.abs(missed).max())
+        if refinements and not SLOPE_TOLERANCE < size < before:
+            break
+        found = free_part(square, missed, total)
+        if found is None:
+            return None
+        u, w, b, total = u + found[0], w + part.T @ found[0], b + found[1], 0.0
+    return u, w, b
 
 
 def _places(dual: PiecewiseQP, u: NDArray) -> tuple[NDArray, NDArray]:

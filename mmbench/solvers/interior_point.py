@@ -189,8 +189,13 @@ class InteriorPoint:
         return float(v @ v)
 
     def _begin(self) -> float:
-        """Set the first w and all that is added; return the largest of the added products."""
-        self.at["w"] = self.at["v"]
+        """Set the first w and all that is added; return the largest of the added products.
+
+        The length of v says nothing yet, and margins as long as a large C makes it would round off
+        what is known of the rows. Decisions of about 1 at most take half as many steps, too.
+        """
+        size = float(np.abs(self.Z @ self.at["v"]).mean())
+        self.at["w"] = self.at["v"] / max(1.0, size)
         return 0.0
 
     def _inside(self, margin: NDArray) -> NDArray:

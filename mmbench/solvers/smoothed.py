@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, solve
+from scipy.linalg import LinAlgError
 
 from mmbench.allowance import time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
@@ -96,7 +96,7 @@ def _newton_step(
     matrix[:k, :k] = weighted_product(rows, weights) + np.eye(k)
     matrix[:k, k] = matrix[k, :k] = rows.T @ weights
     matrix[k, k] = weights.sum() + LEAST_CURVATURE * largest
-    step = solve(matrix, -np.append(of_w, of_b), assume_a="sym")
+    step = np.linalg.solve(matrix, -np.append(of_w, of_b))  # SciPy's warns of each that is ill
     return step[:k], float(step[k])
 
 

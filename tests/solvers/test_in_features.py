@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -57,6 +58,30 @@ def test_a_huge_C_on_separable_rows_is_no_obstacle(C):
     assert found.value == pytest.approx(solve_in_features(svm_dual(X, y, 10.0), y, 10.0).value)
 
 
+@pytest.mark.parametrize("C", [1.0, 32.0, 1024.0, 32768.0])
+@pytest.mark.parametrize("B", [None, 1.5])
+def test_columns_in_units_of_their_own_lose_no_digits(C, B):
+    """``X'u`` cancels to all but nothing beside rows of prices, and decisions multiply the rest."""
+    rng = np.random.default_rng(9)
+    y = np.where(rng.random(1200) < 0.6, 1.0, -1.0)
+    price = rng.lognormal(8, 1, 1200) * (1.15 - 0.15 * y)
+    rate = rng.normal(0.02, 0.01, 1200) - 0.0025 * y
+    X = np.column_stack([price, rate, rng.poisson(6 - y), rng.integers(0, 2, 1200)])
+    X -= X.mean(axis=0)
+    dual = svm_dual(X, y, C) if B is None else rmm_dual(X, y, C, B)
+    found = solve_in_features(dual, y, C, gap_tolerance=1e-6, B=B)
+    assert found.status is Status.OPTIMAL
+    assert found.iterations < 30
+    # what is claimed, by sums that lose nothing: the objective of w and b, and that of u
+    f = found.f
+    assert found.scale * (X @ found.weights + found.bias) == pytest.approx(f, abs=1e-8)
+    v = np.array([math.fsum(column * found.u) for column in X.T])
+    assert found.value == pytest.approx(dual.constant + 0.5 * v @ v + dual.cost(found.u), rel=1e-9)
+    assert -found.bound == pytest.approx(
+        0.5 * found.scale**2 * found.weights @ found.weights + dual.loss(f) - dual.constant
+    )
+
+
 def test_a_solution_that_still_holds_costs_no_iteration():
     X, y = problem("apart")
     X += 3.0 * y[:, None]
@@ -71,11 +96,12 @@ def test_a_guess_settles_to_the_last_digits_or_says_that_it_does_not():
     X, y = problem("mixed")
     dual = svm_dual(X, y, 1.0)
     rough = solve_to_gap(svm_dual(X @ X.T, y, 1.0), 1e-6, 1.0).u
-    u = settle(dual, rough)
-    assert u is not None
-    f = X @ (X.T @ u)
+    exact = settle(dual, rough)
+    assert exact is not None
+    u, w = exact.u, exact.w
+    assert w == pytest.approx(X.T @ u, abs=1e-12)
     free = (np.abs(u) > 0) & (np.abs(u) < 1.0)
-    assert np.ptp((y - f)[free]) < 1e-12
+    assert np.ptp((y - X @ w)[free]) < 1e-12
     assert settle(dual, np.zeros(len(y))) is None
 
 

@@ -81,7 +81,10 @@ class Penalties:
 
 @dataclass(frozen=True)
 class DualPoint:
-    """A point of the dual: u, ``Ku``, b, and the parts of u: ``y_i u_i = alpha_i + rest``."""
+    """A point of the dual: u, ``Ku``, b, and the parts of u: ``y_i u_i = alpha_i + rest``.
+
+    In the space of the features it has w too, and the decisions are those of w.
+    """
 
     u: NDArray
     decision: NDArray
@@ -90,21 +93,24 @@ class DualPoint:
     alpha: float
     #: The sum of all lambda and lambda*.
     total: float
+    w: NDArray | None = None
 
     @classmethod
     def of(cls, found: PiecewiseSolution, y: NDArray, C: float | NDArray) -> DualPoint:
         """Split u into ``y alpha`` and ``lambda* - lambda``."""
         alpha = np.clip(y * found.u, 0, C)
         total = float(np.abs(found.u - y * alpha).sum())
-        return cls(found.u, found.decision, found.bias, float(alpha.sum()), total)
+        return cls(found.u, found.decision, found.bias, float(alpha.sum()), total, found.weights)
 
     def mixed(self, other: DualPoint, share: float) -> DualPoint:
         """Return ``share`` of this point and the rest of the other: feasible where both are."""
-        mix = [
-            share * getattr(self, name) + (1 - share) * getattr(other, name)
-            for name in ("u", "decision", "bias", "alpha", "total")
-        ]
-        return DualPoint(*mix)
+        names = ["u", "decision", "bias", "alpha", "total"]
+        if self.w is not None and other.w is not None:
+            names.append("w")
+        mix = {
+            name: share * getattr(self, name) + (1 - share) * getattr(other, name) for name in names
+        }
+        return DualPoint(**mix)
 
 
 def train_penalty(
@@ -163,7 +169,7 @@ def train_penalty(
         points += search.to_gap(tol)
         iterations, status = iterations + search.iterations, worst(search.statuses)
     best, objective, t, bound = _best(points, problem.y, penalties)
-    state = dual.solution(best.u, best.decision, best.bias, iterations, status)
+    state = dual.solution(best.u, best.decision, best.bias, iterations, status, weights=best.w)
     fit = Fit(
         status=status,
         objective=objective,
@@ -174,7 +180,7 @@ def train_penalty(
         n_support=int(np.count_nonzero(best.u)),
         extra={"B": t},
     )
-    return BinaryModel(intercept=best.bias, fit=fit, coef=best.u, state=state)
+    return BinaryModel(intercept=best.bias, fit=fit, coef=best.u, w=best.w, state=state)
 
 
 def _solve_inside(dual: PiecewiseQP, y: NDArray, penalties: Penalties) -> PiecewiseSolution:
@@ -184,8 +190,8 @@ def _solve_inside(dual: PiecewiseQP, y: NDArray, penalties: Penalties) -> Piecew
     point.run(INSIDE_GAP_TOLERANCE)
     u = point.dual_variables()
     u = dual.feasible(np.where(np.abs(u) <= ROUNDING_SHARE * np.abs(u).max(), 0.0, u))
-    decision = rows @ (rows.T @ u)
-    return dual.solution(u, decision, float(point.at["b"]), point.iterations, Status.OPTIMAL)
+    w, b = point.at["w"], float(point.at["b"])
+    return dual.solution(u, rows @ w, b, point.iterations, Status.OPTIMAL, weights=w)
 
 
 class _Search:

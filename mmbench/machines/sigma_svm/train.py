@@ -211,7 +211,7 @@ def _in_the_original_space(
     scatter: Spectrum, inverse: NDArray, svm: BinaryModel, shared: float
 ) -> BinaryModel:
     """Return the machine over the kernel of the data: ``w = ((1-D) I + D Sigma)^-1 Z'u``."""
-    w = inverse * (scatter.rows.T @ svm.coef)
+    w = inverse * (scatter.rows.T @ svm.coef) if svm.w is None else np.sqrt(inverse) * svm.w
     weights, intercept = scatter.original(w, svm.intercept)
     return BinaryModel(
         intercept=intercept,

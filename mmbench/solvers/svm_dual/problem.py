@@ -106,6 +106,7 @@ class PiecewiseQP:
         iterations: int,
         status: Status,
         scale: float | None = None,
+        weights: NDArray | None = None,
     ) -> PiecewiseSolution:
         """Return a point with its certificate.
 
@@ -113,25 +114,34 @@ class PiecewiseQP:
         ----------
         u : ndarray of shape (n,)
         decision : ndarray of shape (n,)
-            ``Ku``.
+            ``Ku``, or ``Zw`` where w is given.
         bias : float
         iterations : int
         status : Status
         scale : float, optional
             Factor of w and b; by default the largest up to 1 for which all losses are finite.
+        weights : ndarray of shape (k,), optional
+            w of a problem with rows Z in place of K. That of u has lost digits where these are
+            large and all but cancel; u is needed for the bound alone then.
         """
-        f, norm = decision + bias, float(u @ decision)
+        f = decision + bias
+        if weights is None:
+            of_w = of_u = float(u @ decision)
+        else:
+            own = self.gram.T @ u  # type: ignore[union-attr]
+            of_w, of_u = float(weights @ weights), float(own @ own)
         scale = min(1.0, self.largest_scale(f)) if scale is None else scale
         return PiecewiseSolution(
             u=u,
             decision=decision,
             bias=bias,
             scale=scale,
-            value=self.constant + 0.5 * norm + self.cost(u),
-            bound=self.constant - 0.5 * scale**2 * norm - self.loss(scale * f),
+            value=self.constant + 0.5 * of_u + self.cost(u),
+            bound=self.constant - 0.5 * scale**2 * of_w - self.loss(scale * f),
             violation=self.violation(u),
             iterations=iterations,
             status=status,
+            weights=weights,
         )
 
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
@@ -140,8 +150,8 @@ class PiecewiseQP:
         Where a margin is missed by a rounding error and the loss is steep, a multiple of w that is
         larger by as little has no loss.
         """
-        f = solution.decision + solution.bias
-        scale = self.best_scale(f, float(solution.u @ solution.decision))
+        f, w = solution.decision + solution.bias, solution.weights
+        scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))
         return self.solution(
             solution.u,
             solution.decision,
@@ -149,6 +159,7 @@ class PiecewiseQP:
             solution.iterations,
             solution.status,
             scale,
+            w,
         )
 
     def inward(self, share: float) -> PiecewiseQP:
@@ -202,12 +213,14 @@ class PiecewiseSolution(Result):
 
     #: Feasible: see `PiecewiseQP.feasible`. Shape (n,).
     u: NDArray
-    #: ``Ku``, recomputed from `u`. Shape (n,).
+    #: ``Ku``, recomputed from `u`; or ``Zw``. Shape (n,).
     decision: NDArray
     #: The multiplier b.
     bias: float
     #: Factor by which the machine's w and b differ from those of u.
     scale: float
+    #: w, where it has more digits than that of u. Shape (k,).
+    weights: NDArray | None = None
 
     @property
     def f(self) -> NDArray:
