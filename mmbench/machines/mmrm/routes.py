@@ -23,10 +23,6 @@ from mmbench.machines.search_space import SMALL_PART_ROWS
 #: From so many rows in the first part on, the interior point is faster than simplex pivots.
 MIN_INTERIOR_ROWS = 250
 
-#: The whole program is solved at once from so many rows near the guess's margin on, if they are
-#: most of it.
-MIN_WHOLE_ROWS = 100
-
 
 def solve_kernel(
     program: KernelProgram, guess: Guess, *, solver: str = "auto", tol: float = 1e-6
@@ -85,9 +81,8 @@ def _routes(program: KernelProgram, guess: Guess, solver: str) -> Iterator[str]:
         yield from ["reference"] if few else []
         return
     large = len(rows) >= MIN_INTERIOR_ROWS
-    inseparable = len(rows) >= MIN_WHOLE_ROWS and 2 * len(rows) > len(program.rows)
-    # simplex does not end in good time where coefficients cancel
-    at_once = inseparable or (not large and singular(program, rows))
+    # a part has no advantage on inseparable data, and simplex none where coefficients cancel
+    at_once = 2 * len(rows) > len(program.rows) if large else singular(program, rows)
     first, second = ("interior", "generation") if large else ("generation", "interior")
     if not at_once:
         yield first
