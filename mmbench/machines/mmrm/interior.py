@@ -36,6 +36,7 @@ from mmbench.machines.mmrm.newton import (
     Reduced,
     System,
     Whole,
+    Workspace,
 )
 from mmbench.machines.search_space import PART_GRAMS, SMALL_PART_ROWS
 
@@ -296,8 +297,8 @@ class InteriorPoint:
         return min(1.0, fraction * primal), min(1.0, fraction * dual)
 
     @cached_property
-    def _squares(self) -> NDArray:
-        return self.A * self.A
+    def _workspace(self) -> Workspace:
+        return Workspace(self.A)
 
     def _system(self) -> System | None:
         """Return the solver of the Newton equations at this point."""
@@ -307,7 +308,7 @@ class InteriorPoint:
         large = sum(self.A.shape) > MAX_WHOLE_ORDER
         if not self.ill_conditioned:
             most = MAX_CG_STEPS_OF_LARGE if large else MAX_CG_STEPS
-            equations = self.A, self._squares, self.y, diagonal, weight
+            equations = self._workspace, self.y, diagonal, weight
             try:
                 reduced = Reduced(*equations, self.threshold, most)
             except NotSolved:

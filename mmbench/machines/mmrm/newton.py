@@ -23,14 +23,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import (
-    LinAlgError,
-    cho_factor,
-    cho_solve,
-    lu_factor,
-    lu_solve,
-    solve_triangular,
-)
+from scipy.linalg import lu_factor, lu_solve, solve_triangular
+from scipy.linalg.blas import dsyrk, dtrsv
+from scipy.linalg.lapack import dpotrf
 from scipy.sparse.linalg import LinearOperator, cg
 
 #: Relative residual of conjugate gradients.
@@ -60,13 +55,49 @@ class NotSolved(Exception):
     """The reduced equations are too badly conditioned."""
 
 
+class Workspace:
+    """What the reduced equations of all points share.
+
+    Arrays that every iteration writes anew are kept: fresh memory of their size costs as much time
+    as what is computed in it.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_rows, n_columns)
+    """
+
+    def __init__(self, A: NDArray) -> None:
+        n_rows, n_columns = A.shape
+        self.A, self.squares = A, A * A
+        self._part = np.empty(n_rows * (n_columns + 1))
+        self._matrix = np.empty(n_rows * n_rows)
+
+    def product(self, rows: NDArray, columns: NDArray, scale: NDArray, border: NDArray) -> NDArray:
+        """Return the lower triangle of ``B B'``, to be overwritten.
+
+        Parameters
+        ----------
+        rows, columns : ndarray of int
+        scale : ndarray of shape (len(columns),)
+        border : ndarray of shape (len(rows),)
+            B has these columns of A, scaled, and the border.
+        """
+        m, k = len(rows), len(columns)
+        whole = self.A.shape == (m, k)
+        part = self._part[: m * (k + 1)].reshape(m, k + 1)
+        np.multiply(self.A if whole else self.A[np.ix_(rows, columns)], scale, out=part[:, :-1])
+        part[:, -1] = border
+        out = self._matrix[: m * m].reshape((m, m), order="F")
+        return dsyrk(1.0, part.T, trans=1, lower=1, c=out, overwrite_c=1)
+
+
 class Reduced:
     """The reduced equations at one point.
 
     Parameters
     ----------
-    A, squares : ndarray of shape (n_rows, n_columns)
-        A and its squared entries.
+    workspace : Workspace
+        Of A. It holds the factor, until the equations at another point take it.
     y, diagonal : ndarray of shape (n_rows,)
         Labels and D.
     weight : ndarray of shape (n_columns,)
@@ -85,8 +116,7 @@ class Reduced:
 
     def __init__(
         self,
-        A: NDArray,
-        squares: NDArray,
+        workspace: Workspace,
         y: NDArray,
         diagonal: NDArray,
         weight: NDArray,
@@ -94,15 +124,16 @@ class Reduced:
         max_steps: int = MAX_CG_STEPS,
     ) -> None:
         self.max_steps = max_steps
-        self.A, self.y, self.diagonal, self.weight = A, y, diagonal, weight
-        self.steps = 0
+        self.A, self.y, self.diagonal, self.weight = workspace.A, y, diagonal, weight
+        self.steps, squares = 0, workspace.squares
         curvature = squares @ weight
         self.theta = float(curvature.mean())
         self._rest = diagonal + curvature
-        self._near = np.flatnonzero(diagonal < threshold * curvature)
-        near = np.where(diagonal < threshold * curvature, 1 / diagonal, 0.0)
-        gain = weight * (near @ squares)
-        self._factor = self._factorise(np.flatnonzero(gain > 0.1 / threshold))
+        near = diagonal < threshold * curvature
+        near[diagonal.argmin()] = True  # LAPACK takes no factor of no rows
+        self._near = np.flatnonzero(near)
+        gain = weight * (np.where(near, 1 / diagonal, 0.0) @ squares)
+        self._factor = self._factorise(workspace, np.flatnonzero(gain > 0.1 / threshold))
         self._along_b = self._solve(y)
 
     def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
@@ -113,20 +144,15 @@ class Reduced:
         lam = lam - b * self._along_b
         return weight * (lam @ A - r_u), lam, b
 
-    def _factorise(self, columns: NDArray) -> tuple[NDArray, bool]:
-        near = self._near
-        part = self.A[np.ix_(near, columns)]
-        part *= np.sqrt(self.weight[columns])
-        matrix = part @ part.T
-        del part  # of a gigabyte's size where parts have thousands of rows
-        matrix += np.outer(self.theta * self.y[near], self.y[near])
-        size = np.diagonal(matrix) + self.diagonal[near]
+    def _factorise(self, workspace: Workspace, columns: NDArray) -> NDArray:
+        near, root = self._near, np.sqrt(self.weight[columns])
         for shift in DIAGONAL_SHIFTS:
-            np.fill_diagonal(matrix, size * (1 + shift))
-            try:
-                return cho_factor(matrix, lower=True, check_finite=False)
-            except LinAlgError:
-                continue
+            matrix = workspace.product(near, columns, root, np.sqrt(self.theta) * self.y[near])
+            diagonal = np.einsum("ii->i", matrix)  # a view
+            diagonal[:] = (diagonal + self.diagonal[near]) * (1 + shift)
+            factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+            if not failure:
+                return factor
         raise NotSolved
 
     def _solve(self, right: NDArray) -> NDArray:
@@ -157,7 +183,8 @@ class Reduced:
 
     def _precondition(self, v: NDArray) -> NDArray:
         out = v / self._rest
-        out[self._near] = cho_solve(self._factor, v[self._near], check_finite=False)
+        half = dtrsv(self._factor, v[self._near], lower=1)  # half the time of cho_solve
+        out[self._near] = dtrsv(self._factor, half, lower=1, trans=1)
         return out
 
 

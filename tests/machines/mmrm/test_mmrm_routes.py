@@ -19,7 +19,7 @@ from mmbench.machines.mmrm.certificate import best, certify, reused
 from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.guess import Guess, Iterate
 from mmbench.machines.mmrm.interior import InteriorPoint
-from mmbench.machines.mmrm.newton import Reduced, Whole
+from mmbench.machines.mmrm.newton import Reduced, Whole, Workspace
 from mmbench.machines.mmrm.program import KernelProgram, LinearProgram, without_repeats
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.rounds import Rounds
@@ -286,8 +286,8 @@ def test_both_newton_systems_solve_the_same_equations(spread):
     diagonal, weight = 10 ** rng.uniform(-spread, spread, 12), 10 ** rng.uniform(-1, spread, 9)
     r, r_u, r_b = rng.normal(size=12), rng.normal(size=9), 0.3
     for system in (
-        Reduced(A, A * A, y, diagonal, weight, threshold=100.0),
-        Reduced(A, A * A, y, diagonal, weight, threshold=0.01),
+        Reduced(Workspace(A), y, diagonal, weight, threshold=100.0),
+        Reduced(Workspace(A), y, diagonal, weight, threshold=0.01),
         Whole(A, y, diagonal, weight),
     ):
         u, lam, b = system(r, r_u, r_b)
@@ -441,3 +441,11 @@ def test_a_rare_class_that_overlaps_the_other_is_solved_as_a_whole(kernel, share
     assert fit.status in ("optimal", "trivial")
     assert fit.extra["route"] == "whole"
     assert fit.gap <= 1e-6
+
+
+def test_inseparable_data_of_few_rows_go_by_simplex_unless_their_kernel_is_singular():
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(120, 10)), np.where(np.arange(120) % 2, 1, -1)
+    for gamma, route in ((0.1, "generation"), (1e-5, "whole")):
+        fit = MMRM(C_factor=2, gamma=gamma).fit(X, y).fits_[0]
+        assert (fit.status, fit.extra["route"]) == ("optimal", route)
