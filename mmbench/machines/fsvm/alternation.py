@@ -22,6 +22,9 @@ from mmbench.machines.fsvm.hyperplanes import (
 )
 from mmbench.machines.fsvm.transformation import closed_form_root, gradient_steps
 
+#: Slack that costs this share of F is one of rounding.
+NEGLIGIBLE_SHARE = 1e-6
+
 
 def alternate(
     rows: JointRows,
@@ -67,6 +70,7 @@ def alternate(
     planes = train_hyperplanes(rows, first, C, starts, tol, solver)
     start, iterations = planes.u, np.array(planes.iterations)
     bound, values = lower_bound(planes, rows.s), [_value(M, planes, rows.s, C, eps)]
+    slacks, inside = [planes.slack], planes.inside
     while len(values) <= rounds and planes.status is not Status.ITERATION_LIMIT:
         if time_is_up():
             break
@@ -81,11 +85,12 @@ def alternate(
         iterations += after.iterations
         if iterations.max() > max_steps:
             after = replace(after, status=Status.ITERATION_LIMIT)
-        value = _value(moved, after, rows.s, C, eps)
+        value, inside = _value(moved, after, rows.s, C, eps), inside and after.inside
         if value >= values[-1]:  # below the accuracy of the SVMs
             break
         M, root, planes = moved, next_root, after
         values.append(value)
+        slacks.append(planes.slack)
         bound = max(bound, lower_bound(planes, rows.s))
         if values[-2] - value <= decrease * values[-2]:
             break
@@ -103,7 +108,20 @@ def alternate(
         pair_iterations=iterations.tolist(),
         status=planes.status,
         state=start,
+        slacks=slacks if inside and planes.status is Status.OPTIMAL else None,
     )
+
+
+def at_larger(found: JointSolution, by: float) -> JointSolution | None:
+    """Return an alternation at a C that is larger by so much, if it is known to be the same.
+
+    That is where no multiplier reached C: then no slack is positive but for the tolerance of the
+    SVMs, and all SVMs and all M are those of any larger C.
+    """
+    if found.slacks is None or by * max(found.slacks) > NEGLIGIBLE_SHARE * found.value:
+        return None
+    values = [value + by * slack for value, slack in zip(found.values, found.slacks, strict=True)]
+    return replace(found, value=values[-1], values=values)
 
 
 def _transformation(M: NDArray, W: NDArray, s: NDArray, eps: float) -> tuple[NDArray, NDArray]:

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.fsvm.alternation import alternate
+from mmbench.machines.fsvm.alternation import alternate, at_larger
 from mmbench.machines.fsvm.hyperplanes import JointRows, JointSolution, PairRows
 from mmbench.machines.fsvm.optimum import solve_pair
 from mmbench.machines.fsvm.shared import solve_pairs
@@ -190,14 +190,18 @@ class FSVM(WeightedClassifier, JointClassifier):
             if place not in spaces:
                 weights, kept = problem.weights(one.class_weight), whole.first(one._components)
                 spaces[place] = Space(problem, kept, one.ridge, weights)
-            rule = one.variant, one.eps, one.rounds, one.decrease, one.solver, one.tol
-            key = (*place, one._ratio, *rule)
+            key = (*place, one._ratio, *one._rule)
             if key not in trained:
                 started = time.perf_counter()
                 found = one._judged(one._train_in(spaces[place]))
                 trained[key] = found, time.perf_counter() - started
             models[k] = spaces[place].models(*trained[key], one.rho)
         return models
+
+    @property
+    def _rule(self) -> tuple:
+        """What decides how a problem is solved."""
+        return self.variant, self.eps, self.rounds, self.decrease, self.solver, self.tol
 
     @property
     def _ratio(self) -> float:
@@ -251,9 +255,11 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     def _alternation(self, space: Space) -> JointSolution:
         C, starts = self._ratio, None
-        if "semi" in space.states:
-            last, multipliers = space.states["semi"]
-            starts = [C / last * u for u in multipliers]  # those at their bound stay there
+        if self._rule in space.states:
+            last, before = space.states[self._rule]
+            if (same := at_larger(before, C - last)) is not None:
+                return same
+            starts = [C / last * u for u in before.state]  # those at their bound stay there
         found = alternate(
             space.rows,
             space.transformed("semi"),
@@ -265,7 +271,7 @@ class FSVM(WeightedClassifier, JointClassifier):
             solver=self.solver,
             starts=starts,
         )
-        space.states["semi"] = C, found.state
+        space.states[self._rule] = C, found
         return found
 
 
@@ -284,7 +290,7 @@ class Space:
     ----------
     rows : JointRows
     states : dict
-        From where the next C starts, by the kind of training.
+        From where the next C starts, by how the problem is solved.
     """
 
     def __init__(
@@ -298,7 +304,7 @@ class Space:
         pairs = [pair_rows(problem.labels, i, j) for i, j in problem.pairs]
         self.rows = JointRows(components.rows, np.where(s > 0, s, 1.0), pairs, weights)
         self.components = components
-        self.states: dict[str, Any] = {}
+        self.states: dict[Any, Any] = {}
         self._transformed: dict[str, list[PairRows]] = {}
 
     def transformed(self, name: str) -> list[PairRows]:

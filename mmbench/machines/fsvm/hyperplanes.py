@@ -109,6 +109,8 @@ class JointSolution(Result):
     pair_iterations: list[int]
     #: From where a neighbouring C starts.
     state: Any = None
+    #: Of an alternation in which no multiplier reached C: the slack after 0, 1, 2, ... rounds.
+    slacks: list[float] | None = None
 
     def extreme_eigenvalues(self) -> tuple[float, float]:
         """Return the smallest and the largest eigenvalue of M."""
@@ -133,6 +135,8 @@ class Hyperplanes:
     slack: float
     #: Sum over pairs of the SVMs' absolute duality gaps.
     missed: float
+    #: Whether no multiplier is at its upper bound.
+    inside: bool
     iterations: list[int]
     #: Largest violation of a dual constraint.
     violation: float
@@ -191,6 +195,10 @@ def train_hyperplanes(
         norm=float(sum(one.u @ one.decision for one in found)),
         slack=slack,
         missed=float(sum(one.value - one.bound for one in found)),
+        inside=all(
+            bool((np.abs(one.u) < C * pair.weights).all())
+            for one, pair in zip(found, transformed, strict=True)
+        ),
         iterations=[one.iterations for one in found],
         violation=max(one.violation for one in found),
         status=worst(one.status for one in found),
@@ -261,5 +269,6 @@ def lower_bound(planes: Hyperplanes, s: NDArray) -> float:
     with a column ``q = sum_i a_i t_i z_i`` of Q a pair, and the spectral norm. The multipliers of
     any SVM, scaled into the last constraint, are feasible.
     """
-    size = np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2)
+    scaled = planes.q / np.sqrt(s)[:, None]
+    size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # of a column without an SVD
     return planes.multipliers * min(1.0, np.sqrt(2.0) / max(float(size), 1e-300))

@@ -99,6 +99,18 @@ def test_a_path_to_a_search_tolerance_ends_beside_the_optimum(variant, real_prob
         assert loose.objective == pytest.approx(exact.objective, rel=allowed)
 
 
+def test_where_no_multiplier_reaches_C_an_alternation_is_that_of_any_larger_C(real_problem):
+    problem = real_problem("ionosphere", "b", "g", Kernel("rbf", gamma=2.0**-3), rows=200)
+    machine = FSVM(kernel="rbf", n_components=100, tol=1e-3)
+    *_, before, last = machine.train_path(problem, [{"C": C} for C in (1e2, 1e3, 1e4, 1e5)])
+    np.testing.assert_array_equal(before.coef, last.coef)
+    alone = machine.with_params({"C": 1e5}).train(problem)
+    largest = np.abs(alone.coef).max()
+    np.testing.assert_allclose(alone.coef, last.coef, rtol=0, atol=1e-4 * largest)
+    assert alone.fit.objective == pytest.approx(last.fit.objective, rel=1e-4)
+    assert last.fit.status is alone.fit.status and last.fit.gap >= 0
+
+
 def test_points_of_a_path_that_differ_in_tol_are_trained_apart(two):
     problem, _ = two
     path = [{"tol": 1e-1}, {"tol": 1e-8}]
