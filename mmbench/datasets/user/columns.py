@@ -184,6 +184,8 @@ def _number_column(column: pd.Series) -> pd.Series:
     if len(bad):
         place = f"data row {bad[0] + 1}, column {column.name!r}"
         cell = str(column.iloc[bad[0]])
+        if is_number(cell):  # pandas before 3 leaves what is too large as text
+            raise ValueError(f"{place}: infinite value {cell!r}")
         hint = "; drop it or say categorical: auto" if len(bad) == column.notna().sum() else ""
         if is_number(cell.replace(",", ".", 1)):
             hint = "; is it decimal: ','?"
