@@ -1,7 +1,8 @@
 """Duals of the SVM's kind with a linear kernel: in the space of the features where rows are many.
 
 A Gram matrix of many rows of few features holds nothing that the rows do not. Where there are at
-least `ROWS_PER_FEATURE` times as many rows as features, no matrix of rows by rows is formed.
+least `ROWS_PER_FEATURE` times as many rows as features, no matrix of rows by rows is formed. Each
+way is the other's rescue: where one ends without a certificate, the other goes on.
 """
 
 from dataclasses import replace
@@ -11,18 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
+from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.in_features import solve_in_features
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
 
-#: Rows, and rows a feature, from which an interior point in the features solves a path over C: 1
-#: to 3 times as fast as pairwise steps on 200 rows of eight of nine sets (Flare-Solar: 0.7), 4 to
-#: 10 times on 400, 7 to 180 times on 800. Searches of SVM and RMM up to C = 2^15 on 400 rows take
-#: 0.1 to 0.7 times as long (RMM on Banana 1.5); where classes overlap and C stays small, as in the
-#: RMM's search on Pima up to 2^9, pairwise steps would take a third: a second.
-LEAST_ROWS, ROWS_PER_FEATURE = 200, 4
+#: Rows a feature from which an interior point in the features solves: on 200 rows a path over C
+#: takes a third of the time of pairwise steps to as long (Flare-Solar: 1.4 times), on 800 a seventh
+#: to 1/180. Of the 256 pixels of a pair of digits the times cross at four rows a feature.
+ROWS_PER_FEATURE = 4
+
+#: Features up to which more rows than features are enough: a fit takes some ms, and columns in
+#: units of their own, which cost pairwise steps seconds and leave a gap, are as easy as others.
+FEW_FEATURES = 64
 
 #: Features, at most: an iteration factors a dense matrix of as many rows and columns.
 MOST_FEATURES = 5000
@@ -34,17 +38,28 @@ MOST_GRAM_ROWS = 5000
 def in_features(problem: BinaryProblem, solver: str = "auto") -> bool:
     """Whether a problem is solved in the space of its features; its dual then is stated by them."""
     n, d = problem.X.shape
+    many = d <= FEW_FEATURES or n >= ROWS_PER_FEATURE * d
+    return many and _may_be_in_features(problem, solver)
+
+
+def _may_be_in_features(problem: BinaryProblem, solver: str) -> bool:
+    """Whether a problem has more rows than features, and can be stated by them."""
+    n, d = problem.X.shape
     linear = problem.kernel.name == "linear" and problem.given_gram is None
-    few = d <= MOST_FEATURES and n >= max(LEAST_ROWS, ROWS_PER_FEATURE * d)
-    return solver == "auto" and linear and few
+    return solver == "auto" and linear and d < n and d <= MOST_FEATURES
 
 
 def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:
     """Return what the dual of a problem is stated with: rows stand in for their Gram matrix."""
-    if not in_features(problem, solver):
-        return kernel_values(problem, solver, cache_size)
-    sparse: Any = MappedRows(problem.X)
-    return problem.X if isinstance(problem.X, np.ndarray | MappedRows) else sparse
+    if in_features(problem, solver):
+        return _rows(problem)
+    return kernel_values(problem, solver, cache_size)
+
+
+def _rows(problem: BinaryProblem) -> Any:
+    """Return the rows of a problem; of sparse ones what multiplies as an array does."""
+    X = problem.X
+    return X if isinstance(X, np.ndarray | MappedRows) else MappedRows(X)
 
 
 def kernel_values(
@@ -80,14 +95,22 @@ def solve_dual(
     Returns
     -------
     PiecewiseSolution
-        The one with the smaller gap, where pairwise steps went on from the features' solution.
+        The one with the smaller gap, where one way went on from what the other found.
     """
-    if not in_features(problem, solver):
-        return solve_to_gap(dual, tol, gap_tolerance, start)
     u = start.u if isinstance(start, PiecewiseSolution) else start
-    found = solve_in_features(dual, problem.y, C, tol, gap_tolerance, B, u)
-    enough = found.gap <= gap_tolerance  # then only rounding keeps a decision from its slope
-    if enough or len(problem.y) > MOST_GRAM_ROWS or time_is_up():
+    first = in_features(problem, solver)
+    if first:
+        found = solve_in_features(dual, problem.y, C, tol, gap_tolerance, B, u)
+        enough = found.gap <= gap_tolerance  # then only rounding keeps a decision from its slope
+        other = len(problem.y) <= MOST_GRAM_ROWS
+    else:
+        found = solve_to_gap(dual, tol, gap_tolerance, start)
+        enough, other = found.status is Status.OPTIMAL, _may_be_in_features(problem, solver)
+    if enough or not other or time_is_up():
         return found
-    more = solve_to_gap(replace(dual, gram=problem.gram), tol, gap_tolerance, found)
+    if first:
+        more = solve_to_gap(replace(dual, gram=problem.gram), tol, gap_tolerance, found)
+    else:
+        by_rows = replace(dual, gram=_rows(problem))
+        more = solve_in_features(by_rows, problem.y, C, tol, gap_tolerance, B, found.u)
     return min(found, more, key=lambda one: one.gap)

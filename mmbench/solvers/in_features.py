@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mmbench.errors import Status
 from mmbench.solvers.bounded_decisions import BoundedDecisions
 from mmbench.solvers.interior_point import InteriorPoint
-from mmbench.solvers.rows import Rows
+from mmbench.solvers.rows import Rows, weighted_product
 from mmbench.solvers.smoothed import smoothed_multipliers
 from mmbench.solvers.svm_dual.active_set import free_part
 from mmbench.solvers.svm_dual.descent import optimality
@@ -42,6 +42,9 @@ SLOPE_TOLERANCE = 1e-10
 
 #: Times that a system of free rows is solved for one guess: once, and for what was missed.
 MAX_REFINEMENTS = 5
+
+#: Singular values below this share of the largest one belong to columns that others tell.
+RANK_TOLERANCE = 1e-12
 
 #: Systems of free rows that are tried before a guess is given up.
 MAX_ROUNDS = 15
@@ -123,9 +126,13 @@ def _candidates(
 ) -> Iterator[tuple[Candidate, int]]:
     """Yield feasible candidates and the iterations that each took: exact ones first."""
     rows = _rows(dual)
+    if B == 0:  # every decision is zero
+        yield Candidate.of(rows, np.zeros(len(y))), 0
+        return
     if start is not None:  # where no multiplier reaches C, it is the solution at a larger C too
         yield Candidate.of(rows, dual.feasible(start)), 0
     point, spent = _solved(dual, y, C, B), 0
+    ends = []
     for tol in GAP_TOLERANCES:
         point.run(tol)
         guess = _guess(point, C)
@@ -133,11 +140,10 @@ def _candidates(
         if exact is not None:
             yield exact, point.iterations + 1 - spent
             spent = point.iterations + 1
-    u = point.dual_variables()
-    near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
-    for knot in dual.knots.T:
-        u = np.where(np.abs(u - knot) <= near, knot, u)
-    yield Candidate(dual.feasible(u), point.at["w"]), max(point.iterations - spent, 0)
+        ends.append(Candidate(point.dual_variables(), point.at["w"]))
+    for end in reversed(ends):  # rounding may have spoilt the later one
+        yield _ended(dual, end, C), max(point.iterations - spent, 0)
+        spent = point.iterations
     shared = _shared(dual, guess)
     if shared is not None:
         yield Candidate.of(rows, shared), 0
@@ -170,6 +176,31 @@ def _solved(dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None) 
         if largest >= LOST_SHARE or point.gap > 1.0:
             return point
         C = C * (largest / FREE_SHARE)
+
+
+def _ended(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidate:
+    """Return feasible multipliers: those near a knot are at it, and others moved to keep w.
+
+    As large ones lose the digits of a short w, and so does one that makes up for the others' sum.
+    """
+    rows, u, w = _rows(dual), end.u, end.w
+    near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
+    for knot in dual.knots.T:
+        u = np.where(np.abs(u - knot) <= near, knot, u)
+    room = np.abs(u[:, None] - dual.knots).min(axis=1)
+    if not room.any():
+        return Candidate(dual.feasible(u), w)
+    mean = rows.T @ room / room.sum()
+    products = weighted_product(rows, room)
+    size = np.sqrt(np.diagonal(products))
+    scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+    products = scale * (products - np.outer(room.sum() * mean, mean)) * scale[:, None]
+    u = u - room * (u.sum() / room.sum())  # moves along rows less their mean keep this sum
+    for _ in range(MAX_REFINEMENTS):
+        missed = scale * (w - rows.T @ u)
+        move = scale * np.linalg.lstsq(products, missed, rcond=RANK_TOLERANCE)[0]
+        u = u + room * (rows @ move - mean @ move)
+    return Candidate(dual.feasible(u), w)
 
 
 def _guess(point: InteriorPoint, C: float | NDArray) -> NDArray:

@@ -30,10 +30,41 @@ def test_many_rows_of_few_features_are_solved_in_these():
         return in_features(BinaryProblem(X, 2.0 * y - 1, Kernel(kernel)), solver)
 
     assert route(1000, 20)
-    assert not route(1000, 2000)
-    assert not route(100, 2)
+    assert route(30, 20)
+    assert route(400, 100)
+    assert not route(300, 100)
+    assert not route(20, 20)
     assert not route(1000, 20, kernel="rbf")
     assert not route(1000, 20, solver="smo")
+
+
+@pytest.mark.parametrize("machine", [SVM(), RMM(B_fraction=0.5)], ids=["svm", "rmm"])
+@pytest.mark.parametrize("C", [128.0, 8192.0])
+def test_few_rows_of_columns_in_units_of_their_own_are_solved(machine, C):
+    """Pairwise steps end with a gap of up to 0.7 here, after seconds."""
+    rng = np.random.default_rng(0)
+    town = rng.random(70) < 0.5
+    X = np.column_stack([rng.lognormal(10, 1, 70), rng.uniform(0, 0.05, 70), town, ~town])
+    machine.set_params(kernel="linear", C=C).fit(X, np.arange(70) < 9)
+    assert machine.fits_[0].status is Status.OPTIMAL
+    assert machine.fits_[0].gap <= 1e-6
+
+
+@pytest.mark.parametrize("machine", [SVM(), RMM(B_fraction=0.5)], ids=["svm", "rmm"])
+def test_what_pairwise_steps_do_not_end_is_solved_in_the_features(machine):
+    rng = np.random.default_rng(200)
+    X = np.exp(rng.normal(size=(200, 100))) * 10.0 ** rng.uniform(-3, 5, 100)
+    y = rng.random(200) < 0.2
+    assert not in_features(BinaryProblem(X, 2.0 * y - 1, Kernel("linear")))
+    machine.set_params(kernel="linear", C=32768.0).fit(X, y)
+    assert machine.fits_[0].status is Status.OPTIMAL
+
+
+def test_an_RMM_whose_decisions_are_all_zero_is_certified():
+    X, y = data(300, 4)
+    machine = RMM(B=0.0, kernel="linear").fit(X, y)
+    assert machine.fits_[0].status is Status.OPTIMAL
+    np.testing.assert_array_equal(machine.coef_, 0.0)
 
 
 @pytest.mark.parametrize(

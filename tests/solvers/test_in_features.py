@@ -82,6 +82,23 @@ def test_columns_in_units_of_their_own_lose_no_digits(C, B):
     )
 
 
+@pytest.mark.parametrize("C", [32.0, 512.0, 8192.0])
+@pytest.mark.parametrize("B", [None, 1.0 + 1e-6])
+def test_rows_that_no_hyperplane_tells_apart_leave_w_at_zero(C, B):
+    """Sums of large multipliers then lose w, and so does one that makes up for the others' sum."""
+    rng = np.random.default_rng(45)
+    town = rng.integers(0, 2, 70)
+    price, rate = rng.lognormal(10, 1, 70), rng.normal(0.02, 0.01, 70)
+    X = np.column_stack([price, rate, town == 0, town == 1])
+    X -= X.mean(axis=0)
+    y = np.where(np.arange(70) < 9, 1.0, -1.0)
+    dual = svm_dual(X, y, C) if B is None else rmm_dual(X, y, C, B)
+    found = solve_in_features(dual, y, C, gap_tolerance=1e-6, B=B)
+    assert found.status is Status.OPTIMAL
+    assert found.value == pytest.approx(-2 * 9 * C, rel=1e-6)
+    assert abs(found.u.sum()) <= 1e-9 * C
+
+
 def test_a_solution_that_still_holds_costs_no_iteration():
     X, y = problem("apart")
     X += 3.0 * y[:, None]

@@ -12,9 +12,8 @@ from scipy import sparse
 from scipy.linalg import qr, svd
 
 from mmbench.errors import Status
-from mmbench.machines.linear_route import LEAST_ROWS
 from mmbench.machines.mmrm.certificate import Solution, best, certify, failed, judged, value_of
-from mmbench.machines.mmrm.program import LinearProgram
+from mmbench.machines.mmrm.program import LEAST_ROWS, LinearProgram
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.vertex import Partition, polished
 from mmbench.solvers.highs_ import Basis, solve_lp

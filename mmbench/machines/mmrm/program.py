@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.linear_route import LEAST_ROWS
 from mmbench.machines.mmrm.low_rank import low_rank_factor
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
@@ -31,6 +30,9 @@ from mmbench.solvers.rows import MappedRows, Rows, moments
 #: 1e-9, and a bound to 1e-10 of its value: far below the tolerances asked. Programs whose limit is
 #: 64 times as large are the first that double precision fails to solve to 1e-6.
 COEFFICIENT_LIMIT = 2.0**20
+
+#: Rows from which an interior point solves, and rows are multiplied rather than made a matrix.
+LEAST_ROWS = 200
 
 #: Rows of a Gram matrix turned to float64 at a time, in bytes.
 CHUNK_BYTES = 32 * 2**20
