@@ -10,8 +10,6 @@ import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
     r"^```(?:\{code-block\} )?(?P<language>\w+)\n"
@@ -24,15 +22,6 @@ PAGES = re.findall(
     (ROOT / "docs/extending/index.md").read_text(encoding="utf-8").split("```")[1],
     re.M,
 )
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory) -> Path:
-    """A folder with a copy of the package, compiled as it is here, to which the pages add."""
-    folder = tmp_path_factory.mktemp("checkout")
-    unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")  # what is being compiled just now
-    shutil.copytree(ROOT / "mmbench", folder / "mmbench", ignore=unfinished)
-    return folder
 
 
 def add_lines(path: Path, diff: str) -> None:
@@ -80,17 +69,25 @@ def check_console(text: str, folder: Path) -> None:
         assert fnmatchcase(printed.strip(), pattern), f"{command} printed\n{printed}"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_page_works_to_the_letter(page, checkout):
+def check_page(page: str, folder: Path) -> None:
+    """Write the files of a page, and run its commands."""
     text = (ROOT / "docs" / "extending" / f"{page}.md").read_text(encoding="utf-8")
     blocks = list(BLOCK.finditer(text))
     assert blocks
     for block in blocks:
         name, code = block["name"], block["text"]
         if block["language"] == "console":
-            check_console(code, checkout)
+            check_console(code, folder)
         elif block["language"] == "diff":
-            add_lines(checkout / name, code)
+            add_lines(folder / name, code)
         else:
             assert name is not None, f"{page}: a block of {block['language']} without a file"
-            (checkout / name).write_text(code, encoding="utf-8")
+            (folder / name).write_text(code, encoding="utf-8")
+
+
+def test_the_pages_work_to_the_letter(tmp_path):
+    """In a copy of the package, compiled as it is here, to which the pages add."""
+    unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")  # what is being compiled just now
+    shutil.copytree(ROOT / "mmbench", tmp_path / "mmbench", ignore=unfinished)
+    for page in PAGES:
+        check_page(page, tmp_path)
