@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.kernels import row_squares
 from mmbench.machines.radius.cone import without_zeros
 from mmbench.machines.radius.problem import RadiusProblem, RestrictedSolution
 from mmbench.solvers.interior_point import InteriorPoint, Values, solve_growing
@@ -62,7 +63,11 @@ class _Pairs(InteriorPoint, ABC):
     ):
         self.D = squares
         theta = np.full(len(squares), problem.lam / max(len(squares), 1))
-        super().__init__(problem.rows, problem.y, C, a, theta=theta)
+        super().__init__(problem.rows, problem.y, C, a, theta=theta, **self._weights(problem.rows))
+
+    def _weights(self, rows: NDArray) -> Values:
+        """Return the first weights of the columns, where these are unknown, by their name."""
+        return {}
 
     @abstractmethod
     def _lengths(self) -> NDArray:
@@ -144,16 +149,28 @@ class _Simplex(_Pairs):
     positive = (*_Pairs.positive, "mu", "e")
     products = (*_Pairs.products, ("mu", "g", 0.5))
 
+    def _weights(self, rows: NDArray) -> Values:
+        """Return weights that fall with the spread of a column.
+
+        Columns in large units would else decide alone how the other variables begin, and have
+        hardly any weight at the end; a constant column has none then, unless the radius is dear.
+        """
+        squares = row_squares(rows.T)
+        largest = squares.max()
+        varies = squares > np.finfo(float).eps * largest
+        mu = 1.0 / np.sqrt(np.where(varies, squares, largest))
+        return {"mu": mu / mu.sum()}
+
     def _begin(self) -> float:
-        v, k = self.at["v"], len(self.at["v"])
-        self.at |= {"mu": np.full(k, 1.0 / k), "w": v / k}
+        v, mu = self.at["v"], self.at["mu"]
+        self.at["w"] = mu * v
         cost = v * v - self.D.T @ self.at["theta"]
-        room = max(float(np.ptp(cost)), float(np.abs(cost).max()), 1e-6)
+        room = max(float(mu @ (cost.max() - cost)), float(mu @ np.abs(cost)), 1e-6)
         self.at["t"] = np.array(float(cost.max()) + room)
         return self._begin_pairs()
 
     def _norm(self, v: NDArray) -> float:
-        return float((v * v).max())
+        return float(self.at["mu"] @ (v * v))
 
     def _dual_value(self) -> float:
         return float(self.at["a"].sum()) - 0.5 * float(self.at["t"])

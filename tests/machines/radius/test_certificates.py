@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
@@ -142,6 +142,26 @@ def test_a_rare_class_that_overlaps_the_other_is_no_obstacle():
     other = RSVMPlus(kernel="linear", solver="clarabel").fit(X, y).fits_[0]
     assert found.status == other.status == "optimal"
     assert found.objective == pytest.approx(other.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("lam", [0.1, 10.0, 1000.0])
+@pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
+@pytest.mark.parametrize("case", ["wine", "digits", "seven powers of ten", "a constant"])
+def test_rsvm_mu_plus_is_solved_where_each_column_has_a_unit_of_its_own(case, C, lam):
+    """One in large units must not decide how all variables begin, nor one that is constant."""
+    if case == "wine":
+        X, y = load_wine(return_X_y=True)
+    elif case == "digits":  # of 8 x 8 pixels some never vary and some hardly
+        X, y = load_digits(return_X_y=True)
+        X, y = X[np.isin(y, (8, 9))], y[np.isin(y, (8, 9))]
+    else:
+        random = np.random.RandomState(0)
+        y = (random.uniform(size=300) < 0.05).astype(int)
+        units = [1.0, 1e5, 1e-2] if case == "seven powers of ten" else [1.0, 1e3, 0.0]
+        X = (random.normal(size=(300, 3)) + 0.5 * y[:, None]) * units
+    for fit in RSVMMuPlus(C=C, lam=lam).fit(X, y).fits_:
+        assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
+        assert fit.gap <= 1e-6
 
 
 @pytest.mark.parametrize("lam", [0.001, 0.1])
