@@ -18,8 +18,9 @@ from mmbench.machines.radius.cone import solve_cone
 from mmbench.machines.radius.interior import solve_interior
 from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem, far_pairs
 
-#: Pairs to begin with, and which a round adds at most.
-FIRST_PAIRS, PAIRS_PER_ROUND = 100, 200
+#: Pairs to begin with, and which a round adds at most. A dear radius in a kernel's features needs
+#: thousands; where few pairs are violated a round ends with few.
+FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
 #: Columns with which R-SVM_mu+ begins, and which it adds in a round at most.
 FIRST_COLUMNS, COLUMNS_PER_ROUND = 60, 40
