@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers.minimax_family import affine, covariances, gaussians, minmax, problem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_wine
 
 from mmbench.errors import Status
 from mmbench.machines import MEMPM, MPM
 from mmbench.machines.minimax.coordinates import LinearCoordinates
-from mmbench.machines.minimax.mempm import _Search, accuracy
+from mmbench.machines.minimax.mempm import _Search, accuracy, error, least_error
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -78,6 +81,35 @@ def test_other_routes_agree(real_data, solver):
     fast, other = (MEMPM(solver=s).train(problem(X, y)).fit for s in ("auto", solver))
     assert other.objective == pytest.approx(fast.objective, rel=1e-6)
     assert fast.bound <= fast.objective <= fast.bound + 1e-6
+
+
+@given(
+    theta=st.floats(1e-3, 1 - 1e-3),
+    x=st.tuples(*[st.floats(-2, 4)] * 2),
+    y=st.tuples(*[st.floats(-2, 4)] * 2),
+)
+@settings(deadline=None)
+def test_no_point_of_a_chord_has_less_than_its_least_error(theta, x, y):
+    x, y = 10 ** -np.sort(-np.array(x)), 10 ** np.sort(y)
+    near = np.geomspace(1e-9, 0.5, 500)
+    share = np.concatenate([[0.0], near, 1.0 - near, [1.0]])
+    on_chord = [
+        error(theta, *kappas)
+        for kappas in zip(x[0] + share * (x[1] - x[0]), y[0] + share * (y[1] - y[0]), strict=True)
+    ]
+    found = least_error(theta, tuple(x), tuple(y))
+    assert found <= min(on_chord) * (1 + 1e-9)
+    assert found >= min(on_chord) * (1 - 1e-2)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 2.0])
+def test_accuracies_of_nearly_one_are_certified(gamma):
+    """Separated classes of a narrow kernel: kap is 1000 and more."""
+    X, y = load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    for fit in MEMPM(kernel="rbf", gamma=gamma).fit(X, y).fits_:
+        assert fit.status is Status.OPTIMAL
+        assert fit.gap <= 1e-6
 
 
 def test_no_affine_map_changes_a_decision():
