@@ -142,7 +142,17 @@ def solve_cone(problem: RadiusProblem, pairs: NDArray, tol: float) -> Restricted
     return RestrictedSolution(w=w, mu=mu, u=u, theta=theta, iterations=found.iterations)
 
 
-def without_zeros(w: NDArray, mu: NDArray) -> tuple[NDArray, NDArray]:
-    """Return w and mu with the zeros that an interior point leaves above zero set to it."""
-    mu = np.where(mu > ZERO_WEIGHT, mu, 0.0)
+def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple[NDArray, NDArray]:
+    """Return w and mu with the zeros that an interior point leaves above zero set to it.
+
+    Parameters
+    ----------
+    w, mu : ndarray of shape (k,)
+    part : ndarray of shape (k,), optional
+        Of each column in the decisions. A column in large units may have one with a small mu.
+    """
+    kept = mu > ZERO_WEIGHT
+    if part is not None:
+        kept |= part > ZERO_WEIGHT * part.max()
+    mu = np.where(kept, mu, 0.0)
     return np.where(mu > 0, w, 0.0), mu / mu.sum()

@@ -42,7 +42,9 @@ def solve_interior(problem: RadiusProblem, pairs: NDArray, tol: float) -> Restri
     shares = problem.C / largest
     point = solve_growing(lambda C, a: kind(problem, squares, C * shares, a), largest, tol)
     at = point.at
-    w, mu = without_zeros(at["w"], at["mu"]) if problem.simplex else (at["w"], None)
+    w, mu = at["w"], None
+    if problem.simplex:
+        w, mu = without_zeros(w, at["mu"], np.abs(w) * np.sqrt(row_squares(problem.rows.T)))
     theta = np.append(at["theta"], np.zeros(len(pairs) - len(paid)))
     u = problem.y * at["a"]
     return RestrictedSolution(w=w, mu=mu, u=u, theta=theta, iterations=point.iterations)

@@ -146,7 +146,7 @@ def test_a_rare_class_that_overlaps_the_other_is_no_obstacle():
 
 @pytest.mark.parametrize("lam", [0.1, 10.0, 1000.0])
 @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
-@pytest.mark.parametrize("case", ["wine", "digits", "seven powers of ten", "a constant"])
+@pytest.mark.parametrize("case", ["wine", "digits", "seven powers of ten", "large", "a constant"])
 def test_rsvm_mu_plus_is_solved_where_each_column_has_a_unit_of_its_own(case, C, lam):
     """One in large units must not decide how all variables begin, nor one that is constant."""
     if case == "wine":
@@ -157,8 +157,10 @@ def test_rsvm_mu_plus_is_solved_where_each_column_has_a_unit_of_its_own(case, C,
     else:
         random = np.random.RandomState(0)
         y = (random.uniform(size=300) < 0.05).astype(int)
-        units = [1.0, 1e5, 1e-2] if case == "seven powers of ten" else [1.0, 1e3, 0.0]
-        X = (random.normal(size=(300, 3)) + 0.5 * y[:, None]) * units
+        X = random.normal(size=(300, 3)) + 0.5 * y[:, None]
+        if case == "large":  # the column in large units tells the classes apart
+            y = (X[:, 1] + 0.5 * random.normal(size=300) > 0).astype(int)
+        X *= [1.0, 1e3, 0.0] if case == "a constant" else [1.0, 1e5, 1e-2]
     for fit in RSVMMuPlus(C=C, lam=lam).fit(X, y).fits_:
         assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
         assert fit.gap <= 1e-6
