@@ -75,7 +75,7 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
     {'alpha': 0.88, 'beta': 0.69}
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     solver: str = parameter(
         "auto",

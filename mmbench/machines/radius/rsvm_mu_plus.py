@@ -13,6 +13,8 @@ References
 H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
 """
 
+from typing import ClassVar
+
 from mmbench.machines.radius.base import PairwiseRadiusMachine
 
 
@@ -38,4 +40,5 @@ class RSVMMuPlus(PairwiseRadiusMachine):
     ['optimal', 'optimal', 'optimal']
     """
 
+    version: ClassVar[int] = 2
     simplex = True
