@@ -65,9 +65,10 @@ class Column:
         """Refuse an axis that the machine cannot search."""
         self.check_parameter(parameter)
         if axis == AUTO:
-            if parameter not in self.cls.search_space.auto_grids:
+            known = self.cls.search_space.auto_grids
+            if parameter not in known:
                 message = f"{self.machine} has no automatic grid for {parameter}; list the values"
-                raise ValueError(message)
+                raise ValueError(message + f" (automatic: {', '.join(known)})" * bool(known))
             return
         for value in axis:
             text = value is None or isinstance(value, str)

@@ -83,6 +83,8 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
         return f"{dotted(keys)}: is missing"
     if kind == "value_error":
         return f"{dotted(keys)}: {fault['ctx']['error']}"
+    if kind == "dict_type" and keys[-1] == "grid":
+        return f"{dotted(keys)}: must be a mapping, as {{C: auto}}, got {shown(fault['input'])}"
     return f"{dotted(keys)}: {_plain(fault)}"
 
 

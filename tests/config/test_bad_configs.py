@@ -70,6 +70,8 @@ FAULTS = {
     "name that is taken": ("name: trial", "name: reference", ["name", "reference"]),
     "empty name": ("name: trial", "name:", ["name", "text", "nothing"]),
     "number as a name": ("name: trial", "name: 3", ["name", "text"]),
+    "automatic grid of all": ("grid: {B: auto}", "grid: auto", ["rmm.grid", "{C: auto}"]),
+    "no automatic grid": ("B: auto", "tol: auto", ["rmm.grid.tol", "list the", "automatic: "]),
     "empty grid": ("C: [1, 10]", "C: []", ["machines.svm.grid.C", "empty"]),
     "empty powers": ("C: [1, 10]", "C: {log2: [3, 1]}", ["machines.svm.grid.C", "empty"]),
     "tiny step": ("C: [1, 10]", "C: {log2: [0, 1, 1.0e-320]}", ["svm.grid.C", "too long"]),
