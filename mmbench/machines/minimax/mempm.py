@@ -47,9 +47,10 @@ MAX_RATIO_ROUNDS = 60
 #: kap(alpha) of a class that has no spread; alpha is 1 then.
 MAX_KAPPA = 1e12
 
-#: Beyond this kap roots of the chord's polynomial drown in rounding: on random chords that reach
-#: 1e4 its least error is that of a fine grid, on chords that reach 1e5 up to 3e-5 of it higher.
-MAX_CHORD_KAPPA = 1e4
+#: Where kap, or 1, differs by more than this from end to end, roots of a chord's polynomial drown
+#: in rounding. Up to it the least error of random chords is that of a fine grid, to 1e-13; with a
+#: hundred times as much it is up to 1e-4 of it higher, and would be no bound.
+MAX_CHORD_RATIO = 1e3
 
 
 class MEMPM(WeightedClassifier, CovarianceMachine):
@@ -162,9 +163,9 @@ class _Search:
     def lower(self, left: Biased, right: Biased) -> float:
         """Return the least error with kap(alpha) on the chord between two points."""
         monotone = error(self.theta, left.most_x, right.kappa_y)
-        if max(left.most_x, right.kappa_y) > MAX_CHORD_KAPPA:
-            return monotone
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
+        if any(max(kappas) > MAX_CHORD_RATIO * max(min(kappas), 1.0) for kappas in ends):
+            return monotone
         return max(monotone, least_error(self.theta, *ends))
 
     def _refuted(self, kappa_x: float, kappa_y: float) -> float:

@@ -12,7 +12,7 @@ from sklearn.datasets import load_wine
 from mmbench.errors import Status
 from mmbench.machines import MEMPM, MPM
 from mmbench.machines.minimax.coordinates import LinearCoordinates
-from mmbench.machines.minimax.mempm import _Search, accuracy, error, least_error
+from mmbench.machines.minimax.mempm import MAX_CHORD_RATIO, _Search, accuracy, error, least_error
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -85,12 +85,13 @@ def test_other_routes_agree(real_data, solver):
 
 @given(
     theta=st.floats(1e-3, 1 - 1e-3),
-    x=st.tuples(*[st.floats(-2, 4)] * 2),
-    y=st.tuples(*[st.floats(-2, 4)] * 2),
+    least=st.tuples(*[st.floats(-2, 10)] * 2),
+    ratio=st.tuples(*[st.floats(0, np.log10(MAX_CHORD_RATIO))] * 2),
 )
 @settings(deadline=None)
-def test_no_point_of_a_chord_has_less_than_its_least_error(theta, x, y):
-    x, y = 10 ** -np.sort(-np.array(x)), 10 ** np.sort(y)
+def test_no_point_of_a_chord_has_less_than_its_least_error(theta, least, ratio):
+    ends = 10.0 ** np.column_stack([least, np.add(least, ratio)])
+    x, y = ends[0, ::-1], ends[1]
     near = np.geomspace(1e-9, 0.5, 500)
     share = np.concatenate([[0.0], near, 1.0 - near, [1.0]])
     on_chord = [
@@ -100,6 +101,16 @@ def test_no_point_of_a_chord_has_less_than_its_least_error(theta, x, y):
     found = least_error(theta, tuple(x), tuple(y))
     assert found <= min(on_chord) * (1 + 1e-9)
     assert found >= min(on_chord) * (1 - 1e-2)
+
+
+def test_an_error_of_nearly_nothing_is_certified():
+    """More features than rows: some direction hardly varies within the classes."""
+    random = np.random.RandomState(3)
+    X, y = random.normal(size=(40, 2000)), random.randint(2, size=40)
+    X[:, :20] += y[:, None]
+    (fit,) = MEMPM(kernel="linear").fit(X, y).fits_
+    assert fit.status is Status.OPTIMAL
+    assert fit.gap <= 1e-6
 
 
 @pytest.mark.parametrize("gamma", [0.1, 2.0])
