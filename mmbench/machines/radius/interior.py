@@ -158,7 +158,7 @@ class _Simplex(_Pairs):
         hardly any weight at the end; a constant column has none then, unless the radius is dear.
         """
         squares = row_squares(rows.T)
-        largest = squares.max()
+        largest = squares.max() or 1.0  # a part may have constant columns alone
         varies = squares > np.finfo(float).eps * largest
         mu = 1.0 / np.sqrt(np.where(varies, squares, largest))
         return {"mu": mu / mu.sum()}

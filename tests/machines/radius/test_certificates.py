@@ -166,6 +166,15 @@ def test_rsvm_mu_plus_is_solved_where_each_column_has_a_unit_of_its_own(case, C,
         assert fit.gap <= 1e-6
 
 
+def test_a_first_part_of_constant_columns_alone_is_solved():
+    """No column's means differ here, and the first sixty begin."""
+    square = np.tile([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]], (5, 1))
+    X, y = np.hstack([np.ones((20, 70)), square]), np.tile([0, 0, 1, 1], 5)
+    (fit,) = RSVMMuPlus().fit(X, y).fits_
+    assert fit.status is Status.TRIVIAL
+    assert fit.gap <= 1e-6
+
+
 @pytest.mark.parametrize("lam", [0.001, 0.1])
 @pytest.mark.parametrize("load, pair", [(load_wine, (0, 2)), (load_iris, (0, 1))])
 def test_a_hard_margin_is_solved_where_the_radius_counts_for_little(load, pair, lam):
