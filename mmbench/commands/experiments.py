@@ -92,5 +92,5 @@ def _planned(
 def _needed(source: Experiment, planned: Iterable[Experiment]) -> Experiment:
     """Return an experiment that was not asked for, with the jobs alone that others take over."""
     children = (other for other in planned if other.source == source.folder)
-    parents = {job.parent for other in children for job in other.jobs}
+    parents = {key for other in children for job in other.jobs for key in job.parents}
     return replace(source, jobs=keep_keys(source.jobs, parents))

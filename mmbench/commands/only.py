@@ -44,10 +44,10 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
     return keep_keys(jobs, kept)
 
 
-def keep_keys(jobs: Sequence[Job], keys: Iterable[str | None]) -> list[Job]:
+def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
     """Return the jobs of some keys and, with them, every job whose selection they inherit."""
     kept = set(keys)
     for job in reversed(jobs):  # parents come first, so every child is seen before its parent
-        if job.key in kept and job.parent:
-            kept.add(job.parent)
+        if job.key in kept:
+            kept.update(job.parents)
     return [job for job in jobs if job.key in kept]

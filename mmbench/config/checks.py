@@ -86,7 +86,8 @@ def check_source(config: Config, source: Config) -> None:
             raise Fault(f"{source.name} does not run {name} with these kernels", *keys)
     if not set(config.degree or ()) <= set(source.degree or ()):
         raise Fault(f"{source.name} does not have all degrees", *keys)
-    if (config.protocol.repeats or 1) > (source.protocol.repeats or 1):
+    one_choice = config.parameters_from is not None and config.parameters_from.splits is not None
+    if not one_choice and (config.protocol.repeats or 1) > (source.protocol.repeats or 1):
         raise Fault(f"{source.name} has fewer repeats", *keys)
     if len(source.protocol.subsets) > 1:
         raise Fault(f"{source.name} has several training sizes", *keys)

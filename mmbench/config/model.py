@@ -22,11 +22,11 @@ from pydantic import (
     model_validator,
 )
 
-from mmbench.config.files import config_files
 from mmbench.config.values import (
     MAX_SPLITS,
     Classes,
     Degrees,
+    ExperimentFile,
     Grid,
     Kernels,
     MaxTrainKey,
@@ -267,6 +267,20 @@ class JobLimits(Strict):
         return parse_limits(self.time, self.memory)
 
 
+def _named(value: Any) -> Any:
+    return {"experiment": value} if isinstance(value, str) else value
+
+
+class ParametersFrom(Strict):
+    """The experiment whose choices are taken over, by default of the same split.
+
+    With ``splits`` every split has the median of what so many splits chose, from the first on.
+    """
+
+    experiment: ExperimentFile
+    splits: Positive | None = None
+
+
 class Config(Strict):
     """An experiment."""
 
@@ -283,7 +297,7 @@ class Config(Strict):
     machines: dict[str, Annotated[MachineEntry, BeforeValidator(_empty_if_none)]] = Field(
         min_length=1
     )
-    parameters_from: str | None = None
+    parameters_from: Annotated[ParametersFrom, BeforeValidator(_named)] | None = None
     limits: JobLimits = JobLimits()
     published_only: list[str] = []
     metrics: Annotated[list[str], BeforeValidator(_parse_metrics)] = []
@@ -303,19 +317,6 @@ class Config(Strict):
         if not isinstance(value, list):
             raise ValueError(f"must be a list of data sets, got {value!r}")
         return [{"name": item} if isinstance(item, str) else item for item in value]
-
-    @field_validator("parameters_from", mode="after")
-    @classmethod
-    def _file_of_experiment(cls, name: str | None, info: ValidationInfo) -> str | None:
-        """Find the file of another experiment: a path, or a name beside this one or known here."""
-        if name is None or name.endswith(".yaml"):
-            return name and resolve(name, info)
-        try:
-            return resolve(f"{name}.yaml", info)
-        except ValueError:
-            if name not in config_files():
-                raise
-            return str(config_files()[name].resolve())
 
     @property
     def source(self) -> Config | None:

@@ -15,12 +15,13 @@ from mmbench.datasets import (
     load_dataset,
     split_slots,
 )
+from mmbench.errors import UserError
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.foreign import ForeignClassifier
 
-#: Where a job stands in an experiment: data set, kernel, degree, repeat, fold, machine.
-Place = tuple[str, str, int | None, int, int, str]
+#: Where a job stands in an experiment, but for its split: data set, kernel, degree, machine.
+Place = tuple[str, str, int | None, str]
 
 
 def plan(
@@ -52,15 +53,32 @@ def plan(
     jobs: list[Job] = []
     for entry in config.datasets:
         jobs += _dataset_jobs(config, entry, store, mirror, allow_network)
-    if config.source is None:
+    if config.source is None or config.parameters_from is None:
         return jobs
-    keys = {_place(job): job.key for job in plan(config.source, store, mirror, allow_network)}
-    return [replace(job, use=job.column, parent=keys[_place(job)]) for job in jobs]
+    theirs = plan(config.source, store, mirror, allow_network)
+    return _with_parents(jobs, theirs, config.source.name, config.parameters_from.splits)
+
+
+def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int | None) -> list[Job]:
+    """Return jobs that use those of a source: of their own split, or of its first `splits`."""
+    keys: dict[Place, dict[tuple[int, int], str]] = {}
+    for job in theirs:
+        keys.setdefault(_place(job), {})[job.split.repeat, job.split.fold] = job.key
+    used: list[Job] = []
+    for job in jobs:
+        found, at = keys[_place(job)], (job.split.repeat, job.split.fold)
+        if (splits is None and at not in found) or len(found) < (splits or 0):
+            raise UserError(
+                f"parameters_from: {source} has too few splits of {job.dataset.name!r}: "
+                f"{len(found)}"
+            )
+        parent = found[at] if splits is None else tuple(found.values())[:splits]
+        used.append(replace(job, use=job.column, parent=parent))
+    return used
 
 
 def _place(job: Job) -> Place:
-    split = job.split
-    return job.dataset.name, job.kernel, job.degree, split.repeat, split.fold, job.column
+    return job.dataset.name, job.kernel, job.degree, job.column
 
 
 def _dataset_jobs(

@@ -73,7 +73,7 @@ def load_config(path: str | Path, overrides: Iterable[Override] = ()) -> Config:
     if config.parameters_from is None:
         return config
     # the source's own source is not read: it may have none, and a circle would never end
-    source = _read(Path(config.parameters_from))
+    source = _read(Path(config.parameters_from.experiment))
     with _in_file(path):
         check_source(config, source)
     return config.with_source(version_for(config, source))

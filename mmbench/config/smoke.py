@@ -9,6 +9,7 @@ from mmbench.config.model import (
     Config,
     DatasetEntry,
     MachineEntry,
+    ParametersFrom,
     Protocol,
     Select,
     TestRule,
@@ -39,6 +40,7 @@ def smoke(config: Config) -> Config:
             "protocol": _protocol(config.protocol),
             "select": _select(config.select),
             "machines": {name: _machine(name, config) for name in config.machines},
+            "parameters_from": _parameters_from(config.parameters_from),
         }
     )
     return small.with_source(version_for(small, config.source)) if config.source else small
@@ -102,6 +104,12 @@ def _select(select: Select) -> Select:
     ref = select.ref
     folds = None if ref.folds is None else min(ref.folds, MAX_FOLDS)
     return select.model_copy(update={"folds": folds, "repeats": min(select.repeats, MAX_SPLITS)})
+
+
+def _parameters_from(given: ParametersFrom | None) -> ParametersFrom | None:
+    if given is None or given.splits is None:
+        return given
+    return given.model_copy(update={"splits": min(given.splits, MAX_SPLITS)})
 
 
 def _thin(axis: Axis) -> Axis:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+)
 
+from mmbench.config.files import config_files
 from mmbench.config.grids import parse_axis
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
@@ -43,6 +51,18 @@ def resolve(path: str, info: ValidationInfo) -> str:
     if not full.is_file():
         raise ValueError(f"{path}: no such file")
     return str(full)
+
+
+def _file_of_experiment(name: str, info: ValidationInfo) -> str:
+    """Find the file of another experiment: a path, or a name beside this one or known here."""
+    if name.endswith(".yaml"):
+        return resolve(name, info)
+    try:
+        return resolve(f"{name}.yaml", info)
+    except ValueError:
+        if name not in config_files():
+            raise
+        return str(config_files()[name].resolve())
 
 
 def _parse_max_train(value: Any) -> MaxTrain:
@@ -134,3 +154,5 @@ MaxTrainKey = Annotated[
 ]
 #: Axes as `grids.Axis`; pydantic need not know more.
 Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
+#: Read as the path of the file.
+ExperimentFile = Annotated[str, AfterValidator(_file_of_experiment)]

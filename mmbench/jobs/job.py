@@ -100,8 +100,8 @@ class Job:
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     #: Column of the machine whose selected parameters this one inherits.
     use: str | None = None
-    #: Key of that machine's job.
-    parent: str | None = None
+    #: Key of that machine's job; of several splits' jobs, of whose choices this one has the median.
+    parent: str | tuple[str, ...] | None = None
     select: SelectRef = SelectRef()
     #: Rule for equal votes: "lowest", "random" or "expected".
     ties: str = "lowest"
@@ -117,6 +117,18 @@ class Job:
     def key(self) -> str:
         """Hash of everything that may alter the result."""
         return _digest(self._content())
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Keys of the jobs whose selected parameters this one inherits."""
+        if self.parent is None:
+            return ()
+        return (self.parent,) if isinstance(self.parent, str) else self.parent
+
+    @property
+    def shares(self) -> bool:
+        """Whether it has one choice with the other splits."""
+        return isinstance(self.parent, tuple)
 
     @property
     def column(self) -> str:

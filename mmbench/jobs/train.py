@@ -11,14 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
 from mmbench.allowance import Allowance, within
+from mmbench.jobs.choice import Choice, merged
 from mmbench.jobs.clock import Clock
 from mmbench.jobs.data import Prepared
 from mmbench.jobs.job import Job
 from mmbench.machines.base import PairwiseClassifier
 from mmbench.selection import select
-
-#: Selected parameters: one choice for all pairs of classes, or one a pair.
-Choice = dict[str, Any] | list[dict[str, Any]]
 
 
 def job_seeds(job: Job) -> dict[str, int]:
@@ -89,16 +87,6 @@ def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
         return {n: v for n, v in params.items() if n in machine.parameters and n not in fixed}
 
     return [part(params) for params in choice] if isinstance(choice, list) else part(choice)
-
-
-def merged(old: Choice, new: Choice) -> Choice:
-    """Return both choices in one; a machine passes on what it inherited."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        return {**old, **new}
-    n_pairs = len(old if isinstance(old, list) else new)
-    olds = old if isinstance(old, list) else [old] * n_pairs
-    news = new if isinstance(new, list) else [new] * n_pairs
-    return [{**before, **after} for before, after in zip(olds, news, strict=True)]
 
 
 def _search(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmbench.errors import FINISHED, Status, UserError
+from mmbench.jobs.choice import middle
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, is_done, new_record
@@ -128,7 +129,7 @@ class _Run:
         progress: Callable[[int], Progress],
     ):
         said: list[str] = []
-        keys = dict.fromkeys(key for job in jobs for key in (job.key, job.parent) if key)
+        keys = dict.fromkeys(key for job in jobs for key in (job.key, *job.parents))
         found = store.recover(keys, said.append)
         if source is not None:
             elsewhere = {key: source.find(key) for key in keys if key not in found}
@@ -188,12 +189,12 @@ class _Run:
         self.progress.tick(self._left())
 
     def _start(self, start: Start) -> None:
-        parent = start.job.parent
+        choices = [self.results[key]["selection"]["params"] for key in start.job.parents]
         context = replace(
             self.context,
             threads=start.threads,
             memory_share=min(1.0, start.threads / max(1, self.executor.computer_slots)),
-            inherited=self.results[parent]["selection"]["params"] if parent else None,
+            inherited=middle(choices) if choices else None,
         )
         self.time_left.start(start.job)
         task = self.executor.submit(execute, start.job, context, limits=context.limits)

@@ -1,9 +1,9 @@
 """Which jobs may start now, and with how much of the computer.
 
-A job is ready when the job whose parameters it uses has its record. Of ready jobs the longest goes
-first, together with what waits for it; where nothing is known of the time of such jobs, one of them
-goes before. Ready jobs share the free slots in threads: many ready jobs run side by side on one
-thread each, a lone one has all of them.
+A job is ready when the jobs whose parameters it uses have their records. Of ready jobs the longest
+goes first, together with what waits for it; where nothing is known of the time of such jobs, one of
+them goes before. Ready jobs share the free slots in threads: many ready jobs run side by side on
+one thread each, a lone one has all of them.
 """
 
 import itertools
@@ -56,19 +56,23 @@ class Schedule:
         self._number = itertools.count()
         self._alone: deque[Job] = deque()
         self._blocked: dict[str, list[Job]] = defaultdict(list)
+        self._waits: dict[str, set[str]] = {}
         self._impossible: deque[tuple[Job, str]] = deque()
         self._running: dict[str, int] = {}
         jobs = list(jobs)
         coming = {job.key for job in jobs}
         for job in jobs:
-            if job.parent is None:
+            if not job.parents:
                 self._make_ready(job)
-            elif job.parent in records:
-                self._follow([job], records[job.parent])
-            elif job.parent in coming:
-                self._blocked[job.parent].append(job)
-            else:
+            elif any(key not in records and key not in coming for key in job.parents):
                 self._give_up(job, "is not among the jobs")
+            else:
+                self._waits[job.key] = set(job.parents)
+                for key in job.parents:
+                    if key in records:
+                        self._follow(job, records[key])
+                    else:
+                        self._blocked[key].append(job)
 
     @property
     def unfinished(self) -> bool:
@@ -101,23 +105,28 @@ class Schedule:
             yield self._impossible.popleft()
 
     def finish(self, record: Content) -> None:
-        """Take in the record of a job: the jobs that use it are next, or never."""
+        """Take in the record of a job: the jobs that use it are nearer their turn, or never run."""
         self._running.pop(record["key"], None)
-        children = self._blocked.pop(record["key"], [])
-        self._follow(children, record)
+        for job in self._blocked.pop(record["key"], []):
+            self._follow(job, record)
 
     def again_alone(self, job: Job) -> None:
         """Put a running job back, to be run when nothing else does."""
         del self._running[job.key]
         self._alone.append(job)
 
-    def _follow(self, children: Iterable[Job], record: Content) -> None:
-        """Make ready the jobs that use the parameters of a record, or give them up."""
-        for job in children:
-            if is_done(record):
-                self._make_ready(job, first=True)
-            else:
-                self._give_up(job, f"has no result: {record['reason']}")
+    def _follow(self, job: Job, record: Content) -> None:
+        """Make ready a job that waits for no other record than this, or give it up."""
+        waits = self._waits.get(job.key)
+        if waits is None:  # given up before
+            return
+        waits.discard(record["key"])
+        if not is_done(record):
+            self._give_up(job, f"has no result: {record['reason']}")
+        elif not waits:
+            self._make_ready(job, first=True)
+        if not waits or not is_done(record):
+            del self._waits[job.key]
 
     def _make_ready(self, job: Job, first: bool = False) -> None:
         """Let a job wait for a slot, behind jobs as long unless their data set was just read."""

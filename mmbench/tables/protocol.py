@@ -19,8 +19,8 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
         return ()
     chosen = [job for job in jobs if job.grid]
     lines = [f"Test: {_each(jobs, tested)}."]
-    if any(job.use == job.column for job in jobs):
-        lines.append("Parameters taken over from what another experiment selected.")
+    if taken := [job for job in jobs if job.use == job.column]:
+        lines.append(_taken_over(taken[0]))
     elif chosen:
         lines.append(f"Parameters chosen by {_each(chosen, selected)}; {_grids(jobs, label)}.")
     if asked := [job for job in jobs if job.calibrate]:
@@ -28,6 +28,16 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
     if steps := _each(jobs, preprocessed):
         lines.append(f"Preprocessing, fitted on each training part: {steps}.")
     return tuple(lines)
+
+
+def _taken_over(job: Job) -> str:
+    """Return where the parameters of an experiment that selects none come from."""
+    if not job.shares:
+        return "Parameters taken over from what another experiment selected."
+    return (
+        f"One choice of parameters for all splits: the median of what {len(job.parents)} splits of "
+        "another experiment selected on their training parts. Rows of these may test here."
+    )
 
 
 def _made(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
@@ -138,9 +148,7 @@ def _grids(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
         for name, values in job.grid:
             mine.setdefault(name, set()).update(values)
         if job.use:
-            sources[job.column] = (
-                "as selected elsewhere" if job.use == job.column else label(job.use)
-            )
+            sources[job.column] = label(job.use)
     parts = []
     for column, mine in axes.items():
         said = [f"as {sources[column]}"] if column in sources else []

@@ -128,6 +128,6 @@ def _latest(records: list[Record]) -> list[Record]:
     current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
     old = {record.key for record in records} - current
     # what was built on the choice of an old record is as old
-    while heirs := {r.key for r in records if r.key in current and r.job.parent in old}:
+    while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
         old, current = old | heirs, current - heirs
     return [record for record in records if record.key in current]

@@ -88,6 +88,34 @@ def test_the_smoke_version_takes_from_the_smoke_version(files: Path):
     assert sorted(path.name for path in (files / "r").iterdir()) == ["part-smoke", "whole-smoke"]
 
 
+def test_all_splits_have_the_median_of_what_the_first_ones_chose(files: Path):
+    source = SOURCE.replace("0.3},", "0.3}, repeats: 4,").replace("C: [1,", "C: [0.01, 1, 10,")
+    source = source.replace("degree: [1, 2]", "degree: 2")
+    (files / "part.yaml").write_text(source)
+    one = "parameters_from: {experiment: part, splits: 3}"
+    target = TARGET.replace("0.3}}", "0.3}, repeats: 5}").replace("parameters_from: part", one)
+    (files / "whole.yaml").write_text(target)
+    result = run(files)
+    assert result.exit_code == 0, result.output
+    store = RecordStore(files / "r" / "part")
+    chosen = sorted(map(store.read, store.keys()), key=lambda r: r["job"]["split"]["repeat"])
+    assert [record["job"]["split"]["repeat"] for record in chosen] == [0, 1, 2]
+    median = [
+        {"C": sorted(choice["C"] for choice in pair)[1]}
+        for pair in zip(*(record["selection"]["params"] for record in chosen), strict=True)
+    ]
+    store = RecordStore(files / "r" / "whole")
+    records = list(map(store.read, store.keys()))
+    assert len(records) == 5
+    for record in records:
+        assert record["job"]["parent"] == [one["key"] for one in chosen]
+        assert record["selection"]["params"] == median
+    tables = CliRunner().invoke(app, ["table", str(files / "r" / "whole")])
+    assert "for all splits: the median of what 3 splits" in " ".join(tables.output.split())
+    assert "| wine     | poly 2 | C " in tables.output
+    assert "5 jobs done" not in run(files).output
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -97,6 +125,11 @@ def test_the_smoke_version_takes_from_the_smoke_version(files: Path):
         ("  svm:", "  svm: {grid: {C: [1]}}", ["machines.svm.grid", "parameters_from"]),
         ("holdout: 0.3}", "holdout: 0.3}, repeats: 2", ["parameters_from", "repeats"]),
         ("parameters_from: part", "parameters_from: whole", ["parameters_from"]),
+        ("{holdout: 0.3}", "{kfold: 2}", ["parameters_from", "part has too few splits"]),
+        ("from: part", "from: {experiment: part, splits: 2}", ["part has too few splits", "1"]),
+        ("from: part", "from: {experiment: part, splits: 0}", ["parameters_from.splits"]),
+        ("from: part", "from: {experiment: none}", ["parameters_from.experiment", "none.yaml"]),
+        ("from: part", "from: {splits: 2}", ["parameters_from.experiment"]),
     ],
 )
 def test_a_source_without_the_parameters_is_refused(files: Path, old, new, words):

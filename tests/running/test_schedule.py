@@ -68,6 +68,42 @@ def test_children_of_a_failed_job_can_never_run_and_say_why(jobs):
     assert not schedule.unfinished
 
 
+def child_of_two() -> tuple[list, object]:
+    parents = [job for job in make_jobs(2) if job.parent is None]
+    keys = tuple(parent.key for parent in parents)
+    return parents, replace(make_jobs(2)[1], parent=keys)
+
+
+def test_a_child_of_several_waits_for_them_all():
+    parents, child = child_of_two()
+    schedule = Schedule([*parents, child], {}, slots=2)
+    assert [start.job for start in schedule.starts()] == parents
+    schedule.finish(done(parents[1]))
+    assert list(schedule.starts()) == []
+    schedule.finish(done(parents[0]))
+    assert [start.job for start in schedule.starts()] == [child]
+    schedule.finish(done(child))
+    assert not schedule.unfinished
+
+
+def test_a_child_of_several_follows_those_that_ran_before():
+    (first, second), child = child_of_two()
+    schedule = Schedule([second, child], {first.key: done(first)}, slots=1)
+    assert [start.job for start in schedule.starts()] == [second]
+    schedule.finish(done(second))
+    assert [start.job for start in schedule.starts()] == [child]
+
+
+def test_a_child_of_several_is_given_up_once_when_they_fail():
+    parents, child = child_of_two()
+    schedule = Schedule([*parents, child], {}, slots=2)
+    list(schedule.starts())
+    for parent in parents:
+        schedule.finish(new_record(parent, Status.FAILED, "out of luck"))
+    assert [job for job, _ in schedule.impossible()] == [child]
+    assert not schedule.unfinished
+
+
 def test_a_child_without_a_parent_can_never_run(jobs):
     schedule = Schedule([jobs[1]], {}, slots=1)
     [(child, reason)] = schedule.impossible()

@@ -18,7 +18,7 @@ from mmbench.errors import Status
 from mmbench.jobs import evaluate
 from mmbench.jobs.job import DatasetRef, SelectRef
 from mmbench.jobs.record import is_done
-from mmbench.jobs.train import _rehearse, job_seeds, make_machine, merged, own_part
+from mmbench.jobs.train import _rehearse, job_seeds, make_machine, own_part
 from mmbench.machines import KLDA, MACHINES, MMRM, SVM, SigmaSVM
 from mmbench.running import memory
 from mmbench.running.local import LocalExecutor
@@ -106,12 +106,6 @@ def test_what_a_job_states_overrides_what_it_inherits(job):
     assert machine.C == 3
     assert own_part(machine, stated, {"C": 1, "gamma": 2, "B": 9}) == {"gamma": 2}
     assert own_part(machine, stated, [{"C": 1, "gamma": 2}]) == [{"gamma": 2}]
-
-
-def test_a_chain_of_machines_passes_choices_on():
-    assert merged({"C": 1}, {"B": 2}) == {"C": 1, "B": 2}
-    assert merged([{"C": 1}, {"C": 2}], {"B": 3}) == [{"C": 1, "B": 3}, {"C": 2, "B": 3}]
-    assert merged({"C": 1}, [{"B": 2}, {"B": 3}]) == [{"C": 1, "B": 2}, {"C": 1, "B": 3}]
 
 
 def test_machines_on_one_split_share_seeds_and_splits_do_not(jobs):

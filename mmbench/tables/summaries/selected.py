@@ -40,14 +40,24 @@ class Selected:
 
 
 def selected(records: Sequence[Record]) -> list[Selected]:
-    """Return the numbers that the records of a cell have selected from their own grids."""
+    """Return the numbers that the records of a cell have selected from their own grids.
+
+    Of a choice for all splits, which another experiment made, they are these parameters.
+    """
     grids = {name: values for record in records for name, values in record.job.grid}
+    made = (choice for record in records if record.job.shares for choice in _choices(record))
+    grids |= {name: () for choice in made for name in choice}
     return [found for name, grid in grids.items() if (found := _selected(name, grid, records))]
 
 
+def _choices(record: Record) -> list[dict]:
+    """Return the choice of a record, or that of each pair of classes."""
+    params = record.selection.get("params") or {}
+    return params if isinstance(params, list) else [params]
+
+
 def _selected(name: str, grid: Sequence, records: Sequence[Record]) -> Selected | None:
-    params = (record.selection.get("params") or {} for record in records)
-    choices = [one for many in params for one in (many if isinstance(many, list) else [many])]
+    choices = (choice for record in records for choice in _choices(record))
     values = [c[name] for c in choices if isinstance(c.get(name), int | float)]
     numbers = [value for value in grid if isinstance(value, int | float)]
     if not values:
