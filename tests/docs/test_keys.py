@@ -20,6 +20,7 @@ HEADINGS = {
     "datasets": "A data set",
     "protocol": "The protocol",
     "select": "Selection",
+    "parameters_from": "Parameters of another experiment",
     "machines": "A column",
     "limits": "Limits",
 }
