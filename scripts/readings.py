@@ -18,6 +18,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -29,8 +30,7 @@ import yaml
 from mmbench.config.cells import replan
 from mmbench.config.overrides import Override, parse_overrides
 from mmbench.datasets.card import LOADER
-from mmbench.tables.build import sheet_of
-from mmbench.tables.published import published_rows, table_of_experiment
+from mmbench.tables.build import comparable, published_table, sheet_of
 from mmbench.tables.render.csv import to_csv
 from mmbench.tables.results import read_results
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
@@ -56,8 +56,6 @@ COLUMNS = [
 ]
 STAGES = ("seconds_selection", "seconds_training", "seconds_test")
 NOT_RUN = "not run"
-#: Reference tables without readings, as no configuration states their paper's own protocol.
-WITHOUT_READINGS = ("rmm_journal_table4",)
 #: A note on a cell that has not all its splits.
 PART = re.compile(r"of \d+ splits done")
 
@@ -142,7 +140,7 @@ def outside(experiment: str) -> list[Line]:
 
 def config(reading: Reading) -> dict[str, Any]:
     """Return the configuration of a reading, restricted to what has a cell outside the band."""
-    content = yaml.load((CONFIGS / f"{reading.of}.yaml").read_text(encoding="utf-8"), LOADER)
+    content = deepcopy(_content(reading.of))
     content |= {"name": reading.name, "published_only": []}
     for key, value in reading.set.items():
         [place] = parse_overrides([f"{key}=0"])
@@ -275,17 +273,16 @@ def standard_error(cell: Line, measured: Line, spread: str | None = None) -> flo
 
 def published(cell: Line) -> Line:
     """Return the line of a published table that a cell is compared with."""
-    experiment, (dataset, *rest) = cell["experiment"], place(cell)
-    name = _published_names(experiment).get(dataset, dataset)
-    rows = {place(row): row for row in published_rows(str(table_of_experiment(experiment)))}
-    return rows[(name, *rest)]
+    content = _content(cell["experiment"])
+    entries = [entry for entry in content["datasets"] if not isinstance(entry, str)]
+    names = {entry["name"]: entry["published_as"] for entry in entries if "published_as" in entry}
+    table = str(published_table(cell["experiment"], content["layout"]))
+    return {place(row): row for row in comparable(table, names)}[place(cell)]
 
 
 @cache
-def _published_names(experiment: str) -> dict[str, str]:
-    content = yaml.safe_load((CONFIGS / f"{experiment}.yaml").read_text(encoding="utf-8"))
-    entries = [entry for entry in content["datasets"] if not isinstance(entry, str)]
-    return {entry["name"]: entry["published_as"] for entry in entries if "published_as" in entry}
+def _content(experiment: str) -> dict[str, Any]:
+    return yaml.load((CONFIGS / f"{experiment}.yaml").read_text(encoding="utf-8"), LOADER)
 
 
 def earlier() -> Found:

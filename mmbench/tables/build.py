@@ -91,7 +91,7 @@ def sheet_of(
     if any(cell.key.size is not None for cell in experiment.plan.cells):
         check_sized(layout)
     table = published_table(experiment.name, layout)
-    published = _comparable(table, experiment.plan.published_as) if table else []
+    published = comparable(table, experiment.plan.published_as) if table else []
     if isinstance(experiment, Reference):
         if metrics:
             raise UserError(f"{experiment.folder}: a table without records has no other metrics")
@@ -122,7 +122,7 @@ def published_table(experiment: str, layout: str) -> str | None:
     return getattr(layout_module(layout), "PUBLISHED", None) or table_of_experiment(experiment)
 
 
-def _comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
+def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return a published table in our terms: accuracies for error rates, names of our data sets."""
     ours = {theirs: ours for ours, theirs in published_as.items() if theirs}
     rows = []

@@ -99,7 +99,7 @@ def test_parents_come_before_their_children(name: str):
     source = load(name).source
     seen = {job.key for job in full_plan(source.name)} if source else set()
     for job in full_plan(name):
-        assert job.parent is None or job.parent in seen
+        assert seen >= set(job.parents)
         assert job.key not in seen
         seen.add(job.key)
 
