@@ -141,6 +141,15 @@ class Readings:
         """Return the readings of an experiment."""
         return [reading for reading in readings() if reading.of == experiment]
 
+    def named(self, end: str) -> list[Reading]:
+        """Return the readings whose names end so."""
+        return [reading for reading in readings() if reading.name.endswith(end)]
+
+    def count(self, what: str, of: list[Reading]) -> int:
+        """Return for how many pairs of a cell and one of these readings something holds."""
+        names = {reading.name for reading in of}
+        return sum(len(names.intersection(getattr(cell, what))) for cell in self.cells)
+
     def tried(self, reading: Reading) -> list[Cell]:
         """Return the cells for which a reading was run."""
         return [cell for cell in self.cells if reading.name in cell.tried]
@@ -171,8 +180,7 @@ class Readings:
 
     def leaking(self, what: str) -> int:
         """Return how many pairs of a cell and a reading that leaks were tried, or are near."""
-        leaky = {reading.name for reading in readings() if reading.leaks}
-        return sum(len(leaky.intersection(getattr(cell, what))) for cell in self.cells)
+        return self.count(what, [reading for reading in readings() if reading.leaks])
 
     def above(self) -> list[Cell]:
         """Return the cells whose published value is better than ours."""
