@@ -1,6 +1,5 @@
 """Selected parameters: passed on from job to job, and put together."""
 
-from collections import Counter
 from collections.abc import Sequence
 from statistics import median_low
 from typing import Any
@@ -24,11 +23,21 @@ def middle(choices: Sequence[Choice]) -> Choice:
 
     Of an even number it is the lower of the two in the middle, so that it is a value that was
     chosen. Of values that are no numbers it is the most frequent, of these the first.
+
+    Raises
+    ------
+    ValueError
+        If the choices are of different numbers of pairs.
     """
     whole = [choice for choice in choices if isinstance(choice, dict)]
     if whole:
         return _middle(whole)
     of_pairs = [choice for choice in choices if isinstance(choice, list)]
+    if len(counts := {len(pairs) for pairs in of_pairs}) > 1:
+        raise ValueError(
+            f"the splits have choices for {min(counts)} to {max(counts)} pairs of classes: where "
+            "one lacks a class there is no median for each pair"
+        )
     return [_middle(pair) for pair in zip(*of_pairs, strict=True)]
 
 
@@ -39,4 +48,4 @@ def _middle(choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _median(values: Sequence[Any]) -> Any:
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return median_low(values)
-    return Counter(values).most_common(1)[0][0]
+    return max(values, key=list(values).count)

@@ -1,7 +1,7 @@
 """From a job and its arrays to a fitted machine: inherit, select, fit."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Any
@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
 from mmbench.allowance import Allowance, within
-from mmbench.jobs.choice import Choice, merged
+from mmbench.jobs.choice import Choice, merged, middle
 from mmbench.jobs.clock import Clock
 from mmbench.jobs.data import Prepared
 from mmbench.jobs.job import Job
@@ -34,7 +34,7 @@ def job_seeds(job: Job) -> dict[str, int]:
 def train(
     job: Job,
     data: Prepared,
-    inherited: Choice | None,
+    inherited: Sequence[Choice],
     threads: int,
     seeds: Mapping[str, int],
     clock: Clock,
@@ -46,8 +46,8 @@ def train(
     ----------
     job : Job
     data : Prepared
-    inherited : dict or list of dict, optional
-        Selected parameters of the job that this one uses.
+    inherited : sequence of (dict or list of dict)
+        Selected parameters of the jobs that this one uses.
     threads : int
     seeds : mapping of str to int
         With "selection" and "machine".
@@ -56,7 +56,7 @@ def train(
     spread : context manager, optional
         Inside which the machine is fitted.
     """
-    choice: Choice = inherited or {}
+    choice: Choice = middle(inherited) if inherited else {}
     machine = make_machine(job, threads, seeds["machine"])
     with clock.stage("warm_up"):
         _rehearse(job.machine, job.kernel, dict(job.params).get("solver"))

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmbench.errors import FINISHED, Status, UserError
-from mmbench.jobs.choice import middle
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, is_done, new_record
@@ -189,12 +188,11 @@ class _Run:
         self.progress.tick(self._left())
 
     def _start(self, start: Start) -> None:
-        choices = [self.results[key]["selection"]["params"] for key in start.job.parents]
         context = replace(
             self.context,
             threads=start.threads,
             memory_share=min(1.0, start.threads / max(1, self.executor.computer_slots)),
-            inherited=middle(choices) if choices else None,
+            inherited=tuple(self.results[k]["selection"]["params"] for k in start.job.parents),
         )
         self.time_left.start(start.job)
         task = self.executor.submit(execute, start.job, context, limits=context.limits)

@@ -26,8 +26,8 @@ from mmbench.running.progress import readable
 from mmbench.running.stopped import best_reached, stopped
 
 if TYPE_CHECKING:
+    from mmbench.jobs.choice import Choice
     from mmbench.jobs.data import Prepared
-    from mmbench.jobs.train import Choice
 
 Arrays = dict[str, Any]
 
@@ -47,7 +47,7 @@ class Context:
     #: The part of the free memory that is this job's; others run beside it.
     memory_share: float = 1.0
     #: Selected parameters of the job that this one uses; a list has one a pair of classes.
-    inherited: Choice | None = None
+    inherited: tuple[Choice, ...] = ()
     limits: Limits = NO_LIMITS
     #: Whether the computer may see other files than that on which the run was started.
     remote: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mmbench.jobs.choice import merged, middle
 
 
@@ -25,6 +27,11 @@ def test_of_words_the_most_frequent_is_taken_and_of_these_the_first():
     words = ["balanced", None, "balanced", None, True]
     assert middle([{"class_weight": word} for word in words]) == {"class_weight": "balanced"}
     assert middle([{"scaled": flag} for flag in (False, True, True)]) == {"scaled": True}
+
+
+def test_choices_of_other_pairs_have_no_median():
+    with pytest.raises(ValueError, match="1 to 3 pairs of classes"):
+        middle([[{"C": 1}] * 3, [{"C": 2}]])
 
 
 def test_choices_a_pair_have_their_medians_a_pair():

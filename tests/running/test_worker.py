@@ -79,7 +79,7 @@ def test_a_record_answers_a_sceptic(job, context):
 def test_the_child_fits_at_the_parameters_of_its_parent(jobs, context):
     parent, child = jobs[:2]
     chosen = execute(parent, context)[0]["selection"]["params"]
-    given = Context(context.data, inherited=chosen)
+    given = Context(context.data, inherited=(chosen,))
     record, arrays = execute(child, given)
     direct = replace(parent, grid=(), params=tuple(sorted(chosen.items())))
     expected = execute(direct, context)[1]
@@ -93,7 +93,7 @@ def test_a_choice_per_pair_is_inherited_per_pair(job, context):
     chosen = execute(per_pair, context)[0]["selection"]["params"]
     assert len(chosen) == 3
     child = replace(job, grid=(("C", (2, 20)),), use="svm")
-    record, _ = execute(child, Context(context.data, inherited=chosen))
+    record, _ = execute(child, Context(context.data, inherited=(chosen,)))
     assert [row["gamma"] for row in record["selection"]["params"]] == [
         row["gamma"] for row in chosen
     ]
