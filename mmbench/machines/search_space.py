@@ -11,9 +11,6 @@ from typing import Any
 #: sparse columns (12 bytes a number), and the solver's own factors.
 REFERENCE_GRAMS = 8
 
-#: Arrays as large as a covariance matrix that a machine without a Gram matrix holds.
-COVARIANCE_COPIES = 3
-
 #: Numbers that a machine without a whole Gram matrix holds for each row, and copies of the rows of
 #: one that computes it in parts.
 ROW_VECTORS, ROW_COPIES = 70, 2
@@ -63,7 +60,10 @@ class MemoryNeeds:
         The same for a linear kernel, where rows take the place of most of them.
     linear_row_copies : int or None
         Arrays as large as a pair's rows that a linear kernel takes instead of any Gram matrix,
-        beside up to three as large as a covariance matrix and some vectors.
+        beside some vectors.
+    covariance_copies : int
+        Besides, arrays as large as a covariance matrix, or as the rows where these are fewer than
+        their features.
     rows_per_feature : int
         Rows a feature from which it does so.
     part_bytes : int
@@ -78,6 +78,7 @@ class MemoryNeeds:
     gram_copies: int = 1
     linear_gram_copies: int | None = None
     linear_row_copies: int | None = None
+    covariance_copies: int = 3
     rows_per_feature: int = 0
     part_bytes: int = 0
     weight_copies: int = 0
@@ -108,7 +109,8 @@ class MemoryNeeds:
         n, d = shape
         if self.in_features(kernel, n, d) and not by_reference:
             assert self.linear_row_copies is not None
-            return 8 * ((self.linear_row_copies * d + ROW_VECTORS) * n + COVARIANCE_COPIES * d**2)
+            own = self.covariance_copies * d * min(n, d)
+            return 8 * ((self.linear_row_copies * d + ROW_VECTORS) * n + own)
         grams = max(self.copies(kernel), REFERENCE_GRAMS if by_reference else 0)
         needed: float = grams * itemsize * n**2
         of_few_rows = SMALL_PART_GRAMS * 8 * min(n, SMALL_PART_ROWS) ** 2

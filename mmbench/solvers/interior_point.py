@@ -261,7 +261,8 @@ class InteriorPoint:
     def _advance(self) -> float:
         """Take one step of predictor and corrector; return its length."""
         at = self.at
-        self._factor()
+        self.weight = 1.0 / (at["surplus"] / at["a"] + at["slack"] / at["rest"])
+        self.solve = self._factored(self.weight + self._added_weight())
         ahead = self._step(0.0, None)
         length = self._length(ahead, 1.0)
         left = sum(
@@ -295,11 +296,9 @@ class InteriorPoint:
             length *= BACKTRACK_FACTOR
         return length
 
-    def _factor(self) -> None:
-        """Factor the system in w, b and the added unknowns."""
-        at, k = self.at, self.Z.shape[1]
-        self.weight = 1.0 / (at["surplus"] / at["a"] + at["slack"] / at["rest"])
-        weight = self.weight + self._added_weight()
+    def _factored(self, weight: NDArray) -> Callable[[NDArray], NDArray]:
+        """Return what solves the system in w, b and the added unknowns, given weights of rows."""
+        k = self.Z.shape[1]
         of_w, between, added = self._system()
         matrix = np.zeros((k + 1 + len(added),) * 2)
         matrix[:k, :k] = weighted_product(self.Z, weight)
@@ -313,11 +312,12 @@ class InteriorPoint:
         matrix[:m, k + 1 :], matrix[k + 1 :, :m] = between, between.T
         matrix[k + 1 :, k + 1 :] = added
         size = np.sqrt(np.abs(np.diagonal(matrix)))
-        self.scale = 1.0 / np.where(size > 0, size, 1.0)
-        matrix *= self.scale * self.scale[:, None]
-        self.lu, self.pivots, info = lapack.dgetrf(matrix, overwrite_a=True)
+        scale = 1.0 / np.where(size > 0, size, 1.0)
+        matrix *= scale * scale[:, None]
+        lu, pivots, info = lapack.dgetrf(matrix, overwrite_a=True)
         if info:
             raise LinAlgError("the system is singular")
+        return lambda right: scale * lapack.dgetrs(lu, pivots, scale * right)[0]
 
     def _open(self, x: str, z: str, target: float, ahead: Values | None) -> NDArray:
         """Return what a product lacks to a target, with the second-order term of a step ahead."""
@@ -333,8 +333,7 @@ class InteriorPoint:
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])
         signed = self.y * (free + self._added_free(target, ahead))
         right = np.concatenate([self.Z.T @ signed + of_w, [signed.sum()], of_added])
-        found, _ = lapack.dgetrs(self.lu, self.pivots, self.scale * right)
-        found *= self.scale
+        found = self.solve(right)
         if not np.isfinite(found).all():
             raise LinAlgError("the system is singular")
         step: Values = {"w": found[:k], "b": found[k]}

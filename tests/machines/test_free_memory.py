@@ -10,7 +10,19 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from mmbench.errors import NotEnoughMemory, Status
-from mmbench.machines import KLDA, LSSVM, M4, MAMC, MMRM, MRSVM, RMM, SVM, free_memory
+from mmbench.machines import (
+    KLDA,
+    LSSVM,
+    M4,
+    MACHINES,
+    MAMC,
+    MMRM,
+    MRSVM,
+    RMM,
+    SVM,
+    free_memory,
+    machine_class,
+)
 from mmbench.machines.free_memory import cache_bytes
 
 
@@ -87,6 +99,22 @@ def test_a_whole_interior_point_holds_no_more_than_is_stated():
     tracemalloc.stop()
     stated = machine.memory_needs.training_bytes("rbf", X.shape)
     assert route == "whole" and 0.4 * stated < peak <= stated
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_few_rows_of_many_features_take_no_matrix_of_these(name):
+    """Nor is one stated: expression data have 20,000 features and more."""
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(30, 3000)), np.arange(30) % 2
+    machine = machine_class(name)().set_params(kernel="linear")
+    clone(machine).fit(X[:, :5], y)  # compiles and imports
+    matrix = 8 * X.shape[1] ** 2
+    assert machine.memory_needs.training_bytes("linear", X.shape) < matrix
+    tracemalloc.start()
+    machine.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < matrix
 
 
 @pytest.mark.parametrize(

@@ -227,15 +227,19 @@ class LinearCoordinates:
     def __init__(self, problem: BinaryProblem):
         self.y, self.weights = problem.y, problem.weights
         self.origin = problem.X.mean(axis=0)
-        self.basis = np.eye(problem.X.shape[1])
+        n, d = problem.X.shape
         self.rows: Rows
-        if len(self.y) >= max(LEAST_MAPPED_ROWS, problem.X.shape[1]):
-            self.rows = MappedRows(problem.X, self.origin, self.basis)
-            return
-        self.rows = problem.X - self.origin
-        if self.rows.shape[1] > self.rows.shape[0]:
-            self.basis, triangle = qr(self.rows.T, mode="economic", check_finite=False)
+        if d > n:
+            self.basis, triangle = qr(
+                (problem.X - self.origin).T, mode="economic", check_finite=False
+            )
             self.rows = triangle.T
+            return
+        self.basis = np.eye(d)
+        mapped = n >= LEAST_MAPPED_ROWS
+        self.rows = (
+            MappedRows(problem.X, self.origin, self.basis) if mapped else problem.X - self.origin
+        )
 
     def pencil(self, ridge: float) -> Pencil:
         """Return the rows in the coordinates that belong to a ridge."""

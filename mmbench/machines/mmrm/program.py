@@ -250,12 +250,13 @@ class LinearProgram(Program):
         few = isinstance(X, np.ndarray) and len(y) < LEAST_ROWS
         self.centre, self.spread = moments(X)
         self.scale = np.where(self.spread > 0, self.spread, 1.0)
-        self.Z: Rows = MappedRows(X, self.centre, np.diag(1 / self.scale))
+        self.Z: Rows
         if few:
             self.Z = (X - self.centre) / self.scale
             signed = self.Z * (y * weights)[:, None]
             sums = [signed[y == sign].sum(axis=0) for sign in (-1.0, 1.0)]
         else:
+            self.Z = MappedRows(X, self.centre, np.diag(1 / self.scale))
             sums = [self.Z.T @ np.where(y == sign, sign * weights, 0.0) for sign in (-1.0, 1.0)]
         super().__init__(y, cost, X.shape[1], np.array(sums), limit, weights)
 

@@ -90,8 +90,11 @@ class RadiusMachine(WeightedClassifier):
         Rows whose feature has a non-zero w in some pair (``rbf``, ``poly``).
     """
 
-    #: The features, centred and times weights, with what an interior point makes of them.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=9, linear_row_copies=4)
+    #: The features, centred and times weights, with what an interior point makes of them. Pairs of
+    #: rows are up to some times the rows.
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
+        gram_copies=9, linear_row_copies=4, covariance_copies=20
+    )
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C", GRID)}, tol=1e-3
     )

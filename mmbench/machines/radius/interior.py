@@ -14,9 +14,11 @@ second-order cone programs of a general solver.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from mmbench.kernels import row_squares
 from mmbench.machines.radius.cone import without_zeros
@@ -127,6 +129,45 @@ class _Squares(_Pairs):
         of_w = weighted_product(self.D, rates) * np.outer(w, w)
         of_w[np.diag_indices_from(of_w)] += self._Q()
         return of_w, -(w * total)[:, None], np.array([[rates.sum() if len(rates) else 1.0]])
+
+    def _factored(self, weight: NDArray) -> Callable[[NDArray], NDArray]:
+        """Return what solves the system; of more columns than rows and pairs, in these.
+
+        The system is ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]`` with the rows ``[Z, 1, 0]`` and
+        the pairs ``[D diag(w), 0, -1]`` in ``[A, G]``. Given the right side (f, g) of its columns
+        and of b and r, ``p = diag(omega) [A, G] x`` has
+
+            (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g
+        """
+        (n, k), m = self.Z.shape, len(self.D)
+        if n + m >= k:
+            return super()._factored(weight)
+        root = np.sqrt(self._Q())
+        A = np.empty((n + m, k))  # times diag(Q)^{-1/2}
+        np.divide(self.Z, root, out=A[:n])
+        np.multiply(self.D, self.at["w"] / root, out=A[n:])
+        G = np.zeros((n + m, 2))
+        G[:n, 0], G[n:, 1] = 1.0, -1.0
+        matrix = A @ A.T
+        matrix[np.diag_indices_from(matrix)] += 1.0 / np.append(weight, self._rates()[0])
+        scale = 1.0 / np.sqrt(np.diagonal(matrix))
+        factor = cho_factor(matrix * scale * scale[:, None], check_finite=False)
+
+        def inverse(right: NDArray) -> NDArray:
+            return (scale * cho_solve(factor, (scale * right.T).T, check_finite=False).T).T
+
+        of_G = inverse(G)
+        of_br = G.T @ of_G
+        of_br[1, 1] += not m  # r is in no equation
+
+        def solve(right: NDArray) -> NDArray:
+            f, g = right[:k] / root, right[k:]
+            p = inverse(A @ f)
+            x_br = np.linalg.solve(of_br, g - G.T @ p)
+            p += of_G @ x_br
+            return np.concatenate([(f - A.T @ p) / root, x_br])
+
+        return solve
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
         of_w, bend = -self.miss, np.zeros(len(self.D))

@@ -97,7 +97,10 @@ class RadiusProblem:
 
     def squares(self, pairs: NDArray) -> NDArray:
         """Return ``(z_ik - z_jk)^2`` of some pairs, shape (m, k)."""
-        return ((self.rows[pairs[:, 0]] - self.rows[pairs[:, 1]]) / self.roots) ** 2
+        apart = self.rows[pairs[:, 0]]
+        apart -= self.rows[pairs[:, 1]]
+        apart /= self.roots
+        return np.square(apart, out=apart)
 
     def point(
         self, found: RestrictedSolution, pairs: NDArray, columns: NDArray, n_far: int

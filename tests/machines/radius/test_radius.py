@@ -154,6 +154,18 @@ def test_generation_reaches_what_all_pairs_listed_reach(seed, C, lam, simplex):
         assert point.bound <= listed.value * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("lam", [0.0, 0.1, 1000.0])
+def test_few_rows_of_many_columns_have_the_optimum_of_all_pairs_listed(C, lam):
+    X, y = gaussians(n_x=9, n_y=7, d=120)
+    rows = X / (X.std() * np.sqrt(X.shape[1]))
+    given_problem = centred(rows, y, C * (1.0 + np.arange(16) % 3), lam, simplex=False)
+    found = solve_generating(given_problem, 1e-7)
+    assert found.status is Status.OPTIMAL
+    assert len(y) + len(found.pairs) < X.shape[1]  # is solved in rows and pairs
+    assert found.value == pytest.approx(solve_all_pairs(given_problem, 1e-7).value, rel=1e-6)
+
+
 @pytest.mark.parametrize("simplex", [False, True])
 @pytest.mark.parametrize("lam", [0.1, 100.0])
 def test_generation_and_listing_agree_on_real_data(real_data, simplex, lam):
