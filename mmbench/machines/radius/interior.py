@@ -26,6 +26,9 @@ from mmbench.machines.radius.problem import RadiusProblem, RestrictedSolution
 from mmbench.solvers.interior_point import InteriorPoint, Values, solve_growing
 from mmbench.solvers.rows import weighted_product
 
+#: Times that a system of rows and pairs is solved again for what columns in large units hid.
+REFINEMENTS = 2
+
 
 def solve_interior(problem: RadiusProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
     """Solve the program with some pairs; where rounding ends it early, its last point is returned.
@@ -148,8 +151,9 @@ class _Squares(_Pairs):
         np.multiply(self.D, self.at["w"] / root, out=A[n:])
         G = np.zeros((n + m, 2))
         G[:n, 0], G[n:, 1] = 1.0, -1.0
+        omega = np.append(weight, self._rates()[0])
         matrix = A @ A.T
-        matrix[np.diag_indices_from(matrix)] += 1.0 / np.append(weight, self._rates()[0])
+        matrix[np.diag_indices_from(matrix)] += 1.0 / omega
         scale = 1.0 / np.sqrt(np.diagonal(matrix))
         factor = cho_factor(matrix * scale * scale[:, None], check_finite=False)
 
@@ -160,12 +164,19 @@ class _Squares(_Pairs):
         of_br = G.T @ of_G
         of_br[1, 1] += not m  # r is in no equation
 
-        def solve(right: NDArray) -> NDArray:
-            f, g = right[:k] / root, right[k:]
+        def once(f: NDArray, g: NDArray) -> tuple[NDArray, NDArray]:
             p = inverse(A @ f)
             x_br = np.linalg.solve(of_br, g - G.T @ p)
-            p += of_G @ x_br
-            return np.concatenate([(f - A.T @ p) / root, x_br])
+            return f - A.T @ (p + of_G @ x_br), x_br
+
+        def solve(right: NDArray) -> NDArray:
+            f, g = right[:k] / root, right[k:]
+            x, x_br = once(f, g)
+            for _ in range(REFINEMENTS):
+                p = omega * (A @ x + G @ x_br)
+                more, more_br = once(f - x - A.T @ p, g - G.T @ p - [0.0, (not m) * x_br[1]])
+                x, x_br = x + more, x_br + more_br
+            return np.concatenate([x / root, x_br])
 
         return solve
 

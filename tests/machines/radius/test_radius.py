@@ -166,6 +166,16 @@ def test_few_rows_of_many_columns_have_the_optimum_of_all_pairs_listed(C, lam):
     assert found.value == pytest.approx(solve_all_pairs(given_problem, 1e-7).value, rel=1e-6)
 
 
+@pytest.mark.parametrize("C", [0.01, 1.0, 1e5])
+@pytest.mark.parametrize("lam", [0.0, 1e-3])
+def test_few_rows_of_columns_in_units_of_their_own_are_solved(C, lam):
+    """A system of rows alone has lost what columns in small units add to it."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(12, 60)) * 10.0 ** rng.integers(-4, 5, size=60)
+    machine = RSVMPlus(C=C, lam=lam).fit(X, np.arange(12) % 2)
+    assert machine.fits_[0].status is Status.OPTIMAL
+
+
 @pytest.mark.parametrize("simplex", [False, True])
 @pytest.mark.parametrize("lam", [0.1, 100.0])
 def test_generation_and_listing_agree_on_real_data(real_data, simplex, lam):
