@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import io
 import math
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
@@ -27,8 +26,9 @@ from typing import IO, Any
 import pandas as pd
 import yaml
 
-from mmbench.config.cells import replan
+from mmbench.config.cells import plan_of, replan
 from mmbench.config.overrides import Override, parse_overrides
+from mmbench.config.read import config_of
 from mmbench.datasets.card import LOADER
 from mmbench.tables.build import comparable, published_table, sheet_of
 from mmbench.tables.render.csv import to_csv
@@ -41,8 +41,8 @@ SOURCE = Path(__file__).with_suffix(".yaml")
 TABLE = REFERENCE / "readings.csv"
 #: What names a cell within an experiment.
 CELL = ["dataset", "kernel", "degree", "machine"]
-#: What a run finds out.
-MEASURED = ["measured", "sd", "n", "cpu_minutes", "status"]
+#: What a run finds out; `splits` is how many there are, of which `n` were run.
+MEASURED = ["measured", "sd", "n", "splits", "cpu_minutes", "status"]
 COLUMNS = [
     "experiment",
     "reading",
@@ -56,8 +56,8 @@ COLUMNS = [
 ]
 STAGES = ("seconds_selection", "seconds_training", "seconds_test")
 NOT_RUN = "not run"
-#: A note on a cell that has not all its splits.
-PART = re.compile(r"of \d+ splits done")
+#: From so many splits on a cell counts that has not all of them.
+ENOUGH = 10
 
 Line = Mapping[str, Any]
 Place = tuple[Any, ...]
@@ -76,6 +76,7 @@ class Reading:
     only: Mapping[str, list[Any]] = field(default_factory=dict)
     datasets: Mapping[str, str] = field(default_factory=dict)
     times: float = 1.0
+    whole: bool = False
     run: str | None = None
     spread: str | None = None
 
@@ -92,6 +93,10 @@ class Reading:
         """Return lines of the reading with the experiment's names of data sets."""
         names = {theirs: ours for ours, theirs in self.datasets.items()}
         return [{**x, "dataset": names.get(x["dataset"], x["dataset"])} for x in lines]
+
+    def takes(self, line: Line) -> bool:
+        """Whether a cell that was run counts: with all its splits, or ten where that is enough."""
+        return line["n"] == line["splits"] or (line["n"] >= ENOUGH and not self.whole)
 
     @property
     def leaks(self) -> bool:
@@ -194,16 +199,24 @@ def write(folder: Path) -> None:
 
 
 def collect(results: Path) -> Found:
-    """Return the cells that the runs of readings have finished, with all their splits."""
+    """Return the cells that the runs of readings have finished, or come far enough in."""
     found: Found = {}
     for reading in readings():
         folder = results / reading.name
         if reading.set and folder.is_dir():
             text = to_csv([sheet_of(results) for results in read_results([folder], replan)])
             lines = [line for line in read(io.StringIO(text)) if line["measured"] is not None]
-            whole = [line for line in lines if not PART.search(line["note"] or "")]
-            found |= {(reading.name, place(line)): line for line in reading.ours(whole)}
+            planned = splits(reading)
+            lines = [line | {"splits": planned[place(line)[:-1]]} for line in lines]
+            enough = [line for line in lines if reading.takes(line)]
+            found |= {(reading.name, place(line)): line for line in reading.ours(enough)}
     return found
+
+
+def splits(reading: Reading) -> dict[Place, int]:
+    """Return how many splits each cell of a reading has; a run may have been of fewer."""
+    plan = plan_of(config_of(config(reading), CONFIGS / f"{reading.name}.yaml"))
+    return {tuple(cell.key)[: len(CELL)]: cell.n_splits for cell in plan.cells}
 
 
 def table(found: Found) -> list[Line]:
@@ -244,6 +257,7 @@ def _line(cell: Line, reading: str, measured: Line, spread: str | None = None) -
     line |= {"reading": reading} | {column: measured.get(column) for column in MEASURED}
     if measured.get("measured") is None:
         return line
+    line["splits"] = measured.get("splits") or measured["n"]
     half_width = 2 * standard_error(cell, measured, spread)
     z = z_value(measured["measured"], cell["published"], half_width / 2)
     return line | {"half_width": half_width, "z": z, "in_band": abs(z) <= 2 + 1e-9}
@@ -294,8 +308,10 @@ def earlier() -> Found:
 
 
 def write_table(found: Found) -> None:
-    """Write the table; what earlier runs have finished and these have not stays."""
-    frame = pd.DataFrame(table(earlier() | found), columns=COLUMNS)
+    """Write the table; what earlier runs have finished, or came further in than these, stays."""
+    known = earlier()
+    found = {key: x for key, x in found.items() if x["n"] >= known.get(key, x)["n"]}
+    frame = pd.DataFrame(table(known | found), columns=COLUMNS)
     frame.to_csv(TABLE, index=False, float_format="%.10g")
 
 

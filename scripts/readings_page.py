@@ -24,6 +24,7 @@ if __name__ == "__main__":  # as `python scripts/readings_page.py`
 from mmbench.machines import alias_of
 from scripts.readings import (
     CELL,
+    ENOUGH,
     NOT_RUN,
     REFERENCE,
     TABLE,
@@ -61,6 +62,11 @@ class Cell:
     def tried(self) -> Mapping[str, Line]:
         """The readings that were run."""
         return {name: line for name, line in self.lines.items() if line["status"] != NOT_RUN}
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """The readings that were run on a part of their splits."""
+        return [name for name, line in self.tried.items() if line["n"] < line["splits"]]
 
     @cached_property
     def near(self) -> list[str]:
@@ -227,7 +233,8 @@ def entry(cell: Cell, name: str) -> str:
     if name not in cell.tried:
         return "not run" if name in cell.lines else ""
     mark = "✓" if name in cell.closer else "(✓)" if name in cell.near else "✗"
-    return f"{value(cell, cell.tried[name]['measured'])} {mark}"
+    part = f", n = {cell.tried[name]['n']:g}" if name in cell.parts else ""
+    return f"{value(cell, cell.tried[name]['measured'])} {mark}{part}"
 
 
 def page() -> str:
@@ -241,7 +248,7 @@ def page() -> str:
         f.__name__: f for f in (label, machine, value, entry, outside)
     }
     text = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        t=Readings(), **functions, sum=sum, len=len, max=max
+        t=Readings(), ENOUGH=ENOUGH, **functions, sum=sum, len=len, max=max
     )
     blocks = text.strip().split("\n\n")
     return "\n\n".join(_wrapped(block) for block in blocks if block.strip()) + "\n"

@@ -21,7 +21,7 @@ from scripts.readings import (
     standard_error,
     table,
 )
-from scripts.readings_page import PAGE, Cell, page
+from scripts.readings_page import PAGE, Cell, entry, page
 
 EXPERIMENTS = tuple(dict.fromkeys(reading.of for reading in readings()))
 PIMA = {"experiment": "mmrm_table1", "dataset": "pima", "kernel": "linear", "degree": None}
@@ -58,7 +58,7 @@ def test_the_rule_of_the_band_is_that_of_the_reference_tables(experiment: str):
 
 def test_the_table_follows_from_the_reference_tables_and_the_page_from_the_table():
     known = earlier()
-    expected = {(line["reading"], place(line)): line for line in table(known)}
+    expected = {key_of(line): line for line in table(known)}
     assert list(expected) == list(known)
     for key, line in expected.items():
         assert line.get("z") == pytest.approx(known[key]["z"]), "run scripts/readings.py"
@@ -67,24 +67,67 @@ def test_the_table_follows_from_the_reference_tables_and_the_page_from_the_table
     assert "\n## What they say\n" in text and "\nIn the tables below" in text  # docs show this part
 
 
-def test_a_run_is_taken_over_with_all_its_splits_and_what_was_known_stays(tmp_path, monkeypatch):
-    head = "dataset,kernel,degree,machine,metric,measured,sd,n,in_band,status,note\n"
-    lines = (
-        "pima,linear,,svm,accuracy_pct,77.5,4.0,50,,optimal,\n"
-        "pima,linear,,svm,seconds_training,0.6,,50,,optimal,\n"
-        'pima,linear,,m4,accuracy_pct,77.5,4.0,20,,optimal,"20 of 50 splits done, 30 to do"\n'
-        "pima,linear,,mpm,accuracy_pct,,,,,missing,not run\n"
+HEAD = "dataset,kernel,degree,machine,metric,measured,sd,n,in_band,status,note\n"
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch):
+    """Return a function that takes over lines of a run of a reading."""
+
+    def collected(reading: str, *lines: str) -> script.Found:
+        (tmp_path / reading).mkdir(exist_ok=True)
+        monkeypatch.setattr(script, "read_results", lambda folders, replan: [])
+        monkeypatch.setattr(script, "to_csv", lambda sheets: HEAD + "".join(lines))
+        return script.collect(tmp_path)
+
+    return collected
+
+
+def run_of(column: str, n: int, mean: float = 77.5) -> str:
+    return f"{column},accuracy_pct,{mean},4.0,{n},,optimal,\n"
+
+
+def key_of(line: script.Line) -> tuple[str, script.Place]:
+    return line["reading"], place(line)
+
+
+def test_a_run_is_taken_over_and_what_was_known_stays(ran):
+    found = ran(
+        "mmrm_table1_standard",
+        run_of("pima,linear,,svm", 50),
+        "pima,linear,,svm,seconds_training,0.6,,50,,optimal,\n",
+        run_of("pima,linear,,m4", 9),
+        "pima,linear,,mpm,accuracy_pct,,,,,missing,not run\n",
     )
-    (tmp_path / "mmrm_table1_standard").mkdir()
-    monkeypatch.setattr(script, "read_results", lambda folders, replan: [])
-    monkeypatch.setattr(script, "to_csv", lambda sheets: head + lines)
-    found = script.collect(tmp_path)
     asked = ("mmrm_table1_standard", ("pima", "linear", None, "svm", "accuracy_pct"))
     assert [key for key in found if key[1][-1] == "accuracy_pct"] == [asked]
-    rows = {(x["reading"], place(x)): x for x in table(found)}
+    rows = {key_of(x): x for x in table(found)}
     assert rows[asked]["in_band"] and rows[asked]["cpu_minutes"] == pytest.approx(0.5)
     of_m4 = rows[(asked[0], ("pima", "linear", None, "m4", "accuracy_pct"))]
     assert of_m4["status"] == NOT_RUN and of_m4["measured"] is None
+
+
+def test_the_first_ten_splits_count_with_their_wider_band(ran):
+    key = ("mmrm_table1_standard", ("pima", "linear", None, "m4", "accuracy_pct"))
+    widths = {}
+    for n in (10, 50):
+        [line] = [x for x in table(ran(key[0], run_of("pima,linear,,m4", n))) if key_of(x) == key]
+        assert (line["n"], line["splits"]) == (n, 50)
+        widths[n] = line["half_width"]
+    assert widths[10] == pytest.approx(widths[50] * (6 / 2) ** 0.5)
+
+
+def test_a_reading_of_the_number_of_splits_needs_all_of_them(ran):
+    assert not ran("fsvm_table2_splits100", run_of("ida_heart,linear,,fsvm", 99))
+    assert ran("fsvm_table2_splits100", run_of("ida_heart,linear,,fsvm", 100))
+
+
+def test_a_run_of_fewer_splits_does_not_take_the_place_of_one_of_more(ran, tmp_path, monkeypatch):
+    monkeypatch.setattr(script, "TABLE", tmp_path / "readings.csv")
+    key = ("mmrm_table1_standard", ("pima", "linear", None, "m4", "accuracy_pct"))
+    for n, mean, stays in ((10, 70, 70), (50, 75, 75), (20, 80, 75)):
+        script.write_table(ran(key[0], run_of("pima,linear,,m4", n, mean)))
+        assert earlier()[key]["measured"] == stays
 
 
 def test_a_printed_spread_takes_the_place_of_our_own_deviation():
@@ -116,6 +159,14 @@ def test_a_wider_band_alone_does_not_come_closer():
     cell = Cell(base, lines)
     assert (cell.near, cell.closer) == (["wider", "nearer"], ["nearer"])
     assert (cell.mirrored, cell.closer_mirrored) == (["wider"], [])
+
+
+def test_the_page_says_how_many_splits_were_run_where_not_all_were():
+    base = PIMA | {"metric": "accuracy_pct", "measured": 90.0, "published": 94.0}
+    whole = {"measured": 93.0, "in_band": "False", "n": 50, "splits": 50, "status": "optimal"}
+    cell = Cell(base, {"all": whole, "part": whole | {"n": 10}})
+    assert cell.parts == ["part"]
+    assert (entry(cell, "all"), entry(cell, "part")) == ("93.00 ✗", "93.00 ✗, n = 10")
 
 
 def test_a_reading_that_nobody_ran_is_said_to_be_so():
