@@ -310,7 +310,7 @@ def earlier() -> Found:
 def write_table(found: Found) -> None:
     """Write the table; what earlier runs have finished, or came further in than these, stays."""
     known = earlier()
-    found = {key: x for key, x in found.items() if x["n"] >= known.get(key, x)["n"]}
+    found = {key: x for key, x in found.items() if x["n"] >= (known.get(key, x)["n"] or 0)}
     frame = pd.DataFrame(table(known | found), columns=COLUMNS)
     frame.to_csv(TABLE, index=False, float_format="%.10g")
 

@@ -125,6 +125,7 @@ def test_a_reading_of_the_number_of_splits_needs_all_of_them(ran):
 def test_a_run_of_fewer_splits_does_not_take_the_place_of_one_of_more(ran, tmp_path, monkeypatch):
     monkeypatch.setattr(script, "TABLE", tmp_path / "readings.csv")
     key = ("mmrm_table1_standard", ("pima", "linear", None, "m4", "accuracy_pct"))
+    script.write_table({})
     for n, mean, stays in ((10, 70, 70), (50, 75, 75), (20, 80, 75)):
         script.write_table(ran(key[0], run_of("pima,linear,,m4", n, mean)))
         assert earlier()[key]["measured"] == stays
