@@ -33,6 +33,10 @@ ROWS_PER_FEATURE = 2
 #: Up to this share of all components it pays to find no more than those that are wanted.
 PARTIAL_SHARE = 0.25
 
+#: From so many rows on, and up to this share of all components, Lanczos steps find them faster than
+#: a reduction of the whole matrix: 3 to 30 times (`benchmarks/kernel_pca.py`).
+LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.02
+
 
 @dataclass(frozen=True)
 class Spectrum:
@@ -215,10 +219,34 @@ def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:
         raise ValueError("the scatter of the training rows is not finite; scale the data")
     n = len(matrix)
     few = most if most is not None and most <= PARTIAL_SHARE * n else n
+    lanczos = n >= LANCZOS_ROWS and few <= LANCZOS_SHARE * n
+    found = _eigh_lanczos(matrix, few) if lanczos else None
+    values, vectors = found or _eigh_lapack(matrix, few)
+    kept = np.flatnonzero(values > NO_VARIANCE * max(values[-1], 0.0))[::-1]
+    return values[kept], vectors[:, kept]
+
+
+def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
+    """Return the largest eigenvalues, ascending, and their vectors."""
+    n = len(matrix)
     wanted = [n - few, n - 1] if few < n else None
     values, vectors = eigh(matrix, driver="evr", subset_by_index=wanted, check_finite=False)
     if len(values) < few:  # LAPACK misses some where many are equal
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
         values, vectors = values[-few:], vectors[:, -few:]
-    kept = np.flatnonzero(values > NO_VARIANCE * max(values[-1], 0.0))[::-1]
-    return values[kept], vectors[:, kept]
+    return values, vectors
+
+
+def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
+    """Return what `_eigh_lapack` does; None where many eigenvalues are equal, zero for one."""
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    n = len(matrix)
+    # a start of its own, as the default is another one each time; the work of a reduction at most
+    start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
+    try:
+        values, vectors = eigsh(matrix, few, which="LA", v0=start, maxiter=n // (2 * few))
+    except ArpackError:
+        return None
+    order = np.argsort(values)
+    return values[order], vectors[:, order]

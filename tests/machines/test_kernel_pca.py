@@ -8,7 +8,7 @@ from helpers.joint_rows import random_problem
 from sklearn.datasets import load_wine
 
 from mmbench.kernels import Kernel
-from mmbench.machines import FSVM
+from mmbench.machines import FSVM, kernel_pca
 from mmbench.machines.kernel_pca import spectrum
 from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.svm import train_svm
@@ -92,6 +92,40 @@ def test_components_are_found_where_all_have_the_same_variance():
     found = spectrum(BinaryProblem(X, np.ones(120), Kernel("rbf", 1000.0)), 2)
     np.testing.assert_allclose(found.variances, 1 / 120)
     np.testing.assert_allclose(found.rows.T @ found.rows, np.eye(2), atol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [0.01, 1.0])
+def test_a_few_components_of_many_rows_are_the_first_of_all(real_problem, monkeypatch, gamma):
+    """Where Lanczos steps find them, from the same start each time."""
+    problem = real_problem("usps", 3, 8, Kernel("rbf", gamma), rows=400)
+    all_ = spectrum(problem).first(6)
+    monkeypatch.setattr(kernel_pca, "LANCZOS_ROWS", 100)
+    monkeypatch.setattr(kernel_pca, "_eigh_lapack", None)
+    few = spectrum(problem, 6)
+    np.testing.assert_allclose(few.variances, all_.variances, rtol=1e-12)
+    np.testing.assert_allclose(np.abs(few.rows), np.abs(all_.rows), atol=1e-9)
+    np.testing.assert_array_equal(few.rows, spectrum(problem, 6).rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.eye(300),
+        np.zeros((300, 1)),
+        np.random.default_rng(0).normal(size=(300, 3)),
+        np.repeat(np.random.default_rng(1).normal(size=(6, 30)), 50, axis=0),
+    ],
+    ids=["equal", "zero", "three", "repeated"],
+)
+def test_lanczos_steps_end_where_eigenvalues_are_equal_or_zero(monkeypatch, rows):
+    problem = BinaryProblem(rows, np.ones(300), Kernel("rbf"), rows @ rows.T)
+    plain = spectrum(problem, 6)
+    monkeypatch.setattr(kernel_pca, "LANCZOS_ROWS", 100)
+    found = spectrum(problem, 6)
+    assert found.rows.shape == plain.rows.shape
+    np.testing.assert_allclose(found.variances, plain.variances, rtol=1e-9)
+    scatter = found.rows.T @ found.rows / 300
+    np.testing.assert_allclose(scatter, np.diag(found.variances), atol=1e-12)
 
 
 def test_a_scatter_that_overflows_is_refused():

@@ -108,6 +108,8 @@ class FSVM(WeightedClassifier, JointClassifier):
         tol=1e-3,
         single_precision=False,  # small components of float32 values are their noise
     )
+    #: A few components of many rows are found by other steps.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
     class_weight: dict | str | None = class_weight()
