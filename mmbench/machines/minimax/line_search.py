@@ -35,6 +35,7 @@ def minimise(
     ends: Sequence[Point],
     tol: float,
     max_points: int = 300,
+    narrowest: float = 0.0,
 ) -> tuple[Point, float]:
     """Minimise a function that may have several local minima, by branch and bound.
 
@@ -50,6 +51,9 @@ def minimise(
         Gap of value and bound, relative to the larger of their magnitudes, at which to stop.
     max_points : int, default=300
         How many to evaluate.
+    narrowest : float, default=0.0
+        The search ends, too, where the lowest bound is that of an interval narrower than this share
+        of its upper end.
 
     Returns
     -------
@@ -65,7 +69,10 @@ def minimise(
         bound = heap[0][0]
         if best.value - bound <= tol * max(abs(best.value), abs(bound)) < np.inf or time_is_up():
             break
-        _, _, left, right = heapq.heappop(heap)
+        _, _, left, right = heap[0]
+        if right.at - left.at <= narrowest * right.at:
+            break
+        heapq.heappop(heap)
         middle = evaluate(0.5 * (left.at + right.at))
         best = min(best, middle, key=lambda point: point.value)
         for pair in ((left, middle), (middle, right)):

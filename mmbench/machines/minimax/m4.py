@@ -87,7 +87,7 @@ class M4(SpreadMachine):
         {"C": ("C_factor", (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", **SpreadMachine.search_space.prefer},
     )
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     C: float | None = parameter(
         None, positive(optional=True), "Regularization parameter: penalty on the sum of slacks."
