@@ -30,6 +30,7 @@ from scripts.readings import (
     TABLE,
     Reading,
     outside,
+    place,
     readings,
     reference,
 )
@@ -198,6 +199,16 @@ class Readings:
         """Return the readings that bring all their cells near, of those run for several."""
         several = [r for r in readings() if len(self.tried(r)) > 1]
         return [r for r in several if self.near(r) == len(self.concerned(r))]
+
+    def kept(self) -> list[str]:
+        """Return for each reading with a table of its own what it keeps near, and of how many."""
+        texts = []
+        for reading in (reading for reading in readings() if reading.run):
+            near = {place(x) for x in reference(reading.of) if x["in_band"] is True}
+            own = {place(x): x["in_band"] for x in reading.ours(reference(reading.run or ""))}
+            both = [own[cell] for cell in near if own.get(cell) is not None]
+            texts += [f"`{reading.run}` {sum(both)} of {len(both)}"] if both else []
+        return texts
 
     def best(self, experiment: str) -> str:
         """Return the readings of an experiment that bring most cells near, with the counts."""

@@ -308,6 +308,29 @@ class Table:
             for row in rows.itertuples()
         )
 
+    def distances(self, dataset: str | None = None) -> list[float]:
+        """Return the distances of compared cells from the published values."""
+        rows = self.rows(dataset=dataset).dropna(subset="in_band")
+        return list((rows.measured - rows.published).abs())
+
+    def distance(self) -> float:
+        """Return the median distance of a compared cell from the published value."""
+        return float(np.median(self.distances()))
+
+    def near_but_not(self, other: Table, datasets: Sequence[str]) -> list[str]:
+        """Return the cells of some data sets that are near here and not in another table."""
+        names = []
+        for dataset in datasets:
+            ours, theirs = (t.rows(dataset=dataset).set_index("machine") for t in (self, other))
+            both = [m for m in LABELS if ours.in_band[m] and not theirs.in_band[m]]
+            if both:
+                names.append(f"{listing(LABELS[m] for m in both)} on {name_of(dataset)}")
+        return names
+
+    def half_width(self) -> float:
+        """Return the median of two standard errors of a compared cell's difference."""
+        return float(self.rows().dropna(subset="in_band").half_width.median())
+
     def spread_of(self, machines: Sequence[str]) -> list[float]:
         """Return by data set the distance of the largest from the smallest mean."""
         rows = self.rows()
