@@ -34,7 +34,7 @@ ROWS_PER_FEATURE = 2
 PARTIAL_SHARE = 0.25
 
 #: From so many rows on, and up to this share of all components, Lanczos steps find them faster than
-#: a reduction of the whole matrix: 3 to 30 times (`benchmarks/kernel_pca.py`).
+#: a reduction of the whole matrix: 3 to 25 times (`benchmarks/kernel_pca.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.02
 
 
