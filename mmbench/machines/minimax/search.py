@@ -7,7 +7,8 @@ follows it is certified. So with a kernel it takes a Cholesky factor for each th
 and the factor ``K = F F'`` stops where what is left of K cannot be seen beside the ridge. F, the
 covariances, a factor, and a kernel in single precision with what it is made of are alive at once:
 four arrays of the size of K. On 720 rows of Twonorm a grid of M4 takes half the time of trainings
-in coordinates, one of the MPM a quarter; below 200 rows it is level.
+in coordinates, one of the MPM a quarter; on 3200 digits both take a sixth; below 200 rows it is
+level.
 
 The M4 is searched to the tolerance of its training, as scores at a rough one are not those of the
 machine: at 1e-3 they differed at one point in 20 of Heart, Sonar and Ionosphere, by up to 0.05 near
@@ -16,9 +17,9 @@ time.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +37,6 @@ GRAM_ROUTE_ROWS = 1000
 #: A ridge below this is lost in the rounding of the Gram matrix; coordinates leave it its digits.
 LEAST_GRAM_RIDGE = 1e-8
 
-#: Up to this many rows a search takes a Cholesky factor for each theta.
-MAX_FACTOR_ROWS = 3000
-
 #: From this relative gap on a path of trainings is one of a search.
 LEAST_SEARCH_TOL = 1e-6
 
@@ -53,6 +51,8 @@ class SpreadMachine(CovarianceMachine):
     "mean" and a ridge that is not lost in rounding, solver "gram" trains over the Gram matrix, and
     so does "auto" from `GRAM_ROUTE_ROWS` rows on.
     """
+
+    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
     def solve_gram(self, problem: SpreadGram) -> BinaryModel | None:
         """Solve a kernel problem over its Gram matrix; None where it takes coordinates."""
@@ -106,9 +106,9 @@ class SpreadMachine(CovarianceMachine):
 
     def _train_ordered(self, machines: Sequence[Self], problem: BinaryProblem) -> list[BinaryModel]:
         models = None
-        small = len(problem.y) <= MAX_FACTOR_ROWS and problem.weights is None
         kernel = problem.kernel.name != "linear"  # features are fewer: coordinates cost nothing
-        if small and kernel and all(machine._searches_by_factor for machine in machines):
+        plain = kernel and problem.weights is None
+        if plain and all(machine._searches_by_factor for machine in machines):
             try:
                 models = train_for_search(machines, problem)
             except LinAlgError:  # rows so alike that rounding decides

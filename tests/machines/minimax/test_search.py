@@ -15,7 +15,7 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import M4, MPM
-from mmbench.machines.minimax import search
+from mmbench.machines.minimax import base, search
 from mmbench.machines.minimax.coordinates import pivoted_cholesky
 from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor
 from mmbench.machines.minimax.search import train_for_search
@@ -109,6 +109,16 @@ def test_equal_means_are_left_to_the_certified_training():
     machine = MPM(kernel="rbf", ridge=1e-3, tol=TOL)
     assert train_for_search([machine], data) is None
     assert machine.train_path(data, [{}])[0].fit.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("machine", [M4, MPM])
+def test_a_search_of_many_rows_makes_no_diagonal_coordinates(machine, monkeypatch):
+    X, y = gaussians(n_x=1700, n_y=1500)
+    data = problem(X, y, Kernel("rbf", 0.01))
+    monkeypatch.setattr(base, "KernelCoordinates", None)  # cannot be made
+    (model,) = machine(kernel="rbf", tol=TOL).train_path(data, [{"ridge": 1e-3}])
+    exact = machine(kernel="rbf", ridge=1e-3).train(data).fit
+    assert exact.bound <= model.fit.objective <= exact.objective * (1 + 2 * TOL)
 
 
 @pytest.mark.parametrize(
