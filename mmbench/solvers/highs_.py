@@ -6,6 +6,7 @@ HiGHS lets go of the interpreter while it runs, so several models may be solved 
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,6 +68,19 @@ class LpSolution(Result):
     violation: float = np.nan
 
 
+@cache
+def _quiet_highs() -> Any:
+    """Return a HiGHS that prints nothing, not even its name while one is made."""
+    import highspy
+
+    class QuietHighs(highspy.Highs):
+        def enableCallbacks(self) -> None:
+            self.setOptionValue("output_flag", False)  # before the first call that prints
+            super().enableCallbacks()
+
+    return QuietHighs
+
+
 class LpModel:
     """A linear program that HiGHS keeps, so that changes are solved from the last basis.
 
@@ -89,9 +103,7 @@ class LpModel:
         iteration_limit: int | None = None,
         tol: float = 1e-7,
     ) -> None:
-        import highspy
-
-        self._highs = highspy.Highs()
+        self._highs = _quiet_highs()()
         self._set("output_flag", False)
         self._set("threads", 1)
         self._set("solver", method)
@@ -173,7 +185,7 @@ class LpModel:
 
     def primal_ray(self) -> NDArray | None:
         """Return a direction of unlimited descent found by the last solve, or None."""
-        _, exists, *ray = self._highs.getPrimalRay()  # type: ignore[attr-defined]
+        _, exists, *ray = self._highs.getPrimalRay()
         return np.asarray(ray[0]) if exists and ray else None
 
     def _set(self, option: str, value: Any) -> None:

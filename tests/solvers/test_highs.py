@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -21,6 +24,17 @@ def test_value_and_multipliers_of_a_small_program():
     assert found.value == pytest.approx(-2.8)
     assert found.bound == pytest.approx(-2.8)
     assert found.violation < 1e-9
+
+
+def test_nothing_is_printed():
+    """HiGHS prints its name once a process: a new one."""
+    code = """
+import numpy as np
+from mmbench.solvers.highs_ import solve_lp
+print(solve_lp(np.ones(1), np.ones((1, 1)), np.full(1, 2.0)).value)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("2.0\n", "")
 
 
 @pytest.mark.parametrize("method", ["simplex", "ipm"])
