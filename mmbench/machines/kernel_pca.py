@@ -34,8 +34,8 @@ ROWS_PER_FEATURE = 2
 PARTIAL_SHARE = 0.25
 
 #: From so many rows on, and up to this share of all components, Lanczos steps find them faster than
-#: a reduction of the whole matrix: 3 to 25 times (`benchmarks/kernel_pca.py`).
-LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.02
+#: a reduction of the whole matrix: 2 to 40 times (`benchmarks/kernel_pca.py`).
+LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
 @dataclass(frozen=True)
@@ -239,13 +239,17 @@ def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
 
 def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     """Return what `_eigh_lapack` does; None where many eigenvalues are equal, zero for one."""
-    from scipy.sparse.linalg import ArpackError, eigsh
+    from scipy.linalg.blas import dsymv
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     n = len(matrix)
+    # memory bounds these products, and one triangle is half of it; a transpose is in BLAS's order
+    triangle = matrix.T
+    products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
     # a start of its own, as the default is another one each time; the work of a reduction at most
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:
-        values, vectors = eigsh(matrix, few, which="LA", v0=start, maxiter=n // (2 * few))
+        values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))
     except ArpackError:
         return None
     order = np.argsort(values)
