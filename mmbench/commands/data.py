@@ -117,7 +117,8 @@ def _source_lines(source: Source) -> list[str]:
         lines.append(f"  {file.path}  SHA-256 {file.sha256[0]}")
         lines += [f"    {url}" for url in file.urls]
     lines += [f"  {url}" for url in source.urls]
-    return lines + [f"  deviation: {text}" for text in source.deviations]
+    texts = [*source.deviations, *source.split_deviations]
+    return lines + [f"  deviation: {text}" for text in texts]
 
 
 def fetch(
@@ -165,7 +166,8 @@ def _fetch_one(card: Card, places: Places) -> Outcome:
 
 
 def _notes(found: SourceFiles) -> str:
-    return "".join(f" (deviation: {text})" for text in found.source.deviations)
+    texts = [*found.source.deviations, *found.source.split_deviations]
+    return "".join(f" (deviation: {text})" for text in texts)
 
 
 def verify(

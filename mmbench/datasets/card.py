@@ -141,6 +141,8 @@ class Source(_Strict):
     expect: dict[str, Any] = {}
     #: How these data differ from the full data set; shown under tables.
     deviations: list[str] = []
+    #: How their predefined splits differ; shown where these are used.
+    split_deviations: list[str] = []
 
     @model_validator(mode="after")
     def _has_what_its_kind_needs(self) -> Source:

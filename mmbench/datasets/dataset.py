@@ -80,6 +80,8 @@ class Dataset:
         SHA-256 that names exactly these data; see `mmbench.datasets.dataset_hash`.
     deviations : tuple of str
         How what was loaded differs from the full data set: footnotes for tables.
+    split_deviations : tuple of str
+        How `predefined` differs from the splits that it stands for: footnotes where it is used.
     warnings : tuple of str
         What a user should know about a file of their own, each one line.
     card : Card or None
@@ -104,6 +106,7 @@ class Dataset:
     predefined: list[Rows] | None
     content_hash: str
     deviations: tuple[str, ...] = ()
+    split_deviations: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     card: Card | None = field(default=None, repr=False)
     rows: NDArray[np.intp] | None = field(default=None, repr=False)

@@ -37,7 +37,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     if not splits:
         raise UserError(f"{path}: no row is tested")
     content = hash_with_folds(data.content_hash, path)
-    return replace(data, predefined=splits, folds=path, content_hash=content)
+    return replace(data, predefined=splits, split_deviations=(), folds=path, content_hash=content)
 
 
 def hash_with_folds(content_hash: str, path: str) -> str:

@@ -104,5 +104,6 @@ def _read(found: SourceFiles) -> Dataset:
         predefined=list(data.predefined) or None,
         content_hash=found.content_hash(),
         deviations=tuple(found.source.deviations),
+        split_deviations=tuple(found.source.split_deviations),
         card=found.card,
     )

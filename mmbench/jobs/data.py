@@ -81,6 +81,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     )
     seen = np.append(split.train, _validation_rows(job, split))
     X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
+    given = job.split.rule == "predefined"
     return Prepared(
         X_train=X_pool[:n_train],
         y_train=y_pool[:n_train],
@@ -98,7 +99,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
             "n_features": dataset.X.shape[1],
         },
         n_raw=dataset.X.shape[1],
-        deviations=dataset.deviations,
+        deviations=dataset.deviations + (dataset.split_deviations if given else ()),
         warnings=dataset.warnings,
         groups_pool=None if dataset.groups is None else dataset.groups[seen],
     )

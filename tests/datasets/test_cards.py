@@ -114,14 +114,17 @@ def test_a_partial_set_has_another_hash_than_the_full_one(mirror: Path, tmp_path
 
 
 def test_deviations_are_told_only_where_they_apply(mirror: Path, tmp_path: Path):
-    def deviations(name: str) -> str:
-        return " ".join(load_dataset(name, store=tmp_path, mirror=mirror).deviations)
+    def deviations(name: str) -> tuple[str, str]:
+        data = load_dataset(name, store=tmp_path, mirror=mirror)
+        return " ".join(data.deviations), " ".join(data.split_deviations)
 
-    assert "1560 of the 6238" in deviations("isolet")
-    assert "splits 1 to 10 of 100" in deviations("ida_banana")
-    assert "splits 1 to 10 of 20" in deviations("ida_image")
-    assert "official splits could not be had" in deviations("ida_twonorm")
-    assert deviations("usps") == deviations("heart") == deviations("toy_1") == ""
+    assert "1560 of the 6238" in deviations("isolet")[0]
+    assert "made from the Pima rows" in deviations("ida_diabetis")[0]
+    assert "splits 1 to 10 of 100" in deviations("ida_banana")[1]
+    assert "splits 1 to 10 of 20" in deviations("ida_image")[1]
+    assert "official splits could not be had" in deviations("ida_twonorm")[1]
+    assert deviations("ida_banana")[0] == ""
+    assert deviations("usps") == deviations("heart") == deviations("toy_1") == ("", "")
 
 
 def test_offline_and_without_files_the_message_says_what_to_do(tmp_path: Path):
