@@ -167,9 +167,11 @@ class _State:
         self.c, self.decision = c, decision
         self.u, self.rounds = np.zeros(len(problem.y)), 0
         margins = problem.y * (self.decision + best_bias(self.decision, problem.y))
-        first = np.argsort(margins, kind="stable")[
-            : max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(margins)))
-        ]
+        order = np.argsort(margins, kind="stable")
+        first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(margins)))]
+        if len(set(problem.y[first])) < 2:  # the w of one class is zero, and would stay so
+            other = order[problem.y[order] != problem.y[first[0]]]
+            first = np.append(first, other[: len(first)])
         self.part = _Part(metric, np.sort(first))
         self.past = _Past()
         self.best_c, self.best_line = self.c, self._line()

@@ -156,3 +156,14 @@ def test_what_has_no_such_route_goes_through_coordinates(form):
     X, y = classes(12, 8)
     over_gram, other = both(M4(kernel="rbf", ridge=1e-2, **form), X, y)
     np.testing.assert_array_equal(over_gram.coef, other.coef)
+
+
+@pytest.mark.parametrize("positive", [700, 680])
+def test_rows_of_one_class_alone_in_the_first_working_set_do_not_end_at_zero(positive):
+    """With so narrow a kernel all margins of one class are a little smaller than the other's."""
+    X = np.random.RandomState(0).normal(size=(1400, 3)) * [1.0, 1e4, 1e-3]
+    y = np.where(np.arange(1400) < positive, 1.0, -1.0)
+    data = BinaryProblem(X, y, Kernel("rbf", 1e4))
+    fit = M4(kernel="rbf", ridge=1e-2, C_factor=1000.0, solver="gram").train(data).fit
+    assert fit.status is Status.OPTIMAL
+    assert fit.iterations < 50
