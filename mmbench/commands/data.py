@@ -117,8 +117,7 @@ def _source_lines(source: Source) -> list[str]:
         lines.append(f"  {file.path}  SHA-256 {file.sha256[0]}")
         lines += [f"    {url}" for url in file.urls]
     lines += [f"  {url}" for url in source.urls]
-    texts = [*source.deviations, *source.split_deviations]
-    return lines + [f"  deviation: {text}" for text in texts]
+    return lines + [f"  deviation: {text}" for text in source.all_deviations]
 
 
 def fetch(
@@ -166,8 +165,7 @@ def _fetch_one(card: Card, places: Places) -> Outcome:
 
 
 def _notes(found: SourceFiles) -> str:
-    texts = [*found.source.deviations, *found.source.split_deviations]
-    return "".join(f" (deviation: {text})" for text in texts)
+    return "".join(f" (deviation: {text})" for text in found.source.all_deviations)
 
 
 def verify(

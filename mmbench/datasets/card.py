@@ -160,6 +160,11 @@ class Source(_Strict):
         return f"{self.kind}-{detail.replace('/', '-')}"
 
     @property
+    def all_deviations(self) -> list[str]:
+        """Those of the rows and of the splits."""
+        return self.deviations + self.split_deviations
+
+    @property
     def in_memory(self) -> bool:
         """Whether no file is needed: generators, and the data that packages carry."""
         bundled = self.kind == "sklearn" and not str(self.loader).startswith("fetch_")
