@@ -5,9 +5,11 @@ With rows F, class covariances Sx and Sy and their ridges, every machine of the 
     S = (Sx + rx I)/theta + (Sy + ry I)/(1 - theta),     sx + sy = min over theta of sqrt(w'S w)
 
 Coordinates in which both covariances are diagonal serve every theta, but cost as much as ten
-Cholesky factors of S. The minimum is flat: at a theta whose log-odds are off by delta the root is
-too large by a share of ``delta^2 theta (1 - theta)/2``, at most ``delta^2/8``. To the accuracy that
-ranks the points of a grid one or two theta do for a ridge, whatever the penalty C.
+Cholesky factors of S. One factor of S is a preconditioner at every other theta: the condition
+number that conjugate gradients see is at most the ratio of the two thetas' odds.
+
+The minimum is flat: at a theta whose log-odds are off by delta the root is too large by a share of
+``delta^2 theta (1 - theta)/2``, at most ``delta^2/8``.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, cho_solve, cholesky, solve_triangular
+from scipy.linalg import blas, cholesky, solve_triangular
+from scipy.sparse.linalg import LinearOperator, cg
 
 from mmbench.allowance import time_is_up
 from mmbench.machines.minimax.direction import Direction
+from mmbench.machines.minimax.gram import COARSE, FINER, MAX_STEPS, SINGLE_RIDGE
 from mmbench.machines.minimax.line_search import Secant
 
 
@@ -70,35 +74,93 @@ class SpreadFactor:
         squares = [decision[side].var() for side in (self.y > 0, self.y < 0)]
         return np.sqrt(np.add(squares, np.multiply(self.ridges, w @ w)))
 
+    def product(self, w: NDArray, decision: NDArray, theta: float) -> NDArray:
+        """Return ``S w`` at a theta, given ``decision = Fw``."""
+        weighed = np.empty_like(decision)
+        for side, share in ((self.y > 0, theta), (self.y < 0, 1.0 - theta)):
+            part = decision[side]
+            weighed[side] = (part - part.mean()) / (share * len(part))
+        ridge_x, ridge_y = self.ridges
+        return weighed @ self.rows + (ridge_x / theta + ridge_y / (1.0 - theta)) * w
+
 
 class FactorMetric:
-    """``S^-1`` at one theta, by a Cholesky factor."""
+    """``S^-1`` at a theta, by a Cholesky factor, and at others by conjugate gradients.
+
+    Where the ridge is not small beside the covariances the factor is one of float32 values, which
+    takes half the time and memory.
+    """
 
     def __init__(self, problem: SpreadFactor, theta: float):
         self.problem, self.theta = problem, theta
         both, (ridge_x, ridge_y) = problem.covariances, problem.ridges
         diagonal = (both.diagonal() + ridge_x) / theta
         diagonal += (problem.variances + ridge_y) / (1.0 - theta)
+        least = SINGLE_RIDGE * float((both.diagonal() + problem.variances).sum())
+        dtype = np.float32 if min(problem.ridges) >= least else np.float64
         # Of the sum with the transpose the lower triangle is meant; no second array is made.
-        matrix = np.multiply(both.T, theta / (1.0 - theta), order="F")
+        matrix = np.empty(both.shape, dtype, order="F")
+        np.multiply(both.T, theta / (1.0 - theta), out=matrix, casting="same_kind")
         matrix += both
         matrix /= theta
         matrix[np.diag_indices_from(matrix)] = diagonal
         self.factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+        (self._solve_triangle,) = blas.get_blas_funcs(("trsv",), (self.factor,))
 
-    def solve(self, t: NDArray) -> NDArray:
-        """Return ``S^-1 t``."""
-        return cho_solve((self.factor, True), t, check_finite=False)
+    def solve(
+        self, t: NDArray, theta: float, accuracy: float, start: NDArray | None = None
+    ) -> tuple[NDArray, NDArray, float]:
+        """Solve ``S w = t`` at a theta.
 
-    def fits(self, spreads: NDArray, tol: float) -> bool:
-        """Whether theta is near that of (sx, sy): its own makes them a share of tol/4 less."""
-        odds = spreads[0] * (1.0 - self.theta) / (spreads[1] * self.theta)
-        return bool(np.log(odds) ** 2 <= 2.0 * tol)
+        Parameters
+        ----------
+        t : ndarray of shape (k,)
+        theta : float
+        accuracy : float
+            Length of what is missing at which to stop, in units of ``sqrt(w'S w)``.
+        start : ndarray of shape (k,), optional
+            A guess.
+
+        Returns
+        -------
+        w : ndarray of shape (k,)
+        decision : ndarray of shape (n,)
+            ``Fw``.
+        missing : float
+            A length, at least, of p and q with ``t - S w = Sx^{1/2}p + Sy^{1/2}q``: half of it to
+            each, and no covariance is below its ridge.
+        """
+        problem = self.problem
+        rows, unit = problem.rows, 0.5 / np.sqrt(min(problem.ridges))
+
+        def product(v: NDArray) -> NDArray:
+            return problem.product(v, rows @ v, theta)
+
+        w = self._precondition(t)
+        least = accuracy * float(np.sqrt(t @ w)) / unit
+        w, _ = cg(
+            LinearOperator(
+                (len(t),) * 2, lambda v: problem.product(v, rows @ v, theta), dtype=float
+            ),
+            t,
+            x0=w if start is None else start,
+            rtol=0.0,
+            atol=least,
+            maxiter=MAX_STEPS,
+            M=LinearOperator((len(t),) * 2, self._precondition, dtype=float),
+        )
+        decision = rows @ w
+        rest = t - problem.product(w, decision, theta)
+        return w, decision, float(unit * np.linalg.norm(rest))
+
+    def _precondition(self, t: NDArray) -> NDArray:
+        half = self._solve_triangle(self.factor, t, lower=1)
+        return self._solve_triangle(self.factor, half, lower=1, trans=1).astype(float)
 
     def kernel(self) -> NDArray:
-        """Return ``F S^-1 F'`` in single precision, shape (n, n)."""
+        """Return ``F S^-1 F'`` at the theta of the factor, in single precision, shape (n, n)."""
         half = solve_triangular(
-            self.factor.astype(np.float32),
+            self.factor.astype(np.float32, copy=False),
             self.problem.rows.astype(np.float32, order="C").T,
             lower=True,
             overwrite_b=True,
@@ -109,7 +171,7 @@ class FactorMetric:
 
 def minimax_factor(
     problem: SpreadFactor, theta: float, tol: float, max_rounds: int = 20
-) -> tuple[Direction, FactorMetric]:
+) -> tuple[Direction, FactorMetric, float]:
     """Minimise the total spread with ``w'(xm - ym) = 1``, as `minimax_direction` does.
 
     Parameters
@@ -117,7 +179,7 @@ def minimax_factor(
     problem : SpreadFactor
         Its class means are not equal.
     theta : float
-        The first theta.
+        The first theta, that of the factor.
     tol : float
         Relative gap of the total spread.
     max_rounds : int, default=20
@@ -126,16 +188,18 @@ def minimax_factor(
     -------
     Direction
     FactorMetric
-        At the last theta.
+    float
+        The last theta.
     """
-    target, secant = problem.delta, Secant()
+    target, secant, metric = problem.delta, Secant(), FactorMetric(problem, theta)
+    w, accuracy = None, COARSE
     for rounds in range(1, max_rounds + 1):
-        metric = FactorMetric(problem, theta)
-        w = metric.solve(target)
-        spread_x, spread_y = (float(spread) for spread in problem.spreads(w, problem.rows @ w))
-        bound = 1.0 / max(spread_x / theta, spread_y / (1.0 - theta))
+        w, decision, missing = metric.solve(target, theta, max(accuracy, 0.1 * tol), w)
+        spread_x, spread_y = (float(spread) for spread in problem.spreads(w, decision))
+        bound = 1.0 / (max(spread_x / theta, spread_y / (1.0 - theta)) + missing)
         found = Direction.along(w, target, (spread_x, spread_y), bound, rounds)
         if found.closed(tol) or time_is_up():
             break
         theta = secant.next_share(theta, spread_x / (spread_x + spread_y))
-    return found, metric
+        accuracy = FINER * found.gap
+    return found, metric, theta

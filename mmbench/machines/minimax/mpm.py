@@ -84,10 +84,10 @@ class MPM(WeightedClassifier, SpreadMachine):
     def solve_factor(
         self, machines: Sequence[MPM], factor: SpreadFactor, theta: float
     ) -> tuple[list[BinaryModel], float]:
-        found, metric = minimax_factor(factor, theta, self.tol)
+        found, _, theta = minimax_factor(factor, theta, self.tol)
         mean_x = float((factor.rows[factor.y > 0] @ found.w).mean())
         model = self._model(found, mean_x, len(factor.y))
-        return [model] * len(machines), metric.theta
+        return [model] * len(machines), theta
 
     def solve_gram(self, problem: SpreadGram) -> BinaryModel | None:
         solution = minimax_gram(problem, self.tol)

@@ -3,12 +3,11 @@
 Both machines need ``S = Sx/theta + Sy/(1 - theta)`` at few theta only, while the coordinates of
 `coordinates` serve every theta and cost as much as ten Cholesky factors of S. One training on many
 rows goes over the whole Gram matrix, see `gram`. A grid search ranks accuracies; the training that
-follows it is certified. So with a kernel it takes a Cholesky factor for each theta, see `factor`,
-and the factor ``K = F F'`` stops where what is left of K cannot be seen beside the ridge. F, the
+follows it is certified. So with a kernel one Cholesky factor of S serves a ridge, see `factor`, and
+the factor ``K = F F'`` stops where what is left of K cannot be seen beside the ridge. F, the
 covariances, a factor, and a kernel in single precision with what it is made of are alive at once:
-four arrays of the size of K. On 720 rows of Twonorm a grid of M4 takes half the time of trainings
-in coordinates, one of the MPM a quarter; on 3200 digits both take a sixth; below 200 rows it is
-level.
+no more than four arrays of the size of K. benchmarks/m4_search.py compares this with trainings one
+by one and in coordinates.
 
 The M4 is searched to the tolerance of its training, as scores at a rough one are not those of the
 machine: at 1e-3 they differed at one point in 20 of Heart, Sonar and Ionosphere, by up to 0.05 near
@@ -52,7 +51,7 @@ class SpreadMachine(CovarianceMachine):
     so does "auto" from `GRAM_ROUTE_ROWS` rows on.
     """
 
-    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
+    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 2, "poly": 2}
 
     def solve_gram(self, problem: SpreadGram) -> BinaryModel | None:
         """Solve a kernel problem over its Gram matrix; None where it takes coordinates."""

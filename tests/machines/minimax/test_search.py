@@ -15,6 +15,7 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.stored import StoredGram
 from mmbench.machines import M4, MPM
+from mmbench.machines.hinge import best_bias
 from mmbench.machines.minimax import base, search
 from mmbench.machines.minimax.coordinates import pivoted_cholesky
 from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor
@@ -50,15 +51,20 @@ def test_a_factor_leaves_no_more_than_it_is_told(seed, left):
     assert len(pivots) < 30 or left < 1e-4
 
 
+@pytest.mark.parametrize("ridge", [0.1, 1e-7])  # factors of float32 and of float64 values
 @pytest.mark.parametrize("theta", [0.2, 0.5])
-def test_a_metric_is_that_of_both_covariances(theta):
+def test_a_metric_is_that_of_both_covariances(theta, ridge):
     X, y = gaussians()
     rows = X - X.mean(axis=0)
-    metric = FactorMetric(SpreadFactor.of(rows, y).first(3, (0.1, 0.1)), theta)
-    x, z = (np.cov(rows[side].T, ddof=0) + 0.1 * np.eye(3) for side in (y > 0, y < 0))
-    S = x / theta + z / (1 - theta)
-    assert np.allclose(metric.solve(rows[0]), np.linalg.solve(S, rows[0]))
-    assert np.allclose(metric.kernel(), rows @ np.linalg.solve(S, rows.T), rtol=1e-4)
+    metric = FactorMetric(SpreadFactor.of(rows, y).first(3, (ridge, ridge)), 0.2)
+    x, z = (np.cov(rows[side].T, ddof=0) + ridge * np.eye(3) for side in (y > 0, y < 0))
+    for start in (None, rows[1]):
+        w, decision, missing = metric.solve(rows[0], theta, 1e-6, start)
+        assert np.allclose(w, np.linalg.solve(x / theta + z / (1 - theta), rows[0]), rtol=1e-6)
+        assert np.allclose(decision, rows @ w)
+        assert missing <= 1e-6 * np.sqrt(rows[0] @ w) * (1 + 1e-6)
+    kernel = rows @ np.linalg.solve(x / 0.2 + z / 0.8, rows.T)
+    assert np.allclose(metric.kernel(), kernel, rtol=1e-4, atol=1e-5)
 
 
 # -- against trainings that are certified ------------------------------------------------------
@@ -76,6 +82,42 @@ def test_a_searched_objective_is_near_the_optimum(shape):
         assert exact.bound * (1 - 1e-4) <= fit.objective <= exact.objective * (1 + 2 * TOL)
         assert fit.bound <= exact.objective * (1 + 1e-4)
         assert fit.extra["C"] == pytest.approx(exact.extra["C"], rel=TOL)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_to_the_tolerance_of_a_training_ends_where_that_does(seed):
+    rng = np.random.RandomState(seed)  # of a rare class, whose theta moves far with C
+    X = np.vstack([rng.normal(size=(200, 3)) * [1, 2, 0.1], 0.3 * rng.normal(size=(20, 3)) + 0.5])
+    data = problem(minmax(X), np.repeat([-1.0, 1.0], [200, 20]), Kernel("rbf", 2.0))
+    grid = points({"C_factor": (1.5, 5.0, 100.0), "ridge": (1e-4, 1e-2)})
+    for point, model in zip(grid, M4(kernel="rbf").train_path(data, grid), strict=True):
+        exact = M4(kernel="rbf", **point).train(data)
+        assert exact.fit.objective <= exact.fit.bound * (1 + 1e-6)
+        assert model.fit.objective <= exact.fit.bound * (1 + 2e-6)
+        assert value_of(model, data, point, exact.fit.extra["C"]) <= exact.fit.bound * (1 + 2e-6)
+
+
+def value_of(model, data, point, C):
+    """Return the objective of a model's w, at its best b."""
+    f, y = data.gram @ model.coef, data.y
+    own = point["ridge"] * np.trace(data.gram) / len(y) * (model.coef @ f)
+    spreads = sum(np.sqrt(f[side].var() + own) for side in (y > 0, y < 0))
+    return spreads + C * np.maximum(0, 1 - y * (f + best_bias(f, y))).sum()
+
+
+def test_penalties_of_a_ridge_share_a_kernel(monkeypatch):
+    made = []
+
+    def kernel(self, plain=FactorMetric.kernel):
+        made.append(self.theta)
+        return plain(self)
+
+    monkeypatch.setattr(FactorMetric, "kernel", kernel)
+    y = np.repeat([1.0, -1.0], 150)
+    X = np.random.RandomState(0).normal(size=(300, 10)) + 0.5 * y[:, None]
+    grid = points({"C_factor": (1.5, 2.0, 3.0, 5.0, 10.0, 30.0), "ridge": (1e-4, 1e-2)})
+    M4(kernel="rbf", tol=1e-6).train_path(problem(X, y, Kernel("rbf", 0.2)), grid)
+    assert len(made) <= 4  # of 12 points
 
 
 def test_a_searched_model_is_the_one_of_its_objective():
