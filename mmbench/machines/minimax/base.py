@@ -49,7 +49,8 @@ class CovarianceMachine(PairwiseClassifier):
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
         single_precision=False,  # a factor of float32 values has their noise for rank
     )
-    #: What a search holds; one training over a Gram matrix has 2. Many rows are not even copied.
+    #: What a search holds, and a training over a Gram matrix where most rows have multipliers; 2 is
+    #: usual. Many rows are not even copied.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
     translation_invariant: ClassVar[bool] = True
 

@@ -139,7 +139,10 @@ class GramMetric:
         products : ndarray of shape (len(rows), len(others))
             Of their `columns`.
         """
-        return (self.problem.gram[np.ix_(rows, others)] - products) / self.ridge
+        kernel = self.problem.gram[np.ix_(rows, others)]
+        kernel -= products
+        kernel /= self.ridge
+        return kernel
 
     def near(
         self, theta: float, t: NDArray, c: NDArray, decision: NDArray, accuracy: float = 1e-12

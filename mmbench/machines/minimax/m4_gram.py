@@ -113,8 +113,8 @@ class _Part:
         kernel[:known, known:] = self.metric.block(old, rows, self.columns.T @ columns)
         kernel[known:, :known] = kernel[:known, known:].T
         kernel[known:, known:] = self.metric.block(rows, rows, columns.T @ columns)
+        self.kernel = kernel  # before there are longer columns
         self.rows, self.columns = np.append(old, rows), np.hstack([self.columns, columns])
-        self.kernel = kernel
         self._firm(known)
 
     def _firm(self, known: int) -> None:
@@ -145,6 +145,7 @@ class _Part:
     ) -> tuple[NDArray, float] | None:
         """Return v of the free rows and b; near the end they are those of the round before."""
         if not np.array_equal(free, self._free):
+            self._free, self._factor = np.zeros(0, dtype=int), np.zeros((0, 0))  # before another
             try:
                 square = self.kernel[np.ix_(free, free)].T
                 self._factor = cholesky(square, lower=True, overwrite_a=True, check_finite=False)
@@ -168,13 +169,18 @@ class _State:
         self.u, self.rounds = np.zeros(len(problem.y)), 0
         margins = problem.y * (self.decision + best_bias(self.decision, problem.y))
         order = np.argsort(margins, kind="stable")
-        first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(margins)))]
+        # A solution's multipliers sum up to its value, and none is larger than C. With fewer rows
+        # in the working set w = 0 may be the optimum of these, from where it grows slowly.
+        line = self._line()
+        value = line.value(*line.tuned(np.ones(1)))
+        least = max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(margins)), int(value / C))
+        first = order[:least]
         if len(set(problem.y[first])) < 2:  # the w of one class is zero, and would stay so
             other = order[problem.y[order] != problem.y[first[0]]]
             first = np.append(first, other[: len(first)])
         self.part = _Part(metric, np.sort(first))
         self.past = _Past()
-        self.best_c, self.best_line = self.c, self._line()
+        self.best_c, self.best_line = self.c, line
         self.best = self.best_line.trivial_solution()
         self._look()
 

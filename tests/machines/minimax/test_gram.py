@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -167,3 +169,24 @@ def test_rows_of_one_class_alone_in_the_first_working_set_do_not_end_at_zero(pos
     fit = M4(kernel="rbf", ridge=1e-2, C_factor=1000.0, solver="gram").train(data).fit
     assert fit.status is Status.OPTIMAL
     assert fit.iterations < 50
+
+
+@pytest.mark.parametrize("factor", [1.1, 1.5])
+def test_a_small_penalty_does_not_end_at_the_zero_of_too_few_rows(factor):
+    X, y = classes(600, 600)  # nearly all of which have multipliers
+    machine = M4(kernel="rbf", ridge=1e-2, C_factor=factor)
+    fit = machine.train(BinaryProblem(X, y, KERNEL)).fit
+    assert fit.status == Status.OPTIMAL
+    assert fit.iterations < 50
+
+
+def test_a_training_with_multipliers_on_most_rows_holds_no_more_than_it_states():
+    X, y = classes(600, 600, 0.2)
+    machine = M4(kernel="rbf", ridge=1e-2, C_factor=2.0)
+    machine.train(BinaryProblem(X[:1001], y[:1001], KERNEL))  # compiles
+    data = BinaryProblem(X, y, KERNEL)
+    tracemalloc.start()
+    machine.train(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= (machine.memory_needs.gram_copies + 0.25) * 8 * len(y) ** 2
