@@ -23,7 +23,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from mmbench.allowance import time_is_up
 from mmbench.machines.minimax.direction import Direction
-from mmbench.machines.minimax.gram import COARSE, FINER, MAX_STEPS, SINGLE_RIDGE
+from mmbench.machines.minimax.gram import COARSE, FINER, MAX_STEPS, fits_single
 from mmbench.machines.minimax.line_search import Secant
 
 
@@ -96,8 +96,8 @@ class FactorMetric:
         both, (ridge_x, ridge_y) = problem.covariances, problem.ridges
         diagonal = (both.diagonal() + ridge_x) / theta
         diagonal += (problem.variances + ridge_y) / (1.0 - theta)
-        least = SINGLE_RIDGE * float((both.diagonal() + problem.variances).sum())
-        dtype = np.float32 if min(problem.ridges) >= least else np.float64
+        trace = float((both.diagonal() + problem.variances).sum())
+        dtype = np.float32 if fits_single(min(problem.ridges), trace) else np.float64
         # Of the sum with the transpose the lower triangle is meant; no second array is made.
         matrix = np.empty(both.shape, dtype, order="F")
         np.multiply(both.T, theta / (1.0 - theta), out=matrix, casting="same_kind")

@@ -26,8 +26,9 @@ from mmbench.machines.minimax.line_search import Secant
 #: rounding alone keeps them apart.
 EQUAL_MEANS = 1e-13
 
-#: Least relative ridge with which a factor of float32 values is a good preconditioner.
-SINGLE_RIDGE = 1e-5
+#: Least ridge, as a share of the trace, with which a factor of float32 values is a good
+#: preconditioner, and the traces whose matrices such values can hold.
+SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
 #: Accuracy of conjugate gradients at the first theta, and then in units of the gap; their number.
 COARSE, FINER, MAX_STEPS = 1e-2, 1e-2, 500
@@ -82,6 +83,11 @@ class SpreadGram:
         )
 
 
+def fits_single(ridge: float, trace: float) -> bool:
+    """Whether a factor of float32 values is a good preconditioner."""
+    return ridge >= SINGLE_RIDGE * trace and SINGLE_RANGE[0] < trace < SINGLE_RANGE[1]
+
+
 class GramMetric:
     """``S^-1`` at one theta, by a Cholesky factor of M.
 
@@ -96,7 +102,7 @@ class GramMetric:
         counts = sides.sum(axis=0)
         self.weights = 1.0 / (sides @ (counts * [theta, 1.0 - theta]))
         self.ridge = problem.ridge / theta + problem.ridge / (1.0 - theta)
-        single = problem.ridge * len(y) >= SINGLE_RIDGE * np.trace(gram)
+        single = fits_single(problem.ridge * len(y), float(np.trace(gram)))
         self.dtype = np.float32 if single else np.float64
         self._sides, self._means = sides, gram @ sides / counts
         means = self._means - 0.5 * sides @ (sides.T @ self._means / counts[:, None])

@@ -12,7 +12,7 @@ an SVM for every s, solved at ``s = q``. In multipliers ``v = s u`` its dual has
 ``G = F S^-1 F'`` whatever s and C are, and both only move the bounds ``0 <= y v <= s C``: each C
 starts from the multipliers, the s and the theta of the C before it.
 
-G costs ten times a factor of S. All C and theta have the one of a theta near by, and the decisions
+G costs four times a factor of S. All C and theta have the one of a theta near by, and the decisions
 that it gives are corrected by what they were off for the last multipliers. Where the log-odds of
 the two thetas differ by delta, such a round leaves a share delta of the error.
 """

@@ -105,6 +105,17 @@ def value_of(model, data, point, C):
     return spreads + C * np.maximum(0, 1 - y * (f + best_bias(f, y))).sum()
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+@pytest.mark.parametrize("cls", [M4, MPM])
+def test_kernel_values_beyond_single_precision_are_searched_and_trained(cls, scale):
+    X, y = gaussians()
+    data, point = problem(scale * X, y, Kernel("poly", degree=3)), {"ridge": 1e-3}
+    search, gram = cls(kernel="poly", tol=1e-6), cls(kernel="poly", solver="gram", **point)
+    exact = cls(kernel="poly", **point).train(data).fit
+    for fit in (search.train_path(data, [point])[0].fit, gram.train(data).fit):
+        assert fit.objective == pytest.approx(exact.objective, rel=2e-6)
+
+
 def test_penalties_of_a_ridge_share_a_kernel(monkeypatch):
     made = []
 
