@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines import make_machine
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
 
 COSTS = [0.01, 0.1, 1.0, 10.0, 100.0]
 MACHINES = ("svm", "fsvm_opt", "fsvm_semi", "fsvm", "fsvm_15")

@@ -64,7 +64,7 @@ def dual_value(model, y):
     if hasattr(model, "fits_"):
         return model.fits_[0].bound
     from mmbench.kernels import Kernel
-    from mmbench.machines.expansion import expand
+    from mmbench.machines.base.problem import expand
 
     u, support = model.dual_coef_, model.support_vectors_
     f = expand(Kernel("rbf", gamma=GAMMA), support, support, u)[:, 0]

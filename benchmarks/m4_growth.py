@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, SVM
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
 
 #: Up to this many rows memory is measured too.
 MEMORY_ROWS = 4000

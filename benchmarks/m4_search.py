@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.minimax.base import train_in_coordinates
-from mmbench.machines.problem import BinaryProblem
 
 RIDGES = (1e-4, 1e-2)
 FACTORS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)

@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, SVM
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.minimax.coordinates import KernelCoordinates
 from mmbench.machines.minimax.search import KernelRows
-from mmbench.machines.problem import BinaryProblem
 
 RIDGE = 1e-3
 FACTORS = (1.5, 3.0, 10.0, 30.0, 100.0)

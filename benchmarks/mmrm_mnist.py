@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from mmbench.datasets import load_dataset, make_preprocess
 from mmbench.kernels import Kernel
 from mmbench.machines import machine_class
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
 
 
 def images(mirror):

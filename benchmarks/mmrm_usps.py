@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines import machine_class
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
 
 
 def problem(X, y, pair, kernel):

@@ -40,8 +40,8 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM, SVM
-from mmbench.machines.problem import BinaryProblem
-from mmbench.machines.rmm.rmm import train_rmm
+from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.rmm import train_rmm
 from mmbench.machines.svm import train_svm
 
 C, TOL = 1000.0, 1e-3

@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from mmbench.machines import RMM, SVM
-from mmbench.machines.voting import class_pairs, pair_rows
+from mmbench.machines.base.voting import class_pairs, pair_rows
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 

@@ -19,10 +19,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
-from mmbench.machines.problem import BinaryProblem
-from mmbench.machines.rmm.rmm import RMM, train_rmm
+from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.base.voting import class_pairs, pair_rows
+from mmbench.machines.rmm import RMM, train_rmm
 from mmbench.machines.svm import train_svm
-from mmbench.machines.voting import class_pairs, pair_rows
 
 
 def problems(folder, gamma):

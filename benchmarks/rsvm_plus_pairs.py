@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from mmbench.datasets import load_dataset, split_at
 from mmbench.kernels import Kernel
 from mmbench.machines import RSVMMuPlus, RSVMPlus
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.radius.base import GRID
 from mmbench.machines.svm import SVM
 

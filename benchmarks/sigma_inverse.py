@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
 from mmbench.machines import SigmaSVM
-from mmbench.machines.problem import BinaryProblem
-from mmbench.machines.sigma_svm.train import train_by_decomposition, train_by_inverse
+from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.sigma_svm import train_by_decomposition, train_by_inverse
 
 TOL = SigmaSVM().tol
 

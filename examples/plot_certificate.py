@@ -55,7 +55,7 @@ print(f"gap {fit.gap:.1e}, largest violation {fit.max_violation:.1e}, status {fi
 # A status is always relative to what was asked. With a loose tolerance the fit stops early, and
 # the gap shows how early. Judged by the default tolerances the same solution is inaccurate:
 
-from mmbench.machines.problem import judged
+from mmbench.machines.base.problem import judged
 
 rough = SVM(C=10, kernel="rbf", gamma=0.5, tol=0.3).fit(X, y).fits_[0]
 print(f"tol 0.3: objective {rough.objective:.4f}, gap {rough.gap:.1e}, status {rough.status}")

@@ -23,7 +23,7 @@ import jinja2
 import numpy as np
 
 from mmbench.config.cells import replan
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks import metrics
 from mmbench.tables.blocks.tests import dataset_gaps, ranks_of, signed
 from mmbench.tables.build import draw_tables, sheet_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,10 +20,3 @@ def test_imports_keep_the_contracts_of_pyproject():
 
 def test_no_contract_has_an_exception():
     assert "ignore_imports" not in (ROOT / "pyproject.toml").read_text()
-
-
-def test_no_folder_is_a_drawer_and_no_file_is_two():
-    files = list((ROOT / "mmbench").rglob("*.py"))
-    assert {str(file) for file in files if len(file.read_text().splitlines()) > 350} == set()
-    in_folder = Counter(file.parent for file in files)
-    assert max(in_folder.values()) <= 20

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from mmbench.kernels import Kernel, squared_distances
-from mmbench.kernels.stored import StoredGram
+from mmbench.kernels.matrix import StoredGram
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf"])

@@ -20,7 +20,7 @@ def check_machine(path: str, say: Say) -> int:
     """
     from mmbench.jobs import contract
     from mmbench.machines import machine_class
-    from mmbench.machines.base import PairwiseClassifier
+    from mmbench.machines.base.estimator import PairwiseClassifier
 
     cls = machine_class(path)
     make = cls if issubclass(cls, PairwiseClassifier) else cls.make

@@ -18,7 +18,7 @@ from mmbench.config.read import load_configs
 from mmbench.config.smoke import smoke
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
-from mmbench.jobs.plan import Plan
+from mmbench.jobs.store import Plan
 
 
 @dataclass(frozen=True)

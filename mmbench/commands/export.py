@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 from mmbench.commands.options import format_of
 from mmbench.config.cells import replan
 from mmbench.errors import UserError
-from mmbench.jobs.files import write_atomically
+from mmbench.jobs.store import write_atomically
 from mmbench.tables.export import PREDICTION_COLUMNS, SPLIT_COLUMNS, prediction_rows, split_rows
 from mmbench.tables.records import Experiment
 from mmbench.tables.results import read_results

@@ -8,7 +8,7 @@ from pathlib import Path
 from mmbench.commands.options import format_of
 from mmbench.config.cells import replan
 from mmbench.errors import UserError
-from mmbench.jobs.files import write_atomically
+from mmbench.jobs.store import write_atomically
 from mmbench.tables.build import check_names, draw_tables
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.records import Experiment

@@ -9,9 +9,8 @@ from mmbench.commands.workload import n_searched, sizes_of
 from mmbench.config.smoke import SUFFIX
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
-from mmbench.jobs.plan import Key, key_of
 from mmbench.jobs.record import Record
-from mmbench.jobs.store import RecordStore
+from mmbench.jobs.store import Key, RecordStore, key_of
 from mmbench.resources import REFERENCE
 from mmbench.tables.reference import CSV, read_reference
 

@@ -10,7 +10,7 @@ import numpy as np
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.jobs.job import Job
 from mmbench.machines import alias_of, machine_class
-from mmbench.machines.foreign import ForeignClassifier
+from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.running.memory import Sizes, planned_sizes, stored_numbers
 from mmbench.selection.grid import staged
 

@@ -11,8 +11,7 @@ from mmbench.config.read import load_config
 from mmbench.config.smoke import SUFFIX
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
-from mmbench.jobs.plan import Key, Plan, PlannedCell, group_by_cell
-from mmbench.jobs.store import CONFIG
+from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, group_by_cell
 
 
 def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:

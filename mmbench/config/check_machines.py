@@ -10,8 +10,8 @@ from mmbench.config.grids import AUTO, KERNEL_PARAMETERS, Axis, in_other_words, 
 from mmbench.config.model import NAME_PATTERN, Config, MachineEntry
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, Alias, alias_of, machine_class
-from mmbench.machines.foreign import ForeignClassifier
-from mmbench.machines.joint_training import JointClassifier
+from mmbench.machines.base.foreign import ForeignClassifier
+from mmbench.machines.base.joint_training import JointClassifier
 
 #: Parameters that the experiment sets for all machines, and what sets them in its YAML file.
 EXPERIMENT_KEYS = {

@@ -18,7 +18,7 @@ from mmbench.datasets import (
 from mmbench.errors import UserError
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
 from mmbench.machines import alias_of, machine_class
-from mmbench.machines.foreign import ForeignClassifier
+from mmbench.machines.base.foreign import ForeignClassifier
 
 #: Where a job stands in an experiment, but for its split: data set, kernel, degree, machine.
 Place = tuple[str, str, int | None, str]

@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from mmbench.errors import Status, readable
-from mmbench.machines.base import PairwiseClassifier
-from mmbench.machines.problem import BinaryProblem, Fit
+from mmbench.machines.base.estimator import PairwiseClassifier
+from mmbench.machines.base.problem import BinaryProblem, Fit
 
 #: Relative difference of objectives that should be equal.
 SAME = 1e-6

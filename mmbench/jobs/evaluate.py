@@ -1,7 +1,15 @@
-"""What a record says of a fitted machine: errors on the test rows, and certificates."""
+"""What a record says of a fitted machine: errors on the test rows, and certificates.
+
+Probabilities of classes by scikit-learn's calibration, for columns that ask for them.
+
+The parameters are those that were selected. The machine is trained again on folds of the training
+part, and what it decides of the rows held out is mapped to probabilities, for each class against
+the rest. No decision depends on them: predictions stay those of the job's own machine.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,15 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
 
+from mmbench.allowance import OutOfTime, time_is_up
 from mmbench.errors import FINISHED, SEVERITY, Status
-from mmbench.machines.foreign import ForeignClassifier
-from mmbench.machines.voting import expected_errors, n_ties, resolve_votes, votes
+from mmbench.jobs.data import Prepared
+from mmbench.jobs.job import Job
+from mmbench.machines.base.estimator import PairwiseClassifier
+from mmbench.machines.base.foreign import ForeignClassifier
+from mmbench.machines.base.voting import expected_errors, n_ties, resolve_votes, votes
+from mmbench.selection.folds import inner_splits
 
 if TYPE_CHECKING:
     from mmbench.jobs.data import Prepared
-    from mmbench.machines.base import PairwiseClassifier
-    from mmbench.machines.problem import Fit
+    from mmbench.machines.base.estimator import PairwiseClassifier
+    from mmbench.machines.base.problem import Fit
 
 
 def evaluate(
@@ -144,7 +160,7 @@ def doubts(fits: Sequence[Fit]) -> str:
 
     Examples
     --------
-    >>> from mmbench.machines.problem import Fit
+    >>> from mmbench.machines.base.problem import Fit
     >>> doubts([Fit("unbounded", -9.0, -np.inf, 0.0, 3, 0.1, 5, pair=("a", "b"))])
     'unbounded: 1 of 1 pairs, a/b (gap inf, violation 0)'
     """
@@ -166,3 +182,43 @@ def _name(pair: Sequence[Any]) -> str:
 def storable(labels: NDArray) -> NDArray:
     """Return labels in a type that arrays are stored in."""
     return labels.astype(str) if labels.dtype.hasobject else labels
+
+
+def calibrated_probabilities(
+    machine: PairwiseClassifier, job: Job, data: Prepared, seed: int
+) -> tuple[NDArray, list[str]]:
+    """Return the probabilities of the classes of the test rows, and what is to be said of them.
+
+    Parameters
+    ----------
+    machine : PairwiseClassifier
+        With the selected parameters; fitted, so that its classes are known.
+    job : Job
+        Says by which method, and of how many folds.
+    data : Prepared
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    probabilities : ndarray of shape (n_test, n_classes)
+    warnings : list of str
+
+    Raises
+    ------
+    OutOfTime
+        If the time of the job is up before the trainings are done.
+    """
+    labels = np.searchsorted(machine.classes_, data.y_train)
+    groups = None if data.groups_pool is None else data.groups_pool[: len(labels)]
+    folds = inner_splits(labels, job.calibration_folds, None, 1, seed, groups)
+    own = machine.estimator if isinstance(machine, ForeignClassifier) else machine
+    model = CalibratedClassifierCV(clone(own), method=job.calibrate, cv=folds, ensemble=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit(data.X_train, data.y_train)
+    if time_is_up():
+        raise OutOfTime(0, len(folds) + 1)
+    n = sum(issubclass(one.category, ConvergenceWarning) for one in caught)
+    notes = [f"calibration: {n} of its trainings of pairs did not end optimal"] if n else []
+    return model.predict_proba(data.X_test), notes

@@ -1,17 +1,164 @@
-"""The record of a job: what came of it, as sealed JSON on disk and as a `Record` once read."""
+"""JSON text that is sealed by a hash of its own content: what was changed or cut is told apart.
+
+CPU and wall-clock seconds of the stages of a job.
+
+Selected parameters: passed on from job to job, and put together.
+
+The record of a job: what came of it, as sealed JSON on disk and as a `Record` once read.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from statistics import median_low
 from typing import Any
 
 from mmbench.errors import Status
-from mmbench.jobs import seal
 from mmbench.jobs.job import Job
-from mmbench.jobs.seal import BadRecord
+
+
+class BadRecord(Exception):
+    """A file that is not the intact one that its name promises."""
+
+
+def sealed(content: Mapping[str, Any], indent: int | None = None) -> bytes:
+    """Return the JSON text of a mapping, sealed."""
+    sealed = {**content, "seal": _seal(content)}
+    return json.dumps(sealed, indent=indent, allow_nan=False).encode()
+
+
+def unseal(text: bytes, schema: int) -> dict[str, Any]:
+    """Return the mapping in a sealed JSON text.
+
+    Parameters
+    ----------
+    text : bytes
+    schema : int
+        The value of the mapping's ``schema`` that the caller understands.
+
+    Raises
+    ------
+    BadRecord
+        If the text is damaged, was changed by hand, or is of another schema.
+    """
+    try:
+        content = json.loads(text)
+        intact = isinstance(content, dict) and content.pop("seal", None) == _seal(content)
+    except ValueError as error:
+        raise BadRecord("not complete JSON") from error
+    except RecursionError:
+        raise BadRecord("nested too deeply") from None
+    if not intact:
+        raise BadRecord("its content does not match its seal")
+    if content.get("schema") != schema:
+        raise BadRecord(f"schema {content.get('schema')}, not {schema}")
+    return content
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+class Clock:
+    """Adds up the time of named stages.
+
+    Parameters
+    ----------
+    *stages : str
+        Those that count from the start, with no time; others join when they begin.
+    tell : callable, optional
+        Gets the name of each stage when it begins.
+
+    Attributes
+    ----------
+    cpu : dict of str to float
+        Seconds of all threads of this process.
+    wall : dict of str to float
+    now : str or None
+        The stage that began last.
+
+    Examples
+    --------
+    >>> clock = Clock("training")
+    >>> with clock.stage("training"):
+    ...     total = sum(range(1000))
+    >>> 0 <= clock.wall["training"] < 1
+    True
+    """
+
+    def __init__(self, *stages: str, tell: Callable[[str], object] | None = None):
+        self._tell = tell
+        self.now: str | None = None
+        self.cpu = dict.fromkeys(stages, 0.0)
+        self.wall = dict.fromkeys(stages, 0.0)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the time inside the block, also when it ends by an exception."""
+        self.now = name
+        if self._tell:
+            self._tell(name)
+        cpu, wall = time.process_time(), time.perf_counter()
+        try:
+            yield
+        finally:
+            self.cpu[name] = self.cpu.get(name, 0.0) + time.process_time() - cpu
+            self.wall[name] = self.wall.get(name, 0.0) + time.perf_counter() - wall
+
+
+#: One choice for all pairs of classes, or one a pair.
+Choice = dict[str, Any] | list[dict[str, Any]]
+
+
+def merged(old: Choice, new: Choice) -> Choice:
+    """Return both choices in one; a machine passes on what it inherited."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {**old, **new}
+    n_pairs = len(old if isinstance(old, list) else new)
+    olds = old if isinstance(old, list) else [old] * n_pairs
+    news = new if isinstance(new, list) else [new] * n_pairs
+    return [{**before, **after} for before, after in zip(olds, news, strict=True)]
+
+
+def middle(choices: Sequence[Choice]) -> Choice:
+    """Return one choice for several splits: each parameter's median, and pair by pair.
+
+    Of an even number it is the lower of the two in the middle, so that it is a value that was
+    chosen. Of values that are no numbers it is the most frequent, of these the first.
+
+    Raises
+    ------
+    ValueError
+        If the choices are of different numbers of pairs.
+    """
+    whole = [choice for choice in choices if isinstance(choice, dict)]
+    if whole:
+        return _middle(whole)
+    of_pairs = [choice for choice in choices if isinstance(choice, list)]
+    if len(counts := {len(pairs) for pairs in of_pairs}) > 1:
+        raise ValueError(
+            f"the splits have choices for {min(counts)} to {max(counts)} pairs of classes: where "
+            "one lacks a class there is no median for each pair"
+        )
+    return [_middle(pair) for pair in zip(*of_pairs, strict=True)]
+
+
+def _middle(choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {name: _median([choice[name] for choice in choices]) for name in choices[0]}
+
+
+def _median(values: Sequence[Any]) -> Any:
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return median_low(values)
+    return max(values, key=list(values).count)
+
 
 #: Raised when a reader of older records would misunderstand newer ones.
 RECORD_SCHEMA = 1
@@ -134,7 +281,7 @@ def parse(text: bytes, key: str) -> Content:
     BadRecord
         If the text is damaged, was changed by hand, or is another job's or version's record.
     """
-    record = seal.parse(text, RECORD_SCHEMA)
+    record = unseal(text, RECORD_SCHEMA)
     if record.get("key") != key:
         raise BadRecord(f"holds the record {record.get('key')}")
     return record

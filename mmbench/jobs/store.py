@@ -1,4 +1,11 @@
-"""The results folder of one experiment: ``experiment.yaml``, its plan, and one sealed record a job.
+"""Files that are written completely or not at all, and a lock for the folder that holds them.
+
+What an experiment has planned, stored beside its records, so that tables need no configuration.
+
+A run writes ``plan.json``: the cells of its tables in order, each with the keys of its jobs. A
+record whose key is not there belongs to other settings or to an earlier version of a machine.
+
+The results folder of one experiment: ``experiment.yaml``, its plan, and one sealed record a job.
 
 A record is two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON is written
 last and holds the hash of the arrays: where it is, everything is. Nothing is ever changed in
@@ -7,25 +14,220 @@ place; only the record of a job without a result gives way to that of the next a
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import itertools
 import os
+import socket
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from mmbench.errors import UserError
-from mmbench.jobs.files import TEMPORARY, exclusive, sweep, sync_folder, write_atomically
 from mmbench.jobs.job import Job
-from mmbench.jobs.plan import Plan
-from mmbench.jobs.record import Content, Record, is_done, parse
-from mmbench.jobs.seal import BadRecord, dump
+from mmbench.jobs.record import BadRecord, Content, Record, is_done, parse, sealed, unseal
+from mmbench.machines import alias_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+#: Ending of files that are being written; what a crash leaves of them is deleted.
+TEMPORARY = ".tmp"
+#: What a file system without locks answers, such as those of some clusters.
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file so that no reader and no crash ever meets a part of it.
+
+    Parameters
+    ----------
+    path : Path
+    write : callable
+        Gets the open temporary file.
+    """
+    temporary = path.with_name(path.name + TEMPORARY)
+    try:
+        with open(temporary, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside a folder survive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep(folder: Path) -> None:
+    """Delete what a killed process left half written. Only the holder of a lock may."""
+    for path in folder.glob("*" + TEMPORARY):
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold a lock file, which the kernel releases when its holder dies in any way.
+
+    Parameters
+    ----------
+    path : Path
+        Created when it is not there, and left behind.
+
+    Raises
+    ------
+    UserError
+        If another process holds it; the message names that process.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, timeout=0, fallback_to_soft=False, on_acquired=_write_holder)
+    try:
+        lock.acquire()
+    except Timeout:
+        holder = path.read_text().strip() or "another process"
+        raise UserError(f"{path.parent}: in use by {holder}; wait for it or end it") from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        text = f"{path.parent}: cannot be locked ({error.strerror}); start no second run in it"
+        warnings.warn(text, stacklevel=3)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _write_holder(descriptor: int) -> None:
+    os.truncate(descriptor, 0)
+    os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+
+
+#: Raised when a reader of older plans would misunderstand newer ones.
+PLAN_SCHEMA = 1
+
+
+class Key(NamedTuple):
+    """Where a cell stands in a table; a training size only where there are several."""
+
+    dataset: str
+    kernel: str
+    degree: int | None
+    machine: str
+    size: int | None = None
+
+
+def key_of(job: Job) -> Key:
+    """Return the cell that a job's record belongs to."""
+    return Key(job.dataset.name, job.kernel, job.degree, job.column, job.split.size)
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell of an experiment's tables."""
+
+    key: Key
+    #: How many records it will have.
+    n_splits: int
+    #: The keys of its jobs; empty in a plan that was made without the data.
+    jobs: tuple[str, ...] = ()
+    #: Whether it shows a published value without running the machine.
+    published_only: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an experiment has planned."""
+
+    name: str
+    #: The layout of its tables.
+    layout: str = "generic"
+    #: In the order in which tables show them.
+    cells: tuple[PlannedCell, ...] = ()
+    #: How machines are called in tables, where not by their own name.
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: The name in published tables of a data set that has another one here; empty for some classes
+    #: of a data set, which are not compared with the whole.
+    published_as: Mapping[str, str] = field(default_factory=dict)
+    #: Whether it is the smoke version of an experiment, whose numbers are held against nothing.
+    smoke: bool = False
+    #: What its tables show of each classification; the layout decides where none are named.
+    metrics: tuple[str, ...] = ()
+    #: By column: the one whose selected parameters it takes over.
+    uses: Mapping[str, str] = field(default_factory=dict)
+    #: Of the configuration that is stored beside it; empty where that is not known.
+    config_sha256: str = ""
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """The keys of all jobs."""
+        return frozenset(key for cell in self.cells for key in cell.jobs)
+
+    def label(self, machine: str) -> str:
+        """Return how tables call a machine."""
+        return self.labels.get(machine) or alias_of(machine).label
+
+    def filled(self, jobs: Iterable[Job]) -> Plan:
+        """Return the plan with other jobs, and cells for those that it has none for.
+
+        Such a cell is to have as many splits as its data set has anywhere.
+        """
+        groups = group_by_cell(sorted(jobs, key=lambda job: job.split.at))
+        splits: dict[str, set[tuple[int, int, int]]] = {}
+        for key, found in groups.items():
+            at = {job.split.at for job in found}
+            splits.setdefault(key.dataset, set()).update(at)
+        known = {cell.key for cell in self.cells}
+        more = (PlannedCell(k, len(splits[k.dataset])) for k in groups if k not in known)
+        cells = []
+        for cell in (*self.cells, *more):
+            own = tuple(job.key for job in groups.get(cell.key, ()))
+            cells.append(replace(cell, jobs=own, n_splits=max(cell.n_splits, len(own))))
+        return replace(self, cells=tuple(cells))
+
+    def dump(self) -> bytes:
+        """Return the plan as sealed JSON."""
+        return sealed({"schema": PLAN_SCHEMA, **asdict(self)})
+
+    @classmethod
+    def parse(cls, text: bytes) -> Plan:
+        """Return the plan in a sealed JSON text.
+
+        Raises
+        ------
+        BadRecord
+            If the text is damaged.
+        """
+        content = unseal(text, PLAN_SCHEMA)
+        del content["schema"]
+        cells = tuple(map(_planned_cell, content.pop("cells")))
+        return cls(**{**content, "cells": cells, "metrics": tuple(content.get("metrics", ()))})
+
+
+def _planned_cell(content: Mapping[str, Any]) -> PlannedCell:
+    return PlannedCell(**{**content, "key": Key(*content["key"]), "jobs": tuple(content["jobs"])})
+
+
+def group_by_cell(jobs: Iterable[Job]) -> dict[Key, list[Job]]:
+    """Return jobs by the cell that they belong to."""
+    groups: dict[Key, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(key_of(job), []).append(job)
+    return groups
+
 
 CONFIG = "experiment.yaml"
 PLAN = "plan.json"
@@ -121,7 +323,7 @@ class RecordStore:
             raise FileExistsError(f"{self.path_of(key)}: a finished record is never replaced")
         data = _npz(arrays) if arrays else None
         digest = _sha256(data) if data else None
-        text = dump({**record, "arrays": digest}, indent=1)
+        text = sealed({**record, "arrays": digest}, indent=1)
         try:
             if data:
                 write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))

@@ -11,11 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
 from mmbench.allowance import Allowance, within
-from mmbench.jobs.choice import Choice, merged, middle
-from mmbench.jobs.clock import Clock
 from mmbench.jobs.data import Prepared
 from mmbench.jobs.job import Job
-from mmbench.machines.base import PairwiseClassifier
+from mmbench.jobs.record import Choice, Clock, merged, middle
+from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.selection import select
 
 

@@ -16,12 +16,12 @@ from mmbench.errors import UserError, did_you_mean
 from mmbench.plugins import with_plugins
 
 if TYPE_CHECKING:
-    from mmbench.machines.base import PairwiseClassifier
+    from mmbench.machines.base.estimator import PairwiseClassifier
 
 MACHINES = {
     "svm": "mmbench.machines.svm:SVM",
-    "rmm": "mmbench.machines.rmm.rmm:RMM",
-    "sigma_svm": "mmbench.machines.sigma_svm.sigma_svm:SigmaSVM",
+    "rmm": "mmbench.machines.rmm:RMM",
+    "sigma_svm": "mmbench.machines.sigma_svm:SigmaSVM",
     "klda": "mmbench.machines.klda:KLDA",
     "mmrm": "mmbench.machines.mmrm.mmrm:MMRM",
     "mamc": "mmbench.machines.mamc:MAMC",
@@ -166,8 +166,10 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
 
 def _class_at(path: str) -> Any:
     """Return a machine from elsewhere, or an adapter of another classifier."""
-    from mmbench.machines.base import PairwiseClassifier  # scikit-learn takes seconds to import
-    from mmbench.machines.foreign import foreign_class, imported
+    from mmbench.machines.base.estimator import (
+        PairwiseClassifier,  # scikit-learn takes seconds to import
+    )
+    from mmbench.machines.base.foreign import foreign_class, imported
 
     found = imported(path)
     ours = isinstance(found, type) and issubclass(found, PairwiseClassifier)

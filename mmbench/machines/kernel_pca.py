@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.solvers.ridge import FeatureGram, Gram
 from mmbench.solvers.rows import MappedRows
 

@@ -35,13 +35,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base import kernel_scaling
+from mmbench.machines.base.estimator import (
+    WeightedClassifier,
+    class_weight,
+    kernel_scaling,
+    row_weights,
+)
+from mmbench.machines.base.parameter import choice, parameter, positive
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
-from mmbench.machines.parameter import choice, parameter, positive
-from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.threshold import optimal_bias
-from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
 #: Scores that differ by less than this share of the largest are equal: repeated rows.

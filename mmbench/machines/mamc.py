@@ -30,12 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.expansion import expand
-from mmbench.machines.parameter import choice, parameter, positive
-from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit, PartProblem
-from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.threshold import given_bias, optimal_bias, reference_bias
-from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
+from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
+from mmbench.machines.base.parameter import choice, parameter, positive
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, PartProblem, expand
+from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.threshold import given_bias, optimal_bias, reference_bias
 
 #: The paper's grid of gamma, for ``gamma_scaling="per_feature"``.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200, 300, 400, 500, 600, 700)

@@ -14,9 +14,9 @@ import psutil
 
 from mmbench.jobs.job import Job, SplitRef
 from mmbench.machines import machine_class
-from mmbench.machines.base import PairwiseClassifier
-from mmbench.machines.expansion import BLOCK_BYTES
-from mmbench.machines.free_memory import available_bytes, cache_bytes
+from mmbench.machines.base.estimator import PairwiseClassifier
+from mmbench.machines.base.problem import BLOCK_BYTES
+from mmbench.machines.base.search_space import available_bytes, cache_bytes
 from mmbench.selection.grid import KERNEL_AXES
 from mmbench.selection.views import can_share, precision, stores_pairs
 

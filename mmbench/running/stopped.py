@@ -12,7 +12,7 @@ from mmbench.jobs.limits import Limits
 from mmbench.running.progress import duration, readable
 
 if TYPE_CHECKING:
-    from mmbench.machines.problem import Fit
+    from mmbench.machines.base.problem import Fit
 
 
 def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str = "") -> dict:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.allowance import OutOfTime, allowed, time_is_up, within
 from mmbench.errors import BeyondLimit, NotEnoughMemory, Status, UserError, worst
-from mmbench.jobs.clock import Clock
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
-from mmbench.jobs.record import Content, new_record, timestamp
+from mmbench.jobs.record import Clock, Content, new_record, timestamp
 from mmbench.running.environment import environment
 from mmbench.running.parcel import MissingData, at_hand
 from mmbench.running.process import tell
@@ -26,8 +25,8 @@ from mmbench.running.progress import readable
 from mmbench.running.stopped import best_reached, stopped
 
 if TYPE_CHECKING:
-    from mmbench.jobs.choice import Choice
     from mmbench.jobs.data import Prepared
+    from mmbench.jobs.record import Choice
 
 Arrays = dict[str, Any]
 
@@ -135,9 +134,14 @@ def _failure(error: Exception) -> dict[str, Any]:
 
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
     # Here because the process that starts a run reads this file and needs none of them.
-    from mmbench.jobs.calibrate import calibrated_probabilities
     from mmbench.jobs.data import prepare
-    from mmbench.jobs.evaluate import certificates, doubts, evaluate, storable
+    from mmbench.jobs.evaluate import (
+        calibrated_probabilities,
+        certificates,
+        doubts,
+        evaluate,
+        storable,
+    )
     from mmbench.jobs.train import job_seeds, train
     from mmbench.running.pairs import Spread
 
@@ -175,7 +179,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
     """Return how many threads memory allows, of those that the job may have."""
-    from mmbench.machines.free_memory import ADVICE
+    from mmbench.machines.base.search_space import ADVICE
     from mmbench.running import memory  # as in `_run`
 
     n_rest = len(data.y_pool) - len(data.y_train)

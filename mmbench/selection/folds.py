@@ -15,7 +15,7 @@ from sklearn.model_selection import (
 )
 
 from mmbench.allowance import OutOfTime, time_is_up
-from mmbench.machines.voting import class_pairs
+from mmbench.machines.base.voting import class_pairs
 
 #: Training rows and validation rows of every inner split.
 Splits = list[tuple[NDArray, NDArray]]

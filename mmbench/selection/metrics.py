@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError, did_you_mean
-from mmbench.machines.voting import resolve_votes, scores_of_votes
+from mmbench.machines.base.voting import resolve_votes, scores_of_votes
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mmbench.kernels.given import is_given
-from mmbench.machines.base import PairwiseClassifier
+from mmbench.kernels.matrix import is_given
+from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.selection.folds import InnerSplits, SearchRows
 from mmbench.selection.grid import Point, best_point, grid_points, staged
 from mmbench.selection.metrics import METRICS, check_selectable

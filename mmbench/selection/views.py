@@ -11,10 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
-from mmbench.kernels.stored import StoredGram
-from mmbench.machines.base import PairwiseClassifier
-from mmbench.machines.expansion import around, expand, far_origin, linear_weights
-from mmbench.machines.problem import BinaryModel, BinaryProblem, PartProblem
+from mmbench.kernels.matrix import StoredGram
+from mmbench.machines.base.estimator import PairwiseClassifier
+from mmbench.machines.base.problem import (
+    BinaryModel,
+    BinaryProblem,
+    PartProblem,
+    around,
+    expand,
+    far_origin,
+    linear_weights,
+)
 from mmbench.selection.grid import Point, group_by_kernel
 
 #: The kernel matrix of a whole training set is kept while it is at most this large; larger sets

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mmbench.allowance import time_is_up, time_left
 from mmbench.errors import Status, memory_of
-from mmbench.solvers.cone_program import ConeProgram, RawSolution
+from mmbench.solvers.cones import ConeProgram, RawSolution
 from mmbench.solvers.result import Result
 
 STATUS = {
@@ -86,7 +86,7 @@ def solve_qp(
 
 
 def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
-    """Solve a cone program; see `mmbench.solvers.cone_program.solve_socp`."""
+    """Solve a cone program; see `mmbench.solvers.cones.solve_socp`."""
     n, m = len(program.c), len(program.b)
     cones = [("ZeroConeT", m), ("NonnegativeConeT", program.n_linear)]
     cones += [("SecondOrderConeT", size) for size in program.cones]

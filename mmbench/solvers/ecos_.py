@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from mmbench.errors import Status, memory_of
-from mmbench.solvers.cone_program import ConeProgram, RawSolution
+from mmbench.solvers.cones import ConeProgram, RawSolution
 
 #: ``info["exitFlag"]`` to ours; ECOS adds 10 where it stopped at a looser tolerance.
 STATUS = {

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from mmbench.errors import FINISHED, Status, worst
-from mmbench.jobs.plan import Key, PlannedCell
 from mmbench.jobs.record import Record
+from mmbench.jobs.store import Key, PlannedCell
 
 #: Cells that have no status of the vocabulary, because nothing was run for them.
 MISSING = "missing"

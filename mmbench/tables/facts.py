@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
+from mmbench.jobs.store import Key
 from mmbench.tables.metrics import Measures, Split
 from mmbench.tables.protocol import protocol
 from mmbench.tables.records import Experiment

@@ -10,7 +10,7 @@ from statistics import fmean
 
 import numpy as np
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.sheet import Sheet
 
 SVM = "svm"

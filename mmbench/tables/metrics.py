@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError, did_you_mean
-from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
+from mmbench.jobs.store import Key
 from mmbench.tables.cells import NO_CERTIFICATES, Cell
 from mmbench.tables.records import Experiment
 from mmbench.tables.rows import Row
@@ -175,7 +175,7 @@ def _classes(record: Record, arrays: Mapping[str, NDArray]) -> NDArray:
 def _scores(arrays: Mapping[str, NDArray], n_classes: int) -> NDArray:
     import numpy as np
 
-    from mmbench.machines.voting import ovr_scores, summed_decisions
+    from mmbench.machines.base.voting import ovr_scores, summed_decisions
 
     if "scores" in arrays:
         return arrays["scores"]

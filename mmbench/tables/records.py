@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmbench.errors import UserError
-from mmbench.jobs.plan import Key, Plan, key_of
-from mmbench.jobs.record import Record
-from mmbench.jobs.seal import BadRecord
-from mmbench.jobs.store import CONFIG, RecordStore
+from mmbench.jobs.record import BadRecord, Record
+from mmbench.jobs.store import CONFIG, Key, Plan, RecordStore, key_of
 from mmbench.tables.cells import Cell
 
 #: Returns the plan of an experiment from its configuration, found in its folder or by the folder's

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmbench.errors import UserError
-from mmbench.jobs.plan import Key, Plan
+from mmbench.jobs.store import Key, Plan
 from mmbench.tables.rows import NO_TARGET, Row
 
 CSV = "table.csv"

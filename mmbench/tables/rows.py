@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
+from mmbench.jobs.store import Key
 from mmbench.tables.cells import Cell
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
 from mmbench.tables.summaries.fits import fits_of

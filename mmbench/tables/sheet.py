@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from mmbench.jobs.plan import Key, Plan
+from mmbench.jobs.store import Key, Plan
 from mmbench.tables.cells import MISSING
 from mmbench.tables.facts import Facts
 from mmbench.tables.model import Column, Shown

@@ -9,7 +9,7 @@ import pytest
 from mmbench.config.cells import plan_of, replan
 from mmbench.config.model import Config
 from mmbench.config.plan import plan
-from mmbench.jobs.plan import Key, Plan
+from mmbench.jobs.store import Key, Plan
 
 NO_STORE = Path("no-such-store")  # data inside scikit-learn need none
 

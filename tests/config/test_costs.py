@@ -11,7 +11,7 @@ from helpers.planned import config_names, full_plan
 
 from mmbench.commands.times import Times
 from mmbench.commands.workload import sizes_of
-from mmbench.machines import free_memory
+from mmbench.machines.base import search_space as free_memory
 from mmbench.resources import CONFIGS
 from mmbench.running.memory import estimate_bytes
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmbench.machines.base.voting import class_pairs, pair_rows
 from mmbench.machines.fsvm.hyperplanes import JointRows
 from mmbench.machines.fsvm.optimum import solve_pair
 from mmbench.machines.kernel_pca import Spectrum
-from mmbench.machines.voting import class_pairs, pair_rows
 
 VARIANTS = ("semi", "pg", "eps", "opt")
 COSTS = (0.03, 0.3, 3.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mmbench.kernels import Kernel
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.minimax.m4_problem import MarginProblem
-from mmbench.machines.problem import BinaryProblem
 
 LINEAR = Kernel("linear")
 

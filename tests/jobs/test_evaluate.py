@@ -10,7 +10,7 @@ import pytest
 from mmbench.errors import Status
 from mmbench.jobs.evaluate import count_errors, doubts, evaluate
 from mmbench.machines import SVM
-from mmbench.machines.problem import Fit
+from mmbench.machines.base.problem import Fit
 
 CLASSES = np.array(["a", "b", "c"])
 #: Pairs ab, ac, bc. Row 0: each class has one vote. Row 1: c beats all. Row 2: a beats all.

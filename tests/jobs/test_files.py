@@ -7,7 +7,7 @@ import errno
 import filelock
 import pytest
 
-from mmbench.jobs.files import exclusive
+from mmbench.jobs.store import exclusive
 
 
 def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from mmbench.errors import Status
 from mmbench.jobs.record import is_done
 from mmbench.machines import SVM, make_machine
-from mmbench.machines.voting import resolve_votes, votes
+from mmbench.machines.base.voting import resolve_votes, votes
 from mmbench.running.worker import execute
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits

@@ -12,8 +12,7 @@ import pytest
 
 from mmbench.errors import Status, UserError
 from mmbench.jobs import store as store_module
-from mmbench.jobs.record import is_done, new_record, plain
-from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.record import BadRecord, is_done, new_record, plain
 from mmbench.jobs.store import RecordStore
 
 
@@ -179,7 +178,7 @@ class TestFoldersThatAreNotOurs:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.record import BadRecord
 from mmbench.jobs.store import RecordStore
 with RecordStore(Path(sys.argv[1])).locked():
     print("held", flush=True)

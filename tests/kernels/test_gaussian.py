@@ -7,7 +7,7 @@ import inspect
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from mmbench.kernels import gaussian
+from mmbench.kernels import matrix as gaussian
 
 
 def test_what_is_compiled_is_found_again_by_the_next_process():

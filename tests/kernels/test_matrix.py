@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from mmbench.kernels import Kernel
-from mmbench.kernels.gaussian import gaussian
-from mmbench.kernels.matrix import KernelMatrix
-from mmbench.kernels.rows import KernelRows
+from mmbench.kernels.matrix import KernelMatrix, KernelRows, gaussian
 
 KERNELS = [Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=0.1)]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmbench.kernels import Kernel
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
 
 
 @pytest.fixture(scope="session")

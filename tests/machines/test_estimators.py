@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mmbench.errors import Status, UserError
 from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
 
 #: Checks that machines do not pass, and why.
 COSTS = "weights of classes count errors on training rows, and new rows are unlike them here"

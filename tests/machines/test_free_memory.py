@@ -10,20 +10,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from mmbench.errors import NotEnoughMemory, Status
-from mmbench.machines import (
-    KLDA,
-    LSSVM,
-    M4,
-    MACHINES,
-    MAMC,
-    MMRM,
-    MRSVM,
-    RMM,
-    SVM,
-    free_memory,
-    machine_class,
-)
-from mmbench.machines.free_memory import cache_bytes
+from mmbench.machines import KLDA, LSSVM, M4, MACHINES, MAMC, MMRM, MRSVM, RMM, SVM, machine_class
+from mmbench.machines.base import search_space as free_memory
+from mmbench.machines.base.search_space import cache_bytes
 
 
 @pytest.mark.filterwarnings("error")  # of files that stay open

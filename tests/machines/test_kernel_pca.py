@@ -9,8 +9,8 @@ from sklearn.datasets import load_wine
 
 from mmbench.kernels import Kernel
 from mmbench.machines import FSVM, kernel_pca
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.kernel_pca import spectrum
-from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.svm import train_svm
 
 

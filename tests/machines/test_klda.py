@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import KLDA, LSSVM, klda
+from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.klda import train_klda
 from mmbench.machines.lssvm import train_lssvm
-from mmbench.machines.problem import BinaryProblem, judged
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
 LINEAR, RBF = KERNELS[0], KERNELS[2]

@@ -10,8 +10,8 @@ import pytest
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import KLDA, LSSVM, MMRM, RMM, SVM, SigmaSVM
-from mmbench.machines.linear_route import in_features
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.svm import in_features
 from mmbench.selection import select
 
 FREE = [SVM(), RMM(), LSSVM(), SigmaSVM(), MMRM()]

@@ -15,8 +15,8 @@ from sklearn.preprocessing import MinMaxScaler
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LSSVM
+from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.lssvm import COSTS, GAMMAS, train_lssvm
-from mmbench.machines.problem import BinaryProblem, judged
 
 READINGS = ("gram", "empirical")
 

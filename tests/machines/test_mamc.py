@@ -12,11 +12,11 @@ from sklearn.preprocessing import MinMaxScaler
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.kernels.stored import StoredGram
+from mmbench.kernels.matrix import StoredGram
 from mmbench.machines import MAMC
+from mmbench.machines.base.problem import BinaryProblem, PartProblem
+from mmbench.machines.base.threshold import optimal_bias, reference_bias
 from mmbench.machines.mamc import GAMMAS, SLOPES, class_sums
-from mmbench.machines.problem import BinaryProblem, PartProblem
-from mmbench.machines.threshold import optimal_bias, reference_bias
 
 labels = st.lists(st.sampled_from([-1.0, 1.0]), min_size=2, max_size=40).filter(
     lambda y: len(set(y)) == 2

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
 from mmbench.machines import SVM
-from mmbench.machines.problem import Fit, judged
+from mmbench.machines.base.problem import Fit, judged
 
 FIT = Fit(Status.OPTIMAL, 1e-3, 1e-3, 0.0, 5, 0.0, 3)
 

@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.kernels.stored import StoredGram
+from mmbench.kernels.matrix import StoredGram
 from mmbench.machines import SVM
-from mmbench.machines.problem import BinaryProblem, PartProblem
+from mmbench.machines.base.problem import BinaryProblem, PartProblem
 from mmbench.machines.svm import svm_dual, train_svm
 from mmbench.solvers.clarabel_ import solve_qp
 

@@ -20,8 +20,7 @@ from mmbench.machines import (
     RSVMPlus,
     SigmaSVM,
 )
-from mmbench.machines.expansion import is_finite
-from mmbench.machines.problem import BinaryProblem, Fit, judged, out_of_time
+from mmbench.machines.base.problem import BinaryProblem, Fit, is_finite, judged, out_of_time
 
 #: Seconds in which nothing can be solved.
 AT_ONCE = 1e-9

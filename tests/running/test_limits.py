@@ -14,7 +14,7 @@ from helpers.tasks import grow_without_end, hang, leave, print_much, segfault, w
 from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.jobs.record import is_done, new_record
-from mmbench.machines.problem import Fit
+from mmbench.machines.base.problem import Fit
 from mmbench.running import local, runner
 from mmbench.running.executor import LimitReached, WorkerDied
 from mmbench.running.local import LocalExecutor
@@ -246,7 +246,8 @@ def test_a_training_that_is_asked_to_stop_leaves_the_certificate_of_its_worst_pa
 
 
 def test_memory_is_asked_for_before_it_is_taken(job, context, monkeypatch):
-    from mmbench.machines import free_memory, trainer
+    from mmbench.machines.base import estimator as trainer
+    from mmbench.machines.base import search_space as free_memory
 
     monkeypatch.setattr(trainer, "LEAST_CHECKED_BYTES", 0)
     monkeypatch.setattr(free_memory, "allowed_bytes", lambda: 1000.0)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler, label_binarize
 
 from mmbench.errors import UserError
 from mmbench.machines import SVM, make_machine
-from mmbench.machines.voting import summed_decisions, votes
+from mmbench.machines.base.voting import summed_decisions, votes
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.metrics import METRICS, SELECTABLE, check_selectable

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from mmbench.kernels import Kernel
 from mmbench.machines import machine_class, make_machine
-from mmbench.machines.voting import class_pairs, pair_rows
+from mmbench.machines.base.voting import class_pairs, pair_rows
 from mmbench.selection import select, views
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.grid import best_point, grid_points, group_by_kernel

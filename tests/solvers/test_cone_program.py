@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from mmbench.errors import Status
-from mmbench.solvers import cone_program as socp
-from mmbench.solvers.cone_program import SOLVERS, ConeProgram, is_available, solve_socp
+from mmbench.solvers import cones as socp
+from mmbench.solvers.cones import SOLVERS, ConeProgram, is_available, solve_socp
 
 AVAILABLE = [name for name in SOLVERS if is_available(name)]
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mmbench.errors import Status
-from mmbench.machines.rmm.dual import rmm_dual
+from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
-from mmbench.solvers.in_features import settle, solve_in_features, solve_near
+from mmbench.solvers.features import settle, solve_in_features, solve_near
 from mmbench.solvers.svm_dual import solve_to_gap
 
 

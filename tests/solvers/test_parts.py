@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.rmm.dual import rmm_dual
+from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.svm_dual import solve_smo, solve_to_gap
 

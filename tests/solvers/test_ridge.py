@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
+from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.kernel_pca import gram_by_features
 from mmbench.machines.klda import train_klda
 from mmbench.machines.lssvm import train_lssvm
-from mmbench.machines.problem import BinaryProblem, judged
 from mmbench.solvers.ridge import FeatureGram, ridge_inverse, solve_path, solve_printed
 
 COSTS = (1e-2, 1.0, 1e3)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mmbench import RMM, SVM, SigmaSVM
-from mmbench.machines.rmm.dual import rmm_dual
+from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
-from mmbench.solvers.smoothed import smoothed_multipliers
+from mmbench.solvers.features import smoothed_multipliers
 from mmbench.solvers.svm_dual import solve_to_gap
 
 

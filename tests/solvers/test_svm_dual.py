@@ -10,13 +10,13 @@ from scipy import sparse
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines.rmm.dual import rmm_dual
+from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.clarabel_ import solve_qp
-from mmbench.solvers.svm_dual import descent
-from mmbench.solvers.svm_dual.newton_steps import _lower, newton_steps
-from mmbench.solvers.svm_dual.problem import PiecewiseQP
+from mmbench.solvers.svm_dual import steps as descent
+from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
+from mmbench.solvers.svm_dual.steps import _lower, newton_steps
 
 
 def random_problem(n, rank, pieces, seed):

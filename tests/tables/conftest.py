@@ -13,10 +13,8 @@ import pytest
 
 from mmbench.errors import Status
 from mmbench.jobs.job import DatasetRef, Job, SplitRef
-from mmbench.jobs.plan import Key, Plan, PlannedCell, group_by_cell
-from mmbench.jobs.record import new_record
-from mmbench.jobs.seal import dump
-from mmbench.jobs.store import PLAN, RecordStore
+from mmbench.jobs.record import new_record, sealed
+from mmbench.jobs.store import PLAN, Key, Plan, PlannedCell, RecordStore, group_by_cell
 
 
 @dataclass
@@ -114,7 +112,7 @@ class Experiment:
         self.plan(*jobs)
         for job, errors in zip(jobs, rng.integers(5, 30, len(jobs)).tolist(), strict=True):
             record = done_record(job, errors, 100)
-            text = dump({**record, "arrays": None}, indent=1)
+            text = sealed({**record, "arrays": None}, indent=1)
             self.store.path_of(job.key).write_bytes(text)
 
     def fail(self, job: Job, status: Status = Status.FAILED, reason: str = "broke") -> None:

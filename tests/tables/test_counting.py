@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from mmbench.jobs.plan import Key, Plan
+from mmbench.jobs.store import Key, Plan
 from mmbench.tables.blocks.counts import published_lines
 from mmbench.tables.counting import Counts, Sample, best_and_worst, welch_p, win_tie_loss
 from mmbench.tables.facts import Facts

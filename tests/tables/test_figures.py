@@ -11,7 +11,7 @@ from helpers.drawn import figure
 
 from mmbench.commands import tables
 from mmbench.errors import UserError
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.resources import REFERENCE
 from mmbench.tables.figures.machines import _values
 from mmbench.tables.figures.mmrm_fig2 import Point, fit_line, pair_points

@@ -14,8 +14,7 @@ from helpers.drawn import figure, table
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError
-from mmbench.jobs.plan import Key, Plan
-from mmbench.jobs.store import RecordStore
+from mmbench.jobs.store import Key, Plan, RecordStore
 from mmbench.running.worker import Context, execute
 from mmbench.tables.facts import Facts
 from mmbench.tables.growth import curves

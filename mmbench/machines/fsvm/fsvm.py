@@ -43,19 +43,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.machines.base.estimator import WeightedClassifier, class_weight, kernel_parameter
+from mmbench.machines.base.joint_training import JointClassifier, JointProblem
+from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.problem import BinaryModel, Fit
+from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.voting import pair_rows
 from mmbench.machines.fsvm.alternation import alternate, at_larger
 from mmbench.machines.fsvm.hyperplanes import JointRows, JointSolution, PairRows
 from mmbench.machines.fsvm.optimum import solve_pair
 from mmbench.machines.fsvm.shared import solve_pairs
-from mmbench.machines.joint_training import JointClassifier, JointProblem
 from mmbench.machines.kernel_pca import Spectrum, spectrum
-from mmbench.machines.parameter import Param, choice, parameter, positive
-from mmbench.machines.problem import BinaryModel, Fit
-from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import SVM
-from mmbench.machines.trainer import kernel_parameter
-from mmbench.machines.voting import pair_rows
-from mmbench.machines.weights import WeightedClassifier, class_weight
 
 #: Share of the variance that the components of a kernel keep: that of the authors' code.
 KERNEL_SHARE = 0.9

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status, worst
 from mmbench.machines.svm import svm_dual
-from mmbench.solvers.in_features import solve_in_features, solve_near
+from mmbench.solvers.features import solve_in_features, solve_near
 from mmbench.solvers.result import Result
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_smo, solve_to_gap
 

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from mmbench.machines.fsvm.hyperplanes import JointRows, JointSolution
 from mmbench.machines.fsvm.transformation import infimum_root
-from mmbench.solvers.cone_program import ConeProgram, solve_socp
+from mmbench.solvers.cones import ConeProgram, solve_socp
 
 
 def solve_reference(rows: JointRows, C: float) -> JointSolution:

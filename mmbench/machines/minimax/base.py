@@ -29,12 +29,11 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from mmbench.errors import Status
-from mmbench.machines.base import PairwiseClassifier
+from mmbench.machines.base.estimator import PairwiseClassifier, kernel_parameter
+from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.minimax.coordinates import KernelCoordinates, LinearCoordinates, Pencil
-from mmbench.machines.parameter import Param, choice, parameter, positive
-from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.trainer import kernel_parameter
 from mmbench.solvers.result import Result
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cho_solve, cholesky, eigh, lapack, qr, solve_triangular
 
-from mmbench.machines.problem import BinaryModel, BinaryProblem
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
 #: From so many rows on, features are mapped in products; coordinates of a row are not kept.

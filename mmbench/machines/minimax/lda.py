@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
+from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
+from mmbench.machines.base.parameter import choice, parameter
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem
+from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
 from mmbench.machines.minimax.direction import Direction
 from mmbench.machines.minimax.mpm import direction
-from mmbench.machines.parameter import choice, parameter
-from mmbench.machines.problem import BinaryModel, BinaryProblem
-from mmbench.machines.threshold import optimal_bias
-from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
 
 
 class LDA(WeightedClassifier, CovarianceMachine):

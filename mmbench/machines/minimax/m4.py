@@ -31,6 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.problem import BinaryModel
+from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.minimax.base import certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil, n_smaller
 from mmbench.machines.minimax.direction import minimax_direction
@@ -38,9 +41,6 @@ from mmbench.machines.minimax.factor import SpreadFactor
 from mmbench.machines.minimax.gram import SpreadGram, minimax_gram
 from mmbench.machines.minimax.m4_problem import LineSolution, MarginProblem, MarginSolution
 from mmbench.machines.minimax.search import SpreadMachine
-from mmbench.machines.parameter import Param, choice, parameter, positive
-from mmbench.machines.problem import BinaryModel
-from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 
 #: Rows with a multiplier above this share of the largest are support vectors.
 SUPPORT_SHARE = 1e-6

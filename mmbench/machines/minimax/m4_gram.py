@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from mmbench.allowance import time_is_up
-from mmbench.machines.hinge import balanced, best_bias
+from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.gram import GramMetric, SpreadGram
 from mmbench.machines.minimax.m4_problem import (
     LineSolution,
@@ -35,7 +35,7 @@ from mmbench.machines.minimax.m4_problem import (
     along,
 )
 from mmbench.solvers.svm_dual.active_set import settle_by
-from mmbench.solvers.svm_dual.problem import PiecewiseQP
+from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: Share of the rows in the first working set, and their least number; most that join it at a time,

@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
-from mmbench.machines.hinge import balanced, best_bias
+from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.machines.minimax.line_search import lowest_of_lines, minimise
 from mmbench.machines.minimax.m4_margin import solve_program

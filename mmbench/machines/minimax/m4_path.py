@@ -26,9 +26,9 @@ from mmbench.allowance import time_is_up
 from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor, minimax_factor
 from mmbench.machines.minimax.line_search import Secant
 from mmbench.machines.minimax.m4_problem import LineSolution, along
-from mmbench.solvers.svm_dual.descent import combine
-from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo
+from mmbench.solvers.svm_dual.steps import combine
 
 #: Most rounds for a C, each at one theta, and values of s in a round.
 MAX_ROUNDS, MAX_SCALES = 20, 30

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.hinge import balanced, best_bias
+from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.direction import minimax_direction
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import Rows

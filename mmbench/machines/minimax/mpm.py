@@ -28,16 +28,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.machines.base.estimator import WeightedClassifier
+from mmbench.machines.base.parameter import choice, parameter
+from mmbench.machines.base.problem import BinaryModel
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.minimax.base import certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
 from mmbench.machines.minimax.direction import Direction, minimax_direction
 from mmbench.machines.minimax.factor import SpreadFactor, minimax_factor
 from mmbench.machines.minimax.gram import SpreadGram, minimax_gram
 from mmbench.machines.minimax.search import SpreadMachine
-from mmbench.machines.parameter import choice, parameter
-from mmbench.machines.problem import BinaryModel
-from mmbench.machines.search_space import SearchSpace
-from mmbench.machines.weights import WeightedClassifier
 
 
 class MPM(WeightedClassifier, SpreadMachine):

@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve_triangular
 
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.machines.minimax.base import CovarianceMachine
 from mmbench.machines.minimax.coordinates import pivoted_cholesky
 from mmbench.machines.minimax.factor import SpreadFactor
 from mmbench.machines.minimax.gram import SpreadGram
-from mmbench.machines.problem import BinaryModel, BinaryProblem
 
 #: From this many rows on a single training on a kernel does not pay for diagonal coordinates.
 GRAM_ROUTE_ROWS = 1000

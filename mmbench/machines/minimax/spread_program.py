@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.solvers.cone_program import ConeProgram, solve_socp
+from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import Result
 
 

@@ -26,7 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
-from mmbench.machines.free_memory import LEAST_CHECKED_BYTES, refuse_what_does_not_fit
+from mmbench.machines.base.search_space import (
+    LEAST_CHECKED_BYTES,
+    PART_GRAMS,
+    SMALL_PART_ROWS,
+    refuse_what_does_not_fit,
+)
 from mmbench.machines.mmrm.guess import Iterate
 from mmbench.machines.mmrm.low_rank import LowRank, OfLowRank
 from mmbench.machines.mmrm.newton import (
@@ -38,7 +43,6 @@ from mmbench.machines.mmrm.newton import (
     Whole,
     Workspace,
 )
-from mmbench.machines.search_space import PART_GRAMS, SMALL_PART_ROWS
 
 #: Fraction of the way to the boundary that a step goes.
 BOUNDARY_FRACTION = 0.995

@@ -25,9 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.free_memory import allowed_bytes, available_bytes
-from mmbench.machines.hinge import slack_penalties
-from mmbench.machines.linear_route import ROWS_PER_FEATURE
+from mmbench.machines.base.estimator import WeightedClassifier
+from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.search_space import (
+    MemoryNeeds,
+    SearchSpace,
+    allowed_bytes,
+    available_bytes,
+)
+from mmbench.machines.base.threshold import slack_penalties
 from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
 from mmbench.machines.mmrm.guess import Guess
 from mmbench.machines.mmrm.linear import solve_linear
@@ -39,11 +46,7 @@ from mmbench.machines.mmrm.program import (
 )
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.routes import solve_kernel
-from mmbench.machines.parameter import Param, choice, parameter, positive
-from mmbench.machines.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
-from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.svm import svm_dual
-from mmbench.machines.weights import WeightedClassifier
+from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
 
 #: Tolerance of the KKT conditions of the SVM that is only a first guess.
 GUESS_TOLERANCE = 1e-2

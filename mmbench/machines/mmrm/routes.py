@@ -10,7 +10,8 @@ import numpy as np
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
-from mmbench.machines.hinge import best_bias
+from mmbench.machines.base.search_space import SMALL_PART_ROWS
+from mmbench.machines.base.threshold import best_bias
 from mmbench.machines.mmrm.certificate import Solution, best, certify, failed
 from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.guess import Guess
@@ -18,7 +19,6 @@ from mmbench.machines.mmrm.program import KernelProgram
 from mmbench.machines.mmrm.reference import solve_reference
 from mmbench.machines.mmrm.rounds import Rounds
 from mmbench.machines.mmrm.whole import singular, solve_whole
-from mmbench.machines.search_space import SMALL_PART_ROWS
 
 #: From so many rows in the first part on, the interior point is faster than simplex pivots.
 MIN_INTERIOR_ROWS = 250

@@ -18,14 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.parameter import Param, choice, parameter, positive
-from mmbench.machines.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.estimator import (
+    WeightedClassifier,
+    class_weight,
+    kernel_parameter,
+    row_weights,
+)
+from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.radius.generation import passed_on, solve_all_pairs, solve_generating
 from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem
-from mmbench.machines.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.svm import tolerance
-from mmbench.machines.trainer import kernel_parameter
-from mmbench.machines.weights import WeightedClassifier, class_weight, row_weights
 
 #: The published grid of C and of lambda.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mmbench.machines.radius.problem import RadiusProblem, RestrictedSolution
-from mmbench.solvers.cone_program import ConeProgram, solve_socp
+from mmbench.solvers.cones import ConeProgram, solve_socp
 
 #: A weight mu, of a sum of 1, that is zero but for the solver's tolerance.
 ZERO_WEIGHT = 1e-10

@@ -30,15 +30,15 @@ from scipy import sparse
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
-from mmbench.machines.hinge import balanced
-from mmbench.machines.parameter import choice, parameter, positive
-from mmbench.machines.problem import BinaryModel
+from mmbench.machines.base.parameter import choice, parameter, positive
+from mmbench.machines.base.problem import BinaryModel
+from mmbench.machines.base.search_space import MemoryNeeds
+from mmbench.machines.base.threshold import balanced
 from mmbench.machines.radius.base import Features, RadiusMachine
 from mmbench.machines.radius.cone import Columns, without_zeros
 from mmbench.machines.radius.problem import quotient
-from mmbench.machines.search_space import MemoryNeeds
 from mmbench.machines.svm import tolerance
-from mmbench.solvers.cone_program import ConeProgram, solve_socp
+from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import Result
 
 #: Cone programs, each in units of the value of the one before.

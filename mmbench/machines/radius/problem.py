@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.hinge import balanced, best_bias
+from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.result import Result
 

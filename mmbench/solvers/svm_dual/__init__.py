@@ -24,12 +24,11 @@ Newton steps between them (`newton_steps`); `solve_to_gap` tightens its toleranc
 gap is small. Both return a `PiecewiseSolution` with its objective, bound and violation. `settle`
 (in `active_set`) solves the SVM's by guessing which multipliers are free, given a near solution.
 The references to which these are held are libsvm (`mmbench.solvers.libsvm_`) for the SVM, and an
-interior point for the RMM (`mmbench.machines.rmm.dual`).
+interior point for the RMM (`mmbench.machines.rmm`).
 """
 
 from mmbench.solvers.svm_dual.active_set import settle
-from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
-from mmbench.solvers.svm_dual.smo import solve_smo
-from mmbench.solvers.svm_dual.tightening import solve_to_gap
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
 __all__ = ["PiecewiseQP", "PiecewiseSolution", "settle", "solve_smo", "solve_to_gap"]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.solvers.svm_dual.problem import PiecewiseQP
+from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: By how much ``y f`` may miss 1 on the wrong side before a row changes sides.

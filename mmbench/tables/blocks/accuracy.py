@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.cells import PUBLISHED_ONLY
 from mmbench.tables.model import Grid
 from mmbench.tables.rows import Row

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.accuracy import METRIC
 from mmbench.tables.counting import Sample, best_and_worst, win_tie_loss
 from mmbench.tables.model import NOTHING

@@ -1,6 +1,6 @@
 """Metrics other than the accuracy: a grid each, and confusion matrices."""
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.seconds import place_columns, place_heads
 from mmbench.tables.metrics import CONFUSION, ROW_NAMES, Confusion
 from mmbench.tables.model import NOTHING, Column, Grid

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.model import NOTHING, Column, Grid
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.text import kernel_text, seconds_text

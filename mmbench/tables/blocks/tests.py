@@ -1,6 +1,6 @@
 """Differences between machines: ranks over data sets, paired tests over splits."""
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.counts import measured_lines
 from mmbench.tables.blocks.metrics import row_name, smaller_is_better
 from mmbench.tables.ranks import Ranks, rank_machines

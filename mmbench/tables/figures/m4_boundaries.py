@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.jobs.plan import Plan
 from mmbench.jobs.record import Record
+from mmbench.jobs.store import Plan
 from mmbench.tables.figures.style import PAGE, colour, drawing
 from mmbench.tables.records import Experiment
 
@@ -100,7 +100,7 @@ def _data(record: Record) -> Prepared:
 
 def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decision:
     """Return the decision function of a record's machine, trained again."""
-    from mmbench.jobs.clock import Clock
+    from mmbench.jobs.record import Clock
     from mmbench.jobs.train import train
 
     chosen, clock = record.selection["params"], Clock("warm_up", "training")

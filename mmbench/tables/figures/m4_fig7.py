@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
-from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
+from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
 from mmbench.tables.cells import Cell
 from mmbench.tables.figures.style import PAGE, colour, drawing

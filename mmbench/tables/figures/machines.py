@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing
 from mmbench.tables.records import Experiment

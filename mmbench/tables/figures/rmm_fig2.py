@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing, mark
 from mmbench.tables.growth import (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks import metrics
 from mmbench.tables.blocks.tests import (
     ACCURACY,

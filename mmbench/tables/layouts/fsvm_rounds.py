@@ -6,7 +6,7 @@ minimise the same objective F, and F* is what `fsvm_opt` reaches.
 
 from statistics import fmean
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.accuracy import METRIC
 from mmbench.tables.compose import compose
 from mmbench.tables.model import NOTHING, Column, Grid, Table

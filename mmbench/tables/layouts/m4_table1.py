@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.accuracy import METRIC
 from mmbench.tables.compose import STANDARD_DEVIATION, compose
 from mmbench.tables.model import NOTHING, Grid, Table

@@ -8,7 +8,7 @@ Bengio 2003). Beside them stands on which sets the paper finds the M4 significan
 
 from statistics import fmean
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.accuracy import METRIC, paired
 from mmbench.tables.blocks.counts import best, both
 from mmbench.tables.blocks.tests import BETTER, WORSE, direction, signed, split_gaps

@@ -4,7 +4,7 @@ A block for each data set, kernel and training size, for experiments with many m
 sets.
 """
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks import metrics
 from mmbench.tables.blocks.details import CHOICES
 from mmbench.tables.blocks.seconds import total_with_search, with_search_text

@@ -9,7 +9,7 @@ deviations of the data sets shown.
 from collections.abc import Sequence
 from functools import partial
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.accuracy import METRIC, paired
 from mmbench.tables.blocks.counts import Line, against, average, best, both
 from mmbench.tables.compose import STANDARD_DEVIATION, compose

@@ -4,7 +4,7 @@ Seconds of selection, training and test together. Those of the paper are another
 another program's, so ratios are compared: measured here / published.
 """
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.seconds import total
 from mmbench.tables.compose import compose
 from mmbench.tables.counting import best_and_worst

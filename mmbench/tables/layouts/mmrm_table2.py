@@ -4,7 +4,7 @@ Below the paper's table stands what it leaves out: votes that were tied, the exp
 errors under random tie-breaking, and where the time went.
 """
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.accuracy import beside
 from mmbench.tables.blocks.seconds import STAGES, stages
 from mmbench.tables.compose import compose

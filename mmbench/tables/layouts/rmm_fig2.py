@@ -5,7 +5,7 @@ those of whole trainings, Gram matrix and all. In the last rows stand the expone
 squares on logarithms.
 """
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.compose import compose
 from mmbench.tables.growth import COLD, SVM, curves, exponent, gram_curve, sizes_of, whole
 from mmbench.tables.model import NOTHING, Column, Grid, Table

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.seconds import total
 from mmbench.tables.compose import STANDARD_DEVIATION, compose
 from mmbench.tables.model import NOTHING, Column, Grid, Table

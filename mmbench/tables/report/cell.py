@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mmbench.jobs.plan import Key
 from mmbench.jobs.record import Record
+from mmbench.jobs.store import Key
 from mmbench.tables.cells import Cell
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
 from mmbench.tables.metrics import CONFUSION, measure

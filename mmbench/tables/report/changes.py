@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 
 import numpy as np
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.seconds import total
 from mmbench.tables.ranks import LEVEL, holm, paired_p
 from mmbench.tables.report.view import ACCURACY, View

@@ -2,7 +2,7 @@
 
 import re
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.text import join, kernel_text
 
 #: Characters of a name; file systems allow 255 bytes, and folders come before it.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, stdev
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.seconds import total_with_search, with_search_text
 from mmbench.tables.blocks.tests import split_gaps
 from mmbench.tables.cells import Cell

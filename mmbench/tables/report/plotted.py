@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from mmbench.jobs.plan import Key
 from mmbench.jobs.record import plain
+from mmbench.jobs.store import Key
 from mmbench.tables.figures.style import colour
 from mmbench.tables.report import words
 from mmbench.tables.report.names import place_text

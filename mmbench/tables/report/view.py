@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.cells import PUBLISHED_ONLY, Cell
 from mmbench.tables.model import Table

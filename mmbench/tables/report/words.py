@@ -1,6 +1,6 @@
 """What is said of a cell in words: by its details, its page, and the list of all cells."""
 
-from mmbench.jobs.plan import Key
+from mmbench.jobs.store import Key
 from mmbench.tables.blocks.seconds import by_name
 from mmbench.tables.report.view import ACCURACY, ERRORS, View
 from mmbench.tables.rows import SELECTED, Row

@@ -8,8 +8,8 @@ from helpers.joint_rows import rows_of
 from sklearn.datasets import load_wine
 
 from mmbench.kernels import Kernel
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.kernel_pca import spectrum
-from mmbench.machines.problem import BinaryProblem
 
 
 @pytest.fixture(params=[("ionosphere", "b", "g"), ("pima", 0, 1)], ids=["ionosphere", "pima"])

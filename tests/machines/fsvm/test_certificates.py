@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
 from mmbench.machines import FSVM
+from mmbench.machines.base.voting import class_pairs, pair_rows
 from mmbench.machines.fsvm.alternation import alternate
-from mmbench.machines.voting import class_pairs, pair_rows
 
 
 def several(classes=2, seed=0, n=24, d=3):

@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 
 from mmbench.machines import FSVM, SVM
-from mmbench.machines.voting import class_pairs
+from mmbench.machines.base.voting import class_pairs
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 

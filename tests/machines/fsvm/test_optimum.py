@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from mmbench.errors import FINISHED, Status
 from mmbench.kernels import Kernel
 from mmbench.machines import FSVM
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.fsvm.hyperplanes import lower_bound, train_hyperplanes
 from mmbench.machines.fsvm.reference import solve_reference
 from mmbench.machines.fsvm.shared import SplitState, solve_pairs
 from mmbench.machines.kernel_pca import spectrum
-from mmbench.machines.problem import BinaryProblem
 from mmbench.machines.svm import train_svm
 
 

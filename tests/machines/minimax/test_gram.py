@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.minimax.gram import GramMetric, SpreadGram, minimax_gram
 from mmbench.machines.minimax.search import GRAM_ROUTE_ROWS
-from mmbench.machines.problem import BinaryProblem
 
 KERNEL = Kernel("rbf", gamma=0.3)
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from mmbench.machines import LDA, M4, MEMPM, MPM
-from mmbench.machines.hinge import balanced, best_bias
+from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax import coordinates
 from mmbench.machines.minimax.line_search import lowest_of_lines, minimise
 from mmbench.machines.minimax.reweighted import solve_reweighted
 from mmbench.solvers.svm_dual.active_set import settle
-from mmbench.solvers.svm_dual.problem import PiecewiseQP
+from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 seeds = st.integers(0, 10**6)

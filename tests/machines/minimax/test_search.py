@@ -13,14 +13,14 @@ from sklearn.model_selection import StratifiedKFold
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.kernels.stored import StoredGram
+from mmbench.kernels.matrix import StoredGram
 from mmbench.machines import M4, MPM
-from mmbench.machines.hinge import best_bias
+from mmbench.machines.base.problem import PartProblem
+from mmbench.machines.base.threshold import best_bias
 from mmbench.machines.minimax import base, search
 from mmbench.machines.minimax.coordinates import pivoted_cholesky
 from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor
 from mmbench.machines.minimax.search import train_for_search
-from mmbench.machines.problem import PartProblem
 from mmbench.selection.search import select
 
 RBF = Kernel("rbf", 0.5)

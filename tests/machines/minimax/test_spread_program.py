@@ -13,7 +13,7 @@ from mmbench.machines.minimax.m4_programs import (
     step_program,
 )
 from mmbench.machines.minimax.spread_program import solve_spread
-from mmbench.solvers.cone_program import SOLVERS, is_available
+from mmbench.solvers.cones import SOLVERS, is_available
 
 AVAILABLE = [name for name in SOLVERS if is_available(name)]
 

@@ -13,10 +13,10 @@ from sklearn.preprocessing import MinMaxScaler
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import MMRM, SVM
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.mmrm.linear import critical_factor
 from mmbench.machines.mmrm.mmrm import margin_facts, ratio_bias, slack_costs
 from mmbench.machines.mmrm.program import LinearProgram
-from mmbench.machines.problem import BinaryProblem
 from mmbench.selection import select
 
 

@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import MMRM
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.mmrm.certificate import certify
 from mmbench.machines.mmrm.mmrm import slack_costs
 from mmbench.machines.mmrm.program import KernelProgram
-from mmbench.machines.problem import BinaryProblem
 
 
 def clouds(d, n=120, seed=0):

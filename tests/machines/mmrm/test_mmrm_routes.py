@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines import MMRM, problem
+from mmbench.machines import MMRM
+from mmbench.machines.base import problem
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.mmrm import generation as mmrm_generation
 from mmbench.machines.mmrm import interior, mmrm, newton
 from mmbench.machines.mmrm.certificate import best, certify, reused
@@ -26,7 +28,6 @@ from mmbench.machines.mmrm.rounds import Rounds
 from mmbench.machines.mmrm.routes import solve_kernel
 from mmbench.machines.mmrm.vertex import Partition, solve_vertex
 from mmbench.machines.mmrm.whole import Shifted, singular, solve_whole
-from mmbench.machines.problem import BinaryProblem
 from mmbench.solvers.highs_ import LpModel
 from mmbench.solvers.svm_dual.smo import solve_smo
 

@@ -23,7 +23,7 @@ from mmbench.machines.radius.generation import (
 )
 from mmbench.machines.radius.problem import CHUNK, RadiusProblem, far_pairs
 from mmbench.machines.svm import train_svm
-from mmbench.solvers.cone_program import ConeProgram, solve_socp
+from mmbench.solvers.cones import ConeProgram, solve_socp
 
 RBF = Kernel("rbf", 0.5)
 PAIRWISE = (RSVMPlus, RSVMMuPlus)

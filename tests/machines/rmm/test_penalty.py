@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM
-from mmbench.machines.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.svm import train_svm
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import RMM, SVM, alias_of, make_machine
-from mmbench.machines.problem import BinaryProblem
-from mmbench.machines.rmm import rmm
-from mmbench.machines.rmm.dual import rmm_dual
-from mmbench.machines.rmm.rmm import train_rmm
+from mmbench.machines import RMM, SVM, alias_of, make_machine, rmm
+from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.rmm import rmm_dual, train_rmm
 from mmbench.machines.svm import train_svm
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))

@@ -13,20 +13,21 @@ from sklearn.preprocessing import MinMaxScaler, scale
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.kernels.stored import StoredGram
+from mmbench.kernels.matrix import StoredGram
 from mmbench.machines import SVM, SigmaSVM
+from mmbench.machines import sigma_svm as train
+from mmbench.machines.base.problem import BinaryProblem, PartProblem
 from mmbench.machines.kernel_pca import Spectrum, spectrum
-from mmbench.machines.problem import BinaryProblem, PartProblem
-from mmbench.machines.sigma_svm import train
-from mmbench.machines.sigma_svm.folds import shared_folds, train_folds
-from mmbench.machines.sigma_svm.inverse import inverse_kernel
-from mmbench.machines.sigma_svm.sigma_svm import SHARES
-from mmbench.machines.sigma_svm.train import (
+from mmbench.machines.sigma_svm import (
+    SHARES,
     centred_gram,
+    inverse_kernel,
     inverse_metric,
     rounded_gram,
+    shared_folds,
     sigma_gram,
     train_by_decomposition,
+    train_folds,
     train_sigma_svm,
 )
 from mmbench.machines.svm import train_svm

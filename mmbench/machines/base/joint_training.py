@@ -7,11 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import allowed, within
-from mmbench.kernels.given import given_gram
-from mmbench.machines.base import PairwiseClassifier
-from mmbench.machines.problem import BinaryModel, BinaryProblem, out_of_time, without_false_bounds
-from mmbench.machines.voting import class_pairs, encode_labels, pair_rows
-from mmbench.machines.weights import row_weights
+from mmbench.kernels.matrix import given_gram
+from mmbench.machines.base.estimator import PairwiseClassifier, row_weights
+from mmbench.machines.base.problem import (
+    BinaryModel,
+    BinaryProblem,
+    out_of_time,
+    without_false_bounds,
+)
+from mmbench.machines.base.voting import class_pairs, encode_labels, pair_rows
 
 
 class JointProblem(NamedTuple):

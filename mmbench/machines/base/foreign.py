@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from mmbench.errors import Status, UserError
-from mmbench.machines.problem import Fit
-from mmbench.machines.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.voting import class_pairs
+from mmbench.machines.base.problem import Fit
+from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.voting import class_pairs
 
 
 class AnyValue:

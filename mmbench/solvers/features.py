@@ -1,4 +1,38 @@
-"""A `PiecewiseQP` of few features and many rows: no Gram matrix, an interior point, an exact end.
+"""The linear SVM's interior point with bounds of its decisions at the rows: the linear RMM.
+
+    min over w, b, xi   1/2 ||w||^2 + C sum_i xi_i
+    subject to          y_i f(z_i) >= 1 - xi_i,  xi_i >= 0,  -B <= f(z_i) <= B,  f(z) = w'z + b
+
+The bounds add to a row the products ``p (B - y f)`` and ``q (B + y f)`` and one number to its
+weight in the system, so that an iteration costs what the SVM's does. Then ``v = Z' y (a - p + q)``.
+
+The linear RMM whose bound is a variable: the interior point of its form (13).
+
+    min over w, b, t, xi   1/2 ||w||^2 + sum_i C_i xi_i + D t
+    subject to             y_i f(z_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(z_i) <= t,  t >= 1,
+                           f(z) = w'z + b
+
+Beside the products of a given bound there is ``(t - 1) m``, ``m = D - sum_i (p_i + q_i)`` being the
+multiplier of ``t >= 1``. t is one more unknown of the system.
+
+A `PiecewiseQP` of few features by Newton's method on smoothed losses, smoothed less and less.
+
+Adding ``h/2 u_i^2`` to each cost of the dual makes each loss its Moreau envelope: a hinge is round
+over h times its slope, an infinite wall a steep parabola. What is left is smooth in w and b,
+
+    min over w, b   1/2 ||w||^2 + sum_i envelope_i(w'z_i + b)
+
+and at its minimum the derivatives of the envelopes are feasible multipliers u, with a gap that
+vanishes with h. An interior point takes short steps where one class is rare: each of the many rows
+far from the margin still pushes a little, and together they outweigh the few that decide. Here a
+row that is not in a rounded place has no say in a step.
+
+References
+----------
+O. Chapelle: Training a support vector machine in the primal. Neural Computation 19, 2007.
+N. Parikh, S. Boyd: Proximal algorithms. Foundations and Trends in Optimization 1, 2014, 3.1.
+
+A `PiecewiseQP` of few features and many rows: no Gram matrix, an interior point, an exact end.
 
 Pairwise steps need thousands of passes and an n x n matrix for what only as many free rows as
 features settle. An interior point finds those at one product ``Z' diag Z`` an iteration; which
@@ -9,26 +43,247 @@ the Gram matrix ``Z Z'`` of the problem.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
-from mmbench.solvers.bounded_decisions import BoundedDecisions
-from mmbench.solvers.interior_point import InteriorPoint
+from mmbench.solvers.interior_point import InteriorPoint, Values
 from mmbench.solvers.rows import Rows, weighted_product
-from mmbench.solvers.smoothed import smoothed_multipliers
 from mmbench.solvers.svm_dual.active_set import free_part
-from mmbench.solvers.svm_dual.descent import optimality
-from mmbench.solvers.svm_dual.problem import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.steps import optimality
+
+#: Share of B that the first decisions do not exceed.
+FIRST_DECISION_SHARE = 0.5
+
+
+class BoundedDecisions(InteriorPoint):
+    """A point inside all inequalities, bounds included; parameters are those of the base, and B.
+
+    Parameters
+    ----------
+    rows : ndarray or MappedRows of shape (n, k)
+    y : ndarray of shape (n,)
+    C : float or ndarray of shape (n,)
+    B : float
+    a : ndarray of shape (n,)
+    """
+
+    positive = (*InteriorPoint.positive, "above", "below", "p", "q")
+    products = (*InteriorPoint.products, ("above", "p", 1.0), ("below", "q", 1.0))
+    bounds = (("p", "above", -1.0), ("q", "below", 1.0))
+
+    def __init__(self, rows: Rows, y: NDArray, C: float | NDArray, B: float, a: NDArray):
+        self.B = B
+        super().__init__(rows, y, C, a)
+
+    def _inside(self, margin: NDArray) -> NDArray:
+        share = min(1.0, FIRST_DECISION_SHARE * self.B / max(float(np.abs(margin).max()), 1e-300))
+        self.at["w"], self.at["b"] = share * self.at["w"], share * self.at["b"]
+        return share * margin
+
+    def _begin_rows(self) -> None:
+        at = self.at
+        margin = at["surplus"] - at["slack"] + 1.0
+        size = np.full(len(margin), float((at["surplus"] * at["a"]).mean()) / self.B)
+        at |= {"above": self.B - margin, "below": self.B + margin, "p": size, "q": size.copy()}
+
+    def _multipliers(self, values: Values) -> NDArray:
+        return values["a"] - values["p"] + values["q"]
+
+    def _dual_value(self) -> float:
+        spent = self.B * float(self.at["p"].sum() + self.at["q"].sum())
+        return super()._dual_value() - spent
+
+    def _added_weight(self) -> NDArray:
+        return self.at["p"] / self.at["above"] + self.at["q"] / self.at["below"]
+
+    def _added_free(self, target: float, ahead: Values | None) -> NDArray:
+        self.to_above = self._open("above", "p", target, ahead) / self.at["above"]
+        self.to_below = self._open("below", "q", target, ahead) / self.at["below"]
+        return self.to_below - self.to_above
+
+    def _complete_rows(self, step: Values, margin: NDArray) -> None:
+        at = self.at
+        step["above"], step["below"] = -margin, margin
+        step["p"] = self.to_above + at["p"] / at["above"] * margin
+        step["q"] = self.to_below - at["q"] / at["below"] * margin
+
+
+#: Share of what they may be, by C and by D, at which multipliers start.
+FIRST_MULTIPLIER_SHARE = 0.25
+
+
+class FreeBound(BoundedDecisions):
+    """A point inside all inequalities.
+
+    Parameters
+    ----------
+    rows : ndarray or MappedRows of shape (n, k)
+    y : ndarray of shape (n,)
+    C : float or ndarray of shape (n,)
+    D : float
+    """
+
+    positive = (*BoundedDecisions.positive, "r", "m")
+    products = (*BoundedDecisions.products, ("r", "m", 1.0))
+
+    def __init__(self, rows: Rows, y: NDArray, C: float | NDArray, D: float):
+        self.D, s = D, C * np.ones(len(y))
+        lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
+        InteriorPoint.__init__(
+            self, rows, y, C, FIRST_MULTIPLIER_SHARE * s * lighter / lighter.max()
+        )
+
+    @property
+    def t(self) -> float:
+        """The bound."""
+        return 1.0 + float(self.at["r"][0])
+
+    def _inside(self, margin: NDArray) -> NDArray:
+        return margin
+
+    def _begin_rows(self) -> None:
+        at, n = self.at, len(self.y)
+        margin = at["surplus"] - at["slack"] + 1.0
+        size = FIRST_MULTIPLIER_SHARE * self.D / n
+        room = float(np.abs(margin).max()) + float((at["surplus"] * at["a"]).mean()) / size
+        at |= {"p": np.full(n, size), "q": np.full(n, size), "r": np.array([room])}
+        at |= {"m": np.array([(1.0 - 2.0 * FIRST_MULTIPLIER_SHARE) * self.D])}
+        at |= {"above": self.t - margin, "below": self.t + margin}
+
+    def _dual_value(self) -> float:
+        return InteriorPoint._dual_value(self) + float(self.at["m"][0])
+
+    def _system(self) -> tuple[float, NDArray, NDArray]:
+        at = self.at
+        of_p, of_q = at["p"] / at["above"], at["q"] / at["below"]
+        signed = self.y * (of_q - of_p)
+        between = np.append(self.Z.T @ signed, signed.sum())[:, None]
+        of_t = of_p.sum() + of_q.sum() + at["m"] / at["r"]
+        return 1.0, between, of_t[:, None]
+
+    def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
+        self._added_free(target, ahead)
+        self.to_m = self._open("r", "m", target, ahead) / self.at["r"]
+        return -self.miss, self.to_above.sum() + self.to_below.sum() + self.to_m
+
+    def _complete(self, step: Values, added: NDArray) -> None:
+        at = self.at
+        step["r"], step["m"] = added, self.to_m - at["m"] / at["r"] * added
+        for room, multiplier in (("above", "p"), ("below", "q")):
+            step[room] = step[room] + added
+            step[multiplier] = step[multiplier] - at[multiplier] / at[room] * added
+
+
+#: Margins over which a hinge is round at first; the factor from one h to the next; how many there
+#: are; Newton steps with each, and the relative gradient at which these end.
+FIRST_WIDTH, FACTOR, WIDTHS, STEPS, GRADIENT = 10.0, 0.2, 16, 30, 1e-2
+
+#: A step ends where the derivative along it is at most this share of its first value; such points
+#: are sought in so many halvings or doublings.
+SLOPE_SHARE, MAX_HALVINGS = 0.3, 60
+
+#: The curvature in b is at least this many times that of all rows: where none is in a rounded
+#: place, there is no other.
+LEAST_CURVATURE = 1e-10
+
+
+def smoothed_multipliers(dual: PiecewiseQP, C: float | NDArray) -> Iterator[tuple[NDArray, int]]:
+    """Yield u of losses that are smoothed less and less, and the Newton steps that each took.
+
+    Multipliers are within their bounds; their sum is zero to the precision of the steps.
+
+    Parameters
+    ----------
+    dual : PiecewiseQP
+        With rows of shape (n, k) in place of the Gram matrix.
+    C : float or ndarray of shape (n,)
+        The largest multipliers of the hinge.
+    """
+    rows: Rows = dual.gram  # type: ignore[assignment]
+    n, k = rows.shape
+    w, b, f = np.zeros(k), 0.0, np.zeros(n)
+    h = FIRST_WIDTH / float(np.max(C))
+    for _ in range(WIDTHS):
+        taken = 0
+        while taken < STEPS:
+            u, rounded = _derivatives(dual, f, h)
+            of_w, of_b = w - rows.T @ u, -float(u.sum())
+            small = np.linalg.norm(of_w) <= GRADIENT * np.linalg.norm(w)
+            if time_is_up() or (small and abs(of_b) <= GRADIENT * np.abs(u).sum()):
+                break
+            try:
+                dw, db = _newton_step(rows, rounded / h, of_w, of_b, n / h)
+            except LinAlgError:
+                return
+            taken += 1
+            df = rows @ dw + db
+            length = _length(dual, f, df, h, float(w @ dw), float(dw @ dw))
+            w, b, f = w + length * dw, b + length * db, f + length * df
+        yield u, taken
+        if time_is_up():
+            return
+        h *= FACTOR
+
+
+def _derivatives(dual: PiecewiseQP, f: NDArray, h: float) -> tuple[NDArray, NDArray]:
+    """Return u, minus the derivatives of the envelopes at f, and where these are curved."""
+    u, rounded = np.zeros(len(f)), np.zeros(len(f), dtype=bool)
+    for low, high, slope in zip(dual.knots.T, dual.knots.T[1:], dual.slopes.T, strict=False):
+        inside = -(f + slope) / h
+        u += np.clip(inside, low, high) - np.clip(0.0, low, high)
+        rounded |= (inside > low) & (inside < high)
+    return u, rounded
+
+
+def _newton_step(
+    rows: Rows, weights: NDArray, of_w: NDArray, of_b: float, largest: float
+) -> tuple[NDArray, float]:
+    """Return the step in w and b, given curved rows, the gradient and b's largest curvature."""
+    k = len(of_w)
+    matrix = np.empty((k + 1, k + 1))
+    matrix[:k, :k] = weighted_product(rows, weights) + np.eye(k)
+    matrix[:k, k] = matrix[k, :k] = rows.T @ weights
+    matrix[k, k] = weights.sum() + LEAST_CURVATURE * largest
+    step = np.linalg.solve(matrix, -np.append(of_w, of_b))  # SciPy's warns of each that is ill
+    return step[:k], float(step[k])
+
+
+def _length(
+    dual: PiecewiseQP, f: NDArray, df: NDArray, h: float, w_dw: float, dw_dw: float
+) -> float:
+    """Return a length of a step at which the objective has about its minimum along it."""
+
+    def derivative(length: float) -> float:
+        return w_dw + length * dw_dw - float(_derivatives(dual, f + length * df, h)[0] @ df)
+
+    enough = SLOPE_SHARE * abs(derivative(0.0))
+    return _near_zero(derivative, enough)
+
+
+def _near_zero(derivative: Callable[[float], float], enough: float) -> float:
+    """Return where a derivative that rises from below zero is within `enough` of it."""
+    short, long, length = 0.0, np.inf, 1.0
+    for _ in range(MAX_HALVINGS):
+        here = derivative(length)
+        if abs(here) <= enough:
+            break
+        short, long = (length, long) if here < 0 else (short, length)
+        length = 2.0 * length if np.isinf(long) else 0.5 * (short + long)
+    return length
+
 
 #: Relative gaps to which the interior point goes before the free rows are read off it.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
 #: Share of C at which multipliers start: where classes overlap, those of many rows end at C.
-FIRST_SHARE = 0.25
+FIRST_BOX_SHARE = 0.25
 
 #: Where all multipliers end below this share of C, differences to C have lost digits of theirs.
 #: These are then solved for again with a C of which the largest is this share.
@@ -165,7 +420,7 @@ def _solved(dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None) 
     iterations, s, rows = 0, C / np.max(C) * np.ones(len(y)), _rows(dual)
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
-        a = FIRST_SHARE * C * lighter / lighter.max()
+        a = FIRST_BOX_SHARE * C * lighter / lighter.max()
         if B is None:  # slopes that are not -y stand for decisions to which those of u are added
             point = InteriorPoint(rows, y, C, a, offset=dual.slopes[:, 0] + y)
         else:

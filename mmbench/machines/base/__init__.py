@@ -1,0 +1,1 @@
+"""The frame of every machine: parameters, one-vs-one, weights, certificates, search spaces."""

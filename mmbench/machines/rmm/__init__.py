@@ -1,5 +1,0 @@
-"""The relative margin machine."""
-
-from mmbench.machines.rmm.rmm import RMM
-
-__all__ = ["RMM"]
