@@ -1,13 +1,35 @@
-"""A primal-dual interior point for a dense part of the max-margin ratio machine's program.
+"""A primal-dual interior point for a dense restricted program of the max-margin ratio machine.
 
     min c'u + cost'xi   s.t.  A u + y b + xi - z = right,   u, xi, z >= 0,  b free
 
-where the last row is the limit of the coefficients, ``-sum(u)/limit >= -1``, and right is 1 in all
-others. With the multipliers lam of the rows, ``s = c - A'lam >= 0`` and ``cost - lam >= 0``, the
-products ``u s``, ``xi (cost - lam)`` and ``z lam`` go to zero together. Mehrotra's predictor and
-corrector with Gondzio's further correctors, on the Newton equations of `newton` with
+The last row is the limit of the coefficients, ``-sum(u)/limit >= -1``; right is 1 in all others.
+With the multipliers lam of the rows, ``s = c - A'lam >= 0`` and ``cost - lam >= 0``, the products
+``u s``, ``xi (cost - lam)`` and ``z lam`` go to zero together: Mehrotra's predictor and corrector
+with Gondzio's further correctors. With ``Theta = u/s`` and ``D = xi/(cost - lam) + z/lam`` the
+Newton equations are
 
-    Theta = u/s,   D = xi/(cost - lam) + z/lam.
+    D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
+
+`Reduced` eliminates du. The remaining matrix is positive definite,
+
+    (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b;
+
+the term in theta changes nothing, as y'dlam is given, and removes the nearly singular direction
+that the free b leaves. Its Cholesky factor leaves out rows of large D and columns of small Theta
+and preconditions conjugate gradients on the full operator.
+
+`Whole` factorises the equations as they stand. That costs several times more, but does not square
+the condition number of A: the Gram matrix of a smooth kernel on data of few dimensions is nearly
+singular, and the reduced equations lose all their digits there.
+
+`OfLowRank` is for a Gram matrix of numerical rank r far below n. With a pivoted Cholesky factor
+``K = F F'`` the program's matrix is ``A = P Q'``; with QR factors ``D^{-1/2} [P, y] = U [R, g]``
+and ``Theta^{1/2} Q = V S`` the unknowns are ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du``:
+
+    p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
+
+An iteration takes time of order ``n r^2`` instead of ``n^3``, and no n x n matrix is formed. Sums
+like ``P'D^{-1}P`` would lose digits: D and Theta differ by many powers of ten.
 
 References
 ----------
@@ -18,12 +40,18 @@ Comput. Optim. Appl. 6, 1996.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lu_factor, lu_solve, qr, solve_triangular
+from scipy.linalg.blas import dsyrk, dtrsv
+from scipy.linalg.lapack import dpotrf
+from scipy.sparse.linalg import LinearOperator, cg
 
 from mmbench.allowance import time_is_up
 from mmbench.machines.base.search_space import (
@@ -32,17 +60,382 @@ from mmbench.machines.base.search_space import (
     SMALL_PART_ROWS,
     refuse_what_does_not_fit,
 )
-from mmbench.machines.mmrm.guess import Iterate
-from mmbench.machines.mmrm.low_rank import LowRank, OfLowRank
-from mmbench.machines.mmrm.newton import (
-    MAX_CG_STEPS,
-    MAX_CG_STEPS_OF_LARGE,
-    NotSolved,
-    Reduced,
-    System,
-    Whole,
-    Workspace,
-)
+
+
+@dataclass
+class Iterate:
+    """The variables of an interior point; all but b are positive vectors."""
+
+    u: NDArray
+    b: float
+    xi: NDArray
+    z: NDArray
+    lam: NDArray
+    s: NDArray
+
+    def moved(self, step: Iterate, primal: float, dual: float) -> Iterate:
+        """Return the point after a step of these lengths."""
+        return Iterate(
+            self.u + primal * step.u,
+            self.b + primal * step.b,
+            self.xi + primal * step.xi,
+            self.z + primal * step.z,
+            self.lam + dual * step.lam,
+            self.s + dual * step.s,
+        )
+
+
+def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Iterate:
+    """Return a positive iterate with the coefficients and margins of a neighbour.
+
+    Parameters
+    ----------
+    u, c : ndarray of shape (n_columns,)
+        The neighbour's coefficients, and their costs.
+    margins, lam : ndarray of shape (n_rows,)
+        The neighbour's margins, and multipliers below the rows' costs.
+    """
+    return Iterate(
+        u=u + 0.1 * (float(u[u > 0].mean()) if np.any(u > 0) else 1.0),
+        b=0.0,
+        xi=np.maximum(1 - margins, 0.01),
+        z=np.maximum(margins - 1, 0.3),
+        lam=lam,
+        s=np.full(len(c), 0.01 * np.abs(c).mean()),
+    )
+
+
+#: Relative residual of conjugate gradients.
+CG_TOLERANCE = 1e-9
+
+#: Steps of conjugate gradients before the reduced equations are given up for the whole ones; and
+#: where these are too many to be factorised.
+MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
+
+#: Steps of iterative refinement of the whole system.
+MAX_REFINEMENTS = 2
+
+#: A pivot so many times the largest entry of A is eliminated before the rest is factorised.
+LARGE_PIVOT_RATIO = 20.0
+
+#: Keeps an empty column from a division by zero.
+SMALLEST_SCALE = 1e-300
+
+#: Relative shifts of the diagonal with which a Cholesky factor is tried.
+DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
+
+#: (r, r_u, r_b) to (du, dlam, db).
+System = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float]]
+
+
+class NotSolved(Exception):
+    """The reduced equations are too badly conditioned."""
+
+
+class Workspace:
+    """What the reduced equations of all points share.
+
+    Arrays that every iteration writes anew are kept: fresh memory of their size costs as much time
+    as what is computed in it.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_rows, n_columns)
+    """
+
+    def __init__(self, A: NDArray) -> None:
+        n_rows, n_columns = A.shape
+        self.A, self.squares = A, A * A
+        self._part = np.empty(n_rows * (n_columns + 1))
+        self._matrix = np.empty(n_rows * n_rows)
+
+    def product(self, rows: NDArray, columns: NDArray, scale: NDArray, border: NDArray) -> NDArray:
+        """Return the lower triangle of ``B B'``, to be overwritten.
+
+        Parameters
+        ----------
+        rows, columns : ndarray of int
+        scale : ndarray of shape (len(columns),)
+        border : ndarray of shape (len(rows),)
+            B has these columns of A, scaled, and the border.
+        """
+        m, k = len(rows), len(columns)
+        whole = self.A.shape == (m, k)
+        part = self._part[: m * (k + 1)].reshape(m, k + 1)
+        np.multiply(self.A if whole else self.A[np.ix_(rows, columns)], scale, out=part[:, :-1])
+        part[:, -1] = border
+        out = self._matrix[: m * m].reshape((m, m), order="F")
+        return dsyrk(1.0, part.T, trans=1, lower=1, c=out, overwrite_c=1)
+
+
+class Reduced:
+    """The reduced equations at one point.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Of A. It holds the factor, until the equations at another point take it.
+    y, diagonal : ndarray of shape (n_rows,)
+        Labels and D.
+    weight : ndarray of shape (n_columns,)
+        Theta.
+    threshold : float
+        A row is factorised if D is below this many times the diagonal of ``A Theta A'``.
+    max_steps : int
+        Of conjugate gradients.
+
+    Raises
+    ------
+    NotSolved
+        If the matrix has no Cholesky factor, or, when solving, if conjugate gradients do not
+        converge.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        y: NDArray,
+        diagonal: NDArray,
+        weight: NDArray,
+        threshold: float,
+        max_steps: int = MAX_CG_STEPS,
+    ) -> None:
+        self.max_steps = max_steps
+        self.A, self.y, self.diagonal, self.weight = workspace.A, y, diagonal, weight
+        self.steps, squares = 0, workspace.squares
+        curvature = squares @ weight
+        self.theta = float(curvature.mean())
+        self._rest = diagonal + curvature
+        near = diagonal < threshold * curvature
+        near[diagonal.argmin()] = True  # LAPACK takes no factor of no rows
+        self._near = np.flatnonzero(near)
+        gain = weight * (np.where(near, 1 / diagonal, 0.0) @ squares)
+        self._factor = self._factorise(workspace, np.flatnonzero(gain > 0.1 / threshold))
+        self._along_b = self._solve(y)
+
+    def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        """Return (du, dlam, db)."""
+        A, y, weight = self.A, self.y, self.weight
+        lam = self._solve(r + A @ (weight * r_u) + self.theta * r_b * y)
+        b = float((y @ lam - r_b) / (y @ self._along_b))
+        lam = lam - b * self._along_b
+        return weight * (lam @ A - r_u), lam, b
+
+    def _factorise(self, workspace: Workspace, columns: NDArray) -> NDArray:
+        near, root = self._near, np.sqrt(self.weight[columns])
+        for shift in DIAGONAL_SHIFTS:
+            matrix = workspace.product(near, columns, root, np.sqrt(self.theta) * self.y[near])
+            diagonal = np.einsum("ii->i", matrix)  # a view
+            diagonal[:] = (diagonal + self.diagonal[near]) * (1 + shift)
+            factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+            if not failure:
+                return factor
+        raise NotSolved
+
+    def _solve(self, right: NDArray) -> NDArray:
+        steps = 0
+
+        def count(_: NDArray) -> None:
+            nonlocal steps
+            steps += 1
+
+        shape = (len(right), len(right))
+        x, failure = cg(
+            LinearOperator(shape, self._apply, dtype=float),
+            right,
+            x0=self._precondition(right),
+            rtol=CG_TOLERANCE,
+            maxiter=self.max_steps,
+            M=LinearOperator(shape, self._precondition, dtype=float),
+            callback=count,
+        )
+        if failure:
+            raise NotSolved
+        self.steps = max(self.steps, steps)
+        return x
+
+    def _apply(self, v: NDArray) -> NDArray:
+        image = self.A @ (self.weight * (v @ self.A))
+        return self.diagonal * v + image + self.theta * (self.y @ v) * self.y
+
+    def _precondition(self, v: NDArray) -> NDArray:
+        out = v / self._rest
+        half = dtrsv(self._factor, v[self._near], lower=1)  # half the time of cho_solve
+        out[self._near] = dtrsv(self._factor, half, lower=1, trans=1)
+        return out
+
+
+class Refined(ABC):
+    """Equations that are solved by a factor and iterative refinement; arguments as `Reduced`."""
+
+    def __init__(self, A: Any, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
+        self.A, self.y, self.diagonal, self.inverse = A, y, diagonal, 1 / weight
+
+    @abstractmethod
+    def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        """Return (du, dlam, db) by the factor."""
+
+    def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        """Return (du, dlam, db)."""
+        u, lam, b = np.zeros(len(r_u)), np.zeros(len(r)), 0.0
+        for _ in range(1 + MAX_REFINEMENTS):
+            step = self._solve(
+                r - self.diagonal * lam - self.A @ u - b * self.y,
+                r_u - lam @ self.A + self.inverse * u,
+                r_b - float(self.y @ lam),
+            )
+            u, lam, b = u + step[0], lam + step[1], b + step[2]
+        return u, lam, b
+
+
+class ScaledLU:
+    """An LU factorisation of a symmetric matrix in equilibrated rows and columns.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Destroyed.
+    """
+
+    def __init__(self, matrix: NDArray) -> None:
+        self._scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
+        matrix *= self._scale
+        matrix *= self._scale[:, None]
+        self._lu = lu_factor(matrix, overwrite_a=True, check_finite=False)
+
+    def solve(self, right: NDArray) -> NDArray:
+        return self._scale * lu_solve(self._lu, self._scale * right, check_finite=False)
+
+
+def safe_pivot(A: NDArray) -> float:
+    """Return how large a pivot has to be that is eliminated before the rest is factorised."""
+    return LARGE_PIVOT_RATIO * max(float(A.max()), -float(A.min()))
+
+
+class Whole(Refined):
+    """The equations as they stand.
+
+    Pivots that are large beside the entries of A are eliminated first: columns of small Theta,
+    then rows of large D by a Cholesky factor. Nothing is lost by that, and half of the time of an
+    LU factorisation of everything is saved; what is left has one.
+    """
+
+    def __init__(self, A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
+        super().__init__(A, y, diagonal, weight)
+        safe = safe_pivot(A)
+        self._light = np.flatnonzero(self.inverse >= safe)
+        heavy = np.flatnonzero(self.inverse < safe)
+        self._far, near = np.flatnonzero(diagonal >= safe), np.flatnonzero(diagonal < safe)
+        self._near, self._heavy = near, heavy
+        self._part = part = A[:, self._light]
+        root = part / np.sqrt(self.inverse[self._light])
+        rows = root @ root.T
+        rows[np.diag_indices(len(y))] += diagonal
+        self._factor = np.linalg.cholesky(rows[np.ix_(self._far, self._far)])
+        self._coupling = np.column_stack(
+            [rows[np.ix_(self._far, near)], A[np.ix_(self._far, heavy)], y[self._far]]
+        )
+        k = len(near)
+        matrix = np.zeros((k + len(heavy) + 1,) * 2)
+        matrix[:k, k:-1] = A[np.ix_(near, heavy)]
+        matrix[:k, -1] = y[near]
+        matrix += matrix.T
+        matrix[:k, :k] = rows[np.ix_(near, near)]
+        matrix[np.arange(k, k + len(heavy)), np.arange(k, k + len(heavy))] = -self.inverse[heavy]
+        if len(self._far):
+            image = self._forward(self._coupling)
+            matrix -= image.T @ image
+        self._lu = ScaledLU(matrix)
+
+    def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        light, near, far = self._light, self._near, self._far
+        r = r + self._part @ (r_u[light] / self.inverse[light])
+        inner = self._backward(self._forward(r[far]))
+        right = np.concatenate([r[near], r_u[self._heavy], [r_b]]) - inner @ self._coupling
+        left = self._lu.solve(right)
+        u, lam = np.empty(len(r_u)), np.empty(len(r))
+        lam[near], u[self._heavy] = left[: len(near)], left[len(near) : -1]
+        lam[far] = inner - self._backward(self._forward(self._coupling @ left))
+        u[light] = (lam @ self._part - r_u[light]) / self.inverse[light]
+        return u, lam, float(left[-1])
+
+    def _forward(self, v: NDArray) -> NDArray:
+        return solve_triangular(self._factor, v, lower=True, check_finite=False)
+
+    def _backward(self, v: NDArray) -> NDArray:
+        return solve_triangular(self._factor, v, lower=True, trans=1, check_finite=False)
+
+
+class LowRank:
+    """``A = left @ right'``, with the products of an array.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_rows, rank)
+    right : ndarray of shape (n_columns, rank)
+    """
+
+    __array_ufunc__ = None  # so that ``array @ A`` comes here
+
+    def __init__(self, left: NDArray, right: NDArray) -> None:
+        self.left, self.right = left, right
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.left), len(self.right)
+
+    def __matmul__(self, u: NDArray) -> NDArray:
+        return self.left @ (u @ self.right)
+
+    def __rmatmul__(self, lam: NDArray) -> NDArray:
+        return self.right @ (lam @ self.left)
+
+    @property
+    def nbytes(self) -> int:
+        return self.left.nbytes + self.right.nbytes
+
+    def part(self, rows: NDArray, columns: NDArray) -> LowRank:
+        """Return some rows and columns."""
+        return LowRank(self.left[rows], self.right[columns])
+
+    def with_row(self, row: NDArray) -> LowRank:
+        """Return the matrix with one more row."""
+        left = np.zeros((len(self.left) + 1, self.left.shape[1] + 1))
+        left[:-1, :-1], left[-1, -1] = self.left, 1.0
+        return LowRank(left, np.column_stack([self.right, row]))
+
+
+class OfLowRank(Refined):
+    """The Newton equations of a matrix of low rank."""
+
+    def __init__(self, A: LowRank, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
+        super().__init__(A, y, diagonal, weight)
+        self._row_root, self._column_root = np.sqrt(diagonal), np.sqrt(weight)
+        bordered = np.column_stack([A.left, y])
+        self._rows, R_rows = _qr(bordered / self._row_root[:, None])
+        self._columns, R_columns = _qr(A.right * self._column_root[:, None])
+        p, q, rank = len(R_rows), len(R_columns), A.left.shape[1]
+        self._ends = p, p + q
+        matrix = np.zeros((p + q + 1,) * 2)
+        matrix[:p, p:-1] = R_rows[:, :rank] @ R_columns.T
+        matrix[:p, -1] = R_rows[:, rank]
+        matrix += matrix.T
+        matrix[np.arange(p), np.arange(p)] = 1.0
+        matrix[np.arange(p, p + q), np.arange(p, p + q)] = -1.0
+        self._lu = ScaledLU(matrix)
+
+    def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        r, r_u = r / self._row_root, r_u * self._column_root
+        r_in, r_u_in = r @ self._rows, r_u @ self._columns
+        p, q, b = np.split(self._lu.solve(np.concatenate([r_in, r_u_in, [r_b]])), self._ends)
+        lam = (self._rows @ (p - r_in) + r) / self._row_root
+        u = (self._columns @ (q + r_u_in) - r_u) * self._column_root
+        return u, lam, float(b[0])
+
+
+def _qr(matrix: NDArray) -> tuple[NDArray, NDArray]:
+    return qr(matrix, mode="economic", overwrite_a=True, check_finite=False)
+
 
 #: Fraction of the way to the boundary that a step goes.
 BOUNDARY_FRACTION = 0.995

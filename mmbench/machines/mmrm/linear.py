@@ -14,8 +14,7 @@ from scipy.linalg import qr, svd
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import Solution, best, certify, failed, judged, value_of
 from mmbench.machines.mmrm.program import LEAST_ROWS, LinearProgram
-from mmbench.machines.mmrm.reference import solve_reference
-from mmbench.machines.mmrm.vertex import Partition, polished
+from mmbench.machines.mmrm.vertex import Partition, polished, solve_reference
 from mmbench.solvers.highs_ import Basis, solve_lp
 from mmbench.solvers.interior_point import InteriorPoint
 from mmbench.solvers.rows import weighted_product

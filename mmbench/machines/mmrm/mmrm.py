@@ -12,41 +12,145 @@ beta >= 0 (29), (30), and with a limit on their sum that (30) does not have: see
 maximises the margin ratio ``rho = d_b/d_w`` (20), where d_b is the gap between the projected
 classes and d_w the distance of their means less d_b.
 
+Every route ends in a certificate that is recomputed from the whole program. If one does not
+certify, the next is tried, and the best objective and the best bound found are reported.
+
 References
 ----------
 S. Gu, Y. Guo: Max-Margin Ratio Machine. JMLR W&CP 25 (ACML), 2012.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
+from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier
 from mmbench.machines.base.parameter import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import (
+    SMALL_PART_ROWS,
     MemoryNeeds,
     SearchSpace,
     allowed_bytes,
     available_bytes,
 )
-from mmbench.machines.base.threshold import slack_penalties
-from mmbench.machines.mmrm.certificate import CONSTANT_DECISION_RANGE, Solution, reused, settled
-from mmbench.machines.mmrm.guess import Guess
+from mmbench.machines.base.threshold import best_bias, slack_penalties
+from mmbench.machines.mmrm.certificate import (
+    CONSTANT_DECISION_RANGE,
+    Solution,
+    best,
+    certify,
+    failed,
+    reused,
+    settled,
+)
+from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.linear import solve_linear
 from mmbench.machines.mmrm.program import (
     COEFFICIENT_LIMIT,
+    Guess,
     KernelProgram,
     LinearProgram,
     without_repeats,
 )
-from mmbench.machines.mmrm.reference import solve_reference
-from mmbench.machines.mmrm.routes import solve_kernel
+from mmbench.machines.mmrm.rounds import Rounds
+from mmbench.machines.mmrm.vertex import solve_reference
+from mmbench.machines.mmrm.whole import singular, solve_whole
 from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
+
+#: From so many rows in the first part on, the interior point is faster than simplex pivots.
+MIN_INTERIOR_ROWS = 250
+
+
+def solve_kernel(
+    program: KernelProgram, guess: Guess, *, solver: str = "auto", tol: float = 1e-6
+) -> Solution:
+    """Solve program (30).
+
+    Parameters
+    ----------
+    program : Program
+    guess : Guess
+        A neighbouring machine; its support and margins say where to begin.
+    solver : {"auto", "interior", "generation", "reference"}, default="auto"
+        "auto" goes by the number of rows near the guess's margin, and tries another route where
+        one does not certify.
+    tol : float, default=1e-6
+        For the certificate.
+
+    Returns
+    -------
+    Solution
+    """
+    if time_is_up():  # in the training of the guess
+        return _of_guess(program, guess, tol)
+    solutions: list[Solution] = []
+    for route in _routes(program, guess, solver):
+        solution = _by_route(program, guess, route, tol)
+        if solution.value < -tol:  # of (30) itself: multiples of the solution have no lower end
+            return failed(program, Status.UNBOUNDED, route, solution.iterations)
+        if solution.status in (Status.OPTIMAL, Status.UNBOUNDED):
+            return solution
+        solutions.append(solution)
+        if time_is_up():
+            break
+    return best(program, solutions, tol)
+
+
+def _of_guess(program: KernelProgram, guess: Guess, tol: float) -> Solution:
+    """Return what a guess is worth, and what the multipliers 1/n_class prove."""
+    u = program.scale * guess.u
+    b = best_bias(program.y * program.forward(u), program.y)
+    lam = np.minimum(program.cost, program.class_shares)
+    return certify(program, u, b, lam, tol, route="guess")
+
+
+def _routes(program: KernelProgram, guess: Guess, solver: str) -> Iterator[str]:
+    """Yield the routes to try, in their order."""
+    few = len(program.rows) <= SMALL_PART_ROWS
+    if solver != "auto":
+        yield solver
+        if solver == "interior" and _solved_whole(program):
+            yield "whole"
+        return
+    rows = guess.first_rows(program)
+    if not program.surely_bounded:  # simplex tells whether it is
+        yield from ["generation", *(["whole"] if _solved_whole(program) else [])]
+        yield from ["reference"] if few else []
+        return
+    large = len(rows) >= MIN_INTERIOR_ROWS
+    # a part has no advantage on inseparable data, and simplex none where coefficients cancel
+    at_once = 2 * len(rows) > len(program.rows) if large else singular(program, rows)
+    first, second = ("interior", "generation") if large else ("generation", "interior")
+    if not at_once:
+        yield first
+    if _solved_whole(program):
+        yield "whole"
+    if at_once:
+        yield first
+    yield second
+
+
+def _solved_whole(program: KernelProgram) -> bool:
+    return len(program.rows) <= SMALL_PART_ROWS or program.factor is not None
+
+
+def _by_route(program: KernelProgram, guess: Guess, route: str, tol: float) -> Solution:
+    if route == "reference":
+        return solve_reference(program, tol=tol)
+    if route == "whole":
+        return solve_whole(program, guess, tol)
+    if route == "interior":
+        return Rounds(program, guess, tol).solve()
+    first = guess.first_rows(program)
+    return solve_generation(program, first, first, tol=tol)
+
 
 #: Tolerance of the KKT conditions of the SVM that is only a first guess.
 GUESS_TOLERANCE = 1e-2

@@ -16,14 +16,16 @@ weights, so that lam_i = weight_i/n_class takes the place of 1/n_class.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpstrf
 
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.mmrm.low_rank import low_rank_factor
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
 #: Default of the largest sum of coefficients, about a million. A decision is then computed to
@@ -305,3 +307,83 @@ def _sparse_keys(X: Any, y: NDArray) -> NDArray:
     ends = zip(X.indptr, X.indptr[1:], y, strict=False)
     rows = ((X.indices[a:e].tobytes(), X.data[a:e].tobytes(), sign) for a, e, sign in ends)
     return np.array([numbers.setdefault(row, len(numbers)) for row in rows])
+
+
+#: Rows of a smaller margin are near it.
+NEAR_MARGIN = 1.05
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Coefficients of a neighbouring machine and its margins.
+
+    Attributes
+    ----------
+    u : ndarray of shape (n_columns,)
+        Not negative; only its shape matters.
+    margins : ndarray of shape (n_rows,)
+        y f(x).
+    """
+
+    u: NDArray
+    margins: NDArray
+
+    def first_rows(self, program: Program) -> NDArray:
+        """Return the rows that matter to the neighbour: near its margin or with a coefficient."""
+        rows = program.rows
+        return rows[(self.margins[rows] < NEAR_MARGIN) | (self.u[rows] > 0)]
+
+
+#: Largest diagonal entry of what a factor leaves, relative to that of the Gram matrix. Rounding
+#: errors of the kernel are of that size, and a factor that goes on multiplies them.
+REMAINDER = 1e-14
+
+
+#: Largest difference of a factor from some of the kernel's values, relative to the largest diagonal
+#: entry; a given matrix may be indefinite.
+MOST_DIFFERENCE = 1e-12
+
+
+def low_rank_factor(
+    diagonal: NDArray, block: Callable[[NDArray, NDArray], NDArray], most: int
+) -> NDArray | None:
+    """Return F with ``K = F F'`` to rounding, None where K has a higher rank than `most`.
+
+    Only the columns of K at the pivots are formed.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (n_rows,)
+        Of K; destroyed.
+    block : callable
+        Returns the values of K at some rows and columns.
+    most : int
+
+    Returns
+    -------
+    ndarray of shape (n_rows, rank) or None
+    """
+    n, largest = len(diagonal), float(diagonal.max())
+    if most < 1 or largest <= 0:
+        return None
+    every, some = np.arange(n), np.linspace(0, n - 1, min(n, most + most // 4)).astype(int)
+    if _rank(block(some, some), REMAINDER * largest) > most:
+        return None
+    factor = np.empty((most, n))
+    for k in range(most):
+        pivot = int(diagonal.argmax())
+        if diagonal[pivot] <= REMAINDER * largest:
+            found = factor[:k].T
+            left = block(some, some) - found[some] @ found[some].T
+            return found if np.abs(left).max(initial=0) <= MOST_DIFFERENCE * largest else None
+        column = block(every, every[[pivot]])[:, 0]
+        column -= factor[:k, pivot] @ factor[:k]
+        factor[k] = column / np.sqrt(diagonal[pivot])
+        diagonal -= factor[k] ** 2
+        diagonal[pivot] = 0.0
+    return None
+
+
+def _rank(matrix: NDArray, remainder: float) -> int:
+    """Return the numerical rank of a matrix if it is positive semidefinite; else less."""
+    return int(dpstrf(matrix.T, tol=remainder, lower=1, overwrite_a=1)[2])

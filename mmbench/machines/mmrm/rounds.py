@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import Solution, certify
-from mmbench.machines.mmrm.guess import NEAR_MARGIN, Guess, Iterate, first_iterate
-from mmbench.machines.mmrm.interior import InteriorPoint
-from mmbench.machines.mmrm.program import Program
+from mmbench.machines.mmrm.interior import InteriorPoint, Iterate, first_iterate
+from mmbench.machines.mmrm.program import NEAR_MARGIN, Guess, Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
 #: Tolerances of the first round, of an iterate that shows whether the part lacks something, and of

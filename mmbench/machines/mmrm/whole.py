@@ -22,10 +22,8 @@ from scipy.linalg.lapack import dpocon, dpotrf
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import Solution, best, certify, constant_bias
-from mmbench.machines.mmrm.guess import Guess, Iterate, first_iterate
-from mmbench.machines.mmrm.interior import InteriorPoint
-from mmbench.machines.mmrm.low_rank import LowRank
-from mmbench.machines.mmrm.program import KernelProgram
+from mmbench.machines.mmrm.interior import InteriorPoint, Iterate, LowRank, first_iterate
+from mmbench.machines.mmrm.program import Guess, KernelProgram
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
 #: Relative complementarity at which a solution is tried, and where that does not certify again.

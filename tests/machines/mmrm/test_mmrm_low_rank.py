@@ -8,13 +8,10 @@ from hypothesis import strategies as st
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import MMRM
-from mmbench.machines.mmrm import routes
-from mmbench.machines.mmrm.guess import Guess
-from mmbench.machines.mmrm.interior import InteriorPoint
-from mmbench.machines.mmrm.low_rank import LowRank, OfLowRank, low_rank_factor
-from mmbench.machines.mmrm.newton import Whole
-from mmbench.machines.mmrm.program import KernelProgram
-from mmbench.machines.mmrm.reference import solve_reference
+from mmbench.machines.mmrm import mmrm as routes
+from mmbench.machines.mmrm.interior import InteriorPoint, LowRank, OfLowRank, Whole
+from mmbench.machines.mmrm.program import Guess, KernelProgram, low_rank_factor
+from mmbench.machines.mmrm.vertex import solve_reference
 from mmbench.machines.mmrm.whole import Shifted, solve_whole
 
 

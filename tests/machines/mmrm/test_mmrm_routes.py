@@ -16,17 +16,15 @@ from mmbench.machines import MMRM
 from mmbench.machines.base import problem
 from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.mmrm import generation as mmrm_generation
-from mmbench.machines.mmrm import interior, mmrm, newton
+from mmbench.machines.mmrm import interior, mmrm
+from mmbench.machines.mmrm import interior as newton
 from mmbench.machines.mmrm.certificate import best, certify, reused
 from mmbench.machines.mmrm.generation import solve_generation
-from mmbench.machines.mmrm.guess import Guess, Iterate
-from mmbench.machines.mmrm.interior import InteriorPoint
-from mmbench.machines.mmrm.newton import Reduced, Whole, Workspace
-from mmbench.machines.mmrm.program import KernelProgram, LinearProgram, without_repeats
-from mmbench.machines.mmrm.reference import solve_reference
+from mmbench.machines.mmrm.interior import InteriorPoint, Iterate, Reduced, Whole, Workspace
+from mmbench.machines.mmrm.mmrm import solve_kernel
+from mmbench.machines.mmrm.program import Guess, KernelProgram, LinearProgram, without_repeats
 from mmbench.machines.mmrm.rounds import Rounds
-from mmbench.machines.mmrm.routes import solve_kernel
-from mmbench.machines.mmrm.vertex import Partition, solve_vertex
+from mmbench.machines.mmrm.vertex import Partition, solve_reference, solve_vertex
 from mmbench.machines.mmrm.whole import Shifted, singular, solve_whole
 from mmbench.solvers.highs_ import LpModel
 from mmbench.solvers.svm_dual.smo import solve_smo
