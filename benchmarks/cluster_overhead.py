@@ -11,8 +11,7 @@ from __future__ import annotations
 import time
 
 from mmbench.running.cluster import DaskExecutor
-from mmbench.running.executor import Executor
-from mmbench.running.local import LocalExecutor
+from mmbench.running.local import Executor, LocalExecutor
 
 SLOTS, TASKS = 2, 200
 

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from mmbench.datasets import DatasetRef, load_dataset, make_preprocess
 from mmbench.jobs.limits import NO_LIMITS
 from mmbench.machines import MMRM
-from mmbench.running.cluster import DaskExecutor
-from mmbench.running.pairs import Spread, train_items
+from mmbench.running.cluster import DaskExecutor, Spread, train_items
 
 
 def rows_of_mnist(n_rows: int, mirror: str | None) -> tuple[NDArray, NDArray]:

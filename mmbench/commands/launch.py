@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mmbench.commands.options import Options, Say, default_slots
-from mmbench.running.executor import Executor
-from mmbench.running.local import LocalExecutor
+from mmbench.running.local import Executor, LocalExecutor
 
 if TYPE_CHECKING:
     from mmbench.config.model import Config

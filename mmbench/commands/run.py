@@ -7,7 +7,7 @@ from mmbench.commands.options import Options, Say
 from mmbench.config.read import to_yaml
 from mmbench.errors import SEVERITY
 from mmbench.jobs.store import CONFIG, RecordStore
-from mmbench.running.executor import Executor
+from mmbench.running.local import Executor
 from mmbench.running.runner import EXIT_FAILED, EXIT_INTERRUPTED, Summary, run
 
 

@@ -146,6 +146,7 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
     summary = {
         "n": len(fits),
         "statuses": dict(Counter(fit.status for fit in fits)),
+        "routes": dict(Counter(fit.route for fit in fits if fit.route)),
         "worst_violation": max(fit.max_violation for fit in fits),
         "worst_gap": max(fit.gap for fit in fits),
         "gap_tolerance": gap_tolerance,

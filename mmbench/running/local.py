@@ -1,4 +1,14 @@
-"""Worker processes on this computer, with limits on their time, memory and output.
+"""Where jobs run: a small interface.
+
+A task is a picklable function with picklable arguments, and its result comes back as a `Future`.
+Nothing else is shared with a worker, so a cluster can stand behind the same three verbs.
+
+The life of a worker process: serve tasks, never outlive the process that started it.
+
+Started by `mmbench.running.local` as a plain subprocess. Messages to it are (function, arguments);
+from it come (kind, value) with the kinds below.
+
+Worker processes on this computer, with limits on their time, memory and output.
 
 Our own, because no pool that was tried keeps what this one promises. Loky 3.7 ends every task when
 one worker dies. Pebble 5.2 ends one only, but a busy worker outlives its killed parent, and Ctrl-C
@@ -6,22 +16,149 @@ reaches a worker that is still importing. A LocalCluster of dask.distributed tak
 27 ms a task (this: 0.4 s and 0.6 ms), and 7 s to give up a task that ends its worker.
 """
 
+import importlib
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Protocol
 
 from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import NO_LIMITS, Limits
-from mmbench.running.executor import LimitReached, WorkerDied
-from mmbench.running.process import ERROR, NOTE, RESULT, STARTED
+
+
+class WorkerDied(Exception):
+    """The process that ran a task ended before the task did."""
+
+
+class LimitReached(WorkerDied):
+    """The process that ran a task was ended at a limit of the task.
+
+    Parameters
+    ----------
+    status : {Status.TIME_LIMIT, Status.MEMORY_LIMIT}
+    reached : dict
+        "stage" that the task told last, "seconds", and "bytes" where they were limited.
+    """
+
+    def __init__(self, status: Status, reached: dict[str, Any]):
+        super().__init__(status, reached)
+        self.status, self.reached = status, reached
+
+
+class Executor(Protocol):
+    """What the runner needs to know of a place where jobs run."""
+
+    #: Most threads of one task; it takes as many slots.
+    task_threads: int
+    #: Whether tasks may run on a computer that sees other files than this one.
+    remote: bool
+    #: Address of the Dask scheduler, for tasks that have tasks of their own.
+    scheduler: str | None
+
+    @property
+    def slots(self) -> int:
+        """Number of tasks that may run at the same time; may grow and shrink during a run."""
+
+    @property
+    def computer_slots(self) -> int:
+        """Most slots that share the memory of one computer."""
+
+    def submit(
+        self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
+    ) -> Future:
+        """Start a task. At most `slots` of them run at any time."""
+
+    def wait(self, timeout: float | None = None) -> list[Future]:
+        """Return the tasks that ended; none when `timeout` seconds pass first.
+
+        A task whose worker died or went beyond its limits ends with the exception `WorkerDied`.
+        """
+
+    def cancel(self) -> None:
+        """Stop every running task at once; the next one may be submitted."""
+
+    def close(self) -> None:
+        """Release the workers for good."""
+
+
+#: A task begins; what it tells of itself; how it ended.
+STARTED, NOTE, RESULT, ERROR = "started", "note", "result", "error"
+
+_connection: Connection | None = None
+
+
+def tell(note: Any) -> None:
+    """Tell the process that started this one how far the task is; elsewhere do nothing."""
+    if _connection is not None:
+        _connection.send((NOTE, note))
+
+
+def serve(descriptor: int, modules: Sequence[str]) -> None:
+    """Run the tasks that arrive, until the other end closes.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of one end of a socket pair.
+    modules : sequence of str
+        Imported before the first task arrives.
+    """
+    global _connection
+    _ask_kernel_to_end_orphans()
+    threading.Thread(target=_die_with_parent, args=(descriptor,), daemon=True).start()
+    for module in modules:
+        importlib.import_module(module)
+    connection = _connection = Connection(descriptor)
+    while True:
+        try:
+            function, args = connection.recv()
+            connection.send((STARTED, None))
+        except (EOFError, OSError):
+            return
+        _reply(connection, *_call(function, args))
+
+
+def _call(function: Callable[..., Any], args: tuple) -> tuple[str, Any]:
+    try:
+        return RESULT, function(*args)
+    except Exception as error:
+        return ERROR, error
+
+
+def _reply(connection: Connection, kind: str, value: Any) -> None:
+    try:
+        connection.send((kind, value))
+    except BrokenPipeError:
+        return
+    except Exception as error:  # what cannot be pickled is told in words
+        connection.send((ERROR, RuntimeError(f"the result cannot be sent: {error}")))
+
+
+def _ask_kernel_to_end_orphans() -> None:
+    """On Linux the kernel ends an orphan even while compiled code keeps all its threads waiting."""
+    if sys.platform == "linux":
+        import ctypes
+
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _die_with_parent(descriptor: int) -> None:
+    """End this process when its parent is gone, even by a signal that nobody can catch."""
+    poll = select.poll()
+    poll.register(descriptor, 0)  # hang-up and error alone
+    poll.poll()
+    os._exit(1)
+
 
 #: One thread for each library: parallelism is over pairs of classes and over processes.
 THREAD_VARIABLES = (
@@ -141,7 +278,7 @@ class _Worker:
         # A new interpreter rather than a fork: a forked child would inherit the locked mutexes
         # and the thread pools of BLAS, OpenMP and Numba.
         self.kill()
-        command = "from mmbench.running.process import serve; serve(*{!r})"
+        command = "from mmbench.running.local import serve; serve(*{!r})"
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         changes = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
         # Ctrl-C reaches the whole process group. The worker inherits the block, from its first

@@ -6,7 +6,7 @@ import ctypes
 import os
 import time
 
-from mmbench.running.process import tell
+from mmbench.running.local import tell
 
 
 def nap(seconds, value=None):

@@ -23,7 +23,7 @@ from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.running import cluster, parcel
 from mmbench.running.cluster import DaskExecutor, differences, facts
-from mmbench.running.executor import LimitReached, WorkerDied
+from mmbench.running.local import LimitReached, WorkerDied
 from mmbench.running.runner import run
 
 dask = pytest.importorskip("dask")

@@ -12,8 +12,7 @@ import psutil
 import pytest
 from helpers.serial_executor import SerialExecutor
 
-from mmbench.running.executor import WorkerDied
-from mmbench.running.local import LocalExecutor
+from mmbench.running.local import LocalExecutor, WorkerDied
 
 
 def drain(executor, count, timeout=60):

@@ -16,11 +16,9 @@ from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.jobs.record import is_done, new_record
 from mmbench.machines.base.problem import Fit
 from mmbench.running import local, runner
-from mmbench.running.executor import LimitReached, WorkerDied
-from mmbench.running.local import LocalExecutor
-from mmbench.running.stopped import best_reached
-from mmbench.running.stopped import stopped as what_stopped
-from mmbench.running.worker import execute
+from mmbench.running.local import LimitReached, LocalExecutor, WorkerDied
+from mmbench.running.worker import best_reached, execute
+from mmbench.running.worker import stopped as what_stopped
 
 
 @pytest.fixture

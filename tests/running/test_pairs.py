@@ -13,8 +13,7 @@ from joblib import parallel_config
 
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.machines import SVM
-from mmbench.running.cluster import run_here
-from mmbench.running.pairs import PairBackend, Spread, train_items
+from mmbench.running.cluster import PairBackend, Spread, run_here, train_items
 
 pytest.importorskip("dask")
 pytest.importorskip("distributed")

@@ -16,7 +16,7 @@ from mmbench.datasets import DatasetRef
 from mmbench.errors import Status
 from mmbench.jobs.record import new_record
 from mmbench.running.progress import Lines, TimeLeft, duration, progress_for
-from mmbench.running.schedule import Schedule
+from mmbench.running.runner import Schedule
 
 ROOT = Path(__file__).parents[2]
 
