@@ -31,13 +31,12 @@ from threadpoolctl import threadpool_limits
 from mmbench.datasets import load_dataset, make_preprocess
 from mmbench.kernels import Kernel
 from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.minimax.cones import fixed_program, solve_spread
 from mmbench.machines.minimax.coordinates import KernelCoordinates, LinearCoordinates
-from mmbench.machines.minimax.direction import minimax_direction
-from mmbench.machines.minimax.m4_margin import solve_soft
-from mmbench.machines.minimax.m4_mean import least_penalty
-from mmbench.machines.minimax.m4_problem import MarginProblem
-from mmbench.machines.minimax.m4_programs import fixed_program
-from mmbench.machines.minimax.spread_program import solve_spread
+from mmbench.machines.minimax.mean import least_penalty
+from mmbench.machines.minimax.problem import MarginProblem
+from mmbench.machines.minimax.soft import solve_soft
+from mmbench.machines.minimax.spread import minimax_direction
 
 RIDGE = {"linear": 1e-6, "rbf": 1e-3}
 #: Multiples of the least useful C.

@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, SVM
 from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.minimax.base import KernelRows
 from mmbench.machines.minimax.coordinates import KernelCoordinates
-from mmbench.machines.minimax.search import KernelRows
 
 RIDGE = 1e-3
 FACTORS = (1.5, 3.0, 10.0, 30.0, 100.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.minimax_family import random_problem
 
-from mmbench.machines.minimax.m4_margin import solve_soft
+from mmbench.machines.minimax.soft import solve_soft
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.sum_of_norms import SumOfNorms
 

@@ -1,245 +1,287 @@
-"""Class spreads over a whole Gram matrix: one Cholesky factor where coordinates cost an eigenbasis.
+"""The soft M4 over a whole Gram matrix, for pairs too large for diagonal coordinates.
 
-Coordinates in which both covariances are diagonal serve every penalty C on slack, but of a Gram
-matrix of 12000 rows they take ten minutes. A single training needs less. With K = F F', class means
-taken out by H, and ``S = theta^-1 Sx + (1 - theta)^-1 Sy``, ridge r in both,
+    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
-    S = F'H D H F + r' I,    D_ii = 1/(n_c theta_c),    r' = r/theta + r/(1 - theta)
-    S^-1 F't = F'c,          c = (t - H M^-1 H K t)/r',    M = H K H + r' D^-1
+One factor of ``S = Sx/theta + Sy/(1 - theta)`` at one theta, the MPM's first, serves to the end.
+With the gradient ``F'g`` of sx + sy at w, a round solves
 
-so that a factor of M, n^3/3 steps, applies S^-1 to any vector of the span. At another theta the
-same factor is a preconditioner: conjugate gradients see a condition number of at most the ratio of
-the two thetas' odds, whatever the kernel.
+    min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
+
+an SVM with the kernel ``s F S^-1 F'``, whose multipliers u give ``v = w + s S^-1 F'(u - g)``. Its
+fixed points are the solutions of the M4, ``F'u = F'g``. With s the harmonic mean of sx/theta and
+sy/(1 - theta) no direction is stretched beyond its mirror image; steps of Anderson's kind, on
+rounds that have the same SVM's rows free as good as conjugate gradients, do the rest.
+
+The SVM sees a working set of rows alone, to which the rows that violate its margin are added until
+there are none; the rest have multiplier zero. Every round gives an upper and a lower bound of the
+optimum, both of K itself: the factor may be a rough one.
+
+References
+----------
+H. Walker, P. Ni: Anderson acceleration for fixed-point iterations. SIAM J. Numerical Analysis 49,
+2011.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from mmbench.allowance import time_is_up
-from mmbench.machines.minimax.direction import Direction
-from mmbench.machines.minimax.line_search import Secant
+from mmbench.machines.base.threshold import balanced, best_bias
+from mmbench.machines.minimax.problem import LineSolution, MarginProblem, along
+from mmbench.machines.minimax.spread import GramMetric, SpreadGram
+from mmbench.solvers.svm_dual.active_set import settle_by
+from mmbench.solvers.svm_dual.qp import PiecewiseQP
+from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Squared distance of the class means, relative to the mean squared length of a row, at which
-#: rounding alone keeps them apart.
-EQUAL_MEANS = 1e-13
+#: Share of the rows in the first working set, and their least number; most that join it at a time,
+#: as a share of those that it has, and at least.
+FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
+JOINING_ROWS_SHARE, JOINING_ROWS = 0.5, 100
 
-#: Least ridge, as a share of the trace, with which a factor of float32 values is a good
-#: preconditioner, and the traces whose matrices such values can hold.
-SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
+#: Rows violate their margin by more than this before they join.
+MARGIN_TOLERANCE = 1e-9
 
-#: Accuracy of conjugate gradients at the first theta, and then in units of the gap; their number.
-COARSE, FINER, MAX_STEPS = 1e-2, 1e-2, 500
+#: Rounds that an Anderson step combines.
+ANDERSON_DEPTH = 8
 
+#: A round whose residual is more than so many times the least one makes Anderson steps start anew.
+RESTART_RESIDUAL_RATIO = 3.0
 
-@dataclass(frozen=True)
-class SpreadGram:
-    """The Gram matrix of two classes and the ridge of both."""
+#: Tolerance of pairwise steps, in units of f, and their number for a row: they only have to find
+#: which rows are free.
+SMO_TOLERANCE, SMO_STEPS_PER_ROW = 1e-3, 200
 
-    #: K, float64; read only. Shape (n, n).
-    gram: NDArray
-    #: -1.0 or +1.0. Shape (n,).
-    y: NDArray
-    #: r, absolute and positive.
-    ridge: float
-
-    @property
-    def means(self) -> NDArray:
-        """Coefficients over the rows of the difference of the class means."""
-        positive = self.y > 0
-        return np.where(positive, 1.0 / positive.sum(), -1.0 / (~positive).sum())
-
-    def centred(self, columns: NDArray) -> NDArray:
-        """Return vectors over the rows less their mean in each class, ``H t``; shape (n, ...)."""
-        out = np.array(columns, order="F")
-        for side in (self.y > 0, self.y < 0):
-            out[side] -= out[side].mean(axis=0)
-        return out
-
-    def gradient(self, c: NDArray, decision: NDArray) -> NDArray:
-        """Return g with ``F'g`` the gradient of sx + sy at ``w = F'c``, given ``Kc``."""
-        spread_x, spread_y = self.spreads(c, decision)
-        n_x = float((self.y > 0).sum())
-        weights = np.where(
-            self.y > 0, 1.0 / (n_x * spread_x), 1.0 / ((len(self.y) - n_x) * spread_y)
-        )
-        own = self.ridge / spread_x + self.ridge / spread_y
-        return weights * self.centred(decision) + own * c
-
-    def missing(self, residual: NDArray, values: NDArray) -> float:
-        """Return a length, at least, of p and q with ``F'residual = Sx^{1/2}p + Sy^{1/2}q``.
-
-        Half of it to each, and no covariance is below its ridge; `values` are ``K residual``.
-        """
-        return 0.5 * float(np.sqrt(max(0.0, residual @ values) / self.ridge))
-
-    def spreads(self, c: NDArray, decision: NDArray) -> tuple[float, float]:
-        """Return (sx, sy) of ``w = F'c``, given ``decision = Kc``."""
-        own = self.ridge * max(0.0, float(c @ decision))
-        return tuple(  # type: ignore[return-value]
-            float(np.sqrt(decision[side].var() + own)) for side in (self.y > 0, self.y < 0)
-        )
+#: Share of its diagonal that makes the working set's kernel definite.
+DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
 
 
-def fits_single(ridge: float, trace: float) -> bool:
-    """Whether a factor of float32 values is a good preconditioner."""
-    return ridge >= SINGLE_RIDGE * trace and SINGLE_RANGE[0] < trace < SINGLE_RANGE[1]
-
-
-class GramMetric:
-    """``S^-1`` at one theta, by a Cholesky factor of M.
-
-    Where the ridge is not small beside the trace the factor is one of float32 values, which takes
-    half the time and memory: all that ask for more digits refine, see `near`.
-    """
-
-    def __init__(self, problem: SpreadGram, theta: float):
-        self.problem, self.theta = problem, theta
-        y, gram = problem.y, problem.gram
-        sides = np.column_stack([y > 0, y < 0]).astype(float)
-        counts = sides.sum(axis=0)
-        self.weights = 1.0 / (sides @ (counts * [theta, 1.0 - theta]))
-        self.ridge = problem.ridge / theta + problem.ridge / (1.0 - theta)
-        single = fits_single(problem.ridge * len(y), float(np.trace(gram)))
-        self.dtype = np.float32 if single else np.float64
-        self._sides, self._means = sides, gram @ sides / counts
-        means = self._means - 0.5 * sides @ (sides.T @ self._means / counts[:, None])
-        # The transpose of a symmetric array is itself, in the order of LAPACK.
-        matrix = np.array(gram.T, dtype=self.dtype, order="F")
-        (update,) = blas.get_blas_funcs(("syr2k",), (matrix,))
-        matrix = update(-1.0, means, sides, beta=1.0, c=matrix, lower=1, overwrite_c=1)
-        matrix[np.diag_indices_from(matrix)] += self.ridge / self.weights
-        self.factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-        (self._solve_triangle,) = blas.get_blas_funcs(("trsv",), (self.factor,))
-
-    def half(self, values: NDArray) -> NDArray:
-        """Return ``L^-1 H v``, shape (n,)."""
-        return self._solve_triangle(self.factor, self.problem.centred(values), lower=1)
-
-    def solution(self, t: NDArray, half: NDArray) -> NDArray:
-        """Return c with ``S F'c = F't``, given ``half = L^-1 H K t``."""
-        inner = self._solve_triangle(self.factor, half, lower=1, trans=1)
-        return (t - self.problem.centred(inner.astype(np.float64))) / self.ridge
-
-    def solve(self, t: NDArray) -> tuple[NDArray, NDArray]:
-        """Return c with ``S F'c = F't`` to the digits of the factor, and ``Kt``."""
-        values = self.problem.gram @ t
-        return self.solution(t, self.half(values)), values
-
-    def columns(self, rows: NDArray) -> NDArray:
-        """Return ``L^-1 H K`` at some rows, shape (n, len(rows)); their products make `block`."""
-        columns = self.problem.gram[rows].astype(self.dtype)
-        columns -= self._means[rows].astype(self.dtype) @ self._sides.T.astype(self.dtype)
-        return solve_triangular(
-            self.factor, columns.T, lower=True, overwrite_b=True, check_finite=False
-        )
-
-    def block(self, rows: NDArray, others: NDArray, products: NDArray) -> NDArray:
-        """Return the kernel ``F S^-1 F'`` between some rows and others.
-
-        Parameters
-        ----------
-        rows, others : ndarray of int
-        products : ndarray of shape (len(rows), len(others))
-            Of their `columns`.
-        """
-        kernel = self.problem.gram[np.ix_(rows, others)]
-        kernel -= products
-        kernel /= self.ridge
-        return kernel
-
-    def near(
-        self, theta: float, t: NDArray, c: NDArray, decision: NDArray, accuracy: float = 1e-12
-    ) -> tuple[NDArray, float]:
-        """Solve ``S F'c = F't`` at another theta by conjugate gradients.
-
-        Parameters
-        ----------
-        theta : float
-        t : ndarray of shape (n,)
-        c, decision : ndarray of shape (n,)
-            A guess, and its ``Kc``.
-        accuracy : float, default=1e-12
-            Length of what is missing at which to stop, in units of the spread of the solution.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            c.
-        float
-            How far both spreads of the solution may be off: see `SpreadGram.missing`.
-        """
-        problem, gram = self.problem, self.problem.gram
-        weights = self.weights * np.where(
-            problem.y > 0, self.theta / theta, (1.0 - self.theta) / (1.0 - theta)
-        )
-        ridge = problem.ridge / theta + problem.ridge / (1.0 - theta)
-
-        c, residual = c.copy(), t - weights * problem.centred(decision) - ridge * c
-        scale, size = float(t @ decision), np.inf
-        step = step_values = np.zeros_like(c)
-        for _ in range(MAX_STEPS):
-            z, values = self.solve(residual)
-            missing = problem.missing(residual, values)
-            if missing**2 <= accuracy**2 * scale:
-                break
-            product = float(z @ values)
-            share = product / size
-            step, step_values = z + share * step, gram @ z + share * step_values
-            image = weights * problem.centred(step_values) + ridge * step
-            length = product / float(step_values @ image)
-            c += length * step
-            scale += length * float(t @ step_values)
-            residual -= length * image
-            size = product
-        return c, missing
-
-
-def minimax_gram(
-    problem: SpreadGram, tol: float = 1e-6, max_rounds: int = 30
-) -> tuple[Direction, NDArray, GramMetric] | None:
-    """Minimise the total spread with ``w'(xm - ym) = 1``, ``w = F'c``.
+def solve_gram(
+    problem: SpreadGram,
+    C: float,
+    c: NDArray,
+    decision: NDArray,
+    metric: GramMetric,
+    tol: float = 1e-6,
+    max_rounds: int = 200,
+) -> LineSolution:
+    """Minimise the objective.
 
     Parameters
     ----------
     problem : SpreadGram
+    C : float
+    c, decision : ndarray of shape (n,)
+        The MPM's c, and its ``Kc``.
+    metric : GramMetric
+        At any theta.
     tol : float, default=1e-6
-        Relative gap; a hundredth of it is aimed at.
-    max_rounds : int, default=30
+        Relative gap.
+    max_rounds : int, default=200
 
     Returns
     -------
-    Direction
-        Its `w` is c.
-    ndarray of shape (n,)
-        ``Kc``.
-    GramMetric
-        At one half. None takes the place of all three where the class means are equal.
-
-    Notes
-    -----
-    The equation in theta and the bound are those of `direction`; the first theta is one half,
-    at which the factor is made. What conjugate gradients leave is part of the bound, so
-    that they need not go further than the theta at hand is worth.
+    LineSolution
+        Its direction is c.
     """
-    target, theta, secant = problem.means, 0.5, Secant()
-    values = problem.gram @ target
-    if target @ values <= EQUAL_MEANS * np.trace(problem.gram) / len(target):
-        return None
-    metric = GramMetric(problem, theta)
-    c, _ = metric.solve(target)
-    decision, accuracy = problem.gram @ c, COARSE
-    for rounds in range(1, max_rounds + 1):
-        c, missing = metric.near(theta, target, c, decision, max(accuracy, 1e-3 * tol))
-        decision = problem.gram @ c
-        spread_x, spread_y = problem.spreads(c, decision)
-        longest = max(spread_x / theta, spread_y / (1.0 - theta))
-        bound = 1.0 / (longest + missing)
-        best = Direction.along(c, values, (spread_x, spread_y), bound, rounds)
-        if best.closed(1e-2 * tol) or time_is_up():
+    state = _State(problem, C, 2.0 * c, 2.0 * decision, metric)
+    for _ in range(max_rounds):
+        state.step()
+        if state.best.closed(tol) or time_is_up():
             break
-        theta = secant.next_share(theta, spread_x / (spread_x + spread_y))
-        accuracy = FINER * best.gap
-    return best, decision / float(target @ decision), metric
+    return LineSolution(state.best_c, state.best_line, state.best)
+
+
+class _Part:
+    """The kernel ``F S^-1 F'`` between the rows of a working set."""
+
+    def __init__(self, metric: GramMetric, rows: NDArray):
+        self.metric, self.rows = metric, rows
+        self.columns = metric.columns(rows)
+        self.kernel = metric.block(rows, rows, self.columns.T @ self.columns)
+        self._firm(0)
+
+    def join(self, rows: NDArray) -> None:
+        """Add rows."""
+        columns, old, known = self.metric.columns(rows), self.rows, len(self.rows)
+        kernel = np.empty((known + len(rows),) * 2)
+        kernel[:known, :known] = self.kernel
+        kernel[:known, known:] = self.metric.block(old, rows, self.columns.T @ columns)
+        kernel[known:, :known] = kernel[:known, known:].T
+        kernel[known:, known:] = self.metric.block(rows, rows, columns.T @ columns)
+        self.kernel = kernel  # before there are longer columns
+        self.rows, self.columns = np.append(old, rows), np.hstack([self.columns, columns])
+        self._firm(known)
+
+    def _firm(self, known: int) -> None:
+        new = np.arange(known, len(self.rows))
+        self.kernel[new, new] *= 1.0 + DIAGONAL_SHIFTS[self.metric.dtype]
+        self._free, self._factor = np.zeros(0, dtype=int), np.zeros((0, 0))
+
+    def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray:
+        """Return the multipliers of the SVM with decisions ``kernel v + offset + b``."""
+        found = self._settle(offset, y, C, v)
+        if found is not None:
+            return found
+        ends, slopes = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1), (offset - y)[:, None]
+        most = SMO_STEPS_PER_ROW * len(v)
+        v = solve_smo(
+            PiecewiseQP(self.kernel.astype(np.float32), ends, slopes), v, SMO_TOLERANCE, most
+        ).u
+        found = self._settle(offset, y, C, v)
+        if found is not None:
+            return found
+        return solve_smo(PiecewiseQP(self.kernel, ends, slopes), v, MARGIN_TOLERANCE, most).u
+
+    def _settle(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray | None:
+        return settle_by(self._free_part, lambda v: self.kernel @ v + offset, y, C, v)
+
+    def _free_part(
+        self, free: NDArray, pull: NDArray, total: float
+    ) -> tuple[NDArray, float] | None:
+        """Return v of the free rows and b; near the end they are those of the round before."""
+        if not np.array_equal(free, self._free):
+            self._free, self._factor = np.zeros(0, dtype=int), np.zeros((0, 0))  # before another
+            try:
+                square = self.kernel[np.ix_(free, free)].T
+                self._factor = cholesky(square, lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                return None
+            self._free = free
+        ends = np.column_stack([pull, np.ones(len(pull))])
+        own, unit = cho_solve((self._factor, True), ends, check_finite=False).T
+        b = float((own.sum() - total) / unit.sum())
+        return own - b * unit, b
+
+
+class _State:
+    """w, its multipliers, the working set, and the rounds before."""
+
+    def __init__(
+        self, problem: SpreadGram, C: float, c: NDArray, decision: NDArray, metric: GramMetric
+    ):
+        self.problem, self.C, self.metric = problem, C, metric
+        self.c, self.decision = c, decision
+        self.u, self.rounds = np.zeros(len(problem.y)), 0
+        margins = problem.y * (self.decision + best_bias(self.decision, problem.y))
+        order = np.argsort(margins, kind="stable")
+        # A solution's multipliers sum up to its value, and none is larger than C. With fewer rows
+        # in the working set w = 0 may be the optimum of these, from where it grows slowly.
+        line = self._line()
+        value = line.value(*line.tuned(np.ones(1)))
+        least = max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(margins)), int(value / C))
+        first = order[:least]
+        if len(set(problem.y[first])) < 2:  # the w of one class is zero, and would stay so
+            other = order[problem.y[order] != problem.y[first[0]]]
+            first = np.append(first, other[: len(first)])
+        self.part = _Part(metric, np.sort(first))
+        self.past = _Past()
+        self.best_c, self.best_line = self.c, line
+        self.best = self.best_line.trivial_solution()
+        self._look()
+
+    def step(self) -> None:
+        """Go one round on."""
+        problem, metric, part, y = self.problem, self.metric, self.part, self.problem.y
+        rows, theta = part.rows, metric.theta
+        scale = 2.0 / (theta / self.spreads[0] + (1.0 - theta) / self.spreads[1])
+        half = metric.half(self.values)
+        offset = self.decision[rows] - scale * (part.kernel @ self.u[rows])
+        offset += scale * (self.values[rows] - part.columns.T @ half) / metric.ridge
+        u = np.zeros_like(self.u)
+        u[rows] = part.train(offset, y[rows], scale * self.C, scale * self.u[rows]) / scale
+        step = u - self.u
+        half += part.columns @ step[rows].astype(metric.dtype)
+        c = self.c + scale * metric.solution(self.missing + step, half)
+        decision = problem.gram @ c
+        self.rounds += 1
+        if self._join(decision, u):
+            self.past = _Past()
+        else:
+            change, image = c - self.c, decision - self.decision
+            weighed = metric.weights * problem.centred(image) + metric.ridge * change
+            c, decision, u = self.past.next((weighed, image), (c, decision, u))
+        self.c, self.decision, self.u = c, decision, y * balanced(y * u, y, self.C)
+        self._look()
+
+    def _join(self, decision: NDArray, u: NDArray) -> bool:
+        """Add the rows that violate their margin most; return whether there were any."""
+        y, rows = self.problem.y, self.part.rows
+        size = np.abs(u)
+        free = (size > 0) & (size < self.C)
+        b = float(np.mean((y - decision)[free])) if free.any() else best_bias(decision, y)
+        margins = y * (decision + b)
+        margins[rows] = np.inf
+        missing = np.flatnonzero(margins < 1.0 - MARGIN_TOLERANCE)
+        if not len(missing):
+            return False
+        most = max(JOINING_ROWS, int(JOINING_ROWS_SHARE * len(rows)))
+        self.part.join(missing[np.argsort(margins[missing], kind="stable")[:most]])
+        return True
+
+    def _line(self) -> MarginProblem:
+        self.spreads = np.array(self.problem.spreads(self.c, self.decision))
+        return along(self.decision, self.problem.y, self.spreads, self.C)
+
+    def _look(self) -> None:
+        """Take w where it has the smaller value; its multipliers may raise the bound.
+
+        ``F'u`` is a share of the gradient, which is ``Sx^{1/2}p + Sy^{1/2}q`` with p and q of
+        length one, and what is missing.
+        """
+        problem, a, line = self.problem, np.abs(self.u), self._line()
+        gradient = problem.gradient(self.c, self.decision)
+        self.missing = self.u - gradient
+        self.values = problem.gram @ self.missing
+        factor, b = line.tuned(np.ones(1))
+        value = line.value(factor, b)
+        share, missing, values = 1.0, self.missing, self.values
+        if not self.u.any() or value >= line.trivial[0]:  # w goes to zero, and the share below one
+            share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
+            missing = self.u - share * gradient
+            values = problem.gram @ missing
+        reach = 1.0 / (share + problem.missing(missing, values) + 1e-300)
+        room = self.C / max(float(a.max(initial=0.0)), 1e-300)
+        bound = float(a.sum()) * min(reach, max(1.0, room))
+        if value < self.best.value:
+            self.best_c, self.best_line = self.c, line
+        self.best = self.best.better(line.certified(factor, b, a, bound, self.rounds))
+
+
+class _Past:
+    """The last rounds of a fixed point iteration, and the step that they suggest."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[NDArray, ...]] = []
+        self.points: list[tuple[NDArray, ...]] = []
+        self._least = np.inf
+
+    def next(self, change: tuple[NDArray, ...], point: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
+        """Return the affine combination of points whose change is least.
+
+        Parameters
+        ----------
+        change : tuple of ndarray
+            From a point to its image: two vectors whose product is its square.
+        point : tuple of ndarray
+            The image.
+        """
+        size = float(change[0] @ change[1])
+        if size > RESTART_RESIDUAL_RATIO**2 * self._least:
+            self.changes, self.points = [], []
+        self._least = min(self._least, size)
+        self.changes = [*self.changes, change][-ANDERSON_DEPTH:]
+        self.points = [*self.points, point][-ANDERSON_DEPTH:]
+        n = len(self.points)
+        products = np.array([[a[0] @ b[1] for b in self.changes] for a in self.changes])
+        lengths = np.sqrt(np.maximum(np.diagonal(products), 1e-300))
+        system = np.zeros((n + 1, n + 1))
+        system[:n, :n] = products / np.outer(lengths, lengths)
+        system[:n, n] = system[n, :n] = 1.0 / lengths * lengths.min()
+        shares = np.linalg.lstsq(system, np.append(np.zeros(n), 1.0), rcond=1e-14)[0][:n]
+        shares *= lengths.min() / lengths
+        shares /= shares.sum()
+        return tuple(
+            sum(share * point[k] for share, point in zip(shares, self.points, strict=True))
+            for k in range(len(point))
+        )

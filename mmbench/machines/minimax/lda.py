@@ -34,8 +34,8 @@ from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
-from mmbench.machines.minimax.direction import Direction
 from mmbench.machines.minimax.mpm import direction
+from mmbench.machines.minimax.spread import Direction
 
 
 class LDA(WeightedClassifier, CovarianceMachine):

@@ -34,13 +34,15 @@ from mmbench.errors import Status
 from mmbench.machines.base.parameter import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.minimax.base import certificate, majority_model
+from mmbench.machines.minimax.base import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil, n_smaller
-from mmbench.machines.minimax.direction import minimax_direction
-from mmbench.machines.minimax.factor import SpreadFactor
-from mmbench.machines.minimax.gram import SpreadGram, minimax_gram
-from mmbench.machines.minimax.m4_problem import LineSolution, MarginProblem, MarginSolution
-from mmbench.machines.minimax.search import SpreadMachine
+from mmbench.machines.minimax.problem import LineSolution, MarginProblem, MarginSolution
+from mmbench.machines.minimax.spread import (
+    SpreadFactor,
+    SpreadGram,
+    minimax_direction,
+    minimax_gram,
+)
 
 #: Rows with a multiplier above this share of the largest are support vectors.
 SUPPORT_SHARE = 1e-6
@@ -185,7 +187,7 @@ class M4(SpreadMachine):
         found = minimax_gram(problem, self.tol) if self._is_plain else None
         if found is None:
             return None
-        from mmbench.machines.minimax.m4_gram import solve_gram
+        from mmbench.machines.minimax.gram import solve_gram
 
         start, decision, metric = found
         C = self._penalty(n_smaller(problem.y), 1.0 / start.value)
@@ -225,7 +227,7 @@ class M4(SpreadMachine):
     # -- the three programs ----------------------------------------------------------------------
 
     def _soft(self, pencil: Pencil, problem: MarginProblem, state: Any) -> BinaryModel:
-        from mmbench.machines.minimax.m4_margin import solve_soft
+        from mmbench.machines.minimax.soft import solve_soft
 
         if len(set(problem.y)) < 2:
             return self._reduced_to_means(pencil, problem)
@@ -235,7 +237,7 @@ class M4(SpreadMachine):
         )
 
     def _hard(self, pencil: Pencil, problem: MarginProblem, state: Any) -> BinaryModel:
-        from mmbench.machines.minimax.m4_margin import solve_hard
+        from mmbench.machines.minimax.soft import solve_hard
 
         if len(set(problem.y)) < 2 and not pencil.equal_means:
             return self._reduced_to_means(pencil, problem)
@@ -253,7 +255,7 @@ class M4(SpreadMachine):
         return _with_facts(replace(soft, fit=fit), reason=reason)
 
     def _mean(self, pencil: Pencil, problem: MarginProblem) -> BinaryModel:
-        from mmbench.machines.minimax.m4_mean import least_penalty, solve_mean
+        from mmbench.machines.minimax.mean import least_penalty, solve_mean
 
         if pencil.equal_means:
             return majority_model(pencil, Status.INFEASIBLE, "the class means are equal")

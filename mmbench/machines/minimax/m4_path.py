@@ -3,7 +3,7 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b))
 
 At a fixed theta, with ``q = sqrt(w'S w)`` in the place of ``sx + sy``, see
-`mmbench.machines.minimax.factor`, this is
+`mmbench.machines.minimax.spread`, this is
 
     min over w, b   q + C sum_i max(0, 1 - y_i (w'z_i + b))
         = min over s   s/2 + min over w, b   q^2/(2 s) + C sum_i ...
@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
-from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor, minimax_factor
 from mmbench.machines.minimax.line_search import Secant
-from mmbench.machines.minimax.m4_problem import LineSolution, along
+from mmbench.machines.minimax.problem import LineSolution, along
+from mmbench.machines.minimax.spread import FactorMetric, SpreadFactor, minimax_factor
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo
 from mmbench.solvers.svm_dual.steps import combine

@@ -36,9 +36,9 @@ from mmbench.machines.base.parameter import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
-from mmbench.machines.minimax.direction import Direction
 from mmbench.machines.minimax.line_search import minimise
 from mmbench.machines.minimax.mpm import direction
+from mmbench.machines.minimax.spread import Direction
 from mmbench.solvers.result import Result
 
 #: Rounds of the ratio's iteration; it converges quadratically.

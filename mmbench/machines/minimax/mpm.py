@@ -32,12 +32,16 @@ from mmbench.machines.base.estimator import WeightedClassifier
 from mmbench.machines.base.parameter import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import SearchSpace
-from mmbench.machines.minimax.base import certificate, majority_model
+from mmbench.machines.minimax.base import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil
-from mmbench.machines.minimax.direction import Direction, minimax_direction
-from mmbench.machines.minimax.factor import SpreadFactor, minimax_factor
-from mmbench.machines.minimax.gram import SpreadGram, minimax_gram
-from mmbench.machines.minimax.search import SpreadMachine
+from mmbench.machines.minimax.spread import (
+    Direction,
+    SpreadFactor,
+    SpreadGram,
+    minimax_direction,
+    minimax_factor,
+    minimax_gram,
+)
 
 
 class MPM(WeightedClassifier, SpreadMachine):
@@ -110,12 +114,12 @@ def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "au
     Parameters
     ----------
     target, var_x, var_y : ndarray of shape (k,)
-        As for `mmbench.machines.minimax.direction.minimax_direction`.
+        As for `mmbench.machines.minimax.spread.minimax_direction`.
     solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
     """
     if solver == "auto":
         return minimax_direction(target, var_x, var_y)
-    from mmbench.machines.minimax.spread_program import SpreadProgram, solve_spread
+    from mmbench.machines.minimax.cones import SpreadProgram, solve_spread
 
     k = len(target)
     program = SpreadProgram(

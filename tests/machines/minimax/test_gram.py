@@ -13,8 +13,8 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.minimax.gram import GramMetric, SpreadGram, minimax_gram
-from mmbench.machines.minimax.search import GRAM_ROUTE_ROWS
+from mmbench.machines.minimax.base import GRAM_ROUTE_ROWS
+from mmbench.machines.minimax.spread import GramMetric, SpreadGram, minimax_gram
 
 KERNEL = Kernel("rbf", gamma=0.3)
 

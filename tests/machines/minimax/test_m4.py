@@ -23,11 +23,11 @@ from sklearn.svm import SVC
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM
-from mmbench.machines.minimax import m4_margin
+from mmbench.machines.minimax import soft as m4_margin
+from mmbench.machines.minimax.cones import fixed_program
 from mmbench.machines.minimax.coordinates import LinearCoordinates
-from mmbench.machines.minimax.m4_mean import least_penalty, solve_mean
-from mmbench.machines.minimax.m4_problem import MarginProblem
-from mmbench.machines.minimax.m4_programs import fixed_program
+from mmbench.machines.minimax.mean import least_penalty, solve_mean
+from mmbench.machines.minimax.problem import MarginProblem
 
 RBF = Kernel("rbf", 0.5)
 POLY = Kernel("poly", degree=2)
@@ -450,7 +450,7 @@ def test_mean_is_bounded_from_the_least_penalty_on(factor):
 
 
 def _fixed_value(data, rho):
-    from mmbench.machines.minimax.m4_margin import solve_program
+    from mmbench.machines.minimax.soft import solve_program
 
     program = fixed_program(data, rho)
     return rho - data.C * program.value(solve_program(program, "clarabel", 1e-6).x)

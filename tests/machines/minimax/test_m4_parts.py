@@ -16,7 +16,7 @@ from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax import coordinates
 from mmbench.machines.minimax.line_search import lowest_of_lines, minimise
-from mmbench.machines.minimax.reweighted import solve_reweighted
+from mmbench.machines.minimax.soft import solve_reweighted
 from mmbench.solvers.svm_dual.active_set import settle
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo

@@ -22,7 +22,7 @@ from scipy.linalg import eigh, sqrtm
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LDA, M4, MEMPM, MPM
-from mmbench.machines.minimax.direction import minimax_direction
+from mmbench.machines.minimax.spread import minimax_direction
 
 RBF = Kernel("rbf", 0.5)
 

@@ -17,10 +17,11 @@ from mmbench.kernels.matrix import StoredGram
 from mmbench.machines import M4, MPM
 from mmbench.machines.base.problem import PartProblem
 from mmbench.machines.base.threshold import best_bias
-from mmbench.machines.minimax import base, search
+from mmbench.machines.minimax import base
+from mmbench.machines.minimax import base as search
+from mmbench.machines.minimax.base import train_for_search
 from mmbench.machines.minimax.coordinates import pivoted_cholesky
-from mmbench.machines.minimax.factor import FactorMetric, SpreadFactor
-from mmbench.machines.minimax.search import train_for_search
+from mmbench.machines.minimax.spread import FactorMetric, SpreadFactor
 from mmbench.selection.search import select
 
 RBF = Kernel("rbf", 0.5)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from helpers.minimax_family import random_problem
 
-from mmbench.machines.minimax.m4_programs import (
+from mmbench.machines.minimax.cones import (
     budget_program,
     fixed_program,
     margin_program,
+    solve_spread,
     step_program,
 )
-from mmbench.machines.minimax.spread_program import solve_spread
 from mmbench.solvers.cones import SOLVERS, is_available
 
 AVAILABLE = [name for name in SOLVERS if is_available(name)]

@@ -27,12 +27,11 @@ from scipy.optimize import brentq
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.base.threshold import balanced, best_bias
-from mmbench.machines.minimax.direction import minimax_direction
+from mmbench.machines.minimax.cones import fixed_program, solve_spread
 from mmbench.machines.minimax.line_search import lowest_of_lines, minimise
-from mmbench.machines.minimax.m4_margin import solve_program
-from mmbench.machines.minimax.m4_problem import MarginProblem
-from mmbench.machines.minimax.m4_programs import fixed_program
-from mmbench.machines.minimax.spread_program import solve_spread
+from mmbench.machines.minimax.problem import MarginProblem
+from mmbench.machines.minimax.soft import solve_program
+from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 
 #: What rounding may leave in the dual's equation, as a share of the tolerance of the objective at a

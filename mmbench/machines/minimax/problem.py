@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.base.threshold import balanced, best_bias
-from mmbench.machines.minimax.direction import minimax_direction
+from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import Rows
 
