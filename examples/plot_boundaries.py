@@ -13,7 +13,7 @@ not tuned: the pictures show what each machine looks at, not which is best.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mmbench.datasets.generators import toy
+from mmbench.datasets import generators as toy
 
 SETS = ("toy_1", "toy_2", "toy_3", "toy_4")
 #: Colour and dashes of the lines, to be told apart in grey too.

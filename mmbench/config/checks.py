@@ -7,7 +7,7 @@ from mmbench.config.faults import Fault, at
 from mmbench.config.grids import Axis
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.datasets import card_names, check_classes, check_steps, load_card, split_slots
-from mmbench.datasets.reference import Steps
+from mmbench.datasets.dataset import Steps
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES
 from mmbench.tables.layouts import LAYOUTS, check_any_metric, check_sized

@@ -39,7 +39,7 @@ from mmbench.config.values import (
 )
 from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.card import one_or_more
-from mmbench.datasets.reference import Steps
+from mmbench.datasets.dataset import Steps
 from mmbench.errors import UserError
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits

@@ -18,7 +18,7 @@ from mmbench.config.files import config_files
 from mmbench.config.grids import parse_axis
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
-from mmbench.datasets.reference import Scalar, Steps
+from mmbench.datasets.dataset import Scalar, Steps
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 

@@ -5,12 +5,10 @@ up to seconds, and ``mmbench list`` needs none.
 """
 
 from mmbench.datasets.card import Card, card_names, load_card
-from mmbench.datasets.classes import check_classes, keep_classes, too_few_rows
-from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.dataset import Dataset, DatasetRef, check_classes, keep_classes, too_few_rows
 from mmbench.datasets.load import dataset_hash, load_dataset
 from mmbench.datasets.preprocess import check_steps, make_preprocess, parse_steps
-from mmbench.datasets.reference import DatasetRef
-from mmbench.datasets.splits.rules import (
+from mmbench.datasets.splits import (
     RULES,
     Split,
     known_beforehand,

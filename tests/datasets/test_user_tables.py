@@ -28,7 +28,7 @@ from mmbench.datasets import (
     make_preprocess,
     parse_steps,
 )
-from mmbench.datasets.parsers.rows import check_names
+from mmbench.datasets.parsers.frames import check_names
 from mmbench.errors import UserError
 from mmbench.jobs.data import prepare
 

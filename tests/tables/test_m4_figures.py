@@ -9,7 +9,7 @@ import pytest
 from helpers.drawn import figure
 
 from mmbench.datasets import dataset_hash
-from mmbench.datasets.generators.toy import CLASSES, bayes
+from mmbench.datasets.generators import CLASSES, bayes
 from mmbench.errors import UserError
 from mmbench.jobs.job import DatasetRef, Job, SplitRef
 from mmbench.running.worker import Context, execute

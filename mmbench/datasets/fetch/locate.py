@@ -1,18 +1,213 @@
-"""The looking order: local store, mirror, sources. What arrives is verified before it stays."""
+"""Looking order of a card's data: local store, mirror, sources.
 
+The store is a folder of files whose content is known to be right, laid out like a mirror. A file
+arrives under a temporary name on the same file system and is renamed once its hash, or its parsed
+content, agrees with the card. Nothing here deletes a file.
+"""
+
+import hashlib
+import os
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from mmbench.datasets.card import Card, CardFile, Source
-from mmbench.datasets.fetch.files import SourceFiles
-from mmbench.datasets.fetch.sources import SourceError, keel_, obtain
-from mmbench.datasets.fetch.sources.url import download, looks_like_html
-from mmbench.datasets.fetch.store import Store, file_hash
-from mmbench.datasets.fetch.verify import disagreement
-from mmbench.datasets.parsers.npz import packed_hash, write_packed
+from mmbench.datasets.card import Card, CardFile, Expected, Source
+from mmbench.datasets.dataset import Parsed
+from mmbench.datasets.fetch.sources import (
+    NOT_INSTALLED,
+    SourceError,
+    download,
+    keel_is_installed,
+    looks_like_html,
+    obtain,
+)
+from mmbench.datasets.generators import VERSION
+from mmbench.datasets.parsers import parse
+from mmbench.datasets.parsers.arrays import packed_hash, write_packed
 from mmbench.errors import UserError
+
+#: Where temporary files live; a leftover of a killed process is harmless and easily seen.
+SCRATCH = ".incoming"
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Store:
+    """The folder that holds fetched data.
+
+    Parameters
+    ----------
+    root : Path
+        Created when the first file arrives.
+    """
+
+    def __init__(self, root: Path):
+        self.root = Path(root)
+
+    def path(self, file: CardFile) -> Path:
+        """Return the place of a file that is known byte by byte."""
+        return self.root / file.path
+
+    def packed(self, card: Card, source: Source) -> Path:
+        """Return the place of the parsed arrays of a source without known bytes."""
+        return self.root / card.name / f"{source.label}.npz"
+
+    def admit(self, temporary: Path, place: Path) -> None:
+        """Move a verified file into its place in one step."""
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(temporary, place)
+        except OSError as error:
+            raise UserError(f"{place}: cannot store data: {error.strerror or error}") from error
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Yield a temporary folder on the store's file system, removed afterwards."""
+        try:
+            incoming = self.root / SCRATCH
+            incoming.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=incoming))
+        except OSError as error:
+            message = f"{self.root}: cannot store data: {error.strerror or error}"
+            raise UserError(message) from error
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str | None:
+    """Return the first difference between data and card as a phrase, or None.
+
+    Parameters
+    ----------
+    data : Parsed
+    expected : Expected
+    content : bool
+        Compare the content hash too, where the card has one. Needless for files whose own hash was
+        checked, and slow for a hundred million pixels.
+    """
+    for check in (_shape, _classes, _split_sizes, _known_rows):
+        problem = check(data, expected)
+        if problem:
+            return problem
+    if content and expected.content:
+        found = data.content_hash()
+        if found != expected.content:
+            return f"same shape and class counts, but other values, row order or splits ({found})"
+    return None
+
+
+def _shape(data: Parsed, expected: Expected) -> str | None:
+    if data.X.shape != expected.shape:
+        (n, d), (m, e) = data.X.shape, expected.shape
+        return f"{n} rows x {d} columns, the card says {m} x {e}"
+    if len(data.y) != len(data.X):
+        return f"{len(data.X)} rows but {len(data.y)} labels"
+    return None
+
+
+def _classes(data: Parsed, expected: Expected) -> str | None:
+    counts = data.class_counts()
+    if len(counts) != expected.n_classes:
+        return f"{len(counts)} classes, the card says {expected.n_classes}"
+    for label, count in expected.classes.items():
+        if counts.get(label) != count:
+            found = counts.get(label, 0)
+            return f"{found} rows of class {label!r}, the card says {count}"
+    return None
+
+
+def _split_sizes(data: Parsed, expected: Expected) -> str | None:
+    sizes = None if data.official is None else tuple(map(len, data.official))
+    wanted = expected.official and (expected.official.train, expected.official.test)
+    if sizes != wanted:
+        return f"official split {sizes}, the card says {wanted}"
+    number = expected.predefined.n_official if expected.predefined else 0
+    if len(data.predefined) != number:
+        return f"{len(data.predefined)} predefined splits, the card says {number}"
+    return None
+
+
+def _known_rows(data: Parsed, expected: Expected) -> str | None:
+    known = expected.known_rows
+    if known is None:
+        return None
+    rows = slice(known.first, known.last)
+    if Parsed(data.X[rows], data.y[rows]).content_hash() != known.content:
+        return f"rows {known.first + 1} to {known.last} hold other values than the card states"
+    return None
+
+
+@dataclass(frozen=True)
+class SourceFiles:
+    """A source of a card and where its verified files lie."""
+
+    card: Card
+    source: Source
+    #: The files in the order that the parser wants; none for data in memory.
+    paths: tuple[Path, ...] = ()
+    #: Whether the file holds parsed arrays.
+    packed: bool = False
+
+    @property
+    def expected(self) -> Expected:
+        """What the arrays must look like."""
+        return self.card.expected(self.source)
+
+    def read(self, every_value: bool = False) -> Parsed:
+        """Return the arrays, compared with the card.
+
+        Parameters
+        ----------
+        every_value : bool, default=False
+            Compare the content hash too where the files' own hashes were compared already.
+
+        Raises
+        ------
+        UserError
+            If they differ or cannot be read.
+        """
+        where = ", ".join(map(str, self.paths)) or self.source.label
+        try:
+            data = self._parse()
+        except (ValueError, SourceError) as error:
+            raise UserError(f"{where}: {error}; move the file away and fetch again") from error
+        content = every_value or self.source.kind != "files"
+        if problem := disagreement(data, self.expected, content):
+            raise UserError(f"data set {self.card.name!r}: {where}: {problem}")
+        return data
+
+    def content_hash(self) -> str:
+        """Return the hash that names these data; they are read only if no other way is left."""
+        if self.source.kind == "generator":
+            return recipe_hash(self.card, self.source)
+        if self.expected.content:
+            return self.expected.content
+        return packed_hash(self.paths[0]) if self.packed else self._parse().content_hash()
+
+    def _parse(self) -> Parsed:
+        if self.source.in_memory:
+            return obtain(self.card, self.source, Path(), progress=False)
+        if self.packed:
+            return parse("packed", self.paths, {})
+        parser = self.card.parser_of(self.source)
+        return parse(parser.name, self.paths, parser.options)
+
+
+def recipe_hash(card: Card, source: Source) -> str:
+    """Name data by how they are made: generators, and what was not fetched yet."""
+    recipe: list[Any] = [card.name, source.label, sorted(source.options.items()), VERSION]
+    return hashlib.sha256(repr(recipe).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -106,7 +301,7 @@ class Search:
         """Return one line: what was looked at, and what the user can do."""
         card, places, tried = self.card, self.places, self.tried
         if all(source.kind == "keel" for source in card.sources):
-            return f"data set {card.name!r} cannot be read: {keel_.NOT_INSTALLED}"
+            return f"data set {card.name!r} cannot be read: {NOT_INSTALLED}"
         if places.mirror_folder and not places.mirror_folder.is_dir():
             tried = [f"the mirror {places.mirror_folder} is not a folder", *tried]
         if not places.allow_network:
@@ -122,7 +317,7 @@ class Search:
         return f"data set {card.name!r} {reason}; {' or '.join(filter(None, [mirror, online]))}"
 
     def _in_store(self, source: Source) -> SourceFiles | None:
-        if source.kind == "keel" and not keel_.is_installed():
+        if source.kind == "keel" and not keel_is_installed():
             return None
         if source.in_memory:
             return SourceFiles(self.card, source)

@@ -5,15 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.parsers.arff import arff
-from mmbench.datasets.parsers.delimited import delimited
-from mmbench.datasets.parsers.fsvm import fsvm
-from mmbench.datasets.parsers.ida import ida, ida_mat, ida_standardised
-from mmbench.datasets.parsers.idx import idx
-from mmbench.datasets.parsers.lfw import lfw_pairs, lfw_people
-from mmbench.datasets.parsers.libsvm import libsvm
-from mmbench.datasets.parsers.npz import packed, train_test_npz
-from mmbench.datasets.parsers.splice import splice
+from mmbench.datasets.parsers.arrays import (
+    fsvm,
+    ida,
+    ida_mat,
+    ida_standardised,
+    idx,
+    packed,
+    train_test_npz,
+)
+from mmbench.datasets.parsers.frames import arff
+from mmbench.datasets.parsers.images import lfw_pairs, lfw_people
+from mmbench.datasets.parsers.text import delimited, libsvm, splice
 
 #: Parsers by name.
 PARSERS: dict[str, Callable[..., Parsed]] = {

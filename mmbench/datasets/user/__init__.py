@@ -7,14 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.dataset import Dataset, DatasetRef
 from mmbench.datasets.fetch import Places
 from mmbench.datasets.preprocess import check_steps
-from mmbench.datasets.reference import DatasetRef
 from mmbench.datasets.user.columns import features_of
-from mmbench.datasets.user.formats import SparseTable, Table, first_bytes, read_file
+from mmbench.datasets.user.formats import (
+    SparseTable,
+    Table,
+    first_bytes,
+    openml_file,
+    read_file,
+    sklearn_table,
+    table_hash,
+)
 from mmbench.datasets.user.options import FileOptions, UserTable
-from mmbench.datasets.user.remote import openml_file, sklearn_table, table_hash
 from mmbench.errors import UserError
 
 __all__ = ["FileOptions", "UserTable", "load_user_data", "user_hash"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets.parsers.rows import column_name
+from mmbench.datasets.parsers.frames import column_name
 from mmbench.datasets.parsers.text import is_number, to_labels
 from mmbench.datasets.user.formats import SparseTable, Table
 from mmbench.datasets.user.options import FileOptions

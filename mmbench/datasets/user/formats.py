@@ -1,18 +1,24 @@
-"""Files of any format as one kind of table."""
+"""Files of any format, and tables of OpenML and scikit-learn, as one kind of table."""
 
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets.parsers.npz import read_npz
-from mmbench.datasets.parsers.rows import Column, Nominal, column_name, read_arff, read_csv
+from mmbench.datasets.dataset import Parsed
+from mmbench.datasets.fetch import Places, Store
+from mmbench.datasets.fetch.sources import SourceError, download_arff, time_limit
+from mmbench.datasets.parsers.arrays import read_npz
+from mmbench.datasets.parsers.frames import Column, Nominal, column_name, read_arff, read_csv
 from mmbench.datasets.parsers.text import UNPACKERS, read_bytes
 from mmbench.datasets.user.options import SVMLIGHT, FileOptions, inner_path
+from mmbench.errors import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -193,3 +199,71 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
         raise ValueError(f"X must hold numbers, not {X.dtype}")
     frame = pd.DataFrame(X, columns=[str(k + 1) for k in range(X.shape[1])])
     return Table(frame.assign(target=y), "target")
+
+
+def openml_file(data_id: int, places: Places) -> tuple[Path, str]:
+    """Return an ARFF file and its target, from the store, a mirror folder or OpenML.
+
+    Raises
+    ------
+    ValueError
+        If it is not there and cannot be downloaded; one line.
+    """
+    store = Store(places.store)
+    folders = [folder / "openml" for folder in (store.root, places.mirror_folder) if folder]
+    for folder in folders:
+        path, facts = folder / f"{data_id}.arff", folder / f"{data_id}.json"
+        if path.is_file() and facts.is_file():
+            return path, json.loads(facts.read_text("utf-8"))["target"]
+    if not places.allow_network:
+        raise ValueError("not in the store or the mirror, and the network is switched off")
+    with store.scratch() as scratch:
+        try:
+            arrived, target = download_arff(data_id, scratch, places.progress)
+        except SourceError as error:
+            raise ValueError(str(error)) from error
+        (scratch / "facts").write_text(json.dumps({"target": target}), "utf-8")
+        store.admit(arrived, folders[0] / f"{data_id}.arff")
+        store.admit(scratch / "facts", folders[0] / f"{data_id}.json")
+    return folders[0] / f"{data_id}.arff", target
+
+
+def sklearn_table(name: str, places: Places) -> Table:
+    """Return the data set that ``load_NAME`` or ``fetch_NAME`` of scikit-learn returns.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or it is no table with classes.
+    """
+    from sklearn import datasets
+
+    loaders = {
+        loader.partition("_")[2]: loader
+        for loader in datasets.__all__
+        if loader.startswith(("fetch_", "load_"))
+    }
+    if name not in loaders:
+        raise ValueError(f"scikit-learn has no data set {name!r}{did_you_mean(name, loaders)}")
+    options: dict[str, Any] = {}
+    if loaders[name].startswith("fetch_"):
+        home = Path(places.store) / "sklearn"
+        options = {"data_home": home, "download_if_missing": places.allow_network}
+    try:
+        with time_limit():
+            bunch = getattr(datasets, loaders[name])(**options)
+        y, names = np.asarray(bunch.target), getattr(bunch, "target_names", None)
+        if names is not None and y.ndim == 1 and y.dtype.kind == "i":
+            y = np.asarray(names)[y]
+        return of_arrays(np.asarray(bunch.data), y)
+    except OSError as error:
+        raise ValueError(str(error)) from error
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"scikit-learn's {loaders[name]} gives no table with classes") from error
+
+
+def table_hash(table: Table) -> str:
+    """Return the content hash of a table of numbers."""
+    frame = table.frame
+    X = frame.drop(columns="target").to_numpy(np.float64)
+    return Parsed(X, frame["target"].to_numpy()).content_hash()

@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from mmbench.datasets.card import one_or_more
-from mmbench.datasets.parsers.rows import Column
+from mmbench.datasets.parsers.frames import Column
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 PACKED = (".gz", ".bz2", ".xz", ".z")

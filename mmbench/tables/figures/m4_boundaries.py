@@ -121,7 +121,7 @@ def _panel(
     decisions: Mapping[str, Decision],
     plan: Plan,
 ) -> None:
-    from mmbench.datasets.generators.toy import bayes
+    from mmbench.datasets.generators import bayes
 
     _points(axes, data)
     both = np.vstack([data.X_train, data.X_test])

@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mmbench.datasets.card import one_or_more
-from mmbench.datasets.reference import Steps
+from mmbench.datasets.dataset import Steps
 from mmbench.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
     # scikit-learn takes a second to import; configurations are checked without it
     from sklearn.pipeline import Pipeline
 
-    from mmbench.datasets.preprocess.transformers import transformer
+    from mmbench.datasets.transformers import transformer
 
     def made(name: str, value: Any) -> Any:
         return from_path(name, value) if is_path(name) else transformer(name, value, n_categorical)
