@@ -31,7 +31,7 @@ from mmbench.config.overrides import Override, parse_overrides
 from mmbench.config.read import config_of
 from mmbench.datasets.card import LOADER
 from mmbench.tables.build import comparable, published_table, sheet_of
-from mmbench.tables.render.csv import to_csv
+from mmbench.tables.render import to_csv
 from mmbench.tables.results import read_results
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
 

@@ -26,10 +26,10 @@ import numpy as np
 import pandas as pd
 
 from mmbench.config.cells import replan
-from mmbench.tables.blocks.tests import ranks_of
+from mmbench.tables.blocks import ranks_of
 from mmbench.tables.build import sheet_of
-from mmbench.tables.ranks import Ranks
 from mmbench.tables.results import read_results
+from mmbench.tables.statistics import Ranks
 
 REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")

@@ -24,19 +24,18 @@ import numpy as np
 
 from mmbench.config.cells import replan
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks import metrics
-from mmbench.tables.blocks.tests import dataset_gaps, ranks_of, signed
+from mmbench.tables import blocks as metrics
+from mmbench.tables.blocks import dataset_gaps, ranks_of, signed
 from mmbench.tables.build import draw_tables, sheet_of
-from mmbench.tables.counting import Counts
 from mmbench.tables.figures import draw_figure, title_of
 from mmbench.tables.figures.time_and_accuracy import time_ratios
 from mmbench.tables.layouts.comparison import Comparison
-from mmbench.tables.ranks import Posterior, Ranks, signed_rank_posterior
-from mmbench.tables.render.csv import to_csv
+from mmbench.tables.model import kernel_caption
+from mmbench.tables.render import to_csv
 from mmbench.tables.results import read_results
 from mmbench.tables.rows import SELECTED
 from mmbench.tables.sheet import KernelKey
-from mmbench.tables.text import kernel_caption
+from mmbench.tables.statistics import Counts, Posterior, Ranks, signed_rank_posterior
 from scripts.reference_text import REFERENCE, Table, listing
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")

@@ -12,8 +12,7 @@ from mmbench.jobs.store import write_atomically
 from mmbench.tables.build import check_names, draw_tables
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.records import Experiment
-from mmbench.tables.reference import Reference
-from mmbench.tables.results import read_results
+from mmbench.tables.results import Reference, read_results
 
 Say = Callable[[str], object]
 

@@ -12,7 +12,7 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key, RecordStore, key_of
 from mmbench.resources import REFERENCE
-from mmbench.tables.reference import CSV, read_reference
+from mmbench.tables.results import CSV, read_reference
 
 RECORDS = "earlier records"
 REFERENCE_RUN = "the reference run, on its computer"

@@ -44,7 +44,7 @@ from mmbench.errors import UserError
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.selection.metrics import check_selectable
-from mmbench.tables.metrics import check_metrics
+from mmbench.tables.measures import check_metrics
 
 #: Folders below results/ that are no experiment's.
 TAKEN_NAMES = ("reference",)

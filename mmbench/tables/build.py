@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from mmbench.errors import UserError
-from mmbench.tables.facts import Facts, gather_facts
 from mmbench.tables.layouts import (
     GENERIC,
     check_any_metric,
@@ -13,15 +12,14 @@ from mmbench.tables.layouts import (
     layout_module,
     shows_any_metric,
 )
-from mmbench.tables.metrics import check_metrics, measure
+from mmbench.tables.measures import check_metrics, measure
 from mmbench.tables.model import Table
 from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.records import Experiment
-from mmbench.tables.reference import Reference
 from mmbench.tables.render import check_format, renderer
-from mmbench.tables.results import each
+from mmbench.tables.results import Reference, each
 from mmbench.tables.rows import build_rows
-from mmbench.tables.sheet import Sheet
+from mmbench.tables.sheet import Facts, Sheet, gather_facts
 
 
 def check_names(fmt: str, layout: str | None, metrics: Sequence[str] = ()) -> None:
@@ -69,7 +67,7 @@ def draw_tables(
     """
     check_names(fmt, layout, metrics)
     if fmt == "csv":
-        from mmbench.tables.render.csv import to_csv
+        from mmbench.tables.render import to_csv
 
         return to_csv(each(lambda one: sheet_of(one, layout, metrics), experiments, say))
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from mmbench.tables.blocks.details import certificates, parameters
-from mmbench.tables.cells import PUBLISHED_ONLY
+from mmbench.tables.blocks import certificates, parameters
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Grid, Table
+from mmbench.tables.records import PUBLISHED_ONLY
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
 

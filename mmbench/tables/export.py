@@ -6,8 +6,7 @@ from typing import Any
 
 from mmbench.jobs.record import Record
 from mmbench.machines import alias_of
-from mmbench.tables.cells import Cell
-from mmbench.tables.records import Experiment
+from mmbench.tables.records import Cell, Experiment
 
 _PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
 _METRICS = ("accuracy_pct", "errors_count", "errors_expected", "n_ties")

@@ -1,9 +1,12 @@
-"""What layouts produce and renderers draw: headers, rows of text, notes."""
+"""Tables as text: grids of cells, and how numbers, kernels and marks are written in them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from mmbench.tables.records import MISSING, PUBLISHED_ONLY
+from mmbench.tables.rows import Row
 
 if TYPE_CHECKING:
     from mmbench.tables.rows import Row
@@ -63,3 +66,84 @@ class Table:
     grids: list[Grid]
     notes: list[str] = field(default_factory=list)
     footnotes: list[str] = field(default_factory=list)
+
+
+KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": "RBF kernel"}
+
+
+def measured_text(row: Row | None, decimals: int | None = None) -> str:
+    """Return our value with its standard error over partitions, or why there is none."""
+    if row is None or row.status == PUBLISHED_ONLY:
+        return NOTHING
+    if row.measured is None:
+        return row.status.replace("_", " ") if row.status != MISSING else "not run"
+    if decimals is None:
+        decimals = 0 if row.measured.is_integer() and row.sd is None else 1
+    spread = f" ({row.se:.{decimals}f})" if row.sd is not None else ""
+    return f"{row.measured:.{decimals}f}{spread}"
+
+
+def measured_with_sd(row: Row | None, decimals: int) -> str:
+    """Return our mean ± standard deviation, or why there is none."""
+    if row is None or row.measured is None or row.sd is None:
+        return measured_text(row, decimals)
+    return f"{row.measured:.{decimals}f} ± {row.sd:.{decimals}f}"
+
+
+def published_text(row: Row | None, decimals: int | None = None) -> str:
+    """Return the paper's value, with the spread that it prints in parentheses."""
+    if row is None or row.published is None:
+        return NOTHING
+    form = "g" if decimals is None else f".{decimals}f"
+    spread = "" if row.published_spread is None else f" ({row.published_spread:{form}})"
+    return f"{row.published:{form}}{spread}"
+
+
+def published_with_sd(row: Row | None, decimals: int) -> str:
+    """Return the paper's mean ± the spread that it prints."""
+    if row is None or row.published is None:
+        return NOTHING
+    spread = "" if row.published_spread is None else f" ± {row.published_spread:.{decimals}f}"
+    return f"{row.published:.{decimals}f}{spread}"
+
+
+def verdict_mark(row: Row | None) -> str:
+    """Return the mark of the comparison, empty where there was none."""
+    if row is None or row.in_band is None:
+        return ""
+    return IN_BAND if row.in_band else OUT_OF_BAND
+
+
+def kernel_text(kernel: str, degree: int | None) -> str:
+    """Return kernel and degree in short."""
+    return kernel if degree is None else f"{kernel} {degree}"
+
+
+def kernel_caption(kernel: str, degree: int | None) -> str:
+    """Return kernel and degree as the head of a block."""
+    label = KERNEL_LABELS[kernel]
+    return label if degree is None else f"{label}, degree {degree}"
+
+
+def join(*parts: str) -> str:
+    """Put parts of a cell beside each other, leaving out empty ones."""
+    return " ".join(part for part in parts if part)
+
+
+def seconds_text(value: float | None) -> str:
+    """Return CPU seconds with about three figures.
+
+    Examples
+    --------
+    >>> seconds_text(0.1234), seconds_text(12.34), seconds_text(1234.5), seconds_text(0.0)
+    ('0.12', '12.3', '1234', '0')
+    >>> seconds_text(0.0012)
+    '<0.01'
+    """
+    if value is None:
+        return NOTHING
+    if value == 0:
+        return "0"
+    if value < 0.01:
+        return "<0.01"
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"

@@ -1,17 +1,147 @@
-"""Cells to the rows of the long tidy table: one for each cell and metric."""
+"""The long tidy table: one row per cell and metric, with the published value and its band."""
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median, median_low
 from typing import Any
 
+from mmbench.errors import SEVERITY, Status
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key
-from mmbench.tables.cells import Cell
+from mmbench.tables.records import Cell
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
-from mmbench.tables.summaries.fits import fits_of
-from mmbench.tables.summaries.selected import selected
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What is known of the fits of some records."""
+
+    #: How many ended how.
+    statuses: Counter[str] = field(default_factory=Counter)
+    #: Relative gap of each that was asked for one; infinite where there is no bound.
+    gaps: tuple[float, ...] = ()
+    #: The largest relative gap and constraint violation.
+    worst_gap: float | None = None
+    worst_violation: float | None = None
+    #: The relative gap that was asked; None where none was, or where it is not known.
+    gap_tolerance: float | None = None
+    #: How many have coefficients at the limit that the machine sets them.
+    n_limited: int = 0
+
+    @property
+    def median_gap(self) -> float | None:
+        """The gap that half of the fits do not exceed."""
+        return median(self.gaps) if self.gaps else None
+
+    @property
+    def n_above(self) -> int | None:
+        """How many gaps are larger than asked."""
+        if self.gap_tolerance is None or not self.gaps:
+            return None
+        return sum(gap > self.gap_tolerance for gap in self.gaps)
+
+    def ended(self) -> str:
+        """Return how many fits ended how, the gravest first.
+
+        Examples
+        --------
+        >>> Fits(Counter(optimal=7, trivial=1, one_class=2)).ended()
+        '1 trivial, 2 one class, 7 optimal'
+        >>> Fits(Counter(optimal=7), n_limited=3).ended()
+        '7 optimal (3 at the coefficient limit)'
+        """
+        order = sorted(self.statuses, key=lambda status: -SEVERITY.index(Status(status)))
+        ended = ", ".join(f"{self.statuses[s]} {s.replace('_', ' ')}" for s in order)
+        return f"{ended} ({self.n_limited} at the coefficient limit)" if self.n_limited else ended
+
+
+def fits_of(records: Iterable[Record]) -> Fits:
+    """Return what is known of the fits of finished records."""
+    records = [record for record in records if record.done]
+    asked = (p for r in records for p in r.per_pair if p.get("status") != Status.UNCERTIFIED)
+    stored = (pair["gap"] for pair in asked if "gap" in pair)
+    gaps = tuple(math.inf if gap is None else gap for gap in stored)
+    return Fits(
+        sum((Counter(record.fits["statuses"]) for record in records), Counter()),
+        gaps,
+        max(gaps) if gaps else _largest(records, "worst_gap"),
+        _largest(records, "worst_violation"),
+        _largest(records, "gap_tolerance"),
+        sum(
+            pair.get("extra", {}).get("at_coefficient_limit", False)
+            for record in records
+            for pair in record.per_pair
+        ),
+    )
+
+
+def _largest(records: Iterable[Record], name: str) -> float | None:
+    values = (record.fits.get(name) for record in records)
+    return max((value for value in values if value is not None), default=None)
+
+
+#: A grid of fewer values is nothing but ends.
+MIN_VALUES = 3
+
+
+@dataclass(frozen=True)
+class Selected:
+    """One parameter of a cell."""
+
+    name: str
+    #: Over splits and, where each has its own choice, pairs of classes; a value of the grid.
+    median: float
+    #: Number of choices.
+    n: int
+    #: How many are the smallest and the largest value of the grid.
+    n_low: int = 0
+    n_high: int = 0
+
+    @property
+    def note(self) -> str:
+        """Where the choices lie at the grid's ends, in words."""
+        ends = (("lower", self.n_low), ("upper", self.n_high))
+        return "; ".join(
+            f"at the {end} end of its grid in {count} of {self.n} choices"
+            for end, count in ends
+            if count
+        )
+
+    def __str__(self) -> str:
+        ends = (("min", self.n_low), ("max", self.n_high))
+        texts = [f"{end} {count}/{self.n}" if self.n > 1 else end for end, count in ends if count]
+        return f"{self.name} {self.median:.3g}" + (f" ({', '.join(texts)})" if texts else "")
+
+
+def selected(records: Sequence[Record]) -> list[Selected]:
+    """Return the numbers that the records of a cell have selected from their own grids.
+
+    Of a choice for all splits, which another experiment made, they are these parameters.
+    """
+    grids = {name: values for record in records for name, values in record.job.grid}
+    made = (choice for record in records if record.job.shares for choice in _choices(record))
+    grids |= {name: () for choice in made for name in choice}
+    return [found for name, grid in grids.items() if (found := _selected(name, grid, records))]
+
+
+def _choices(record: Record) -> list[dict]:
+    """Return the choice of a record, or that of each pair of classes."""
+    params = record.selection.get("params") or {}
+    return params if isinstance(params, list) else [params]
+
+
+def _selected(name: str, grid: Sequence, records: Sequence[Record]) -> Selected | None:
+    choices = (choice for record in records for choice in _choices(record))
+    values = [c[name] for c in choices if isinstance(c.get(name), int | float)]
+    numbers = [value for value in grid if isinstance(value, int | float)]
+    if not values:
+        return None
+    ends = (min(numbers), max(numbers)) if len(numbers) >= MIN_VALUES else ()
+    return Selected(name, median_low(values), len(values), *map(values.count, ends))
+
 
 #: How a remark begins that speaks of the published value alone.
 NO_TARGET = "the published value is no target"

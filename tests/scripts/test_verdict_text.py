@@ -10,7 +10,7 @@ import pytest
 
 from mmbench.config.read import load_config
 from mmbench.resources import CONFIGS
-from mmbench.tables.render.csv import COLUMNS
+from mmbench.tables.render import COLUMNS
 from scripts import reference_text, verdict_text
 from scripts.draw_verdict import DRAWS, card_name, draw
 from scripts.verdict_text import PAGE, Verdict, page, renew

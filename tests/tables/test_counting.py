@@ -7,12 +7,11 @@ from statistics import fmean
 import pytest
 
 from mmbench.jobs.store import Key, Plan
-from mmbench.tables.blocks.counts import published_lines
-from mmbench.tables.counting import Counts, Sample, best_and_worst, welch_p, win_tie_loss
-from mmbench.tables.facts import Facts
+from mmbench.tables.blocks import published_lines
 from mmbench.tables.layouts.mamc_table2 import MACHINES, summary
 from mmbench.tables.published import load_published, published_rows
-from mmbench.tables.sheet import Sheet
+from mmbench.tables.sheet import Facts, Sheet
+from mmbench.tables.statistics import Counts, Sample, best_and_worst, welch_p, win_tie_loss
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from helpers.drawn import cells_of, table
 
 from mmbench.tables.build import sheet_of
 from mmbench.tables.results import read_results
-from mmbench.tables.summaries.selected import Selected
+from mmbench.tables.rows import Selected
 
 GRID = (("C", (1.0, 10.0, 100.0)),)
 

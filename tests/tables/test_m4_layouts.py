@@ -6,7 +6,7 @@ import pytest
 from helpers.drawn import cells_of, table
 
 from mmbench.tables.layouts.m4_table1 import percentile
-from mmbench.tables.ranks import paired_p
+from mmbench.tables.statistics import paired_p
 
 MACHINES = ("m4", "svm", "mpm")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare, ttest_rel, wilcoxon
 
 from mmbench.tables.layouts import comparison
-from mmbench.tables.ranks import (
+from mmbench.tables.statistics import (
     Ranks,
     correlated_posterior,
     critical_difference,

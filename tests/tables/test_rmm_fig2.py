@@ -16,10 +16,9 @@ from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError
 from mmbench.jobs.store import Key, Plan, RecordStore
 from mmbench.running.worker import Context, execute
-from mmbench.tables.facts import Facts
-from mmbench.tables.growth import curves
+from mmbench.tables.layouts.rmm_fig2 import curves
 from mmbench.tables.rows import Row
-from mmbench.tables.sheet import Sheet
+from mmbench.tables.sheet import Facts, Sheet
 
 NO_STORE = Path("no-such-store")  # data inside scikit-learn need none
 

@@ -14,7 +14,7 @@ from mmbench.commands.export import export
 from mmbench.errors import Status
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
 from mmbench.tables.build import sheet_of
-from mmbench.tables.render.csv import COLUMNS
+from mmbench.tables.render import COLUMNS
 from mmbench.tables.results import read_results
 from mmbench.tables.rows import Row
 

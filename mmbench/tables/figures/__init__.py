@@ -15,7 +15,7 @@ from types import ModuleType
 from mmbench.errors import UserError, did_you_mean
 from mmbench.plugins import with_plugins
 from mmbench.tables.records import Experiment
-from mmbench.tables.reference import Reference
+from mmbench.tables.results import Reference
 
 FIGURES = {
     "lfw_roc": "mmbench.tables.figures.lfw_roc",

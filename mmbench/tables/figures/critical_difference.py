@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError
-from mmbench.tables.blocks.tests import ranks_of
+from mmbench.tables.blocks import ranks_of
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import COLUMN, PAGE, drawing
-from mmbench.tables.ranks import LEVEL, Ranks
+from mmbench.tables.model import kernel_caption
 from mmbench.tables.records import Experiment
-from mmbench.tables.reference import Reference
+from mmbench.tables.results import Reference
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import kernel_caption
+from mmbench.tables.statistics import LEVEL, Ranks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

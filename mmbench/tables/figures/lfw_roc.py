@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.tables.cells import Cell
 from mmbench.tables.figures.style import COLUMN, PAGE, colour, dashes, drawing
-from mmbench.tables.records import Experiment
-from mmbench.tables.text import kernel_text
+from mmbench.tables.model import kernel_text
+from mmbench.tables.records import Cell, Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

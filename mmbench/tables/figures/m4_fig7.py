@@ -16,10 +16,9 @@ from mmbench.errors import UserError
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
-from mmbench.tables.cells import Cell
 from mmbench.tables.figures.style import PAGE, colour, drawing
-from mmbench.tables.records import Experiment
-from mmbench.tables.reference import Reference
+from mmbench.tables.records import Cell, Experiment
+from mmbench.tables.results import Reference
 from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:

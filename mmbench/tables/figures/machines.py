@@ -10,9 +10,9 @@ from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing
+from mmbench.tables.model import join, kernel_caption
 from mmbench.tables.records import Experiment
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import join, kernel_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.tables.cells import Cell
 from mmbench.tables.figures.style import COLUMN, colour, drawing
 from mmbench.tables.published import published_rows
-from mmbench.tables.records import Experiment
+from mmbench.tables.records import Cell, Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

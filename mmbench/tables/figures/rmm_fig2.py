@@ -15,7 +15,7 @@ from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing, mark
-from mmbench.tables.growth import (
+from mmbench.tables.layouts.rmm_fig2 import (
     COLD,
     SVM,
     Curve,
@@ -26,8 +26,8 @@ from mmbench.tables.growth import (
     sizes_of,
     whole,
 )
+from mmbench.tables.model import kernel_caption
 from mmbench.tables.records import Experiment
-from mmbench.tables.text import kernel_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

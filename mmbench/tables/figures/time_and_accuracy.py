@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.tables.blocks.seconds import total_with_search
-from mmbench.tables.blocks.tests import ACCURACY, dataset_gaps
+from mmbench.tables.blocks import ACCURACY, dataset_gaps, total_with_search
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing
+from mmbench.tables.model import kernel_caption
 from mmbench.tables.records import Experiment
-from mmbench.tables.reference import Reference
+from mmbench.tables.results import Reference
 from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.text import kernel_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks import metrics
-from mmbench.tables.blocks.tests import (
+from mmbench.tables import blocks as metrics
+from mmbench.tables.blocks import (
     ACCURACY,
     BETTER,
     WORSE,
@@ -27,11 +27,12 @@ from mmbench.tables.blocks.tests import (
     with_results,
 )
 from mmbench.tables.compose import compose
-from mmbench.tables.counting import Counts
-from mmbench.tables.metrics import CONFUSION
-from mmbench.tables.model import NOTHING, Column, Grid, Table
-from mmbench.tables.ranks import (
+from mmbench.tables.measures import CONFUSION
+from mmbench.tables.model import NOTHING, Column, Grid, Table, kernel_caption
+from mmbench.tables.sheet import KernelKey, Sheet
+from mmbench.tables.statistics import (
     LEVEL,
+    Counts,
     Posterior,
     Ranks,
     correlated_posterior,
@@ -41,8 +42,6 @@ from mmbench.tables.ranks import (
     signed_rank_posterior,
     wilcoxon_p,
 )
-from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.text import kernel_caption
 
 ANY_METRIC = True
 #: Differences up to this are practically none: one per cent.

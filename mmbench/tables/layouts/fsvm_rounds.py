@@ -7,11 +7,10 @@ minimise the same objective F, and F* is what `fsvm_opt` reaches.
 from statistics import fmean
 
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks.accuracy import METRIC
+from mmbench.tables.blocks import METRIC
 from mmbench.tables.compose import compose
-from mmbench.tables.model import NOTHING, Column, Grid, Table
+from mmbench.tables.model import NOTHING, Column, Grid, Table, measured_text
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import measured_text
 
 #: From the semi-whitening to the optimum; the paper's stopping rule between them.
 MACHINES = ("fsvm_semi", "fsvm_1", "fsvm_2", "fsvm_5", "fsvm_15", "fsvm", "fsvm_opt")

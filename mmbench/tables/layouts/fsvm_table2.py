@@ -7,13 +7,10 @@ means as printed. The training times of the paper are lost in its text.
 
 from functools import partial
 
-from mmbench.tables.blocks.accuracy import METRIC, paired
-from mmbench.tables.blocks.counts import Line, both
-from mmbench.tables.blocks.seconds import total
+from mmbench.tables.blocks import METRIC, Line, both, paired, total
 from mmbench.tables.compose import compose
-from mmbench.tables.model import NOTHING, Grid, Table
+from mmbench.tables.model import NOTHING, Grid, Table, kernel_caption, measured_text, published_text
 from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.text import kernel_caption, measured_text, published_text
 
 #: The order of the paper; variants of the F-SVM follow it, others come last.
 MACHINES = ("svm", "rmm", "rsvm_plus", "rsvm_mu_plus", "fsvm")

@@ -4,13 +4,12 @@ Accuracy, and published values where a published table belongs to the experiment
 that are asked for; then the CPU seconds of each machine.
 """
 
-from mmbench.tables.blocks import metrics
-from mmbench.tables.blocks.seconds import by_stage, place_columns, place_heads
+from mmbench.tables import blocks as metrics
+from mmbench.tables.blocks import by_stage, place_columns, place_heads
 from mmbench.tables.compose import compose
-from mmbench.tables.model import Grid, Table
+from mmbench.tables.model import Grid, Table, measured_text, published_text
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import measured_text, published_text
 
 SIZED = True
 ANY_METRIC = True

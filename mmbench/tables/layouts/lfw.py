@@ -3,12 +3,10 @@
 An extension: the F-SVM paper's section on LFW is lost, with its features, protocol and numbers.
 """
 
-from mmbench.tables.blocks.accuracy import METRIC
-from mmbench.tables.blocks.seconds import by_stage
+from mmbench.tables.blocks import METRIC, by_stage
 from mmbench.tables.compose import compose
-from mmbench.tables.model import Grid, Table
+from mmbench.tables.model import Grid, Table, kernel_text, measured_text
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import kernel_text, measured_text
 
 #: How the descriptors of a pair's images are called.
 DESCRIPTORS = {"lfw_pairs": "pixels", "lfw_pairs_hog": "HOG", "lfw_pairs_lbp": "LBP"}

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks.accuracy import METRIC
+from mmbench.tables.blocks import METRIC
 from mmbench.tables.compose import STANDARD_DEVIATION, compose
-from mmbench.tables.model import NOTHING, Grid, Table
+from mmbench.tables.model import NOTHING, Grid, Table, measured_with_sd, published_text
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import measured_with_sd, published_text
 
 PUBLISHED = "m4_table1"
 MACHINES = ("m4", "svm", "mpm")

@@ -9,14 +9,21 @@ Bengio 2003). Beside them stands on which sets the paper finds the M4 significan
 from statistics import fmean
 
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks.accuracy import METRIC, paired
-from mmbench.tables.blocks.counts import best, both
-from mmbench.tables.blocks.tests import BETTER, WORSE, direction, signed, split_gaps
+from mmbench.tables.blocks import (
+    BETTER,
+    METRIC,
+    WORSE,
+    best,
+    both,
+    direction,
+    paired,
+    signed,
+    split_gaps,
+)
 from mmbench.tables.compose import compose
-from mmbench.tables.model import NOTHING, Column, Grid, Table
-from mmbench.tables.ranks import LEVEL, paired_p
+from mmbench.tables.model import NOTHING, Column, Grid, Table, join, kernel_caption
 from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.text import join, kernel_caption
+from mmbench.tables.statistics import LEVEL, paired_p
 
 PUBLISHED = "m4_table2"
 MACHINES = ("m4", "svm", "mpm")

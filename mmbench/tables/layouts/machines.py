@@ -5,14 +5,12 @@ sets.
 """
 
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks import metrics
-from mmbench.tables.blocks.details import CHOICES
-from mmbench.tables.blocks.seconds import total_with_search, with_search_text
+from mmbench.tables import blocks as metrics
+from mmbench.tables.blocks import CHOICES, total_with_search, with_search_text
 from mmbench.tables.compose import compose
-from mmbench.tables.metrics import CONFUSION
-from mmbench.tables.model import NOTHING, Column, Grid, Table
+from mmbench.tables.measures import CONFUSION
+from mmbench.tables.model import NOTHING, Column, Grid, Table, join, kernel_caption, seconds_text
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import join, kernel_caption, seconds_text
 
 SIZED = True
 ANY_METRIC = True

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks.accuracy import METRIC, paired
-from mmbench.tables.blocks.counts import Line, against, average, best, both
+from mmbench.tables.blocks import METRIC, Line, against, average, best, both, paired
 from mmbench.tables.compose import STANDARD_DEVIATION, compose
-from mmbench.tables.model import NOTHING, Column, Grid, Table
+from mmbench.tables.model import NOTHING, Column, Grid, Table, measured_with_sd, published_with_sd
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import measured_with_sd, published_with_sd
 
 PUBLISHED = "mamc_table2"
 MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")

@@ -5,12 +5,11 @@ another program's, so ratios are compared: measured here / published.
 """
 
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks.seconds import total
+from mmbench.tables.blocks import total
 from mmbench.tables.compose import compose
-from mmbench.tables.counting import best_and_worst
-from mmbench.tables.model import NOTHING, Column, Grid, Table
+from mmbench.tables.model import NOTHING, Column, Grid, Table, seconds_text
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import seconds_text
+from mmbench.tables.statistics import best_and_worst
 
 PUBLISHED = "mamc_table3"
 MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")

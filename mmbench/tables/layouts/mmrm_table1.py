@@ -3,11 +3,10 @@
 Each data set has a line measured here and, below it, the line of the paper.
 """
 
-from mmbench.tables.blocks.accuracy import METRIC, paired
+from mmbench.tables.blocks import METRIC, paired
 from mmbench.tables.compose import compose
-from mmbench.tables.model import Table
+from mmbench.tables.model import Table, kernel_caption
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import kernel_caption
 
 PUBLISHED = "mmrm_table1"
 MACHINES = ("mmrm", "svm", "rmm", "m4", "mpm")

@@ -5,12 +5,10 @@ errors under random tie-breaking, and where the time went.
 """
 
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks.accuracy import beside
-from mmbench.tables.blocks.seconds import STAGES, stages
+from mmbench.tables.blocks import STAGES, beside, stages
 from mmbench.tables.compose import compose
-from mmbench.tables.model import NOTHING, Column, Grid, Table
+from mmbench.tables.model import NOTHING, Column, Grid, Table, measured_text, seconds_text
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import measured_text, seconds_text
 
 PUBLISHED = "mmrm_table2"
 MACHINES = ("mmrm", "rmm", "svm")

@@ -5,12 +5,11 @@ Each data set has a line measured here and, below it, the line of the paper.
 
 from dataclasses import replace
 
-from mmbench.tables.blocks.accuracy import METRIC, paired
+from mmbench.tables.blocks import METRIC, paired
 from mmbench.tables.compose import STANDARD_DEVIATION, compose
-from mmbench.tables.model import Table
+from mmbench.tables.model import Table, measured_with_sd, published_with_sd
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.text import measured_with_sd, published_with_sd
 
 PUBLISHED = "rmm_2010_table4"
 MACHINES = ("svm", "klda", "sigma_svm", "rmm_c_equals_d", "rmm")

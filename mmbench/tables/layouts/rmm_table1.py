@@ -10,13 +10,21 @@ from collections.abc import Callable
 import numpy as np
 
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks.seconds import total
+from mmbench.tables.blocks import total
 from mmbench.tables.compose import STANDARD_DEVIATION, compose
-from mmbench.tables.model import NOTHING, Column, Grid, Table
+from mmbench.tables.model import (
+    NOTHING,
+    Column,
+    Grid,
+    Table,
+    measured_text,
+    measured_with_sd,
+    published_text,
+    seconds_text,
+)
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.statistics import mcnemar_p
-from mmbench.tables.text import measured_text, measured_with_sd, published_text, seconds_text
 
 PUBLISHED = "rmm_table1"
 MACHINES = ("svm", "sigma_svm", "klda", "rmm")

@@ -8,16 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mmbench.tables.records import Experiment
-from mmbench.tables.reference import Reference
 from mmbench.tables.report.cell import write_cells
-from mmbench.tables.report.changes import runs_to_compare
-from mmbench.tables.report.comparison import write_comparison
-from mmbench.tables.report.experiment import write_experiment
-from mmbench.tables.report.names import Names
-from mmbench.tables.report.overview import write_overview
+from mmbench.tables.report.comparison import runs_to_compare, write_comparison
+from mmbench.tables.report.experiment import write_experiment, write_overview
 from mmbench.tables.report.site import Site
-from mmbench.tables.report.view import View
-from mmbench.tables.results import each
+from mmbench.tables.report.view import Names, View
+from mmbench.tables.results import Reference, each
 
 
 def write_report(

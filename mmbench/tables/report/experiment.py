@@ -1,25 +1,78 @@
-"""The page of an experiment: its tables, pictures, cells, failures and facts."""
+"""The page of an experiment (tables, pictures, cells, failures, facts), and the first page."""
 
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mmbench.errors import Status, UserError
-from mmbench.tables.blocks.seconds import by_name
+from mmbench.jobs.record import timestamp
+from mmbench.tables.blocks import by_name
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
-from mmbench.tables.model import Table
+from mmbench.tables.figures import draw_figure, figures_of, title_of
+from mmbench.tables.model import NOTHING, Table, kernel_text, verdict_mark
 from mmbench.tables.records import Experiment
-from mmbench.tables.render.csv import to_csv
-from mmbench.tables.report import words
+from mmbench.tables.render import to_csv
+from mmbench.tables.report import view as words
 from mmbench.tables.report.cell import limits_text
-from mmbench.tables.report.drawn import drawings
-from mmbench.tables.report.overview import summary_texts
+from mmbench.tables.report.comparison import Comparison
 from mmbench.tables.report.pictures import pictures_of
-from mmbench.tables.report.provenance import config_text, data_facts, run_facts
 from mmbench.tables.report.site import INDEX, Site
-from mmbench.tables.report.summary import remarks, summarize
-from mmbench.tables.report.view import View
+from mmbench.tables.report.view import (
+    Summary,
+    View,
+    config_text,
+    data_facts,
+    gap_text,
+    remarks,
+    run_facts,
+    summarize,
+)
+from mmbench.tables.results import Reference
 from mmbench.tables.rows import Row
-from mmbench.tables.text import kernel_text, verdict_mark
+
+#: Drawn of any experiment with machines and data sets enough.
+RANKS = "critical_difference"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure in a file; without one `words` says why it could not be drawn."""
+
+    name: str
+    title: str
+    file: str
+    words: str
+
+
+def drawings(site: Site, view: View) -> list[Drawing]:
+    """Draw the figures of an experiment; of a table of an earlier run show those beside it."""
+    if isinstance(view.experiment, Reference):
+        images = sorted(view.experiment.folder.glob("*.png"))
+        if images:
+            return [_copied(site, view, image) for image in images]
+    # parts of one data set are not data sets over which ranks could be compared
+    ranks = [] if any(key.size is not None for key in view.keys) else [RANKS]
+    found = [_drawn(site, view, name) for name in (*figures_of(view.experiment), *ranks)]
+    return [one for one in found if one.file or one.name != RANKS]
+
+
+def _copied(site: Site, view: View, image: Path) -> Drawing:
+    shutil.copyfile(image, site.path(f"{view.folder}/figures/{image.name}"))
+    name = view.name if image.stem == "figure" else image.stem
+    return Drawing(name, title_of(name), f"figures/{image.name}", "")
+
+
+def _drawn(site: Site, view: View, name: str) -> Drawing:
+    file = f"figures/{name}.svg"
+    try:
+        words = draw_figure(name, view.experiment, site.path(f"{view.folder}/{file}"))
+    except UserError as error:
+        return Drawing(name, title_of(name), "", str(error))
+    return Drawing(name, title_of(name), file, words)
+
 
 #: The layout of ranks and paired tests.
 RANKS_LAYOUT = "comparison"
@@ -135,3 +188,43 @@ def _limits(view: View, row: Row) -> list[str]:
     cell = view.cells.get(row.key)
     texts = (limits_text(record) for record in cell.failed) if cell else ()
     return list(dict.fromkeys(filter(None, texts)))
+
+
+def write_overview(
+    site: Site, views: Sequence[View], comparisons: Sequence[Comparison] = ()
+) -> Path:
+    """Write the first page."""
+    lines = [{"view": view, **summary_texts(summarize(view))} for view in views]
+    return site.page(
+        INDEX, "overview.html", lines=lines, comparisons=comparisons, written=timestamp()
+    )
+
+
+def summary_texts(summary: Summary) -> dict[str, object]:
+    """Return a summary in words, beside its numbers."""
+    gap = gap_text(summary.gap, summary.gap_tolerance, summary.violation, unknown="not known")
+    above = f"{summary.n_above} gaps above" if summary.n_above else ""
+    days = dict.fromkeys((summary.started, summary.finished))
+    return {
+        "summary": summary,
+        "certificate": ", ".join(filter(None, [gap, above])) or NOTHING,
+        "cpu": duration(summary.cpu_seconds),
+        # how many pairs were trained at a time stands on the experiment's own page
+        "computers": list(dict.fromkeys(one.partition(";")[0] for one in summary.computers)),
+        "when": " to ".join(days) or NOTHING,
+    }
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    Examples
+    --------
+    >>> duration(0.4), duration(75.2), duration(4000), duration(200_000)
+    ('0.4 s', '75 s', '1.1 h', '56 h')
+    """
+    for length, unit in ((3600, "h"), (120, "min")):
+        if seconds >= length:
+            value = seconds / (3600 if unit == "h" else 60)
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench import __version__
 from mmbench.errors import UserError
-from mmbench.tables.report.words import metric_name
+from mmbench.tables.report.view import metric_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from mmbench.tables.metrics import Confusion
+    from mmbench.tables.measures import Confusion
     from mmbench.tables.model import Column
 
 #: The first page, by which a folder is known as a report.

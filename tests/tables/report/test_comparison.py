@@ -11,7 +11,7 @@ import pytest
 from mmbench.commands.tables import report
 from mmbench.config.cells import replan
 from mmbench.resources import REFERENCE
-from mmbench.tables.report.changes import MEANS, PAIRED, ROWS, changes, runs_to_compare
+from mmbench.tables.report.comparison import MEANS, PAIRED, ROWS, changes, runs_to_compare
 from mmbench.tables.report.view import View
 from mmbench.tables.results import read_results
 

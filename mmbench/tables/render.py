@@ -1,14 +1,139 @@
-r"""LaTeX that fits an article's page: a float for each block, wide ones shrunk, long ones broken.
+r"""Tables as Markdown and LaTeX, and the long tidy table as CSV.
 
-Every block has a caption and a label, ``tab:NAME``, ``tab:NAME-2`` and so on. Notes follow it as
-text, which pages can break: the legend after the first block, footnotes after those that cite them.
+LaTeX fits an article's page: each block is a float with a caption and a label (``tab:NAME``,
+``tab:NAME-2``, ...); wide blocks are shrunk and long ones broken. Notes follow a block as text,
+which can break across pages: the legend after the first block, footnotes after the blocks that cite
+them.
 """
 
-import re
-from collections.abc import Sequence
-from itertools import groupby
+from __future__ import annotations
 
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+from mmbench.errors import UserError, did_you_mean
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Column, Grid, Table
+from mmbench.tables.rows import Row
+from mmbench.tables.sheet import Sheet
+
+#: Formats that draw a layout. ``csv`` is the long table itself, see `mmbench.tables.render`.
+DRAWN = ("markdown", "latex")
+FORMATS = (*DRAWN, "csv")
+
+
+def check_format(fmt: str) -> None:
+    """Refuse an unknown format.
+
+    Raises
+    ------
+    UserError
+    """
+    if fmt not in FORMATS:
+        raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, FORMATS)}")
+
+
+def renderer(fmt: str) -> Callable[[Table], str]:
+    """Return the function that draws a table in a format of `DRAWN`."""
+    if fmt == "latex":
+        return to_latex
+
+    return to_markdown
+
+
+#: Columns, in order; the training size stands after the degree where there are several.
+COLUMNS = (
+    "experiment",
+    "dataset",
+    "kernel",
+    "degree",
+    "machine",
+    "metric",
+    "measured",
+    "sd",
+    "se",
+    "n",
+    "published",
+    "published_spread",
+    "half_width",
+    "z",
+    "in_band",
+    "status",
+    "note",
+)
+SIZE = "size"
+
+
+def to_csv(sheets: Sequence[Sheet]) -> str:
+    """Return the long tables of some experiments as one CSV.
+
+    Deviations of the data, which drawn tables cite at the data set's name, are added to the notes.
+    """
+    columns = list(COLUMNS)
+    if any(key.size is not None for sheet in sheets for key in sheet.keys):
+        columns.insert(columns.index("degree") + 1, SIZE)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for sheet in sheets:
+        writer.writerows(_fields(sheet, row) for row in sheet.rows)
+    return text.getvalue()
+
+
+def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
+    name = row.key.dataset
+    deviations = (f"{name}: {text}" for text in sheet.facts.deviations.get(name, ()))
+    notes = [row.note, row.objection, *deviations]
+    fields = {**vars(row), **row.key._asdict(), "note": "; ".join(filter(None, notes))}
+    return {"experiment": sheet.facts.experiment} | {n: _text(v) for n, v in fields.items()}
+
+
+def _text(value: Any) -> Any:
+    """Ten digits are enough for any comparison, and few enough to be read."""
+    return f"{value:.10g}" if isinstance(value, float) else value
+
+
+def to_markdown(table: Table) -> str:
+    """Return a table as GitHub-flavoured Markdown."""
+    parts = [f"## {table.title}"]
+    for grid in table.grids:
+        if grid.caption:
+            parts.append(f"**{_escape(grid.caption)}**")
+        parts.append(_grid(grid))
+    remarks = [*table.notes, *(f"[{k}] {text}" for k, text in enumerate(table.footnotes, 1))]
+    parts.append("\n".join(f"- {_escape(remark)}" for remark in remarks))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _grid(grid: Grid) -> str:
+    aligns = [column.align for column in grid.columns]
+    head = [_escape(column.name) for column in grid.columns]
+    body = [[_escape(cell) for cell in row] for row in grid.rows]
+    # A rule needs three dashes, one of them a colon for numbers.
+    widths = [max(3, *map(len, cells)) for cells in zip(head, *body, strict=True)]
+    rule = [
+        "-" * (w - 1) + ":" if a == "right" else "-" * w
+        for w, a in zip(widths, aligns, strict=True)
+    ]
+    return "\n".join(_line(cells, widths, aligns) for cells in [head, rule, *body])
+
+
+def _line(cells: list[str], widths: list[int], aligns: list[str]) -> str:
+    padded = [
+        cell.rjust(width) if align == "right" else cell.ljust(width)
+        for cell, width, align in zip(cells, widths, aligns, strict=True)
+    ]
+    return f"| {' | '.join(padded)} |"
+
+
+def _escape(text: str) -> str:
+    """Keep a cell's own text from being read as markup; ``a_b`` and ``<0.1`` are safe."""
+    text = text.replace("|", r"\|").replace("*", r"\*").replace("\n", " ")
+    return re.sub(r"<(?=[A-Za-z/!?])", r"\<", text)
+
 
 PACKAGES = r"% needs \usepackage{amssymb,booktabs,graphicx,longtable}"
 

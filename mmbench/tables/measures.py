@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from mmbench.errors import UserError, did_you_mean
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key
-from mmbench.tables.cells import NO_CERTIFICATES, Cell
-from mmbench.tables.records import Experiment
+from mmbench.tables.records import NO_CERTIFICATES, Cell, Experiment
 from mmbench.tables.rows import Row
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""What the many fits and selections behind a cell come to together."""
