@@ -390,11 +390,11 @@ LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 #: Shares of the memory for stored rows, for one part of K, and for a block, at most.
 STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
 
-#: What a solver copies of a part. Stored rows give way to a part and its copy.
-COPIED_SHARE = 0.65
+#: Workspace of Newton steps on a part, relative to the part. Stored rows give way to both.
+WORKSPACE_SHARE = 0.65
 
-#: Memory for a part, at least, 866 rows in float32: 1400 support vectors come seven times as fast
-#: by parts of 1000 rows as of 500. What copies of it take beside it there always is memory for.
+#: Least memory for a part, 866 rows in float32: 1400 support vectors are found seven times as fast
+#: by parts of 1000 rows as of 500. There is always memory for the workspace beside it.
 LEAST_PART_BYTES = 3_000_000
 
 
@@ -442,16 +442,16 @@ class KernelMatrix:
         return int(min(math.sqrt(allowed), len(self)))
 
     def _most_stored(self, n_part: int) -> int:
-        """Return the rows for which there is memory beside a part of some rows and its copy."""
+        """Return the number of stored rows for which a part and its workspace leave memory."""
         size, memory = self.dtype.itemsize, self._cache_bytes
-        left = (1 - BLOCK_SHARE) * memory - (1 + COPIED_SHARE) * size * n_part**2
+        left = (1 - BLOCK_SHARE) * memory - (1 + WORKSPACE_SHARE) * size * n_part**2
         return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
 
     def _most_beside(self, n_stored: int) -> int:
-        """Return the rows of a part for which, and for its copy, stored rows leave memory."""
+        """Return the rows of a part for which, and for its workspace, stored rows leave memory."""
         size = self.dtype.itemsize
         left = (1 - BLOCK_SHARE) * self._cache_bytes - n_stored * size * len(self)
-        return int(min(math.sqrt(max(0.0, left) / ((1 + COPIED_SHARE) * size)), len(self)))
+        return int(min(math.sqrt(max(0.0, left) / ((1 + WORKSPACE_SHARE) * size)), len(self)))
 
     def _make_room(self, n_stored: int) -> None:
         """Forget the stored rows if no more than so many are to be stored."""

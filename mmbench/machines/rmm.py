@@ -494,8 +494,7 @@ class RMM(WeightedClassifier):
     )
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
-    #: Many rows are solved exactly, in a search too, where a tie may then fall otherwise.
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 1}
+    version, kernel_versions = SVM.version, SVM.kernel_versions
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

@@ -186,13 +186,15 @@ class SVM(WeightedClassifier):
         {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},  # libsvm's guide
         tol=1e-3,  # libsvm's own: a search ranks accuracies, the final training is certified
     )
-    #: The matrix, and the part of it that steps go on with.
+    #: The matrix, and the system of a series of Newton steps.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
-    #: Many rows are solved exactly, in a search too, where a tie may then fall otherwise.
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 1}
+    #: Version 2: pairwise steps among all rows, without shrinking. Linear 1: many rows are solved
+    #: exactly, so ties in a grid search may differ; 2: so are few rows, and degenerate ones.
+    version: ClassVar[int] = 2
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

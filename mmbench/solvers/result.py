@@ -1,11 +1,11 @@
-"""What every solver returns besides its solution: how good it is, and how it ended."""
+"""The certificate that every solver returns with its solution."""
 
 import math
 from dataclasses import dataclass
 
 from mmbench.errors import Status
 
-#: Objectives below this count as zero: gaps are relative to no smaller magnitude.
+#: Least magnitude that a gap is relative to.
 SMALLEST_SCALE = 1e-12
 
 
@@ -27,13 +27,15 @@ class Result:
 
     #: Objective of the problem at the solution, recomputed from it.
     value: float
-    #: A bound on the optimal value, from a dual feasible point: below `value` for a minimum. Minus
-    #: infinity where there is none.
+    #: Bound on the optimal value from a dual feasible point, below `value` for a minimum; minus
+    #: infinity if there is none.
     bound: float
     #: Largest violation of a constraint, recomputed from the solution.
     violation: float
     iterations: int
     status: Status
+    #: Name of the algorithm, as in the table at the head of the solver's module.
+    route: str = ""
 
     @property
     def gap(self) -> float:

@@ -45,7 +45,7 @@ def test_no_more_rows_are_stored_than_memory_allows(X, bytes_a_row, stored):
     assert (matrix._store._row_of >= 0).sum() == stored
 
 
-def test_stored_rows_give_way_to_a_part_and_its_copy():
+def test_stored_rows_give_way_to_a_part_and_its_workspace():
     """A part of all rows in use takes a tenth of the rounds of parts of the worst of them."""
     n, memory = 1500, 8 * 1500**2
     X = np.random.RandomState(0).normal(size=(n, 4))

@@ -2,13 +2,13 @@
 
     min over w, b   1/2 ||w||^2 + sum_i loss_i(f(x_i)),     f(x) = w'phi(x) + b
 
-with a convex, piecewise linear loss for each training row. In the dual every row has one variable
-u_i, whose cost phi_i is the conjugate of the loss, and `PiecewiseQP` holds a Gram matrix and these
-costs by their knots and slopes:
+with a convex, piecewise linear loss for each training row. The dual has one variable u_i per row.
+Its cost phi_i is the conjugate of the loss; `PiecewiseQP` holds the Gram matrix K and the knots and
+slopes of these costs:
 
     min over u      1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
 
-What differs between the machines is the loss, and so the table of pieces:
+The machines differ in the loss, and so in the pieces:
 
 =====================  =====================================  ================================
 machine                loss of a row with label y             pieces of u
@@ -19,16 +19,14 @@ relaxed RMM            the same, and c max(0, |f| - t)        two more, of lengt
 SVM of the M4          that of the SVM, K scaled              ``0 .. yC`` at slope -y
 =====================  =====================================  ================================
 
-`solve_smo` solves them all by pairwise steps (`pairwise`) on growing parts of the Gram matrix, with
-Newton steps between them (`newton_steps`); `solve_to_gap` tightens its tolerance until the duality
-gap is small. Both return a `PiecewiseSolution` with its objective, bound and violation. `settle`
-(in `active_set`) solves the SVM's by guessing which multipliers are free, given a near solution.
-The references to which these are held are libsvm (`mmbench.solvers.libsvm_`) for the SVM, and an
-interior point for the RMM (`mmbench.machines.rmm`).
+`solve_smo` solves all of them by pairwise steps, with Newton steps between them (`steps`), on the
+stored Gram matrix or on working sets of it (`smo`); `solve_to_gap` tightens its tolerance until the
+duality gap is small. Problems with rows in place of a Gram matrix are solved by
+`mmbench.solvers.features`. The references are libsvm (`mmbench.solvers.libsvm_`) for the SVM and
+Clarabel on the printed dual (`mmbench.machines.rmm`) for the RMM.
 """
 
-from mmbench.solvers.svm_dual.active_set import settle
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-__all__ = ["PiecewiseQP", "PiecewiseSolution", "settle", "solve_smo", "solve_to_gap"]
+__all__ = ["PiecewiseQP", "PiecewiseSolution", "solve_smo", "solve_to_gap"]

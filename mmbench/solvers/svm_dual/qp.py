@@ -1,14 +1,8 @@
-"""The problem class: a kernel machine with a convex, piecewise linear loss for each training row.
+"""`PiecewiseQP`, a kernel machine with a convex, piecewise linear loss for each training row.
 
-    min over w, b   1/2 ||w||^2 + sum_i loss_i(f(x_i)),     f(x) = w'phi(x) + b
-
-Its dual has one variable a row,
-
-    min over u      1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
-
-with ``w = sum_i u_i phi(x_i)``, K the Gram matrix and convex, piecewise linear costs phi_i whose
-conjugates are the losses: ``loss_i(f) = max over u of -f u - phi_i(u)``. The multiplier of the
-constraint is b, and at the optimum ``-f(x_i)`` is a slope of phi_i at u_i.
+The costs phi_i of the dual are the conjugates of the losses, ``loss_i(f) = max over u of
+-f u - phi_i(u)``, and ``w = sum_i u_i phi(x_i)``. The multiplier of ``sum_i u_i = 0`` is b, and at
+the optimum ``-f(x_i)`` is a slope of phi_i at u_i. See `mmbench.solvers.svm_dual`.
 """
 
 from __future__ import annotations
@@ -25,7 +19,7 @@ from mmbench.solvers.result import Result
 
 @dataclass(frozen=True)
 class PiecewiseQP:
-    """A Gram matrix and one convex piecewise linear cost a row.
+    """A Gram matrix and one convex, piecewise linear cost per row.
 
     Examples
     --------
@@ -39,17 +33,17 @@ class PiecewiseQP:
 
     #: K, symmetric positive semidefinite, float32 or float64. Shape (n, n).
     gram: NDArray | KernelMatrix
-    #: Ends of the m pieces of each cost, ascending, one of them 0. The outer two bound u and may be
-    #: infinite. Shape (n, m + 1).
+    #: Ends of the m pieces of each cost, ascending, including 0. The outer two are the bounds of u
+    #: and may be infinite. Shape (n, m + 1).
     knots: NDArray
     #: Slope of each piece, ascending. Shape (n, m).
     slopes: NDArray
-    #: What is added to the objective.
+    #: Constant term of the objective.
     constant: float = 0.0
 
     @property
     def values(self) -> NDArray:
-        """K of a problem that holds it as an array."""
+        """K, if it is stored."""
         assert not isinstance(self.gram, KernelMatrix)
         return self.gram
 
@@ -60,7 +54,7 @@ class PiecewiseQP:
         return float(np.sum(self.slopes * lengths))
 
     def loss(self, f: NDArray) -> float:
-        """Return ``sum_i loss_i(f_i)``, infinite where u_i has no bound and f_i is too large."""
+        """Return ``sum_i loss_i(f_i)``; infinite if f_i is too large for a u_i without bound."""
         lengths, sides = self._pieces()
         gains = -sides * (f[:, None] + self.slopes)
         return float((lengths[gains > 0] * gains[gains > 0]).sum())
@@ -86,15 +80,15 @@ class PiecewiseQP:
         active = (offsets < 0) | ((offsets == 0) & (rates > 0))  # from s = 0 on
         slopes = np.sum(weights * rates, where=active)
         slopes += np.append(0.0, np.cumsum((weights * np.abs(rates))[order]))
-        slopes[-1] = max(slopes[-1], 0.0)  # but for rounding: losses are not negative
+        slopes[-1] = max(slopes[-1], 0.0)  # rounding: losses are not negative
         kinks = np.append(0.0, kinks[order])
-        # the first piece at whose end the sum rises
+        # first piece at the end of which the objective rises
         piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
         s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
         return float(min(s, self.largest_scale(f)))
 
     def _pieces(self) -> tuple[NDArray, NDArray]:
-        """Return the length of each piece, and 1 where it lies above zero, -1 below."""
+        """Return the length of each piece, and its sign: 1 above zero, -1 below."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]
         return high - low, np.where(low >= 0, 1.0, -1.0)
 
@@ -107,29 +101,20 @@ class PiecewiseQP:
         status: Status,
         scale: float | None = None,
         weights: NDArray | None = None,
+        route: str = "",
     ) -> PiecewiseSolution:
         """Return a point with its certificate.
 
-        Parameters
-        ----------
-        u : ndarray of shape (n,)
-        decision : ndarray of shape (n,)
-            ``Ku``, or ``Zw`` where w is given.
-        bias : float
-        iterations : int
-        status : Status
-        scale : float, optional
-            Factor of w and b; by default the largest up to 1 for which all losses are finite.
-        weights : ndarray of shape (k,), optional
-            w of a problem with rows Z in place of K. That of u has lost digits where these are
-            large and all but cancel; u is needed for the bound alone then.
+        `decision` is ``Ku``, or ``Zw`` if w is given (`weights`): for rows Z in place of K, if
+        ``Z'u`` loses digits because large u all but cancel; only the bound then depends on u.
+        `scale` multiplies w and b; by default it is the largest up to 1 with finite losses.
         """
         f = decision + bias
         if weights is None:
             of_w = of_u = float(u @ decision)
         else:
-            own = self.gram.T @ u  # type: ignore[union-attr]
-            of_w, of_u = float(weights @ weights), float(own @ own)
+            w_of_u = self.gram.T @ u  # type: ignore[union-attr]
+            of_w, of_u = float(weights @ weights), float(w_of_u @ w_of_u)
         scale = min(1.0, self.largest_scale(f)) if scale is None else scale
         return PiecewiseSolution(
             u=u,
@@ -141,32 +126,28 @@ class PiecewiseQP:
             violation=self.violation(u),
             iterations=iterations,
             status=status,
+            route=route,
             weights=weights,
         )
 
-    def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
+    def rescaled(self, found: PiecewiseSolution) -> PiecewiseSolution:
         """Return a solution with the multiple of w and b that has the smallest objective.
 
-        Where a margin is missed by a rounding error and the loss is steep, a multiple of w that is
-        larger by as little has no loss.
+        If a margin is missed by a rounding error and the loss is steep, a slightly larger w has no
+        loss.
         """
-        f, w = solution.decision + solution.bias, solution.weights
-        scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))
+        f, w = found.decision + found.bias, found.weights
+        scale = self.best_scale(f, float(found.u @ found.decision if w is None else w @ w))
         return self.solution(
-            solution.u,
-            solution.decision,
-            solution.bias,
-            solution.iterations,
-            solution.status,
-            scale,
-            w,
+            *(found.u, found.decision, found.bias, found.iterations, found.status),
+            *(scale, w, found.route),
         )
 
     def inward(self, share: float) -> PiecewiseQP:
-        """Return the problem whose decisions keep a distance from where their losses are infinite.
+        """Return the problem with tighter bounds on the decisions, safe from rounding errors.
 
-        The last slope of an endless piece is smaller by a share of itself, by half its distance to
-        the slope before at most. A rounding error then leaves all losses finite.
+        The slope of each endless piece is reduced by a share of itself, at most by half its
+        distance to the next slope.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
@@ -183,9 +164,8 @@ class PiecewiseQP:
     def feasible(self, u: NDArray) -> NDArray:
         """Return `u` clipped to its bounds and moved onto ``sum u = 0``.
 
-        What is left of the sum goes to the rows furthest from a knot: a row that rests on a knot
-        is pinned by two slopes, and moving it would tear the optimality conditions. A sum that is
-        zero up to rounding is left alone.
+        The excess is taken from the rows furthest from a knot, since moving a row off its knot
+        would violate its optimality condition. A sum that is zero up to rounding is left as it is.
         """
         low, high = self.knots[:, 0], self.knots[:, -1]
         u = np.clip(u, low, high)
@@ -217,9 +197,9 @@ class PiecewiseSolution(Result):
     decision: NDArray
     #: The multiplier b.
     bias: float
-    #: Factor by which the machine's w and b differ from those of u.
+    #: Factor of w and b of the machine.
     scale: float
-    #: w, where it has more digits than that of u. Shape (k,).
+    #: Primal weights w, if more accurate than ``Z'u``. Shape (k,).
     weights: NDArray | None = None
 
     @property

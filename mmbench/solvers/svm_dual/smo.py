@@ -1,47 +1,39 @@
-"""A `PiecewiseQP` whose matrix is not stored: solved on parts of it, which follow the support.
+"""Sequential minimal optimisation for `PiecewiseQP`: the default route of kernel machines.
 
-A part holds the rows in use (``u_i != 0``) and those at rest that violate the optimality conditions
-most. Its matrix is one block of kernel values, on which a `Descent` goes on from where u stands,
-the other rows being constants. What has changed then moves the decisions of all rows. Once few rows
-at rest are as near to their violation as that of all rows is large, a part that holds them all is
-complete: it is solved to the end. With too little memory for all rows in use a part holds those
-that violate the conditions most (Joachims 1999; Lin 2001 proves that this converges).
+=====================  ==========================================  ================================
+route                  when                                        cost
+=====================  ==========================================  ================================
+SMO                    the Gram matrix is stored                   n kernel values read per step;
+                                                                   n x n values in memory
+SMO on working sets    it is not (`KernelMatrix`): more than       the values of the working sets
+                       3000 rows, or not enough memory             and of the columns that change
+=====================  ==========================================  ================================
 
-Parts and changes are float32 where the kernel allows it. What that rounds is proportional to the
-changes, so once ``Ku`` has been computed in float64, smaller and smaller changes keep its digits.
-No solution is returned whose ``Ku`` misses float64 by more than a small share of the tolerance.
+The three variables per row of the RMM's dual (8) share one ``(Ku)_i``, so with pieces in place of
+boxes a step of the RMM costs as much as a step of the SVM. benchmarks/rmm_growth.py measures both
+routes, benchmarks/rmm_memory.py the second one in little memory.
+
+A working set holds the rows with ``u_i != 0`` and those at zero that violate the optimality
+conditions most. `Descent` solves it with the other rows fixed; the change of u then moves the
+decisions of all rows. Once all rows at zero that are near a violation fit in, the set is complete
+and is solved to the tolerance. If memory does not hold all rows with ``u_i != 0``, a set consists
+of the worst violators (Joachims 1999; Lin 2001 proves convergence).
+
+Working sets and changes are float32 if the kernel allows it. Their rounding errors are proportional
+to the changes, so once ``Ku`` has been computed in float64, smaller and smaller changes keep its
+digits. ``Ku`` of a solution differs from float64 by a small share of the tolerance at most.
+
+`solve_to_gap` continues until the relative duality gap is small. The violation of each row adds to
+the gap, times the slope of its loss; with a large C a small violation leaves a large gap. It is
+closed by a tighter tolerance; then by the best multiple of w and b, since a slightly larger w meets
+margins that were missed by rounding; then, if decisions are bounded and the larger w exceeds the
+bound, by a w that keeps a distance from it.
 
 References
 ----------
 C.-J. Lin: On the convergence of the decomposition method for support vector machines. IEEE
 Transactions on Neural Networks 12(6), 2001.
-
-Sequential minimal optimisation for `PiecewiseQP`: the fast route of the SVM and the RMM.
-
-Each step moves one pair, ``u_i += t`` and ``u_j -= t``, beyond the minimum along it (successive
-over-relaxation) or to the next knot. The pair is chosen by second order information (Fan, Chen and
-Lin 2005, WSS 2). With pieces in place of boxes the RMM, whose dual (8) has three variables a row,
-costs as much per step as the SVM: all three see the same ``(Ku)_i``, so one n-vector is the whole
-gradient.
-
-Steps need stored values (`descent`). A matrix that is not stored is solved by parts of it
-(`parts`); one that is has a single part.
-
-References
-----------
-R.-E. Fan, P.-H. Chen, C.-J. Lin: Working set selection using second order information for training
-support vector machines. JMLR 6, 2005.
-
-A `PiecewiseQP` solved until the relative duality gap is small, not only the violation of a row.
-
-What each row misses of its optimality condition adds to the gap, times the slope of its loss: with
-a large C a tolerance that is small for every decision leaves a large gap. Three means close it, the
-second and the third where the first has met rounding errors:
-
-1. a tighter tolerance;
-2. the best multiple of w and b: a margin that is missed by a rounding error is met by a w that is
-   larger by as little;
-3. where decisions have a bound, which that would exceed, a w that keeps a distance from it.
+T. Joachims: Making large-scale SVM learning practical. Advances in Kernel Methods, 1999.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,41 +48,52 @@ from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.steps import (
-    MIDDLE_SHARE,
-    SINGLE_PRECISION_TOLERANCE,
     Descent,
     combine,
     compiled,
     gains,
-    movable,
     newton_steps,
     optimality,
 )
 
-#: Rows at rest that join a part: a share of all, within bounds, or half as many as are in use. The
-#: support of an RMM, which starts from the SVM's, may be five times as large.
+#: Rows at zero that are added to a working set: this share of all rows, within these limits, or
+#: half the number of rows with ``u_i != 0`` if that is more. The support of an RMM, which starts
+#: from the SVM's solution, may be five times as large.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
-#: A part is solved to this share of the violation of all rows, a complete one to this share of
-#: `tol`.
-PART_VIOLATION_SHARE, PART_TOLERANCE_SHARE = 0.1, 0.5
+#: Tolerance on a working set: this share of the violation of all rows; on a complete one this share
+#: of `tol`.
+SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 
-#: Share of `tol` that the changes of ``Ku`` since it was float64 may have rounded at an end.
+#: Largest rounding error of ``Ku`` in a solution, as a share of `tol`.
 ROUNDING_SHARE = 1e-3
 
-#: Rounds that may go by without a smaller violation before ``Ku`` is renewed, and such renewals
-#: before rounding is held to be the reason: then float64 takes the place of float32, or it ends.
+#: Rounds without a smaller violation before ``Ku`` is recomputed, and recomputations without a
+#: smaller objective before float64 replaces float32, or the run ends.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
-#: Relative decrease of the objective between two renewals that is not one of rounding.
+#: Relative decrease of the objective between two recomputations that exceeds rounding.
 LEAST_DECREASE = 1e-12
+
+#: Factors of the KKT tolerance that are tried in turn.
+TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
+
+#: From this factor on the best multiple of w and b is taken. Before, more accurate multipliers
+#: close the gap, which improves the predictions too.
+RESCALING_FACTOR = 8.0**-3
+
+#: Relative distance from the bound on the decisions in the last attempt. Its effect on the
+#: objective is of the same order.
+INWARD_SHARE = 1e-6
+
+Start = PiecewiseSolution | NDArray | None
 
 
 @dataclass
-class GrowingParts:
-    """Steps on parts: where they stand, as in `Descent`.
+class WorkingSets:
+    """State of the steps on working sets; fields as in `Descent`.
 
-    `rounding` is what `decision` is expected to miss ``Ku`` by.
+    `rounding` is the expected rounding error of `decision`.
     """
 
     problem: PiecewiseQP
@@ -102,7 +105,6 @@ class GrowingParts:
     bias: float = 0.0
     violation: float = np.inf
     rounding: float = 0.0
-    store: NDArray | None = None
 
     def __post_init__(self) -> None:
         assert isinstance(self.problem.gram, KernelMatrix)
@@ -115,7 +117,7 @@ class GrowingParts:
         self.idle, self.idle_renewals = 0, 0
 
     def run(self) -> None:
-        """Go on until no pair violates the optimality conditions, or no step or time is left."""
+        """Solve sets until no pair violates the conditions, or no step or time is left."""
         self.measure()
         while self.violation > self.tol or not self._accurate(self.rounding):
             spent = self.left <= 0 or time_is_up()
@@ -129,13 +131,13 @@ class GrowingParts:
                 self.matrix.to_double()
                 self._start_counting()
             else:
-                self.solve_part()
+                self.solve_set()
 
     def _accurate(self, rounding: float) -> bool:
         return rounding <= ROUNDING_SHARE * self.tol
 
     def _level(self) -> float:
-        """Return the violation at which ``Ku`` has to be renewed."""
+        """Return the violation at which ``Ku`` has to be recomputed."""
         return max(self.tol, self.rounding)
 
     def measure(self) -> None:
@@ -153,69 +155,69 @@ class GrowingParts:
         self.value = min(self.value, value)
         self.idle, self.best = 0, self.violation
 
-    def solve_part(self) -> None:
-        """Take steps among the rows of a part, and move the decisions of all."""
-        rows, complete = self.part()
+    def solve_set(self) -> None:
+        """Solve the problem on a working set and update the decisions of all rows."""
+        rows, complete = self.working_set()
         knots, slopes = self.problem.knots[rows], self.problem.slopes[rows]
         part = PiecewiseQP(self.matrix.part(rows), knots, slopes)
-        share = 0.0 if complete else PART_VIOLATION_SHARE
-        target = max(PART_TOLERANCE_SHARE * self._level(), share * self.violation)
+        share = 0.0 if complete else SET_VIOLATION_SHARE
+        target = max(SET_TOLERANCE_SHARE * self._level(), share * self.violation)
         u, decision = self.u[rows], self.decision[rows]
-        steps = Descent(part, self.diagonal[rows], u.copy(), decision.copy(), target, self.left)
-        steps.offset = decision - combine(part.values, u)
-        steps.store, self.store = self.store, None  # one holds it, who may exchange it
+        offset = decision - combine(part.values, u)
+        steps = Descent(
+            part, self.diagonal[rows], u.copy(), decision.copy(), target, self.left, offset
+        )
         steps.run()
-        self.store = steps.store
         change = steps.u - u
         moved = np.flatnonzero(change)
         self.u[rows], self.left = steps.u, steps.left
-        # what sums of rounded values lose, relative to the size of their coefficients
+        # rounding errors of a sum are relative to the size of its coefficients
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
-        if complete and not self._accurate(rounding):  # it would be renewed next
+        if complete and not self._accurate(rounding):  # the next round would recompute it
             self.renew()
             return
         self.matrix.add_columns(rows[moved], change[moved], self.decision)
         self.rounding = rounding
         self.measure()
-        self.idle = 0 if self.violation < self.best else self.idle + 1
-        if not len(moved):  # nor will it in the next round
+        self.idle = self.idle + 1 if self.violation >= self.best else 0
+        if not len(moved):  # the next round would not move either
             self.idle = IDLE_ROUNDS + 1
         self.best = min(self.best, self.violation)
 
-    def part(self) -> tuple[NDArray, bool]:
-        """Return the rows to go on with, and whether they are all that may have to move."""
-        up, down = _misses(self.u, self.decision, self.problem.knots, self.problem.slopes)
+    def working_set(self) -> tuple[NDArray, bool]:
+        """Return the rows of the next set, and whether it is complete."""
+        up, down = _violations(self.u, self.decision, self.problem.knots, self.problem.slopes)
         most = self.matrix.most_part_rows
-        resting, miss = self.u == 0, np.maximum(up, down)
-        used, near = np.flatnonzero(~resting), np.flatnonzero(resting & (miss > -self.violation))
+        at_zero, worst = self.u == 0, np.maximum(up, down)
+        used, near = np.flatnonzero(~at_zero), np.flatnonzero(at_zero & (worst > -self.violation))
         share = int(np.clip(NEW_ROWS_SHARE * len(self.u), LEAST_NEW_ROWS, MOST_NEW_ROWS))
         room = most - len(used)
         new = min(max(share, len(used) // 2), room if room >= LEAST_NEW_ROWS else most)
         if len(near) <= min(new, room):
             return np.union1d(used, near), True
         half = new // 2
-        worst = [
-            self._largest(np.where(resting & (side > 0), side, -np.inf), half)
+        added = [
+            self._largest(np.where(at_zero & (side > 0), side, -np.inf), half)
             for side in (up, down)
         ]
-        rows = np.union1d(used, np.concatenate(worst))
+        rows = np.union1d(used, np.concatenate(added))
         if len(rows) > most:
             rows = np.union1d(self._largest(up, most // 2), self._largest(down, most // 2))
         return rows, False
 
-    def _largest(self, miss: NDArray, most: int) -> NDArray:
-        """Return the rows that miss most of the optimality conditions."""
-        miss = miss[self.order]
-        rows = np.flatnonzero(miss > -np.inf)
+    def _largest(self, violation: NDArray, most: int) -> NDArray:
+        """Return the rows with the largest violations."""
+        violation = violation[self.order]
+        rows = np.flatnonzero(violation > -np.inf)
         if len(rows) > most:
-            rows = rows[np.argpartition(-miss[rows], most - 1)[:most]]
+            rows = rows[np.argpartition(-violation[rows], most - 1)[:most]]
         return self.order[rows]
 
 
 @compiled()
-def _misses(u, decision, knots, slopes):
-    """Return what each row gains by growing and by shrinking, at the middle b; -inf for neither."""
+def _violations(u, decision, knots, slopes):
+    """Return each row's gain from growing and from shrinking at the middle b, -inf if it cannot."""
     n = u.shape[0]
     up, down = np.empty(n), np.empty(n)
     top, low = -np.inf, np.inf
@@ -229,65 +231,46 @@ def _misses(u, decision, knots, slopes):
 
 def solve_smo(
     problem: PiecewiseQP,
-    start: PiecewiseSolution | NDArray | None = None,
+    start: Start = None,
     tol: float = 1e-5,
     max_iter: int | None = None,
 ) -> PiecewiseSolution:
     """Solve by pairwise steps until no pair violates the optimality conditions by `tol`.
 
-    Parameters
-    ----------
-    problem : PiecewiseQP
-    start : PiecewiseSolution or ndarray of shape (n,), optional
-        A neighbouring solution, or its u; it need not be feasible.
-    tol : float, default=1e-5
-        Tolerance of the KKT conditions, in units of f (libsvm's `eps`).
-    max_iter : int, optional
-        Steps; by default libsvm's ``max(10**7, 100 n)``.
-
-    Returns
-    -------
-    PiecewiseSolution
-        Status ``optimal``, ``iteration_limit``, or ``inaccurate`` where rounding allows no
-        further step.
-
-    Raises
-    ------
-    ValueError
-        If the Gram matrix or the start is not finite.
+    `tol` is in units of f (libsvm's `eps`). A start need not be feasible. By default libsvm's
+    ``max(10**7, 100 n)`` steps are allowed. The status is ``inaccurate`` if rounding allows no
+    further step. Raises ValueError if the Gram matrix or the start is not finite.
     """
     _compile()
-    knots = np.ascontiguousarray(problem.knots, dtype=float)
-    slopes = np.ascontiguousarray(problem.slopes, dtype=float)
-    problem = replace(problem, knots=knots, slopes=slopes)
-    if not isinstance(problem.gram, KernelMatrix):
-        problem = replace(problem, gram=np.ascontiguousarray(problem.gram))
-    diagonal = _diagonal(problem.gram)
+    problem = replace(
+        problem,
+        gram=problem.gram
+        if isinstance(problem.gram, KernelMatrix)
+        else np.ascontiguousarray(problem.gram),
+        knots=np.ascontiguousarray(problem.knots, dtype=float),
+        slopes=np.ascontiguousarray(problem.slopes, dtype=float),
+    )
+    gram = problem.gram
+    in_sets = isinstance(gram, KernelMatrix)
+    diagonal = np.asarray(gram.diagonal(), dtype=float)
     if not np.isfinite(diagonal).all():
         raise ValueError("the kernel matrix has values that are not finite; scale the data")
     u, decision = _started(problem, start)
     allowed = max(10**7, 100 * len(u)) if max_iter is None else max_iter
-    steps = GrowingParts if isinstance(problem.gram, KernelMatrix) else Descent
-    state = steps(problem, diagonal, u, decision, tol, allowed)
+    state = (WorkingSets if in_sets else Descent)(problem, diagonal, u, decision, tol, allowed)
     state.run()
-    status = _status(state.violation <= tol, state.left <= 0)
-    return problem.solution(state.u, state.decision, state.bias, allowed - state.left, status)
+    if state.violation <= tol:
+        status = Status.OPTIMAL
+    else:
+        status = Status.INACCURATE if state.left > 0 else Status.ITERATION_LIMIT
+    return problem.solution(
+        *(state.u, state.decision, state.bias, allowed - state.left, status),
+        route="SMO on working sets" if in_sets else "SMO",
+    )
 
 
-def _diagonal(gram: NDArray | KernelMatrix) -> NDArray:
-    """Return ``k(x, x)`` of all rows."""
-    return gram.diagonal() if isinstance(gram, KernelMatrix) else np.diagonal(gram).astype(float)
-
-
-def _product(gram: NDArray | KernelMatrix, u: NDArray) -> NDArray:
-    """Return ``Ku``."""
-    return gram.product(u) if isinstance(gram, KernelMatrix) else combine(gram, u)
-
-
-def _started(
-    problem: PiecewiseQP, start: PiecewiseSolution | NDArray | None
-) -> tuple[NDArray, NDArray]:
-    """Return a feasible u next to a start, and ``Ku``, which a solution need not compute again."""
+def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
+    """Return a feasible u next to a start, and ``Ku``, taken from the start if that is feasible."""
     if start is None:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
     given = start.u if isinstance(start, PiecewiseSolution) else start
@@ -296,41 +279,19 @@ def _started(
     u = problem.feasible(given)
     if isinstance(start, PiecewiseSolution) and np.array_equal(u, given):
         return u, start.decision.copy()
-    return u, _product(problem.gram, u)
+    gram = problem.gram
+    return u, gram.product(u) if isinstance(gram, KernelMatrix) else combine(gram, u)
 
 
 @cache
 def _compile() -> None:
-    """Compile what any problem may need, before the first: later ones are timed."""
+    """Compile all numba functions before the first problem, so that later ones are timed right."""
     u = np.array([0.5, 0.5, -0.5, -0.5])
     knots, slopes = np.sort(np.column_stack([0 * u, 2 * u]), axis=1), -np.sign(u)[:, None]
     for dtype in (np.float32, np.float64):
         problem = PiecewiseQP(np.eye(4, dtype=dtype), knots, slopes)
         newton_steps(problem, u.copy(), combine(problem.values, u), budget=1e12)
-        for tol in (SINGLE_PRECISION_TOLERANCE, SINGLE_PRECISION_TOLERANCE / 2):
-            state = Descent(problem, np.ones(4), u.copy(), combine(problem.values, u), tol, left=10)
-            state.measure()
-            state.solve_part(movable(u, state.decision, knots, slopes, MIDDLE_SHARE))
-
-
-def _status(solved: bool, exhausted: bool) -> Status:
-    if solved:
-        return Status.OPTIMAL
-    return Status.ITERATION_LIMIT if exhausted else Status.INACCURATE
-
-
-#: Factors of the tolerance of the KKT conditions that are tried one after the other.
-TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
-
-#: Factor from which on the best multiple of w and b is taken. Down to it more accurate multipliers
-#: close the gap, which improve the predictions too.
-RESCALING_FACTOR = 8.0**-3
-
-#: Share of a bound on the decisions by which they keep away from it in the last attempt. Its effect
-#: on the objective is of the same order.
-INWARD_SHARE = 1e-6
-
-Start = PiecewiseSolution | NDArray | None
+        Descent(problem, np.ones(4), u.copy(), combine(problem.values, u), 1e-6, left=10).run()
 
 
 def solve_to_gap(
@@ -341,26 +302,9 @@ def solve_to_gap(
     solve: Callable[[PiecewiseQP, Start, float], PiecewiseSolution] = solve_smo,
     factors: Sequence[float] = TOLERANCE_FACTORS,
 ) -> PiecewiseSolution:
-    """Solve to a tolerance of the KKT conditions, and to tighter ones until the gap is small.
+    """Solve to a KKT tolerance, and to tighter ones (`factors`) until the relative gap is small.
 
-    Parameters
-    ----------
-    problem : PiecewiseQP
-    tol : float
-        Tolerance of the KKT conditions, in units of f.
-    gap_tolerance : float
-        Largest relative duality gap.
-    start : PiecewiseSolution or ndarray of shape (n,), optional
-        A neighbouring solution, or its u; it need not be feasible.
-    solve : callable, default=solve_smo
-        Takes the problem, a start and a tolerance.
-    factors : sequence of float, optional
-        Factors of `tol`, descending from 1.
-
-    Returns
-    -------
-    PiecewiseSolution
-        The one with the smallest gap; its iterations are those of all.
+    Returned is the solution with the smallest gap; its iterations are the sum of all attempts.
     """
     found = best = solve(problem, start, tol)
     iterations = found.iterations
@@ -370,17 +314,18 @@ def solve_to_gap(
         found = solve(problem, found, factor * tol)
         iterations += found.iterations
         scaled = problem.rescaled(found) if factor <= RESCALING_FACTOR else found
-        best = _better(best, found, scaled)
+        best = min(best, found, scaled, key=_gap)
     if best.gap > gap_tolerance:
-        best = _better(best, problem.rescaled(best))
+        best = min(best, problem.rescaled(best), key=_gap)
     if best.gap > gap_tolerance and np.isinf(problem.knots).any():
         found = solve(problem.inward(INWARD_SHARE), best, factors[-1] * tol)
         iterations += found.iterations
-        moved = problem.solution(found.u, found.decision, found.bias, 0, found.status)
-        best = _better(best, problem.rescaled(moved))
+        moved = problem.solution(
+            found.u, found.decision, found.bias, 0, found.status, route=found.route
+        )
+        best = min(best, problem.rescaled(moved), key=_gap)
     return replace(best, iterations=iterations)
 
 
-def _better(*solutions: PiecewiseSolution) -> PiecewiseSolution:
-    """Return the solution with the smallest relative gap."""
-    return min(solutions, key=lambda each: each.gap)
+def _gap(solution: PiecewiseSolution) -> float:
+    return solution.gap

@@ -214,7 +214,10 @@ def test_a_path_trains_the_svm_once_for_each_C(tiny, monkeypatch):
 
 
 def test_a_C_that_no_alpha_reaches_costs_no_step():
-    """The RMM at C is that at any larger C, where all of its alphas are below C."""
+    """If all alphas are below C, the RMM at C is the RMM at any larger C.
+
+    Its gap grows in proportion to C, and so must be within the tolerance at the larger one.
+    """
     X = np.random.RandomState(0).normal(size=(60, 4))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     problem = BinaryProblem(X + 0.3 * y[:, None], y, Kernel("rbf", 0.5))
@@ -223,7 +226,9 @@ def test_a_C_that_no_alpha_reaches_costs_no_step():
     path = machine.train_path(problem, points)
     for small, large, point in zip(path[:3], path[3:], points[3:], strict=True):
         assert np.abs(small.coef).max() < 1e3
-        assert large.fit.iterations == 0
+        assert (
+            large.fit.iterations == 0 or 2 * small.fit.gap > RMM.gap_tolerance_factor * 0.01 * tol
+        )
         alone = RMM(**point).train(problem)
         assert alone.fit.iterations > 0
         assert large.fit.status is Status.OPTIMAL
@@ -267,7 +272,7 @@ def test_a_clock_changes_no_answer(tiny, form):
 def test_names_of_the_figure_are_the_rmm_with_a_clock():
     machine = make_machine("rmm_b3_cold", C=10.0)
     assert (machine.B_fraction, machine.timing, machine.C) == (0.1, "cold", 10.0)
-    assert alias_of("rmm_b3_cold").version + RMM.version == 2  # 1 did not time the Gram matrix
+    assert alias_of("rmm_b3_cold").version == 1  # 0 did not time the Gram matrix
 
 
 def test_auto_grid_is_a_grid_of_fractions():
