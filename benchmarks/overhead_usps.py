@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mmbench.commands.launch import WORKER_IMPORTS
+from mmbench.commands.run import WORKER_IMPORTS
 
 CONFIG = Path(__file__).resolve().parents[1] / "configs" / "usps_rbf.yaml"
 WORK = ("selection", "training", "test")

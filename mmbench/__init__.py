@@ -6,10 +6,24 @@ from typing import Any
 __version__ = "0.1.0"
 
 
+#: Functions of the package, by the module that holds each.
+FUNCTIONS = {
+    "run": "mmbench.commands.run",
+    "easy": "mmbench.commands.easy",
+    "table": "mmbench.commands.outputs",
+    "figure": "mmbench.commands.outputs",
+    "report": "mmbench.commands.outputs",
+    "export": "mmbench.commands.outputs",
+    "load": "mmbench.results",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Return a machine by the name of its class, or `results`, imported when it is asked for."""
+    """Return a function or a machine by its name, or `results`, imported when it is asked for."""
     if name == "results":
         return import_module("mmbench.results")
+    if name in FUNCTIONS:
+        return getattr(import_module(FUNCTIONS[name]), name)
     machines = import_module("mmbench.machines")  # `from mmbench import` would ask here again
     if name in machines.__all__:
         return getattr(machines, name)
@@ -17,5 +31,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return what completion offers: machines too, which are not imported yet."""
-    return ["__version__", "results", *import_module("mmbench.machines").__all__]
+    """Return the names for completion: machines too, which are not imported yet."""
+    return ["__version__", "results", *FUNCTIONS, *import_module("mmbench.machines").__all__]

@@ -36,6 +36,6 @@ def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
     >>> frame = load("results")  # doctest: +SKIP
     >>> frame.groupby(["dataset", "machine"]).accuracy_pct.mean()  # doctest: +SKIP
     """
-    from mmbench.commands.export import frame
+    from mmbench.commands.outputs import frame
 
-    return frame([Path(folder) for folder in folders or ("results",)], predictions)
+    return frame(folders or ("results",), predictions)

@@ -26,9 +26,8 @@ from typing import IO, Any
 import pandas as pd
 import yaml
 
-from mmbench.config.cells import plan_of, replan
-from mmbench.config.overrides import Override, parse_overrides
-from mmbench.config.read import config_of
+from mmbench.config.plan import plan_of, replan
+from mmbench.config.read import config_of, set_value
 from mmbench.datasets.card import LOADER
 from mmbench.tables.build import comparable, published_table, sheet_of
 from mmbench.tables.render import to_csv
@@ -148,8 +147,7 @@ def config(reading: Reading) -> dict[str, Any]:
     content = deepcopy(_content(reading.of))
     content |= {"name": reading.name, "published_only": []}
     for key, value in reading.set.items():
-        [place] = parse_overrides([f"{key}=0"])
-        Override(key, place.keys, value).apply(content)
+        set_value(content, key, value, key)
     cells = reading.cells
     wanted = {reading.datasets.get(cell["dataset"], cell["dataset"]) for cell in cells}
     content["datasets"] = [entry for entry in content["datasets"] if _name(entry) in wanted]

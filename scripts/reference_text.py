@@ -25,7 +25,7 @@ import jinja2
 import numpy as np
 import pandas as pd
 
-from mmbench.config.cells import replan
+from mmbench.config.plan import replan
 from mmbench.tables.blocks import ranks_of
 from mmbench.tables.build import sheet_of
 from mmbench.tables.results import read_results

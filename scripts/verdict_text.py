@@ -22,7 +22,7 @@ from typing import NamedTuple
 import jinja2
 import numpy as np
 
-from mmbench.config.cells import replan
+from mmbench.config.plan import replan
 from mmbench.jobs.store import Key
 from mmbench.tables import blocks as metrics
 from mmbench.tables.blocks import dataset_gaps, ranks_of, signed

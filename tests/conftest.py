@@ -12,7 +12,7 @@ import pytest
 from helpers.serial_executor import SerialExecutor
 from hypothesis import settings
 
-from mmbench.commands import launch
+from mmbench.commands import run as launch
 from mmbench.datasets import load_dataset
 
 # Processes of the tests share compiled modules, as they share what Numba compiles.

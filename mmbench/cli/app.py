@@ -1,12 +1,15 @@
-"""The application: its commands, and what an exit code means.
+"""The commands: signatures and options, one call each, and printing.
 
-0: all is done. 1: some job failed, the others are stored. 2: the user's input was wrong, one line
-says what. 130: interrupted. Commands import what they call when they are called, so that
+Exit codes: 0 all done; 1 some job failed, the others are stored; 2 the user's input was wrong, one
+line says what; 130 interrupted. Commands import what they call when they are called, so that
 ``mmbench --help`` does not wait for scikit-learn.
 """
 
 import errno
+import sys
+from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,29 +17,23 @@ from typer.core import TyperGroup
 
 from mmbench import __version__
 from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
-from mmbench.cli.data import app as data_app
-from mmbench.cli.easy import easy
-from mmbench.cli.listing import app as list_app
-from mmbench.cli.listing import check_app, cite, config_app
-from mmbench.cli.run import run
-from mmbench.cli.tables import clean, export, figure, report, table
 from mmbench.errors import UserError
 
 EXIT_WRONG_INPUT = 2
 
 
 class OneLineErrors(TyperGroup):
-    """A group of commands in which a user's mistake ends in one line, never in a traceback."""
+    """A group of commands in which a mistake of the user ends in one line, not in a traceback."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Read the command line; without this, typer ends a Ctrl-C here without a word."""
+        """Read the command line; typer itself ends silently if Ctrl-C arrives here."""
         try:
             return super().make_context(*args, **kwargs)
         except KeyboardInterrupt:
             raise _stop(INTERRUPTED, EXIT_INTERRUPTED) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; a mistake of the user's or Ctrl-C becomes a line and an exit code."""
+        """Run the command; an error of the user or Ctrl-C becomes one line and an exit code."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -44,7 +41,7 @@ class OneLineErrors(TyperGroup):
         except KeyboardInterrupt:
             raise _stop(INTERRUPTED, EXIT_INTERRUPTED) from None
         except OSError as error:
-            if error.errno is None or error.errno == errno.EPIPE:  # typer ends in silence
+            if error.errno is None or error.errno == errno.EPIPE:  # typer ends silently
                 raise
             place = "" if error.filename is None else f"{error.filename}: "
             raise _stop(f"{place}{error.strerror}", EXIT_WRONG_INPUT) from None
@@ -52,26 +49,47 @@ class OneLineErrors(TyperGroup):
 
 def _stop(message: str, code: int) -> typer.Exit:
     """Print one line and return the exit to raise."""
-    with suppress(OSError):  # there may be no place for errors either
-        typer.echo("mmbench: " + " ".join(message.split()), err=True)
+    say("mmbench: " + " ".join(message.split()))
     return typer.Exit(code)
 
 
-app = typer.Typer(
-    name="mmbench",
-    cls=OneLineErrors,
-    help="Max-margin classifiers, and the experiments that reproduce their papers.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+def say(line: str) -> None:
+    """Print a line to the standard error stream, which may be closed or full."""
+    with suppress(OSError):
+        typer.echo(line, err=True)
 
 
-def _show_version(wanted: bool) -> None:
+def group(text: str, **options: Any) -> typer.Typer:
+    """Return an empty group of commands."""
+    return typer.Typer(help=text, no_args_is_help=True, rich_markup_mode=None, **options)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and exit."""
     if wanted:
         typer.echo(f"mmbench {__version__}")
         raise typer.Exit
+
+
+def complete_config(incomplete: str) -> list[str]:
+    """Return the experiments and YAML files that a shell offers for an incomplete word."""
+    from mmbench.config.files import config_files
+
+    files = (str(path) for path in Path().glob(f"{incomplete}*") if path.suffix in ("", ".yaml"))
+    return [name for name in (*config_files(), *files) if name.startswith(incomplete)]
+
+
+app = group(
+    "Max-margin classifiers, and the experiments that reproduce their papers.",
+    name="mmbench",
+    cls=OneLineErrors,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data_app = group("Look at, fetch and verify data sets.")
+check_app = group("Check a machine of your own.")
+config_app = group("Look at experiments.")
+list_app = group("List machines, data sets, layouts, figures and experiments.")
 
 
 @app.callback()
@@ -79,22 +97,489 @@ def _common(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+            "--version", callback=show_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
     pass
 
 
-app.command()(run)
-app.command()(easy)
-app.command()(table)
-app.command()(figure)
-app.command()(report)
-app.command()(export)
-app.command()(clean)
-app.command()(cite)
-app.add_typer(data_app, name="data")
-app.add_typer(check_app, name="check")
-app.add_typer(config_app, name="config")
-app.add_typer(list_app, name="list")
+# -- options of several commands ---------------------------------------------------------------
+
+Mirror = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR_OR_URL",
+        envvar="MMBENCH_MIRROR",
+        help="Folder or URL that holds data files, for computers without internet.",
+    ),
+]
+Store = Annotated[
+    Path,
+    typer.Option(
+        "--data", metavar="DIR", envvar="MMBENCH_DATA", help="Local store of fetched data files."
+    ),
+]
+Results = Annotated[Path, typer.Option(metavar="DIR", help="Folder in which records are stored.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, metavar="N", help="Parallel processes [default: physical cores]."
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Replace a value of the experiment, as in machines.svm.grid.C=[1,10] or "
+        "'datasets[0].drop=[id]'; repeatable.",
+    ),
+]
+Folders = Annotated[
+    list[Path],
+    typer.Argument(metavar="RESULTS", help="Folders of results, or of experiments in them."),
+]
+#: Argument of commands that read reference tables too, which hold no records.
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RESULTS",
+        help="Folders of results, or of experiments in them; reference/NAME comes with mmbench.",
+    ),
+]
+Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE.")]
+Mix = Annotated[
+    bool, typer.Option("--mix", help="Allow records of different settings in one table.")
+]
+STORE, RESULTS = Path("datasets"), Path("results")
+
+
+# -- experiments -------------------------------------------------------------------------------
+
+
+@app.command()
+def run(
+    configs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CONFIG",
+            help="YAML files, or names from 'mmbench list configs'.",
+            show_default=False,
+            autocompletion=complete_config,
+        ),
+    ],
+    results: Results = RESULTS,
+    jobs: Jobs = None,
+    mirror: Mirror = None,
+    store: Store = STORE,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=NAME",
+            help="Run a part of the jobs: dataset=NAME or machine=NAME; repeatable.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the jobs with counts and memory, and run nothing."),
+    ] = False,
+    smoke: Annotated[
+        bool,
+        typer.Option(
+            "--smoke", help="Run a quick check: real data, but few splits and grid points."
+        ),
+    ] = False,
+    set_: Set = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if a fit is not optimal, too.")
+    ] = False,
+    large: Annotated[
+        bool, typer.Option("--large", help="Allow experiments of very many jobs or trainings.")
+    ] = False,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Time limit of a job: 90s, 30min, 1h; also 'limits:' in YAML."
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Memory limit of a job: 500MB, 8GB; also 'limits:' in YAML."
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run on a Dask cluster: the address of its scheduler, or 'local' to try it.",
+        ),
+    ] = None,
+) -> None:
+    """Run experiments; jobs that have a record are not run again."""
+    from mmbench.config.files import find_config
+
+    for name in configs:
+        find_config(name)  # a wrong name is answered before libraries and workers are loaded
+    options: dict[str, Any] = {
+        "store": store,
+        "mirror": mirror,
+        "jobs": jobs,
+        "only": only or (),
+        "smoke": smoke,
+        "set": set_ or (),
+        "strict": strict,
+        "large": large,
+        "time_limit": time_limit,
+        "memory_limit": memory_limit,
+        "scheduler": scheduler,
+    }
+    if dry_run:
+        from mmbench.commands import dry_run as command
+
+        typer.echo(command.dry_run(configs, results, **options))
+        return
+    from mmbench.commands.run import run as start
+
+    finished = start(configs, results, say=say, **options)
+    raise typer.Exit(max(one.exit_code for one in finished))
+
+
+@app.command()
+def easy(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="CSV, ARFF, Parquet, svmlight or npz, compressed or not."
+        ),
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of the classes, by name or number."),
+    ] = None,
+    results: Results = RESULTS,
+    jobs: Jobs = None,
+    set_: Set = None,
+    all_machines: Annotated[
+        bool, typer.Option("--all", help="Run all machines, which takes many times as long.")
+    ] = False,
+    show: Annotated[
+        bool,
+        typer.Option("--show", help="Print the experiment as YAML to start from, run nothing."),
+    ] = False,
+) -> None:
+    """Compare machines on a table of your own data.
+
+    Max-margin machines beside logistic regression and a random forest, in five folds with at most
+    1000 training rows each. --show prints all settings.
+    """
+    from mmbench.commands import easy as command
+
+    if show:
+        typer.echo(command.show(path, target, set_ or (), all_machines), nl=False)
+        return
+    found = command.easy(
+        path, target, results, all_machines=all_machines, say=say, jobs=jobs, set=set_ or ()
+    )
+    if found.text:
+        typer.echo(found.text, nl=not found.text.endswith("\n"))
+    raise typer.Exit(found.exit_code)
+
+
+# -- results -----------------------------------------------------------------------------------
+
+
+@app.command()
+def table(
+    results: Tables,
+    fmt: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="markdown, csv or latex [default: by the suffix of --output].",
+        ),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Layout [default: the experiment's own]."),
+    ] = None,
+    output: Output = None,
+    mix: Mix = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Show auc, mcc, confusion_matrix, ... of the stored predictions; repeatable.",
+        ),
+    ] = None,
+    include_failed: Annotated[
+        bool,
+        typer.Option("--include-failed", help="Count splits with a failed fit in means and tests."),
+    ] = False,
+) -> None:
+    """Print tables of stored records beside the published values."""
+    from mmbench.commands.outputs import table as build
+
+    text = build(results, fmt, layout, output, mix, say, tuple(metric or ()), include_failed)
+    if output is None:
+        typer.echo(text, nl=not text.endswith("\n"))
+
+
+@app.command()
+def figure(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name from 'mmbench list figures'.")
+    ],
+    results: Tables,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Image to write, in the format of its suffix [default: NAME.png beside the "
+            "records, or here for a reference table].",
+        ),
+    ] = None,
+) -> None:
+    """Draw a figure of stored records beside the published one."""
+    from mmbench.commands.outputs import figure as draw
+
+    typer.echo(draw(name, results, output, say))
+
+
+@app.command()
+def report(
+    results: Tables,
+    output: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of the report, new or of an earlier one.")
+    ] = Path("report"),
+    mix: Mix = False,
+) -> None:
+    """Write the results as a web site, which opens from a file.
+
+    Two folders of the same experiment are compared.
+    """
+    from mmbench.commands.outputs import report as write
+
+    typer.echo(f"written to {write(results, output, mix, say)}")
+
+
+@app.command()
+def export(
+    results: Folders,
+    fmt: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="csv or parquet [default: by the suffix of --output].",
+        ),
+    ] = None,
+    output: Output = None,
+    predictions: Annotated[
+        bool, typer.Option("--predictions", help="Write one row per test row, not per split.")
+    ] = False,
+) -> None:
+    """Write stored records as a plain table, one row per split.
+
+    Repeat and fold count from 0 in this table, from 1 in the progress of a run.
+    """
+    from mmbench.commands.outputs import export as write
+
+    typer.echo(write(results, fmt, output, predictions, say), nl=output is not None)
+
+
+@app.command()
+def clean(
+    results: Folders,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Remove the records instead of listing them.")
+    ] = False,
+) -> None:
+    """List records that the current settings do not use, or remove them."""
+    from mmbench.commands.outputs import clean as remove
+
+    for line in remove(results, yes):
+        typer.echo(line)
+
+
+@app.command()
+def cite(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="MACHINE|CONFIG",
+            help="A machine, or an experiment.",
+            autocompletion=complete_config,
+        ),
+    ],
+) -> None:
+    """Print the references of a machine or an experiment as BibTeX."""
+    from mmbench.commands.cite import citation
+
+    typer.echo(citation(name))
+
+
+# -- data --------------------------------------------------------------------------------------
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="Data sets [default: all].", show_default=False),
+]
+
+
+@data_app.command("list")
+def list_data(mirror: Mirror = None, store: Store = STORE) -> None:
+    """List the data sets with a card, and where their files are."""
+    from mmbench.commands.data import summaries
+
+    header = ("name", "rows", "columns", "classes", "splits", "where")
+    rows = [
+        (s.name, s.n_samples, s.n_features, s.n_classes, ", ".join(s.splits), s.where)
+        for s in summaries(store, mirror)
+    ]
+    echo_columns([header, *rows])
+
+
+@data_app.command()
+def info(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set.")],
+    mirror: Mirror = None,
+    store: Store = STORE,
+) -> None:
+    """Show the card of a data set, and which of its sources is here."""
+    from mmbench.commands.data import info as card_text
+
+    typer.echo(card_text(name, store, mirror))
+
+
+@data_app.command()
+def fetch(names: Names = None, mirror: Mirror = None, store: Store = STORE) -> None:
+    """Fetch data sets into the local store, each file checked by its hash."""
+    from mmbench.commands.data import fetch as bring
+
+    _echo_outcomes(bring(names or None, store, mirror, progress=_is_terminal()))
+
+
+@data_app.command()
+def verify(names: Names = None, mirror: Mirror = None, store: Store = STORE) -> None:
+    """Compare the files that are here with their cards."""
+    from mmbench.commands.data import verify as compare
+
+    _echo_outcomes(compare(names or None, store, mirror, progress=_is_terminal()))
+
+
+def _is_terminal() -> bool:
+    """Whether progress bars can be shown; a closed stream is None."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _echo_outcomes(outcomes: Iterable[Any]) -> None:
+    """Print a line per data set as soon as it is known; exit 1 if one is not in order."""
+    good = True
+    for outcome in outcomes:
+        typer.echo(f"{outcome.name}: {outcome.message}", err=not outcome.ok)
+        good = good and outcome.ok
+    if not good:
+        raise typer.Exit(1)
+
+
+# -- lists and checks --------------------------------------------------------------------------
+
+
+def echo_columns(rows: list[tuple]) -> None:
+    """Print rows with aligned columns."""
+    from mmbench.commands.listing import aligned
+
+    for line in aligned(rows):
+        typer.echo(line)
+
+
+@list_app.command()
+def machines(
+    all_names: Annotated[
+        bool, typer.Option("--all", help="Add the names for certain parameters of a machine.")
+    ] = False,
+) -> None:
+    """List the machines."""
+    from mmbench.commands.listing import machine_rows
+
+    echo_columns(machine_rows(all_names))
+
+
+@list_app.command()
+def datasets() -> None:
+    """List the data sets with a card."""
+    from mmbench.commands.listing import dataset_rows
+
+    echo_columns(dataset_rows())
+
+
+@list_app.command()
+def layouts() -> None:
+    """List the table layouts."""
+    from mmbench.commands.listing import layout_rows
+
+    echo_columns(layout_rows())
+
+
+@list_app.command()
+def figures() -> None:
+    """List the figures."""
+    from mmbench.commands.listing import figure_rows
+
+    echo_columns(figure_rows())
+
+
+@list_app.command()
+def configs() -> None:
+    """List the experiments in configs/ and those that come with mmbench."""
+    from mmbench.commands.listing import config_rows
+
+    echo_columns(config_rows())
+
+
+@config_app.callback()
+@check_app.callback()
+def _group() -> None:
+    """Keep the word of a command that is the only one of its group."""
+
+
+@config_app.command()
+def show(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG", help="A YAML file, or a name.", autocompletion=complete_config
+        ),
+    ],
+) -> None:
+    """Print the file of an experiment, to start from."""
+    from mmbench.commands.listing import config_text
+
+    typer.echo(config_text(name), nl=False)
+
+
+@check_app.command()
+def machine(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A machine, or mypackage.module:Class.")
+    ],
+) -> None:
+    """Run scikit-learn's checks and checks of the certificates on a machine."""
+    from mmbench.commands.check import check_machine, summary
+
+    checks = check_machine(name)
+    for line in summary(name, checks):
+        typer.echo(line)
+    raise typer.Exit(any(check.problem is not None for check in checks))
+
+
+for _name, _app in (
+    ("data", data_app),
+    ("check", check_app),
+    ("config", config_app),
+    ("list", list_app),
+):
+    app.add_typer(_app, name=_name)

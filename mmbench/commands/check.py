@@ -1,37 +1,166 @@
-"""``mmbench check``: whether a machine of another package does what is asked of every machine."""
+"""``mmbench check``: the checks that every machine must pass, also for machines of other packages.
 
-from mmbench.commands.options import Say
-from mmbench.errors import UserError
+scikit-learn's `check_estimator` asks for a classifier; the other checks ask for certificates that
+hold and for the interface that selection and records use.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from unittest import SkipTest
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from mmbench.errors import Status, UserError, readable
+from mmbench.machines import machine_class
+from mmbench.machines.base.estimator import PairwiseClassifier
+from mmbench.machines.base.problem import BinaryProblem, Fit
+
+#: Relative difference up to which two objectives count as equal.
+SAME = 1e-6
+NO_CERTIFICATES = "; it solves no problem that is stated here: no certificates"
 
 
-def check_machine(path: str, say: Say) -> int:
-    """Put a machine to all checks, say what came of them, and return the exit code.
+class Check(NamedTuple):
+    """The name of a check and the problem it reports, None if it passed."""
 
-    Parameters
-    ----------
-    path : str
-        Name of a machine, or ``module:Class``.
-    say : callable
+    name: str
+    problem: str | None
+
+
+def checks_of(make: Callable[[], Any]) -> Iterator[Check]:
+    """Yield the outcome of every check of the estimators that `make` returns.
+
+    An estimator that is no `PairwiseClassifier` has no certificates: only scikit-learn's checks
+    are run.
+    """
+    for estimator, check in estimator_checks_generator(make()):
+        name = getattr(check, "func", check).__name__
+        yield from _tried(f"scikit-learn: {name}", check, clone(estimator))
+    if not isinstance(make(), PairwiseClassifier):
+        return
+    for check in (_declared, _certified, _same_in_any_order, _same_by_path, _same_by_reference):
+        yield from _tried(str(check.__doc__).rstrip("."), check, make())
+
+
+def _tried(name: str, check: Callable[[Any], Any], machine: Any) -> Iterator[Check]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check(machine)
+        yield Check(name, None)
+    except SkipTest:  # a library is not installed
+        return
+    except Exception as error:  # any error of a machine is an outcome
+        text = str(error) if isinstance(error, AssertionError) else repr(error)
+        yield Check(name, readable(text))
+
+
+def _data() -> tuple[NDArray, NDArray]:
+    X, y = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X[::2], np.array(["setosa", "versicolor", "virginica"])[y[::2]]
+
+
+def _require(true: Any, message: str) -> None:
+    if not true:
+        raise AssertionError(message)
+
+
+def _declared(machine: PairwiseClassifier) -> None:
+    """Parameters are declared, and their defaults valid."""
+    for name, value in machine.get_params().items():
+        _require(name in machine.parameters, f"{name} is not declared by parameter(...)")
+        problem = machine.parameters[name].problem(value)
+        _require(problem is None, f"the default of {name} {problem}")
+
+
+def _certified(machine: PairwiseClassifier) -> None:
+    """Fits are certified: a bound below the objective, a gap and violations within tolerances."""
+    fits = machine.fit(*_data()).fits_
+    _require(len(fits) == 3, f"three classes have three pairs, there are {len(fits)} fits")
+    for fit in fits:
+        pair = "/".join(map(str, fit.pair))
+        Status(fit.status)
+        _require(np.isfinite(fit.objective), f"{pair}: the objective is {fit.objective}")
+        _require(np.isfinite(fit.bound), f"{pair}: the bound is {fit.bound}")
+        allowed = SAME * max(1.0, abs(fit.objective))
+        above = fit.bound - fit.objective
+        _require(above <= allowed, f"{pair}: the bound lies {above:.1e} above the objective")
+        _require(fit.max_violation >= 0, f"{pair}: the violation is {fit.max_violation}")
+        if fit.status is Status.OPTIMAL:
+            _require(fit.gap <= machine.gap_tolerance, f"{pair}: optimal with a gap {fit.gap:.1e}")
+
+
+def _same_in_any_order(machine: PairwiseClassifier) -> None:
+    """The objective does not depend on the order of the rows."""
+    X, y = _data()
+    order = np.random.default_rng(0).permutation(len(y))
+    _compare(_solved(clone(machine), X, y), _solved(clone(machine), X[order], y[order]), machine)
+
+
+def _same_by_path(machine: PairwiseClassifier) -> None:
+    """A training from a neighbour's solution reaches the objective of one from scratch."""
+    X, y = _data()
+    rows = y != "setosa"
+    signs = np.where(y[rows] == "virginica", 1.0, -1.0)
+    name = "C" if "C" in machine.parameters else "tol"
+    value = getattr(machine, name)
+    points = [{name: value * factor} for factor in (1.0, 0.5)]
+    problem = BinaryProblem(X[rows], signs, machine.kernel_for(X[rows]))
+    path = [model.fit for model in machine.train_path(problem, points)]
+    alone = [machine.with_params(point).train(problem).fit for point in points]
+    _compare(path, alone, machine)
+
+
+def _same_by_reference(machine: PairwiseClassifier) -> None:
+    """The route "reference", where there is one, reaches the objective of the default."""
+    X, y = _data()
+    if machine.parameters["solver"].problem("reference") is None:
+        other = clone(machine).set_params(solver="reference")
+        _compare(_solved(clone(machine), X, y), _solved(other, X, y), machine)
+
+
+def _solved(machine: PairwiseClassifier, X: NDArray, y: NDArray) -> list[Fit]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return machine.fit(X, y).fits_
+
+
+def _compare(some: list[Fit], others: list[Fit], machine: PairwiseClassifier) -> None:
+    for one, other in zip(some, others, strict=True):
+        if one.status == other.status == Status.OPTIMAL:
+            scale = max(abs(one.objective), abs(other.objective), 1e-12)
+            away = abs(one.objective - other.objective) / scale
+            allowed = max(SAME, machine.gap_tolerance)
+            _require(away <= allowed, f"objectives {one.objective!r} and {other.objective!r}")
+
+
+def check_machine(path: str) -> list[Check]:
+    """Run all checks on a machine, given by its name or as ``module:Class``.
 
     Raises
     ------
     UserError
-        If there is no such machine.
+        If there is no such machine, or it cannot be made without arguments.
     """
-    from mmbench.jobs import contract
-    from mmbench.machines import machine_class
-    from mmbench.machines.base.estimator import PairwiseClassifier
-
     cls = machine_class(path)
     make = cls if issubclass(cls, PairwiseClassifier) else cls.make
     try:
         make()
     except Exception as error:
         raise UserError(f"{path}: cannot be made without arguments: {error}") from None
-    found = list(contract.check_machine(make))
-    wrong = [check for check in found if check.problem is not None]
-    for check in wrong:
-        say(f"FAILED {check.name}: {check.problem}")
-    certified = "" if make is cls else "; it solves no problem that is stated here: no certificates"
-    say(f"{path}: {len(found) - len(wrong)} of {len(found)} checks passed{certified}")
-    return 1 if wrong else 0
+    return list(checks_of(make))
+
+
+def summary(path: str, checks: list[Check]) -> list[str]:
+    """Return a line per failed check and one with the counts."""
+    wrong = [check for check in checks if check.problem is not None]
+    certified = "" if issubclass(machine_class(path), PairwiseClassifier) else NO_CERTIFICATES
+    counts = f"{path}: {len(checks) - len(wrong)} of {len(checks)} checks passed{certified}"
+    return [*(f"FAILED {check.name}: {check.problem}" for check in wrong), counts]

@@ -1,4 +1,4 @@
-"""What to cite: the papers of a machine, or of all that an experiment uses, as BibTeX."""
+"""``mmbench cite``: the references of a machine or an experiment, as BibTeX."""
 
 import re
 import textwrap
@@ -7,9 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from mmbench import __version__
+from mmbench.config.files import config_files, find_config
 from mmbench.errors import UserError, did_you_mean
+from mmbench.machines import ALIASES, MACHINES, alias_of
 
-#: An entry of the file, and the machines that its keywords name.
+#: An entry of citations.bib, and the machines that its keywords name.
 ENTRY = re.compile(r"^@\w+\{.*?^\}$", re.M | re.S)
 KEYWORDS = re.compile(r"\n\s*keywords\s*=\s*\{([^}]*)\},")
 
@@ -22,22 +24,15 @@ SOFTWARE = f"""\
 
 
 def citation(name: str) -> str:
-    """Return the BibTeX entries of a machine or an experiment, mmbench itself last.
+    """Return the BibTeX entries of a machine, an alias or an experiment, mmbench itself last.
 
-    Data sets are cited as their cards word it, outside entries, which BibTeX takes for comments.
-
-    Parameters
-    ----------
-    name : str
-        Of a machine, an alias or an experiment, or a YAML file.
+    Data sets are cited in the words of their cards, outside entries, as comments of BibTeX.
 
     Raises
     ------
     UserError
         If there is no such name; the message holds the nearest one.
     """
-    from mmbench.machines import ALIASES, MACHINES, alias_of
-
     if name in MACHINES or name in ALIASES:
         parts = entries_of([alias_of(name).machine])
     else:
@@ -57,27 +52,24 @@ def entries_of(machines: Iterable[str]) -> list[str]:
 
 
 def _of_experiment(name: str) -> list[str]:
-    from mmbench.config.files import config_files, find_config
     from mmbench.config.read import load_config
-    from mmbench.machines import ALIASES, MACHINES, alias_of
+    from mmbench.datasets import load_card
 
     if not Path(name).exists() and not name.endswith(".yaml") and name not in config_files():
         known = (*MACHINES, *ALIASES, *config_files())
         raise UserError(f"{name!r} is no machine and no experiment{did_you_mean(name, known)}")
     config = load_config(find_config(name))
     machines = [alias_of(config.machine_of(column)).machine for column in config.machines]
-    found = ["sklearn" if machine.startswith("sklearn.") else machine for machine in machines]
-    unknown = [machine for machine in found if machine not in (*MACHINES, "sklearn")]
-    cards = [entry.name for entry in config.datasets if entry.source is None and entry.name]
-    notes = [*_data(dict.fromkeys(cards)), *(f"{path}: has its own source" for path in unknown)]
-    return [*entries_of(found), *(textwrap.indent(textwrap.fill(note, 96), "% ") for note in notes)]
-
-
-def _data(cards: Iterable[str]) -> list[str]:
-    """Return a line for each source of data sets, with the names of the sets."""
-    from mmbench.datasets import load_card
-
-    sources: dict[str, list[str]] = {}
-    for card in cards:
-        sources.setdefault(load_card(card).citation, []).append(card)
-    return [f"Data: {', '.join(names)}. {source}" for source, names in sources.items()]
+    sources = ["sklearn" if machine.startswith("sklearn.") else machine for machine in machines]
+    sets: dict[str, list[str]] = {}
+    for entry in config.datasets:
+        if entry.source is None:
+            sets.setdefault(load_card(entry.label).citation, []).append(entry.label)
+    notes = [f"Data: {', '.join(names)}. {source}" for source, names in sets.items()]
+    notes += [
+        f"{path}: has its own source" for path in sources if path not in (*MACHINES, "sklearn")
+    ]
+    return [
+        *entries_of(sources),
+        *(textwrap.indent(textwrap.fill(note, 96), "% ") for note in notes),
+    ]

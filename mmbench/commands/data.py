@@ -1,4 +1,4 @@
-"""What stands behind ``mmbench data``: list, info, fetch, verify."""
+"""``mmbench data``: list, info, fetch and verify."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from mmbench.errors import UserError
 
 @dataclass(frozen=True)
 class Outcome:
-    """What fetching or verifying one data set came to."""
+    """The outcome of fetching or verifying one data set."""
 
     name: str
     ok: bool
-    #: One line.
+    #: One line for the user.
     message: str
 
 
@@ -30,9 +30,9 @@ class Summary:
     n_samples: int
     n_features: int
     n_classes: int
-    #: Split rules that the data set allows.
+    #: Possible split rules.
     splits: list[str]
-    #: ``store``, ``mirror``, ``built in``, ``-`` when nothing is here, or ``damaged``.
+    #: ``store``, ``mirror``, ``built in``, ``-`` if nothing is here, or ``damaged``.
     where: str
 
 
@@ -61,13 +61,7 @@ def _where(card: Card, places: Places) -> str:
 
 
 def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
-    """Return a card as text for a terminal, and which of its sources is here.
-
-    Raises
-    ------
-    UserError
-        If there is no such card.
-    """
+    """Return a card as text for a terminal, and which of its sources is here."""
     card = load_card(name)
     lines = [f"{card.name}: {card.title}", ""]
     facts = {**_facts(card), "here": _here(card, Places(Path(store), mirror))}
@@ -127,9 +121,9 @@ def fetch(
     progress: bool = False,
     allow_network: bool = True,
 ) -> Iterator[Outcome]:
-    """Bring data sets into the store and verify them; one failure does not stop the others.
+    """Fetch data sets into the store and verify them; a failure does not stop the others.
 
-    Each outcome is yielded as soon as it is known: a slow server keeps none back.
+    Each outcome is yielded as soon as it is known.
 
     Parameters
     ----------
@@ -174,12 +168,12 @@ def verify(
     mirror: str | Path | None = None,
     progress: bool = False,
 ) -> Iterator[Outcome]:
-    """Compare what is here with the cards: file hashes, shapes, class counts, content hashes.
+    """Compare the files that are here with their cards: hashes, shapes, class counts.
 
     Parameters
     ----------
     names : sequence of str or None
-        Cards; None for all of which something is here.
+        Cards; None for all with files here.
     store, mirror : path
     progress : bool
         Show a bar.

@@ -1,120 +1,176 @@
-"""``--dry-run``: the jobs of an experiment in a few lines, with counts, memory and time."""
+"""``mmbench run --dry-run``: the jobs of an experiment with counts, memory and earlier times."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from __future__ import annotations
 
-from mmbench.commands.columns import aligned
-from mmbench.commands.experiments import Experiment, plan_experiments
-from mmbench.commands.options import Options, default_slots
-from mmbench.commands.times import Times
-from mmbench.commands.workload import n_fits, n_points, sizes_of
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from math import ceil, prod
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mmbench.commands.experiments import PlannedExperiment, plan_experiments
+from mmbench.commands.listing import aligned
+from mmbench.commands.options import Options
+from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
-from mmbench.jobs.store import RecordStore
-from mmbench.running.memory import estimate_bytes
+from mmbench.jobs.store import Key, RecordStore, key_of
+from mmbench.machines import alias_of, machine_class
+from mmbench.machines.base.foreign import ForeignClassifier
+from mmbench.resources import REFERENCE
+from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, stored_numbers
 from mmbench.running.progress import duration, readable
+from mmbench.selection.grid import staged
+from mmbench.tables.results import CSV, read_reference
 
-HEADER = (
-    "data set",
-    "kernel",
-    "machine",
-    "jobs",
-    "stored",
-    "grid points",
-    "fits",
-    "memory",
-    "time",
-)
-UNKNOWN = "?"
+if TYPE_CHECKING:
+    from mmbench.commands.options import Experiment
+
+HEADER = ("data set", "kernel", "machine", "jobs", "stored", "grid points", "fits", "memory")
 
 
-def describe_experiments(names: Iterable[str], options: Options) -> str:
-    """Return what `launch` would run. Reads a user's own files alone and writes nothing.
+def dry_run(
+    experiments: Experiment | Iterable[Experiment], results: str | Path = "results", **options: Any
+) -> str:
+    """Return a description of what `run` would do; takes its arguments.
 
-    Raises
-    ------
-    UserError
-        If a configuration, an option or a user's file is wrong.
+    Files of the user are read, data of cards are not; nothing is written.
     """
-    experiments = plan_experiments(names, options)
-    slots = options.slots or default_slots()
-    return "\n\n".join(describe(experiment, slots) for experiment in experiments)
+    given = Options(results, **options)
+    planned = plan_experiments(experiments, given)
+    return "\n\n".join(_describe(experiment, given.slots) for experiment in planned)
 
 
-class Line(NamedTuple):
-    """The jobs of one data set, kernel and machine."""
-
-    jobs: list[Job]
-    n_stored: int
-    memory: int
-    seconds: float | None
-
-    @property
-    def time(self) -> str:
-        """The time of the jobs that are not stored, as text."""
-        if len(self.jobs) == self.n_stored:
-            return "-"
-        return UNKNOWN if self.seconds is None else duration(self.seconds)
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """The line as text."""
-        job = self.jobs[0]
-        return (
-            job.dataset.name,
-            job.kernel + ("" if job.degree is None else f" {job.degree}"),
-            job.column,
-            str(len(self.jobs)),
-            str(self.n_stored),
-            str(n_points(job)) if job.grid else "-",
-            str(n_fits(job) * len(self.jobs)),
-            readable(self.memory),
-            self.time,
-        )
-
-
-def describe(experiment: Experiment, slots: int = 1) -> str:
-    """Return one line a data set, kernel and machine, and the sums."""
+def _describe(experiment: PlannedExperiment, slots: int) -> str:
+    """Return one line per data set, kernel and machine, and the sums."""
     groups: dict[tuple, list[Job]] = {}
     for job in experiment.jobs:
         groups.setdefault((job.dataset.name, job.kernel, job.degree, job.column), []).append(job)
-    stored = stored_keys(experiment)
-    times = Times(experiment.config.name, experiment.folder)
-    found = [_line(jobs, stored, times, slots) for jobs in groups.values()]
+    stored, here = _stored(experiment)
+    reference = reference_seconds(REFERENCE / experiment.config.name)
+    rows: list[tuple] = [HEADER]
+    largest = 0
+    for jobs in groups.values():
+        job = jobs[-1]  # the largest of several training sizes
+        memory = estimate_bytes(job, sizes_of(job), slots)
+        largest = max(largest, memory)
+        rows.append(
+            (
+                job.dataset.name,
+                job.kernel + ("" if job.degree is None else f" {job.degree}"),
+                job.column,
+                len(jobs),
+                sum(job.key in stored for job in jobs),
+                n_points(job) if job.grid else "-",
+                n_fits(job) * len(jobs),
+                readable(memory),
+            )
+        )
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
-    lines += [f"  {text}" for text in aligned([HEADER, *(line.cells for line in found)], n_words=3)]
+    lines += [f"  {text}" for text in aligned(rows, n_words=3)]
     if experiment.config.published_only:
         lines.append("only published values: " + ", ".join(experiment.config.published_only))
-    lines.append(f"largest job: about {readable(max(line.memory for line in found))} of memory")
-    return "\n".join([*lines, _time_text(found, times, slots)])
+    lines.append(f"largest job: about {readable(largest)} of memory")
+    rest = [job for job in experiment.jobs if job.key not in stored]
+    return "\n".join([*lines, _time_text(rest, here, reference, slots)])
 
 
-def _line(jobs: list[Job], stored: set[str], times: Times, slots: int) -> Line:
-    rest = [job for job in jobs if job.key not in stored]
-    seconds = [times.seconds(job) for job in rest]
-    total = None if None in seconds else sum(filter(None, seconds))
-    # of several training sizes the last is the largest
-    memory = estimate_bytes(jobs[-1], sizes_of(jobs[-1]), slots)
-    return Line(jobs, len(jobs) - len(rest), memory, total)
+def _time_text(
+    jobs: list[Job], here: Mapping[Key, float], reference: Mapping[Key, float], slots: int
+) -> str:
+    """Return the time that the same cells took before."""
+    if not jobs:
+        return "time: none"
+    keys = [key_of(job) for job in jobs]
+    known = [here.get(key, reference.get(key)) for key in keys]
+    seconds = [value for value in known if value is not None]
+    if not seconds:
+        return "time: unknown, no earlier run"
+    by = ["earlier records"] if any(key in here for key in keys) else []
+    if any(key in reference and key not in here for key in keys):
+        by.append("the reference run, on its computer")
+    more = f"; {len(keys) - len(seconds)} jobs of unknown time" * (len(seconds) < len(keys))
+    processes = f"{slots} process" + "es" * (slots > 1)
+    return (
+        f"time: about {duration(sum(seconds) / slots)} with {processes} (by {'; '.join(by)}){more}"
+    )
 
 
-def _time_text(lines: list[Line], times: Times, slots: int) -> str:
-    """Say how long the run will take, and how that is known."""
-    known = [line.seconds for line in lines if line.seconds is not None]
-    unknown = len(lines) - len(known)
-    if not times.sources:
-        return (
-            "time: unknown; after a run with --smoke it is estimated" if unknown else "time: none"
-        )
-    text = f"time: about {duration(sum(known) / slots)} with {slots} processes"
-    rest = f", and {unknown} lines of unknown time" if unknown else ""
-    return f"{text} (by {'; '.join(times.sources)}){rest}"
-
-
-def stored_keys(experiment: Experiment) -> set[str]:
-    """Return the keys of the jobs that have their result already."""
+def _stored(experiment: PlannedExperiment) -> tuple[set[str], dict[Key, float]]:
+    """Return the keys of the jobs that have their result, and the mean seconds of each cell."""
     try:
         store = RecordStore(experiment.folder)
+        records, _ = store.records()
     except UserError:  # no run has made the folder yet
-        return set()
-    return {job.key for job in experiment.jobs if store.has(job)}
+        return set(), {}
+    seconds: dict[Key, list[float]] = defaultdict(list)
+    for record in records:
+        if record.done:
+            seconds[key_of(record.job)].append(sum(record.wall_seconds.values()))
+    keys = {job.key for job in experiment.jobs if store.has(job)}
+    return keys, {key: fmean(values) for key, values in seconds.items()}
+
+
+def reference_seconds(folder: Path) -> dict[Key, float]:
+    """Return the seconds of a job of each cell of a reference table."""
+    seconds: dict[Key, float] = defaultdict(float)
+    for row in read_reference(folder, None).rows if (folder / CSV).is_file() else ():
+        if row.metric.startswith("seconds_") and row.measured is not None:
+            seconds[row.key] += row.measured
+    return dict(seconds)
+
+
+# -- the size of a job -------------------------------------------------------------------------
+
+
+def n_points(job: Job) -> int:
+    """Return the number of grid points that selection tries; stages are searched one by one."""
+    parts = staged(dict(job.grid), alias_of(job.machine).stages)
+    return sum(prod(map(len, part.values())) for part in parts) if job.grid else 0
+
+
+def n_fits(job: Job) -> int:
+    """Return the number of trainings of a job, one per pair of classes and grid point."""
+    n_classes = len(_class_counts(job.dataset)[0])
+    foreign = issubclass(machine_class(job.machine), ForeignClassifier)
+    n_pairs = 1 if foreign else n_classes * (n_classes - 1) // 2
+    return n_pairs * (n_points(job) * (job.select.folds or 1) * job.select.repeats + 1)
+
+
+def sizes_of(job: Job) -> Sizes:
+    """Return the rows and columns of a job."""
+    counts, n_features, n_stored = _class_counts(job.dataset)
+    card = job.dataset.card
+    test = train = None
+    if card is not None:
+        expect = card.expect
+        part = {"official": expect.official, "predefined": expect.predefined}.get(job.split.rule)
+        test, train = (part.test, part.train) if part else (None, None)
+        if job.dataset.classes:  # their share of a split that the card states
+            share = sum(counts) / expect.shape[0]
+            test, train = (None if n is None else ceil(share * n) for n in (test, train))
+    return replace(planned_sizes(job, counts, n_features, test, train), n_stored=n_stored)
+
+
+@cache
+def _class_counts(ref: DatasetRef) -> tuple[list[int], int, int | None]:
+    """Return the rows of each class, the columns, and the stored numbers of a sparse row.
+
+    They are on a card; a file of the user is read.
+    """
+    if ref.card is None:
+        data = load_dataset(ref, store=Path())
+        counts = np.unique(data.y, return_counts=True)[1].tolist()
+        return counts, data.X.shape[1], stored_numbers(data.X)
+    expect = ref.card.expect
+    named = {str(label): count for label, count in expect.classes.items()}
+    missing = expect.n_classes - len(named)
+    rest = ceil((expect.shape[0] - sum(named.values())) / missing) if missing else 0
+    if ref.classes:
+        return [named.get(label, rest) for label in ref.classes], expect.shape[1], None
+    return [*named.values(), *[rest] * missing], expect.shape[1], None

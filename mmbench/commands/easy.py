@@ -1,14 +1,21 @@
-"""``mmbench easy``: every machine on one table of data, without a configuration."""
+"""``mmbench easy``: machines compared on one table of data, without a configuration."""
+
+from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mmbench.commands.launch import launch
-from mmbench.commands.options import Options, Say
+from mmbench.commands.options import Say, to_stderr
+from mmbench.commands.run import run
 from mmbench.errors import UserError, listed
+from mmbench.jobs.store import CONFIG, write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mmbench.config.model import Config
 
 #: Every machine with its own grid, but that those after the SVM take over its width, and what else
 #: they have in common with it; beside two classifiers that everybody knows.
@@ -56,60 +63,95 @@ SETTINGS: dict[str, Any] = {
 FIGURE = "machines"
 
 
-def easy(path: Path, target: str | None, options: Options, show: bool, say: Say) -> tuple[int, str]:
-    """Run every machine on a table and return the exit code and the text of the result.
+class Comparison(NamedTuple):
+    """The outcome of `easy`: the table as text, the folder of the records, and the exit code."""
+
+    text: str
+    folder: Path
+    exit_code: int
+
+
+def easy(
+    data: str | Path | pd.DataFrame,
+    target: str | int | None = None,
+    results: str | Path = "results",
+    *,
+    all_machines: bool = False,
+    say: Say = to_stderr,
+    **options: Any,
+) -> Comparison:
+    """Compare machines on a table of data.
 
     Parameters
     ----------
-    path : Path
-        A file of any format that a configuration may name.
-    target : str, optional
-        The column of the classes.
-    options : Options
-        Its overrides replace values of the experiment.
-    show : bool
-        Whether to return the experiment as YAML and run nothing.
+    data : path or DataFrame
+        A file of any format that a configuration may name, or a data frame.
+    target : str or int, optional
+        The column of the classes; not needed for formats that know it.
+    results : path
+        Folder that gets a folder with the records.
+    all_machines : bool
+        Whether to run every machine, which takes many times as long.
     say : callable
-        Gets lines for the user.
+        Called with lines for the user.
+    **options
+        Fields of `mmbench.commands.options.Options`; ``set`` replaces values of the experiment.
+
+    Returns
+    -------
+    Comparison
+        ``mmbench.load(comparison.folder)`` returns the records.
 
     Raises
     ------
     UserError
-        If the file or an option is wrong; nothing has run then.
+        If the data or an option is wrong; nothing has run then.
     """
-    from mmbench.commands.tables import figure, table
-    from mmbench.config.overrides import parse_overrides
-    from mmbench.config.read import config_of, to_yaml
+    from mmbench.commands.outputs import figure, table
 
-    content = experiment_of(path, target)
-    config = config_of(content, Path(f"easy {path.name}"), parse_overrides(options.overrides))
-    if show:
-        return 0, to_yaml(config)
-    code = launch([config], replace(options, overrides=()), say)
-    folder = options.results / config.name
+    path = data if isinstance(data, str | Path) else _written(data, Path(results))
+    config = config_for(Path(path), target, options.pop("set", ()), all_machines)
+    (finished,) = run(config, results, say=say, **options)
+    folder = finished.folder
     if not any((folder / "records").glob("*.npz")):  # nothing has a result
-        return code, ""
-    text = table([folder], say=say)
+        return Comparison("", folder, finished.exit_code)
+    text = table(folder, say=say)
     try:
-        figure(FIGURE, [folder], say=say)
+        figure(FIGURE, folder, say=say)
     except UserError as error:  # the results are of other settings: the table says so too
         say(f"no figure: {error}")
-    say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / YAML}")
-    return code, text
+    say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / CONFIG}")
+    return Comparison(text, folder, finished.exit_code)
 
 
-#: What a run leaves of its configuration.
-YAML = "experiment.yaml"
+def show(
+    path: str | Path, target: str | int | None, overrides: Iterable[str] = (), every: bool = False
+) -> str:
+    """Return the experiment that `easy` runs, as YAML."""
+    from mmbench.config.read import to_yaml
+
+    return to_yaml(config_for(Path(path), target, overrides, every))
 
 
-def experiment_of(path: Path, target: str | None) -> dict[str, Any]:
-    """Return the experiment as a configuration states it.
+def config_for(
+    path: Path, target: str | int | None, overrides: Iterable[str] = (), every: bool = False
+) -> Config:
+    """Return the experiment that `easy` runs."""
+    from mmbench.config.read import config_of
 
-    Raises
-    ------
-    UserError
-        If there is no such file, or it needs a target.
-    """
+    return config_of(experiment_of(path, target, every), Path(f"easy {path.name}"), overrides)
+
+
+def _written(frame: pd.DataFrame, results: Path) -> Path:
+    """Write a data frame where workers can read it."""
+    path = results / "frame.csv"
+    results.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, lambda file: frame.to_csv(file, index=False))
+    return path
+
+
+def experiment_of(path: Path, target: str | int | None, every: bool = False) -> dict[str, Any]:
+    """Return the experiment as a configuration states it."""
     from mmbench.datasets import card_names
     from mmbench.datasets.user.options import inner_path, knows_target
 
@@ -121,9 +163,11 @@ def experiment_of(path: Path, target: str | None) -> dict[str, Any]:
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", inner_path(path).stem).strip("_-") or "data"
     label = f"my_{name}" if name in card_names() else name
     data: dict[str, Any] = {"path": str(path.resolve()), "name": label}
-    if target is not None:
+    if isinstance(target, str):
         number = re.fullmatch(r"-?[0-9]+", target) and target not in _columns(path)
-        data["target"] = int(target) if number else target
+        target = int(target) if number else target
+    if target is not None:
+        data["target"] = target
     if not knows_target(str(path)):
         data["categorical"] = "auto"
     return {"name": f"easy_{name}", "datasets": [data], **SETTINGS, "machines": MACHINES}

@@ -1,28 +1,37 @@
-"""From the names of configurations to planned experiments.
+"""Planning and running experiments.
 
 Everything that can be wrong with the input is found before the first job starts and before
 anything is written to the results folder.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mmbench.commands.only import keep_keys, keep_only, parse_only
 from mmbench.commands.options import Options, Say
-from mmbench.commands.preflight import prepare_data
-from mmbench.config.cells import plan_of
-from mmbench.config.model import Config
-from mmbench.config.plan import plan
-from mmbench.config.read import load_configs
+from mmbench.config.model import Config, DatasetEntry
+from mmbench.config.plan import plan, plan_of
+from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
-from mmbench.errors import UserError
+from mmbench.datasets import load_dataset, split_at, split_slots, too_few_rows
+from mmbench.errors import SEVERITY, UserError, did_you_mean
 from mmbench.jobs.job import Job
-from mmbench.jobs.store import Plan
+from mmbench.jobs.store import CONFIG, Plan, RecordStore
+from mmbench.running.local import Executor
+from mmbench.running.runner import EXIT_FAILED, EXIT_INTERRUPTED, run
+
+if TYPE_CHECKING:
+    from mmbench.commands.options import Experiment
+
+FIELDS = ("dataset", "machine")
 
 
 @dataclass(frozen=True)
-class Experiment:
+class PlannedExperiment:
     """A configuration, its jobs to run, its whole plan, and the folder of its records.
 
     `source` is the folder of the records that the jobs use.
@@ -35,62 +44,198 @@ class Experiment:
     source: Path | None = None
 
 
-def plan_experiments(
-    names: Iterable[str | Config], options: Options, say: Say | None = None
-) -> list[Experiment]:
-    """Return the experiments of some configurations with the jobs that `options` ask for.
+@dataclass(frozen=True)
+class Finished:
+    """The outcome of an experiment.
 
-    Parameters
+    Attributes
     ----------
-    names : iterable of str or Config
-        Configurations.
-    options : Options
-    say : callable, optional
-        Gets warnings about the data, which are fetched and checked first. Without it data of cards
-        are neither fetched nor read.
-
-    Raises
-    ------
-    UserError
-        If configurations, options or data are wrong.
+    name : str
+    folder : Path
+        Folder of the records.
+    done, reused : int
+        Jobs with a result, new and of earlier runs.
+    failed : list of str
+        Reasons of the jobs without a result.
+    left : int
+        Jobs that were not run, after an interruption.
+    exit_code : int
+        0 all done, 1 some job failed, 2 the input of some job was wrong, 130 interrupted.
     """
-    configs = load_configs(names, options.overrides)
+
+    name: str
+    folder: Path
+    done: int
+    reused: int
+    failed: list[str]
+    left: int
+    exit_code: int
+
+
+# -- planning ----------------------------------------------------------------------------------
+
+
+def plan_experiments(
+    experiments: Experiment | Iterable[Experiment], options: Options, say: Say | None = None
+) -> list[PlannedExperiment]:
+    """Return the experiments with the jobs that `options` ask for.
+
+    With `say`, data are fetched and checked first, and it is called with warnings about them.
+    Without it data of cards are neither fetched nor read.
+    """
+    if isinstance(experiments, str | Path | Mapping | Config):
+        experiments = [experiments]
+    configs = load_configs(experiments, options.set)
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}
-    configs = _with_sources(configs)
-    wanted = parse_only(options.only, configs)
-    if say:
-        for config in configs:
-            prepare_data(config, wanted.get("dataset"), options.store, options.mirror, say)
-    planned = [_planned(config, wanted, options, say is not None) for config in configs]
-    planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
-    experiments = [experiment for experiment in planned if experiment.jobs]
-    if not experiments:
-        raise UserError(f"--only {' --only '.join(options.only)}: leaves no job")
-    return experiments
-
-
-def _with_sources(configs: Iterable[Config]) -> list[Config]:
-    """Put before each experiment the one that it takes parameters from, which must run first."""
+    # an experiment that another one takes parameters from runs before it
     by_name: dict[str, Config] = {}
     for config in configs:
         for one in filter(None, (config.source, config)):
             by_name.setdefault(one.name, one)
-    return list(by_name.values())
+    configs = list(by_name.values())
+    wanted = parse_only(options.only, configs)
+    if say:
+        for config in configs:
+            for entry in config.datasets:
+                if entry.label in wanted.get("dataset", {entry.label}):
+                    _prepare(config, entry, options, say)
+    planned = [_planned(config, wanted, options, say is not None) for config in configs]
+    planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
+    planned = [one for one in planned if one.jobs]
+    if not planned:
+        raise UserError(f"--only {' --only '.join(options.only)}: leaves no job")
+    return planned
+
+
+def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
+    """Return the wanted names by field; a name must occur in one of the experiments."""
+    known = {
+        "dataset": {entry.label for config in configs for entry in config.datasets},
+        "machine": {name for config in configs for name in config.machines},
+    }
+    wanted: dict[str, set[str]] = {}
+    for option in options:
+        name_of, equals, name = option.partition("=")
+        if name_of not in FIELDS or not equals:
+            raise UserError(f"--only {option}: must be dataset=NAME or machine=NAME")
+        if name not in known[name_of]:
+            hint = did_you_mean(name, known[name_of])
+            raise UserError(f"--only {option}: no such {name_of} in the experiment{hint}")
+        wanted.setdefault(name_of, set()).add(name)
+    return wanted
+
+
+def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) -> None:
+    """Load a data set, make its first split, and count the rows of its classes.
+
+    Bad data are an error of the user: they end the command with one line, not every job.
+    """
+    protocol, rule = config.protocol, config.protocol.test.spec
+    ref, shown = entry.ref(config.steps_of(entry)), sys.stderr is not None and sys.stderr.isatty()
+    data = load_dataset(ref, store=Path(options.store), mirror=options.mirror, progress=shown)
+    repeat, fold = split_slots(rule, data, protocol.repeats)[0]
+    smallest, largest = protocol.subsets[0], protocol.subsets[-1]
+    splits = [
+        split_at(rule, data, repeat=repeat, fold=fold, seed=protocol.seeds[0], max_train=subset)
+        for subset in dict.fromkeys((smallest, largest))
+    ]
+    # splits are stratified, so the first split of the smallest size speaks for all
+    searched = any(machine.grid for machine in config.machines.values())
+    folds = config.select.ref.folds
+    if folds is not None and searched and protocol.test.rule != "time_series":
+        problem = too_few_rows(data.y[splits[0].train], folds)
+        if problem:
+            raise UserError(f"data set {data.name!r}: in the training part, {problem} of 'select'")
+    for warning in data.warnings:
+        say(f"{entry.source or entry.label}: warning: {warning}")
 
 
 def _planned(
     config: Config, wanted: dict[str, set[str]], options: Options, allow_network: bool
-) -> Experiment:
-    jobs = plan(config, options.store, options.mirror, allow_network)
-    cells = plan_of(config, jobs)
-    folder = options.results / config.source.name if config.source else None
-    return Experiment(config, keep_only(jobs, wanted), cells, options.results / config.name, folder)
+) -> PlannedExperiment:
+    jobs = plan(config, Path(options.store), options.mirror, allow_network)
+    results = Path(options.results)
+    source = results / config.source.name if config.source else None
+    return PlannedExperiment(
+        config, keep_only(jobs, wanted), plan_of(config, jobs), results / config.name, source
+    )
 
 
-def _needed(source: Experiment, planned: Iterable[Experiment]) -> Experiment:
-    """Return an experiment that was not asked for, with the jobs alone that others take over."""
+def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> PlannedExperiment:
+    """Return an experiment that was not asked for, with only the jobs that others take over."""
     children = (other for other in planned if other.source == source.folder)
     parents = {key for other in children for job in other.jobs for key in job.parents}
     return replace(source, jobs=keep_keys(source.jobs, parents))
+
+
+def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
+    """Return the wanted jobs and, with them, every job whose selection they inherit."""
+    keys = (
+        job.key
+        for job in jobs
+        if job.dataset.name in wanted.get("dataset", {job.dataset.name})
+        and job.column in wanted.get("machine", {job.column})
+    )
+    return keep_keys(jobs, keys)
+
+
+def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
+    """Return the jobs of some keys and, with them, every job whose selection they inherit."""
+    kept = set(keys)
+    for job in reversed(jobs):  # parents come first, so every child is seen before its parent
+        if job.key in kept:
+            kept.update(job.parents)
+    return [job for job in jobs if job.key in kept]
+
+
+# -- running -----------------------------------------------------------------------------------
+
+
+def run_planned(
+    experiments: Iterable[PlannedExperiment], executor: Executor, options: Options, say: Say
+) -> list[Finished]:
+    """Run experiments one after the other, up to an interruption."""
+    finished: list[Finished] = []
+    for experiment in experiments:
+        finished.append(_run(experiment, executor, options, say))
+        if finished[-1].exit_code == EXIT_INTERRUPTED:
+            break
+    return finished
+
+
+def _run(experiment: PlannedExperiment, executor: Executor, options: Options, say: Say) -> Finished:
+    folder, name = experiment.folder, experiment.config.name
+    if (folder / CONFIG).is_file():
+        for damage in RecordStore(folder).damage():
+            say(f"{folder}: {damage}; it is replaced")
+    store = RecordStore.create(folder, to_yaml(experiment.config), experiment.plan)
+    done = run(
+        experiment.jobs,
+        store,
+        executor,
+        data=Path(options.store).absolute(),
+        mirror=options.mirror,
+        limits=options.limits.over(experiment.config.limits.amounts),
+        source=RecordStore(experiment.source) if experiment.source else None,
+    )
+    for line in done.wrong_input:
+        say(line)
+    if others := len(set(store.keys()) - experiment.plan.jobs):
+        say(
+            f"{folder}: {others} records are of other settings, or of earlier versions "
+            "of a machine; tables leave them out, 'mmbench clean' removes them"
+        )
+    doubts = ""
+    if done.doubtful:
+        counts = sorted(done.doubtful.items(), key=lambda item: -SEVERITY.index(item[0]))
+        kinds = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts)
+        doubts = f", {done.doubtful.total()} with fits that are not optimal ({kinds})"
+    say(
+        f"{name}: {done.done} jobs done, {done.reused} done before, "
+        f"{len(done.failed)} failed, {done.left} left{doubts}; records are in {folder}"
+    )
+    code = max(done.exit_code, EXIT_FAILED if options.strict and done.doubtful else 0)
+    reasons = [str(record["reason"]) for record in done.failed]
+    return Finished(name, folder, done.done, done.reused, reasons, done.left, code)

@@ -1,24 +1,25 @@
-"""What there is, as rows of name and description: machines, data sets, layouts, figures, configs.
+"""``mmbench list`` and ``mmbench config``: names and descriptions of what is available.
 
 Descriptions are read from the source: importing what they describe takes seconds.
 """
 
 import ast
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import mmbench
 from mmbench.config.files import config_files, find_config, read_text
 
-Rows = list[tuple[str, str]]
+Rows = list[tuple]
 
 
-def machine_rows() -> Rows:
-    """Return the machines with the first line of their documentation, then the aliases."""
+def machine_rows(aliases: bool = False) -> Rows:
+    """Return the machines with the first line of their documentation, then perhaps the aliases."""
     from mmbench.machines import ALIASES, MACHINES
 
-    rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
-    for name, alias in ALIASES.items():
+    rows: Rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
+    for name, alias in ALIASES.items() if aliases else ():
         params = ", ".join(f"{key}={value!r}" for key, value in alias.params.items())
         axes = " then ".join(", ".join(stage) for stage in alias.stages)
         search = f", {axes} searched" if axes else ""
@@ -34,14 +35,14 @@ def dataset_rows() -> Rows:
 
 
 def layout_rows() -> Rows:
-    """Return the table layouts and what they show."""
+    """Return the table layouts and their descriptions."""
     from mmbench.tables.layouts import list_layouts
 
     return list(list_layouts().items())
 
 
 def figure_rows() -> Rows:
-    """Return the figures and what they show."""
+    """Return the figures and their descriptions."""
     from mmbench.tables.figures import FIGURES
 
     return [(name, _first_line(path)) for name, path in FIGURES.items()]
@@ -53,14 +54,25 @@ def config_rows() -> Rows:
 
 
 def config_text(name: str) -> str:
-    """Return the file of an experiment.
-
-    Raises
-    ------
-    UserError
-        If there is none, or it is no text.
-    """
+    """Return the file of an experiment."""
     return read_text(find_config(name))
+
+
+def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> list[str]:
+    """Return rows as lines; the first `n_words` columns are aligned left, the others right.
+
+    Examples
+    --------
+    >>> aligned([("svm", 5), ("mmrm", 12)], n_words=1)
+    ['svm    5', 'mmrm  12']
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    sides = ["<" if n_words is None or k < n_words else ">" for k in range(len(widths))]
+    return [
+        "  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, sides, widths, strict=True)).rstrip()
+        for row in cells
+    ]
 
 
 def _first_line(path: str) -> str:
@@ -73,7 +85,7 @@ def _first_line(path: str) -> str:
 
 
 def _source(name: str) -> bytes:
-    """Return the source of a module; of another package its parents are imported to find it."""
+    """Return the source of a module; the parents of another package's module are imported."""
     if name.startswith("mmbench."):
         root = Path(mmbench.__file__).parents[1]
         return root.joinpath(*name.split(".")).with_suffix(".py").read_bytes()

@@ -1,67 +1,90 @@
-"""Options of a run."""
+"""Options of a run, and the type of what it runs."""
+
+from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError, did_you_mean
-from mmbench.jobs.limits import NO_LIMITS, Limits
+from mmbench.jobs.limits import Limits, parse_limits
 
-#: Gets lines for the user.
+if TYPE_CHECKING:
+    from mmbench.config.model import Config
+
+    #: A YAML file, the name of an experiment, the content of a file, or a checked experiment.
+    Experiment = str | Path | Mapping[str, Any] | Config
+
 Say = Callable[[str], object]
-
-
-def format_of(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
-    """Return the format of a file: what is asked for, or what its suffix says, or the first.
-
-    Raises
-    ------
-    UserError
-        If the suffix is that of no format, or the format is unknown.
-    """
-    suffix = output.suffix.lower() if output else ""
-    if fmt is None and suffix not in ("", *suffixes):
-        raise UserError(f"{output}: must end in {', '.join(suffixes)}; or say --format")
-    fmt = fmt or suffixes.get(suffix, next(iter(suffixes.values())))
-    if fmt not in suffixes.values():
-        raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, suffixes.values())}")
-    return fmt
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a run."""
+    """Options of a run.
 
-    #: Folder that gets one folder for each experiment.
-    results: Path
-    #: Local store of data files.
-    store: Path
-    #: Folder or URL that holds data files.
-    mirror: str | None = None
-    #: Number of processes; physical cores when not given.
-    slots: int | None = None
-    #: ``dataset=NAME`` and ``machine=NAME``.
-    only: tuple[str, ...] = ()
-    #: Whether to run the smoke version.
-    smoke: bool = False
-    #: Of each job, in place of those of the configuration.
-    limits: Limits = NO_LIMITS
-    #: Whether fits that are not optimal count as failed.
-    strict: bool = False
-    #: Address of a Dask scheduler, or "local"; processes on this computer when not given.
-    scheduler: str | None = None
-    #: ``KEY=VALUE``, in place of values of the configurations.
-    overrides: tuple[str, ...] = ()
-
-
-def default_slots() -> int:
-    """Return the number of physical cores that this process may use.
-
-    Threads of one core share its arithmetic units: solvers gain nothing from the second one.
+    Parameters
+    ----------
+    results : path
+        Folder that gets a folder per experiment.
+    store : path
+        Local store of data files.
+    mirror : str, optional
+        Folder or URL that holds data files.
+    jobs : int, optional
+        Parallel processes; by default the number of physical cores.
+    only : sequence of str
+        ``dataset=NAME`` and ``machine=NAME``: the part of the jobs to run.
+    smoke : bool
+        Whether to run the smoke version.
+    set : sequence of str
+        ``KEY=VALUE``, in place of values of the configurations.
+    strict : bool
+        Whether fits that are not optimal count as failed.
+    large : bool
+        Whether experiments of very many jobs or trainings may run.
+    time_limit, memory_limit : str, optional
+        Limits of a job, as ``"1h"`` and ``"8 GB"``, in place of those of the configuration.
+    scheduler : str, optional
+        Address of a Dask scheduler, or "local"; by default processes on this computer are used.
     """
-    import psutil
 
-    physical = psutil.cpu_count(logical=False) or 1
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
-    return max(1, min(physical, allowed))
+    results: str | Path = "results"
+    store: str | Path = "datasets"
+    mirror: str | None = None
+    jobs: int | None = None
+    only: Sequence[str] = ()
+    smoke: bool = False
+    set: Sequence[str] = ()
+    strict: bool = False
+    large: bool = False
+    time_limit: str | None = None
+    memory_limit: str | None = None
+    scheduler: str | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a job in seconds and bytes."""
+        return parse_limits(self.time_limit, self.memory_limit)
+
+    @property
+    def slots(self) -> int:
+        """The number of processes.
+
+        Two threads of one core share its arithmetic units: solvers gain nothing from the second.
+        """
+        if self.jobs:
+            return self.jobs
+        import psutil
+
+        cores = psutil.cpu_count(logical=False) or 1
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+        return max(1, min(cores, usable))
+
+
+def to_stderr(line: str) -> None:
+    """Print a line for the user, if there is a place for it."""
+    with suppress(OSError):
+        print(line, file=sys.stderr)

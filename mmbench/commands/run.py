@@ -1,68 +1,72 @@
-"""Run planned experiments, and say what came of them."""
+"""``mmbench run``: start workers, then read, plan and run experiments.
+
+Little is imported at first: while this process imports the libraries that planning needs, the
+workers import those of their jobs.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mmbench.commands.experiments import Experiment
-from mmbench.commands.options import Options, Say
-from mmbench.config.read import to_yaml
-from mmbench.errors import SEVERITY
-from mmbench.jobs.store import CONFIG, RecordStore
-from mmbench.running.local import Executor
-from mmbench.running.runner import EXIT_FAILED, EXIT_INTERRUPTED, Summary, run
+from mmbench.commands.options import Options, Say, to_stderr
+from mmbench.running.local import Executor, LocalExecutor
 
+if TYPE_CHECKING:
+    from mmbench.commands.experiments import Finished
+    from mmbench.commands.options import Experiment
 
-def run_experiments(
-    experiments: Iterable[Experiment], executor: Executor, options: Options, say: Say
-) -> int:
-    """Run experiments one after the other and return the worst exit code."""
-    code = 0
-    for experiment in experiments:
-        code = max(code, run_experiment(experiment, executor, options, say))
-        if code == EXIT_INTERRUPTED:
-            break
-    return code
+#: Imports of a job that this process itself does not need.
+WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")
 
 
-def run_experiment(experiment: Experiment, executor: Executor, options: Options, say: Say) -> int:
-    """Run one planned experiment and return its exit code.
+def run(
+    experiments: Experiment | Iterable[Experiment],
+    results: str | Path = "results",
+    *,
+    say: Say = to_stderr,
+    **options: Any,
+) -> list[Finished]:
+    """Run experiments one after the other; jobs that have a record are not run again.
+
+    Parameters
+    ----------
+    experiments : path, name, mapping, or an iterable of these
+        YAML files, names from ``mmbench list configs``, or the content of a file.
+    results : path
+        Folder that gets a folder per experiment.
+    say : callable
+        Called with lines for the user.
+    **options
+        Fields of `mmbench.commands.options.Options`.
+
+    Returns
+    -------
+    list of Finished
+        Counts of jobs and the folder of records of each experiment.
 
     Raises
     ------
     UserError
-        If its results folder is somebody else's or cannot be written to.
+        If configurations, options or data are wrong; nothing has run then.
     """
-    if (experiment.folder / CONFIG).is_file():
-        for damage in RecordStore(experiment.folder).damage():
-            say(f"{experiment.folder}: {damage}; it is replaced")
-    store = RecordStore.create(experiment.folder, to_yaml(experiment.config), experiment.plan)
-    done = run(
-        experiment.jobs,
-        store,
-        executor,
-        data=options.store.absolute(),
-        mirror=options.mirror,
-        limits=options.limits.over(experiment.config.limits.amounts),
-        source=RecordStore(experiment.source) if experiment.source else None,
-    )
-    for line in done.wrong_input:
-        say(line)
-    if others := len(set(store.keys()) - experiment.plan.jobs):
-        say(
-            f"{experiment.folder}: {others} records are of other settings, or of earlier versions "
-            "of a machine; tables leave them out, 'mmbench clean' removes them"
-        )
-    say(
-        f"{experiment.config.name}: {done.done} jobs done, {done.reused} done before, "
-        f"{len(done.failed)} failed, {done.left} left{_doubts(done)}; "
-        f"records are in {experiment.folder}"
-    )
-    return max(done.exit_code, EXIT_FAILED if options.strict and done.doubtful else 0)
+    given = Options(results, **options)
+    given.limits  # noqa: B018 - wrong limits are an error before a worker starts
+    executor = _executor(given, say)
+    try:
+        from mmbench.commands.experiments import plan_experiments, run_planned
+
+        return run_planned(plan_experiments(experiments, given, say), executor, given, say)
+    finally:
+        executor.close()
 
 
-def _doubts(done: Summary) -> str:
-    """Say how many jobs have a result by fits that are not solved."""
-    if not done.doubtful:
-        return ""
-    counts = sorted(done.doubtful.items(), key=lambda item: -SEVERITY.index(item[0]))
-    kinds = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts)
-    return f", {done.doubtful.total()} with fits that are not optimal ({kinds})"
+def _executor(options: Options, say: Say) -> Executor:
+    if options.scheduler is not None:
+        from mmbench.running.cluster import DaskExecutor
+
+        return DaskExecutor(options.scheduler, options.slots, WORKER_IMPORTS, say)
+    executor = LocalExecutor(options.slots, WORKER_IMPORTS)
+    executor.start()
+    return executor

@@ -31,8 +31,8 @@ from mmbench.config.values import (
     Kernels,
     MaxTrainKey,
     Positive,
-    Sizes,
     StepList,
+    TrainingSizes,
     parse_fixed,
     parse_seeds,
     resolve,
@@ -150,14 +150,14 @@ class Protocol(Strict):
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
         """``max_train`` as the jobs have it, one entry a training size."""
-        if isinstance(self.max_train, Sizes):
+        if isinstance(self.max_train, TrainingSizes):
             return [(NESTED, size) for size in self.max_train]
         return [self.max_train]
 
     @property
     def sizes(self) -> list[int | None]:
         """The training sizes that cells of a table have, None where there is one."""
-        return list(self.max_train) if isinstance(self.max_train, Sizes) else [None]
+        return list(self.max_train) if isinstance(self.max_train, TrainingSizes) else [None]
 
     @field_serializer("test")
     def _plain_test(self, test: TestRule) -> Any:

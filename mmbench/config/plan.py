@@ -1,12 +1,19 @@
-"""From a configuration to its jobs, in an order in which every job follows the one it uses."""
+"""From a configuration to its jobs and to the cells of its tables.
 
-from collections.abc import Iterator, Mapping
+Every job follows the one whose selected parameters it uses.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mmbench.config.files import find_config
 from mmbench.config.grids import expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
+from mmbench.config.read import load_config
+from mmbench.config.smoke import SUFFIX
 from mmbench.datasets import (
     Dataset,
     DatasetRef,
@@ -17,11 +24,11 @@ from mmbench.datasets import (
 )
 from mmbench.errors import UserError
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
+from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, group_by_cell
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 
-#: Where a job stands in an experiment, but for its split: data set, kernel, degree, machine.
-Place = tuple[str, str, int | None, str]
+# -- jobs --------------------------------------------------------------------------------------
 
 
 def plan(
@@ -29,30 +36,32 @@ def plan(
 ) -> list[Job]:
     """Return the jobs of an experiment: data set, kernel, degree, training size, split, machine.
 
-    Parameters
-    ----------
-    config : Config
-    store : Path
-        Local store of data files.
-    mirror : str or Path, optional
-        Folder or URL that holds data files.
-    allow_network : bool
-        Whether data whose content no card can know beforehand may be fetched for their hash.
-
-    Returns
-    -------
-    list of Job
-        A parent comes before its children, or is a job of the experiment that ``parameters_from``
-        names. Keys are unique.
-
-    Raises
-    ------
-    UserError
-        If a user's data file cannot be read.
+    A parent comes before its children, or is a job of the experiment that ``parameters_from``
+    names. Keys are unique. Without `allow_network` data whose hash is on no card are not fetched.
     """
     jobs: list[Job] = []
     for entry in config.datasets:
-        jobs += _dataset_jobs(config, entry, store, mirror, allow_network)
+        dataset = entry.ref(config.steps_of(entry))
+        content = dataset_hash(dataset, store=store, mirror=mirror, allow_network=allow_network)
+        described: DatasetRef | Dataset = dataset
+        if not known_beforehand(config.protocol.test.spec, dataset):
+            described = load_dataset(
+                dataset, store=store, mirror=mirror, allow_network=allow_network
+            )
+        splits = split_refs(config, described)
+        for kernel, degree in kernels_and_degrees(config):
+            drafts = [
+                _draft(config, entry, column, kernel, degree, dataset=dataset, dataset_hash=content)
+                for column in config.machines
+                if kernel in config.kernels_of(column)
+            ]
+            for split in splits:
+                keys: dict[str, str] = {}
+                for draft in drafts:
+                    parent = keys[draft.use] if draft.use else None
+                    job = replace(draft, split=split, parent=parent)
+                    keys[job.column] = job.key
+                    jobs.append(job)
     if config.source is None or config.parameters_from is None:
         return jobs
     theirs = plan(config.source, store, mirror, allow_network)
@@ -61,58 +70,24 @@ def plan(
 
 def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int | None) -> list[Job]:
     """Return jobs that use those of a source: of their own split, or of its first `splits`."""
-    keys: dict[Place, dict[tuple[int, int], str]] = {}
+
+    def cell(job: Job) -> tuple[str, str, int | None, str]:
+        return job.dataset.name, job.kernel, job.degree, job.column
+
+    keys: dict[tuple[str, str, int | None, str], dict[tuple[int, int], str]] = {}
     for job in theirs:
-        keys.setdefault(_place(job), {})[job.split.repeat, job.split.fold] = job.key
+        keys.setdefault(cell(job), {})[job.split.repeat, job.split.fold] = job.key
     used: list[Job] = []
     for job in jobs:
-        found, at = keys[_place(job)], (job.split.repeat, job.split.fold)
-        if (splits is None and at not in found) or len(found) < (splits or 0):
+        known, at = keys[cell(job)], (job.split.repeat, job.split.fold)
+        if (splits is None and at not in known) or len(known) < (splits or 0):
             raise UserError(
                 f"parameters_from: {source} has too few splits of {job.dataset.name!r}: "
-                f"{len(found)}"
+                f"{len(known)}"
             )
-        parent = found[at] if splits is None else tuple(found.values())[:splits]
+        parent = known[at] if splits is None else tuple(known.values())[:splits]
         used.append(replace(job, use=job.column, parent=parent))
     return used
-
-
-def _place(job: Job) -> Place:
-    return job.dataset.name, job.kernel, job.degree, job.column
-
-
-def _dataset_jobs(
-    config: Config, entry: DatasetEntry, store: Path, mirror: str | Path | None, allow_network: bool
-) -> Iterator[Job]:
-    dataset = entry.ref(config.steps_of(entry))
-    content = dataset_hash(dataset, store=store, mirror=mirror, allow_network=allow_network)
-    splits = split_refs(config, _described(config, dataset, store, mirror, allow_network))
-    for kernel, degree in kernels_and_degrees(config):
-        drafts = [
-            _draft(config, entry, column, kernel, degree, dataset_hash=content, dataset=dataset)
-            for column in config.machines
-            if kernel in config.kernels_of(column)
-        ]
-        for split in splits:
-            yield from _at_split(drafts, split)
-
-
-def _described(
-    config: Config, dataset: DatasetRef, store: Path, mirror: str | Path | None, allow_network: bool
-) -> DatasetRef | Dataset:
-    """Return what the splits are counted of: the data themselves where nothing else tells."""
-    if known_beforehand(config.protocol.test.spec, dataset):
-        return dataset
-    return load_dataset(dataset, store=store, mirror=mirror, allow_network=allow_network)
-
-
-def _at_split(drafts: list[Job], split: SplitRef) -> Iterator[Job]:
-    """Yield the jobs of one split, each with the key of the one it uses."""
-    keys: dict[str, str] = {}
-    for draft in drafts:
-        job = replace(draft, split=split, parent=keys[draft.use] if draft.use else None)
-        keys[job.column] = job.key
-        yield job
 
 
 def _draft(
@@ -125,6 +100,7 @@ def _draft(
 ) -> Job:
     """Return the job of a machine's column without its split."""
     machine = config.machine_of(column)
+    cls = machine_class(machine)
     params, grid = settings(config, column, kernel, degree, entry)
     return Job(
         experiment=config.name,
@@ -136,17 +112,13 @@ def _draft(
         use=config.machines[column].use,
         select=config.select.ref,
         ties=config.ties,
-        machine_version=_version(machine, kernel),
+        machine_version=cls.version
+        + alias_of(machine).version
+        + cls.kernel_versions.get(kernel, 0),
         variant="" if column == machine else column,
         calibrate=config.machines[column].calibrate,
         **given,
     )
-
-
-def _version(machine: str, kernel: str) -> int:
-    """Return the number that rises with every change of a machine's results."""
-    cls = machine_class(machine)
-    return cls.version + alias_of(machine).version + cls.kernel_versions.get(kernel, 0)
 
 
 def kernels_and_degrees(config: Config) -> list[tuple[str, int | None]]:
@@ -157,7 +129,7 @@ def kernels_and_degrees(config: Config) -> list[tuple[str, int | None]]:
 
 
 def split_refs(config: Config, dataset: DatasetRef | Dataset) -> list[SplitRef]:
-    """Return the splits of a data set, size by size; none where only the data tell how many."""
+    """Return the splits of a data set by size; none if their number depends on unread data."""
     protocol = config.protocol
     rule, arg = protocol.test.rule, protocol.test.arg
     args = () if arg is None else (arg,)
@@ -176,10 +148,10 @@ def settings(
     degree: int | None = None,
     dataset: DatasetEntry | None = None,
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
-    """Return what a machine runs with on a data set: fixed parameters and explicit grid.
+    """Return the fixed parameters and the explicit grid of a machine on a data set.
 
     Fixed parameters of the machine it uses are inherited here; selected ones when the job runs.
-    What an alias fixes is no part of them: the job's machine names the alias.
+    The parameters of an alias are left out: the job's machine names the alias.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -189,8 +161,8 @@ def settings(
     params = {**entry.params, **dict.fromkeys(replaced_by(cls, (*grid, *entry.params)))}
     if entry.use:
         parent, _ = settings(config, entry.use, kernel, degree, dataset)
-        heard = set(cls.parameters) - set(fixed) - set(replaced_by(cls, fixed))
-        params = {**{n: v for n, v in parent.items() if n in heard}, **params}
+        known = set(cls.parameters) - set(fixed) - set(replaced_by(cls, fixed))
+        params = {**{n: v for n, v in parent.items() if n in known}, **params}
     shared = {
         "gamma_scaling": None if config.gamma_scaling == "none" else config.gamma_scaling,
         "kernel_scaling": None if config.kernel_scaling == "none" else config.kernel_scaling,
@@ -207,3 +179,67 @@ def settings(
 def _ordered(values: tuple) -> tuple:
     """Sort an axis, so that the order in a file is no part of a job's identity."""
     return tuple(sorted(values, key=lambda value: (isinstance(value, str), value is None, value)))
+
+
+# -- cells of tables ---------------------------------------------------------------------------
+
+
+def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
+    """Return the plan of the tables; without the jobs it lacks the keys of the records."""
+    keys = {cell: tuple(job.key for job in own) for cell, own in group_by_cell(jobs).items()}
+    # a number of splits that depends on the data is the number of jobs
+    cells = tuple(
+        PlannedCell(
+            key,
+            n_splits or len(keys.get(key, ())),
+            keys.get(key, ()),
+            key.machine in config.published_only,
+        )
+        for key, n_splits in _cells(config)
+    )
+    labels = {
+        column: entry.label or column
+        for column, entry in config.machines.items()
+        if entry.label or column != config.machine_of(column)
+    }
+    # rows of some classes are not compared with a published value of all classes
+    published = {
+        entry.label: entry.published_as or ""
+        for entry in config.datasets
+        if entry.classes or entry.published_as
+    }
+    uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
+    smoke, metrics = config.name.endswith(SUFFIX), tuple(config.metrics)
+    return Plan(config.name, config.layout, cells, labels, published, smoke, metrics, uses=uses)
+
+
+def replan(folder: Path) -> Plan | None:
+    """Return the plan of a results folder by its configuration or by its name, None without."""
+    path = folder / CONFIG
+    try:
+        return plan_of(load_config(path if path.is_file() else find_config(folder.name)))
+    except UserError:
+        return None
+
+
+def _cells(config: Config) -> Iterator[tuple[Key, int]]:
+    """Yield the cells and their numbers of splits: data set, kernel, machine, degree, size."""
+    kernels = dict.fromkeys(kernel for kernel, _ in kernels_and_degrees(config))
+    for entry in config.datasets:
+        n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))
+        n_splits = n_splits or Counter(dict.fromkeys(config.protocol.sizes, 0))
+        for kernel in kernels:
+            run = [name for name in config.machines if kernel in config.kernels_of(name)]
+            for machine in (*run, *config.published_only):
+                for degree in _degrees(config, machine, kernel):
+                    for size, count in n_splits.items():
+                        yield Key(entry.label, kernel, degree, machine, size), count
+
+
+def _degrees(config: Config, machine: str, kernel: str) -> list[int | None]:
+    """Return the degrees of a machine's cells; None in place of a degree that it selects."""
+    degrees = [degree for name, degree in kernels_and_degrees(config) if name == kernel]
+    if machine in config.published_only or kernel != "poly":
+        return degrees
+    stated = (settings(config, machine, kernel, degree)[0].get("degree") for degree in degrees)
+    return list(dict.fromkeys(stated))

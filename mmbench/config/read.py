@@ -1,33 +1,38 @@
-"""From a file to a checked `Config`: every fault is one line with file, key and what was wrong."""
+"""From a YAML file to a checked `Config`: every fault is one line with file, key and message.
 
-from collections.abc import Iterable, Iterator
+``--set machines.svm.grid.C=[1,10]`` replaces values of the file before they are checked.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from mmbench.config.checks import check, check_source
 from mmbench.config.faults import Fault, dotted, explain
-from mmbench.config.files import find_config
+from mmbench.config.files import find_config, parse_yaml, read_text
 from mmbench.config.model import Config
-from mmbench.config.overrides import Override, parse_overrides
 from mmbench.config.smoke import version_for
-from mmbench.config.yaml_text import read_yaml
 from mmbench.errors import UserError
+
+KEY_PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
+#: Characters that mean nothing alone in YAML: as a value, such as a decimal mark, they are text.
+INDICATORS = frozenset(",|>&*!%@`?:-")
 
 
 def load_configs(
-    names: Iterable[str | Path | Config], overrides: Iterable[str] = ()
+    names: Iterable[str | Path | Mapping | Config], overrides: Iterable[str] = ()
 ) -> list[Config]:
     """Return the checked experiments of several files; one fault refuses all.
 
     Parameters
     ----------
-    names : iterable of path or Config
-        Files, names of experiments, or experiments that are checked already.
+    names : iterable of path, mapping or Config
+        Files, names of experiments, the content of files, or experiments that are checked already.
     overrides : iterable of str
         ``KEY=VALUE``, for each of them.
 
@@ -38,13 +43,16 @@ def load_configs(
     """
     seen: dict[str, Path] = {}
     configs = []
-    replaced = parse_overrides(overrides)
     for name in names:
         if isinstance(name, Config):
             configs.append(name)
             continue
-        path = find_config(name)
-        config = load_config(path, replaced)
+        if isinstance(name, Mapping):
+            path = Path("experiment")
+            config = config_of(name, path, overrides)
+        else:
+            path = find_config(name)
+            config = load_config(path, overrides)
         if config.name in seen:
             raise UserError(
                 f"{path}: name: {config.name!r} is also the name of {seen[config.name]}"
@@ -54,55 +62,37 @@ def load_configs(
     return configs
 
 
-def load_config(path: str | Path, overrides: Iterable[Override] = ()) -> Config:
-    """Return the experiment that a YAML file states, checked without reading data.
+def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
+    """Return the experiment that a YAML file states, checked without reading data."""
+    return config_of(parse_yaml(read_text(Path(path)), str(path)), Path(path), overrides)
 
-    Parameters
-    ----------
-    path : path
-    overrides : iterable of Override
-        Values in place of those of the file.
 
-    Raises
-    ------
-    UserError
-        If the file, or that of the experiment that ``parameters_from`` names, cannot be read, is
-        not valid YAML, or is not a valid experiment.
+def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
+    """Return the experiment that the content of a file states, checked without reading data.
+
+    `path` names the content in messages; other files are found from its folder.
     """
-    config = _read(Path(path), overrides)
+    config = _checked(content, path, overrides)
     if config.parameters_from is None:
         return config
     # the source's own source is not read: it may have none, and a circle would never end
-    source = _read(Path(config.parameters_from.experiment))
+    other = Path(config.parameters_from.experiment)
+    source = _checked(parse_yaml(read_text(other), str(other)), other)
     with _in_file(path):
         check_source(config, source)
     return config.with_source(version_for(config, source))
 
 
-def _read(path: Path, overrides: Iterable[Override] = ()) -> Config:
-    return config_of(read_yaml(path), path, overrides)
-
-
-def config_of(content: Any, path: Path, overrides: Iterable[Override] = ()) -> Config:
-    """Return the experiment that the content of a file states, checked without reading data.
-
-    Parameters
-    ----------
-    content : object
-        As read from YAML.
-    path : Path
-        Names the content in messages; other files are found from its folder.
-    overrides : iterable of Override
-
-    Raises
-    ------
-    UserError
-    """
-    if not isinstance(content, dict):
+def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
+    if not isinstance(content, Mapping):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
-    content = deepcopy(content)  # the caller's own stays as it is
-    for override in overrides:
-        override.apply(content)
+    content = deepcopy(dict(content))
+    for option in overrides:
+        key, equals, text = option.partition("=")
+        if not equals:
+            raise UserError(f"--set {option}: must be KEY=VALUE, as machines.svm.grid.C=[1,10]")
+        value = text if text in INDICATORS else parse_yaml(text, f"--set {option}")
+        set_value(content, key, value, option)
     try:
         config = Config.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:
@@ -112,8 +102,33 @@ def config_of(content: Any, path: Path, overrides: Iterable[Override] = ()) -> C
     return config
 
 
+def set_value(content: Any, key: str, value: Any, option: str) -> None:
+    """Set a value in the content of a file; mappings on the way to it are made.
+
+    Examples
+    --------
+    >>> content = {"datasets": [{"name": "iris"}]}
+    >>> set_value(content, "datasets[0].grid.C", [1], "datasets[0].grid.C=[1]")
+    >>> content
+    {'datasets': [{'name': 'iris', 'grid': {'C': [1]}}]}
+    """
+    if not KEY_PATH.fullmatch(key):
+        raise UserError(f"--set {option}: must be KEY=VALUE, as machines.svm.grid.C=[1,10]")
+    parts = re.findall(r"([^.\[\]]+)|\[(\d+)\]", key)
+    keys = [int(index) if index else name for name, index in parts]
+    for k, part in enumerate(keys):
+        fits = isinstance(content, list) if isinstance(part, int) else isinstance(content, dict)
+        if not fits or (isinstance(part, int) and part >= len(content)):
+            raise UserError(f"--set {option}: there is no place for {part!r} in the file")
+        if k == len(keys) - 1:
+            content[part] = value
+        elif isinstance(content, dict) and content.get(part) is None:
+            content[part] = {}
+        content = content[part]
+
+
 @contextmanager
-def _in_file(path: str | Path) -> Iterator[None]:
+def _in_file(path: Path) -> Iterator[None]:
     """Name the file of a fault."""
     try:
         yield
@@ -123,5 +138,7 @@ def _in_file(path: str | Path) -> Iterator[None]:
 
 def to_yaml(config: Config) -> str:
     """Return a configuration as text that `load_config` reads to an equal one, from any folder."""
+    import yaml
+
     content = config.model_dump(mode="json", exclude_defaults=True)
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)

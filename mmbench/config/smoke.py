@@ -14,7 +14,7 @@ from mmbench.config.model import (
     Select,
     TestRule,
 )
-from mmbench.config.values import MaxTrain, Sizes
+from mmbench.config.values import MaxTrain, TrainingSizes
 from mmbench.machines import machine_class
 
 SUFFIX = "-smoke"
@@ -90,11 +90,11 @@ def _protocol(protocol: Protocol) -> Protocol:
 
 
 def _max_train(most: MaxTrain) -> MaxTrain:
-    if isinstance(most, Sizes):
+    if isinstance(most, TrainingSizes):
         # the smallest, or the limit and its half: sizes are there to be compared
         small = most[:MAX_VALUES]
         fewer = (MAX_TRAIN // 2, MAX_TRAIN)[-len(small) :]
-        return Sizes(small if small[-1] <= MAX_TRAIN else fewer)
+        return TrainingSizes(small if small[-1] <= MAX_TRAIN else fewer)
     if isinstance(most, tuple):
         return (most[0], min(most[1], MAX_PER_CLASS))
     return min(MAX_TRAIN, most or MAX_TRAIN)

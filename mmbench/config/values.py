@@ -73,7 +73,7 @@ def _parse_max_train(value: Any) -> MaxTrain:
         sizes = sorted(_whole(size, 2) for size in value)
         if twice := {size for size in sizes if sizes.count(size) > 1}:
             raise ValueError(f"holds the size {min(twice)} twice")
-        return Sizes(sizes)
+        return TrainingSizes(sizes)
     if isinstance(value, dict):
         if list(value) != ["per_class"]:
             raise ValueError(f"must be {MAX_TRAIN_FORMS}, got {value!r}")
@@ -88,7 +88,7 @@ def _whole(value: Any, low: int) -> int:
 
 
 def _plain_max_train(value: MaxTrain) -> Any:
-    if isinstance(value, Sizes):
+    if isinstance(value, TrainingSizes):
         return list(value)
     return dict([value]) if isinstance(value, tuple) else value
 
@@ -130,12 +130,12 @@ def parse_seeds(value: Any) -> int | list[int]:
     return seeds[0] if len(seeds) == 1 else seeds
 
 
-class Sizes(tuple[int, ...]):
+class TrainingSizes(tuple[int, ...]):
     """Several training sizes, ascending."""
 
 
 #: A number of rows, of rows of each class as ``("per_class", n)``, or several numbers of rows.
-MaxTrain = int | tuple[str, int] | Sizes | None
+MaxTrain = int | tuple[str, int] | TrainingSizes | None
 MAX_TRAIN_FORMS = "a number of rows, a list of such numbers, or {per_class: NUMBER}"
 
 Positive = Annotated[int, Field(ge=1, le=MAX_SPLITS)]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from mmbench.commands.launch import launch
-from mmbench.commands.options import Options
+from mmbench.commands.run import run
 from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError
 from mmbench.jobs.limits import Limits
@@ -47,14 +44,13 @@ def test_other_limits_are_the_users_to_mend(wrong, config):
 def test_the_command_line_goes_before_the_file(config, tmp_path, monkeypatch):
     seen = []
 
-    def run(jobs, store, executor, *, limits, **_):
+    def stop(jobs, store, executor, *, limits, **_):
         seen.append(limits)
         raise UserError("enough")
 
-    monkeypatch.setattr("mmbench.commands.run.run", run)
-    options = Options(tmp_path / "results", tmp_path / "store", slots=1)
-    path = str(config("limits: {time: 1h, memory: 8 GB}"))
-    for limits in (Limits(), Limits(time=60)):
+    monkeypatch.setattr("mmbench.commands.experiments.run", stop)
+    path = config("limits: {time: 1h, memory: 8 GB}")
+    for limit in (None, "60s"):
         with pytest.raises(UserError, match="enough"):
-            launch([path], replace(options, limits=limits), print)
+            run(path, tmp_path / "results", store=tmp_path / "store", time_limit=limit)
     assert seen == [Limits(3600, 8e9), Limits(60, 8e9)]

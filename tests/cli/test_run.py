@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
-from mmbench.commands import launch
-from mmbench.commands.options import default_slots
+from mmbench.commands import run as launch
+from mmbench.commands.options import Options
 from mmbench.resources import CONFIGS
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -184,9 +184,6 @@ def test_run_resume_table_and_repair(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "1 jobs done, 1 done before" in again.stderr
     assert "quarantine" in again.stderr
 
-    (tmp_path / "results" / "mine").rename(tmp_path / "results" / "mine-smoke")
-    assert "by the smoke run" in run(path, "--dry-run").stdout
-
 
 def test_only_that_leaves_nothing(tmp_path: Path):
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
@@ -203,7 +200,7 @@ def test_only_that_leaves_nothing(tmp_path: Path):
 
 
 def test_number_of_processes_is_at_least_one():
-    assert default_slots() >= 1
+    assert Options().slots >= 1
 
 
 def test_the_last_line_counts_doubtful_jobs_and_records_of_other_settings(tmp_path: Path):

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
-from mmbench.jobs import contract
+from mmbench.commands import check as contract
 from mmbench.machines import SVM
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mmbench.config.cells import plan_of, replan
 from mmbench.config.model import Config
-from mmbench.config.plan import plan
+from mmbench.config.plan import plan, plan_of, replan
 from mmbench.jobs.store import Key, Plan
 
 NO_STORE = Path("no-such-store")  # data inside scikit-learn need none

@@ -9,10 +9,10 @@ import subprocess
 import pytest
 from helpers.planned import config_names, full_plan
 
-from mmbench.commands.times import Times
-from mmbench.commands.workload import sizes_of
+from mmbench.commands.dry_run import reference_seconds, sizes_of
+from mmbench.jobs.store import key_of
 from mmbench.machines.base import search_space as free_memory
-from mmbench.resources import CONFIGS
+from mmbench.resources import CONFIGS, REFERENCE
 from mmbench.running.memory import estimate_bytes
 
 LINE = re.compile(r"\| `(\w+)` \| (\d+) \| (\d+) (min|s) \| ([\d.]+) GiB \|")
@@ -25,7 +25,7 @@ def test_every_experiment_has_a_line():
 
 
 @pytest.mark.parametrize("name", config_names())
-def test_lines_are_what_a_dry_run_estimates(name: str, tmp_path, monkeypatch):
+def test_lines_are_what_a_dry_run_estimates(name: str, monkeypatch):
     monkeypatch.setattr(free_memory, "available_bytes", lambda: 2**40)  # lack of it is no cost
     n_jobs, time, unit, memory = COSTS[name]
     jobs = full_plan(name)
@@ -33,9 +33,9 @@ def test_lines_are_what_a_dry_run_estimates(name: str, tmp_path, monkeypatch):
     largest = {(job.dataset, job.kernel, job.degree, job.column): job for job in jobs}.values()
     most = max(estimate_bytes(job, sizes_of(job), 2) for job in largest) / 2**30
     assert float(memory) == pytest.approx(most, abs=0.06, rel=0.03)
-    times = Times(name, tmp_path / name)
-    if times.seconds(jobs[0]) is not None:
-        minutes = sum(times.seconds(job) or 0.0 for job in jobs) / 2 / 60
+    seconds = reference_seconds(REFERENCE / name)
+    if key_of(jobs[0]) in seconds:
+        minutes = sum(seconds.get(key_of(job), 0.0) for job in jobs) / 2 / 60
         stated = int(time) if unit == "min" else int(time) / 60
         assert 0.5 * stated < minutes < 1.6 * stated + 0.1
 

@@ -10,7 +10,7 @@ from helpers.planned import CONFIGS, config_names, full_plan, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmbench.commands.only import keep_only, parse_only
+from mmbench.commands.experiments import keep_only, parse_only
 from mmbench.config.model import Config
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config, to_yaml

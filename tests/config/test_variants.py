@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mmbench.commands.only import keep_only, parse_only
-from mmbench.config.cells import plan_of
+from mmbench.commands.experiments import keep_only, parse_only
 from mmbench.config.model import Config
-from mmbench.config.plan import plan
+from mmbench.config.plan import plan, plan_of
 from mmbench.config.read import load_config, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.jobs.job import Job

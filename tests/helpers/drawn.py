@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mmbench.commands import tables
+from mmbench.commands import outputs as tables
 
 
 def table(folder: Path, fmt: str | None = None, **options: Any) -> str:

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from mmbench.commands.workload import sizes_of
+from mmbench.commands.dry_run import sizes_of
 from mmbench.errors import Status
 from mmbench.jobs import evaluate
 from mmbench.jobs.job import DatasetRef, SelectRef

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mmbench.results
-from mmbench.commands.export import export
+from mmbench.commands.outputs import export
 from mmbench.errors import Status, UserError
 from mmbench.tables.export import PREDICTION_COLUMNS, SPLIT_COLUMNS
 

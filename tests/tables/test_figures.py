@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers.drawn import figure
 
-from mmbench.commands import tables
+from mmbench.commands import outputs as tables
 from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.resources import REFERENCE

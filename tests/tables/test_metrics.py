@@ -7,8 +7,8 @@ import pytest
 from helpers.drawn import cells_of, table
 from sklearn.metrics import confusion_matrix, matthews_corrcoef, roc_auc_score
 
-from mmbench.config.cells import plan_of
 from mmbench.config.model import Config
+from mmbench.config.plan import plan_of
 from mmbench.errors import UserError
 from mmbench.jobs.store import Plan
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from helpers.drawn import table
 
-from mmbench.commands.export import export
+from mmbench.commands.outputs import export
 from mmbench.errors import Status
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
 from mmbench.tables.build import sheet_of

@@ -13,7 +13,7 @@ import pytest
 from helpers.drawn import table
 
 from mmbench import resources
-from mmbench.commands import tables
+from mmbench.commands import outputs as tables
 from mmbench.errors import Status, UserError
 from mmbench.jobs.job import SelectRef, SplitRef
 from mmbench.results import load

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmbench.commands.tables import report
+from mmbench.commands.outputs import report
 from mmbench.errors import Status
 
 

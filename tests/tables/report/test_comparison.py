@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmbench.commands.tables import report
-from mmbench.config.cells import replan
+from mmbench.commands.outputs import report
+from mmbench.config.plan import replan
 from mmbench.resources import REFERENCE
 from mmbench.tables.report.comparison import MEANS, PAIRED, ROWS, changes, runs_to_compare
 from mmbench.tables.report.view import View

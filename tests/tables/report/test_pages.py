@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from mmbench.commands.tables import report
+from mmbench.commands.outputs import report
 from mmbench.errors import UserError
 from mmbench.resources import REFERENCE
 

@@ -1,0 +1,257 @@
+"""``mmbench table``, ``figure``, ``report``, ``export`` and ``clean``: from stored records."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from mmbench.config.plan import replan
+from mmbench.errors import UserError, did_you_mean
+from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
+from mmbench.tables.build import check_names, draw_tables
+from mmbench.tables.export import PREDICTION_COLUMNS, SPLIT_COLUMNS, prediction_rows, split_rows
+from mmbench.tables.figures import check_figure, choose, draw_figure
+from mmbench.tables.records import Experiment
+from mmbench.tables.results import Reference, folders_in, read_results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Say = Callable[[str], object]
+#: One or several folders of results, or of experiments in them.
+Folders = str | Path | Iterable[str | Path]
+
+#: Formats by the suffix of the file that is written; the first is the default.
+TABLE_FORMATS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
+EXPORT_FORMATS = {".csv": "csv", ".parquet": "parquet"}
+
+
+def silent(line: str) -> None:
+    """Print nothing."""
+
+
+def table(
+    results: Folders,
+    fmt: str | None = None,
+    layout: str | None = None,
+    output: str | Path | None = None,
+    mix: bool = False,
+    say: Say = silent,
+    metrics: Iterable[str] = (),
+    include_failed: bool = False,
+) -> str:
+    """Return the tables of results folders, measured beside published values.
+
+    Parameters
+    ----------
+    results : path or iterable of path
+        Results folders, or folders of experiments in them.
+    fmt : {"markdown", "latex", "csv"}, optional
+        ``csv`` is the long tidy table of any layout. By default the suffix of `output` decides,
+        else it is Markdown.
+    layout : str, optional
+        Layout in place of the experiment's own.
+    output : path, optional
+        File to write the text to as well.
+    mix : bool
+        Whether records of different settings may stand in one table.
+    say : callable, optional
+        Called with a line for each folder that cannot be read.
+    metrics : sequence of str, default=()
+        Metrics, computed from the stored predictions, in place of the experiment's own.
+    include_failed : bool, default=False
+        Whether splits with a failed fit count in means and tests.
+
+    Raises
+    ------
+    UserError
+        If no folder can be read, the layout, format or a metric is unknown, or `output` cannot be
+        written.
+    """
+    output = None if output is None else Path(output)
+    fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
+    check_names(fmt, layout, metrics)
+    read = read_results(_paths(results), replan, mix, say)
+    if include_failed:
+        read = [replace(e, include_failed=True) if isinstance(e, Experiment) else e for e in read]
+    text = draw_tables(read, fmt, layout, say, metrics)
+    if output is not None:
+        _write(output, lambda file: file.write(text.encode()), "cannot write the table")
+    return text
+
+
+def figure(name: str, results: Folders, output: str | Path | None = None, say: Say = silent) -> str:
+    """Draw a figure of results folders and return its numbers as text.
+
+    Parameters
+    ----------
+    name : str
+        A figure, from ``mmbench list figures``.
+    results : path or iterable of path
+        Results folders, or folders of experiments in them.
+    output : path, optional
+        File to write, in the format of its suffix: png, pdf or svg. By default ``NAME.png`` beside
+        the records, or in the current folder for a reference table.
+    say : callable, optional
+        Called with a line for each folder that cannot be read, and with the name of the file.
+
+    Raises
+    ------
+    UserError
+        If there is no such figure, no suitable record, or the output cannot be written.
+    """
+    output = None if output is None else Path(output)
+    check_figure(name, output)
+    chosen = choose(name, read_results(_paths(results), replan, say=say))
+    place = Path() if isinstance(chosen, Reference) else chosen.folder
+    output = output or place / f"{name}.png"
+    numbers = draw_figure(name, chosen, output)
+    say(f"written to {output}")
+    return numbers
+
+
+def report(
+    results: Folders, output: str | Path = "report", mix: bool = False, say: Say = silent
+) -> Path:
+    """Write the report of results folders, a static site, and return its first page.
+
+    Parameters
+    ----------
+    results : path or iterable of path
+        Results folders, folders of experiments in them, or reference tables.
+    output : path
+        Folder of the report: new, empty, or of an earlier report.
+    mix : bool
+        Whether records of different settings may stand in one table.
+    say : callable, optional
+        Called with a line for each folder that cannot be read.
+
+    Raises
+    ------
+    UserError
+        If no folder can be read, or `output` holds something else or cannot be written to.
+    """
+    from mmbench.tables.report import write_report
+
+    return write_report(read_results(_paths(results), replan, mix, say), Path(output), say)
+
+
+def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.DataFrame:
+    """Return the records of results folders, one row per split or, of predictions, per test row."""
+    import pandas as pd
+
+    paths = _paths(results)
+    read = [e for e in read_results(paths, replan, say=say) if isinstance(e, Experiment)]
+    if not read:
+        raise UserError(f"{paths[0]}: holds tables alone, no records to export")
+    for experiment in read:
+        for remark in experiment.remarks:
+            say(f"{experiment.folder}: {remark}")
+    make, columns = (
+        (prediction_rows, PREDICTION_COLUMNS) if predictions else (split_rows, SPLIT_COLUMNS)
+    )
+    rows = pd.DataFrame(make(read), columns=list(columns)).convert_dtypes()
+    types = {"degree": "Int64", "size": "Int64", "seconds_calibration": "Float64"}
+    return rows.astype({c: types[c] for c in types if c in rows})  # also if all are missing
+
+
+def export(
+    results: Folders,
+    fmt: str | None = None,
+    output: str | Path | None = None,
+    predictions: bool = False,
+    say: Say = silent,
+) -> str:
+    """Write the records of results folders to a file; without a file return them as CSV.
+
+    Parameters
+    ----------
+    results : path or iterable of path
+        Results folders, or folders of experiments in them.
+    fmt : {"csv", "parquet"}, optional
+        By default the suffix of `output` decides, else it is CSV.
+    output : path, optional
+    predictions : bool
+        Whether to write one row per test row, not per split.
+    say : callable, optional
+        Called with a line for each folder that cannot be read, and for damaged records.
+
+    Raises
+    ------
+    UserError
+        If no folder holds records, or the output cannot be written.
+    """
+    output = None if output is None else Path(output)
+    fmt = _format(output, fmt, EXPORT_FORMATS)
+    if fmt == "parquet" and output is None:
+        raise UserError("parquet is no text: name a file with --output")
+    rows = frame(results, predictions, say)
+    if output is None:
+        return rows.to_csv(index=False)
+    write = rows.to_csv if fmt == "csv" else rows.to_parquet
+    try:
+        _write(output, lambda file: write(file, index=False), "cannot be written")
+    except ImportError:
+        raise UserError("parquet needs pyarrow: pip install pyarrow") from None
+    return f"{len(rows)} rows written to {output}"
+
+
+def clean(results: Folders, remove: bool = False) -> list[str]:
+    """Return a line per folder about the files that no current setting uses, or remove them.
+
+    Parameters
+    ----------
+    results : path or iterable of path
+        Results folders, or folders of experiments in them.
+    remove : bool
+        Whether to remove anything, or only to say what would be removed.
+
+    Raises
+    ------
+    UserError
+        If a path is no results folder, or one of them is in use.
+    """
+    folders = [folder for path in _paths(results) for folder in folders_in(path)]
+    lines = []
+    for store in [RecordStore(folder) for folder in folders if (folder / CONFIG).is_file()]:
+        with store.locked():
+            paths = store.unused()
+            megabytes = sum(path.lstat().st_size for path in paths or ()) / 1e6
+            if remove:
+                for path in paths or ():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        verb = "removed" if remove else "would be removed"
+        lines.append(
+            f"{store.folder}: no intact plan, run it once more before"
+            if paths is None
+            else f"{store.folder}: {len(paths)} files ({megabytes:.1f} MB) {verb}"
+        )
+    return lines
+
+
+def _paths(results: Folders) -> list[Path]:
+    given = [results] if isinstance(results, str | Path) else results
+    return [Path(path) for path in given]
+
+
+def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
+    """Return the format that is asked for, else that of the suffix, else the first."""
+    suffix = output.suffix.lower() if output else ""
+    if fmt is None and suffix not in ("", *suffixes):
+        raise UserError(f"{output}: must end in {', '.join(suffixes)}; or say --format")
+    fmt = fmt or suffixes.get(suffix, next(iter(suffixes.values())))
+    if fmt not in suffixes.values():
+        raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, suffixes.values())}")
+    return fmt
+
+
+def _write(path: Path, write: Callable[[IO[bytes]], object], problem: str) -> None:
+    if not path.name:
+        raise UserError(f"{path}: {problem}: it is a folder")
+    try:
+        write_atomically(path, write)
+    except OSError as error:
+        raise UserError(f"{path}: {problem}: {error.strerror}") from None
