@@ -1,10 +1,47 @@
 """Max-margin classifiers and the experiments that reproduce their papers."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mmbench import results as results
+    from mmbench.machines import (
+        FSVM,
+        KLDA,
+        LDA,
+        LSSVM,
+        M4,
+        MAMC,
+        MEMPM,
+        MMRM,
+        MPM,
+        MRSVM,
+        RMM,
+        SVM,
+        RSVMMuPlus,
+        RSVMPlus,
+        SigmaSVM,
+    )
 
 __version__ = "0.1.0"
 
+__all__ = [
+    "FSVM",
+    "KLDA",
+    "LDA",
+    "LSSVM",
+    "M4",
+    "MAMC",
+    "MEMPM",
+    "MMRM",
+    "MPM",
+    "MRSVM",
+    "RMM",
+    "SVM",
+    "RSVMMuPlus",
+    "RSVMPlus",
+    "SigmaSVM",
+]
 
 #: Functions of the package, by the module that holds each.
 FUNCTIONS = {

@@ -17,6 +17,21 @@ from mmbench.plugins import with_plugins
 
 if TYPE_CHECKING:
     from mmbench.machines.base.estimator import PairwiseClassifier
+    from mmbench.machines.fsvm.fsvm import FSVM
+    from mmbench.machines.klda import KLDA
+    from mmbench.machines.lssvm import LSSVM
+    from mmbench.machines.mamc import MAMC
+    from mmbench.machines.minimax.lda import LDA
+    from mmbench.machines.minimax.m4 import M4
+    from mmbench.machines.minimax.mempm import MEMPM
+    from mmbench.machines.minimax.mpm import MPM
+    from mmbench.machines.mmrm.mmrm import MMRM
+    from mmbench.machines.radius.mrsvm import MRSVM
+    from mmbench.machines.radius.rsvm_mu_plus import RSVMMuPlus
+    from mmbench.machines.radius.rsvm_plus import RSVMPlus
+    from mmbench.machines.rmm import RMM
+    from mmbench.machines.sigma_svm import SigmaSVM
+    from mmbench.machines.svm import SVM
 
 MACHINES = {
     "svm": "mmbench.machines.svm:SVM",

@@ -1,30 +1,24 @@
-"""What a machine implements, and what selection uses of it: the training of one pair of classes.
+"""The estimator that all machines share; a machine adds one method, `train`.
 
-The estimator that all machines share.
-
-A machine adds one method, `train`: a `BinaryProblem` in, a `BinaryModel` out (see `trainer` and
-`problem`). Everything a user of scikit-learn expects (validation, one-vs-one, prediction, tie
-rules) is here.
-
-Weights of rows and of classes: a row of weight s counts as s rows that are all equal to it.
-
-The two multiply. Wherever a machine sums or averages over training rows, the terms have these
-factors s_i, and a count of rows is a sum of them.
+Validation, one-vs-one, prediction, rules for ties and certificates are here. Weights of rows and of
+classes multiply, and a row of weight s counts as s equal rows: wherever a machine sums or averages
+over training rows, the terms have the factors s_i, and a number of rows is a sum of weights.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, effective_n_jobs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
@@ -53,13 +47,11 @@ from mmbench.machines.base.problem import (
     around,
     expand,
     far_origin,
-    is_finite,
     judged,
     linear_weights,
     not_begun,
     out_of_time,
     warn_unless_solved,
-    without_false_bounds,
 )
 from mmbench.machines.base.search_space import (
     LEAST_CHECKED_BYTES,
@@ -79,7 +71,7 @@ from mmbench.machines.base.voting import (
 
 
 def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
-    """Declare the kernel of a machine; `more` is what it says of its own."""
+    """Declare the kernel of a machine; `more` is added to its documentation."""
     return parameter(
         default,
         Param(numeric=False, choices=(*KERNELS, PRECOMPUTED), function=True),
@@ -89,25 +81,78 @@ def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
     )
 
 
-class PairwiseTrainer(Declared):
-    """The trainer of a two-class machine, with its parameters.
+def kernel_scaling() -> Any:
+    """Declare the scaling of polynomial kernels, which some of the papers have."""
+    return parameter(
+        "none",
+        choice("none", "trace"),
+        '"trace" divides ``poly`` by the mean of k(x, x) over the training rows.',
+        after="degree",
+    )
 
-    A subclass declares its parameters (see `parameter`) and implements `train`. Selection
-    calls `with_params`, `kernel_for`, `train_path` and `train_folds`, which a machine may override
-    where it shares work between grid points or folds, and reads these class attributes:
+
+def class_weight(after: str = "C") -> Any:
+    """Declare the weights of classes."""
+    return parameter(
+        None,
+        Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
+        'Factor of the weights of rows: a dict by class; "balanced", for each pair, is '
+        "``n / (2 n_class)``.",
+        after=after,
+    )
+
+
+if TYPE_CHECKING:
+
+    class Estimator:
+        """The methods of scikit-learn's base classes, which have no types."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float: ...
+        def __sklearn_tags__(self) -> Tags: ...
+
+else:
+
+    class Estimator(ClassifierMixin, BaseEstimator):
+        """Base of scikit-learn's classifiers."""
+
+
+class PairwiseClassifier(Declared, Estimator):
+    """Base of the machines: a two-class trainer, extended to many classes one-vs-one.
+
+    A subclass declares its parameters (see `parameter`) and implements `train`. It may override
+    `train_path` and `train_folds` to share work between grid points or folds, and these class
+    attributes:
 
     - ``kernels``: names of the kernels for which the machine is defined; with one that is not
       linear it also takes kernel matrices and functions;
-    - ``parameters``: the declared parameters by name;
     - ``search_space``: how its parameters are searched, a `SearchSpace`;
-    - ``memory_needs``: what a training holds at once, a `MemoryNeeds`;
-    - ``sparse_input``: whether rows may be sparse; they are then never made dense;
-    - ``translation_invariant``: whether a linear machine is the same for rows that are all moved;
+    - ``memory_needs``: the memory footprint of a training, a `MemoryNeeds`;
+    - ``sparse_input``: whether sparse rows are accepted; they are then never made dense;
+    - ``translation_invariant``: whether moving all rows leaves a linear machine unchanged;
     - ``convex_on_any_matrix``: whether its problem is convex on a kernel matrix with negative
-      eigenvalues too; its bounds then hold;
+      eigenvalues too, so that its bounds hold;
     - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
     - ``version``: raised whenever a change may alter results; part of every record's key;
-    - ``kernel_versions``: the same for what alters those of one kernel only, by its name.
+    - ``kernel_versions``: the same by kernel, for changes that alter the results of one kernel.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    fits_ : list of Fit
+        The certificate of each pair of classes.
+    kernels_ : list of Kernel
+        The kernel of each pair, with the value of gamma that "scale" stands for.
+    dual_coef_ : ndarray of shape (n_pairs, n_support)
+        Expansion of w over the training rows (``rbf``, ``poly``).
+    support_, support_vectors_ : ndarray
+        Rows with a non-zero coefficient in some pair (``rbf``, ``poly``).
+    coef_ : ndarray of shape (n_pairs, n_features)
+        w of each pair (``linear``).
+    intercept_ : ndarray of shape (n_pairs,)
+        b of each pair.
     """
 
     kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
@@ -153,11 +198,123 @@ class PairwiseTrainer(Declared):
     time_limit: float | None = parameter(
         None,
         positive(optional=True),
-        "Seconds for `fit`, of which the pairs of classes that are left share what is left. A "
-        "solver that reaches it ends with the best that it has, some steps later: see `status` and "
-        "`gap` in `fits_`. What has a closed form does not ask. Pairs for which nothing is left "
-        "are not begun, and predict the larger class.",
+        "Seconds for `fit`, shared among the pairs of classes that are left. A solver that reaches "
+        "its share ends some steps later with its best solution: see `status` and `gap` in "
+        "`fits_`. Closed forms ignore it. Pairs for which no time is left are not begun, and "
+        "predict the larger class.",
     )
+
+    #: Offset subtracted from the features before a linear machine is trained, to avoid cancellation
+    #: for data far from the origin, and the intercepts of the moved machine.
+    _origin: ClassVar[NDArray | None] = None
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Train one binary machine per pair of classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid.
+        """
+        return self._fit(*self._validated(X, y))
+
+    def fit_pairs(
+        self, X: ArrayLike, y: ArrayLike, pair_params: Sequence[Mapping[str, Any]]
+    ) -> Self:
+        """Train one binary machine per pair of classes, each with parameters of its own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        pair_params : sequence of dict
+            Parameters that differ from those of this estimator, one dict per pair in the order of
+            `class_pairs`.
+
+        Returns
+        -------
+        self
+        """
+        rows, labels = self._validated(X, y)
+        return self._fit(rows, labels, pair_params)
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Return the class with most votes; `ties` says which of several.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decisions = self.pairwise_decision_function(X)
+        counts = votes(decisions, len(self.classes_))
+        rng = check_random_state(self.random_state) if self.ties == "random" else None
+        return self.classes_[resolve_votes(counts, rng)]
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: ``f(x)``, positive for ``classes_[1]``. More: the votes of each class,
+            moved by less than half a vote by the summed decision values.
+        """
+        decisions = self.pairwise_decision_function(X)
+        if len(self.classes_) == 2:
+            return decisions[:, 0]
+        return ovr_scores(decisions, len(self.classes_))
+
+    def pairwise_decision_function(self, X: ArrayLike) -> NDArray:
+        """Return the decision value of every binary machine.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_pairs)
+            Column k belongs to `fits_[k].pair`; positive values speak for its second class.
+        """
+        check_is_fitted(self)
+        rows = self._validated(X, reset=False)
+        if hasattr(self, "coef_"):
+            if self._origin is None:
+                return rows @ self.coef_.T + self.intercept_
+            return around(rows, self._origin) @ self.coef_.T + self._moved_intercept
+        if is_given(self.kernel):
+            values = given_values(self.kernel, rows, self.support_vectors_, self.support_)
+            return values @ self.dual_coef_.T + self.intercept_
+        out = np.tile(self.intercept_, (rows.shape[0], 1))
+        for kernel in dict.fromkeys(self.kernels_):
+            pairs = np.array([k for k, other in enumerate(self.kernels_) if other == kernel])
+            support = np.flatnonzero(self.dual_coef_[pairs].any(axis=0))
+            out[:, pairs] += expand(
+                kernel,
+                rows,
+                self.support_vectors_[support],
+                self.dual_coef_[np.ix_(pairs, support)],
+            )
+        return out
+
+    # -- what a machine implements or overrides ----------------------------------------------
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         """Solve one binary problem: the method that a machine has to implement.
@@ -175,23 +332,23 @@ class PairwiseTrainer(Declared):
         """
         raise TypeError(f"{type(self).__name__} does not implement train")
 
-    def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Return the sort key of a grid point on a warm-started path: C ascending by default."""
-        return (point.get("C", 0),)
-
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         """Train at every grid point of one kernel; the models come back in the order of `points`.
 
-        Each training starts from the one before it on the path. A machine that shares more than
-        that between points (an eigendecomposition, class sums) overrides this.
+        Each training starts from the previous one on the path. A machine that shares more work
+        between points (an eigendecomposition, class sums) overrides this.
         """
         models: list[BinaryModel | None] = [None] * len(points)
         model = None
         for k in sorted(range(len(points)), key=lambda k: self.path_key(points[k])):
             model = models[k] = self.with_params(points[k]).train(problem, model)
         return models  # type: ignore[return-value]
+
+    def path_key(self, point: Mapping[str, Any]) -> tuple:
+        """Return the sort key of a grid point on a warm-started path: C ascending by default."""
+        return (point.get("C", 0),)
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
@@ -203,8 +360,25 @@ class PairwiseTrainer(Declared):
         for problem in problems:
             yield self.train_path(problem, points)
 
+    @classmethod
+    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
+        """Return the memory footprint of a training with some parameters, if it depends on them."""
+        return cls.memory_needs
+
+    @property
+    def gap_tolerance(self) -> float:
+        """Largest relative gap of a solution that counts as optimal."""
+        return self.gap_tolerance_factor * self.tol
+
+    @property
+    def violation_tolerance(self) -> float:
+        """Largest violation of a constraint by a solution that counts as optimal."""
+        return self.tol
+
+    # -- used by selection -------------------------------------------------------------------
+
     def with_params(self, params: Mapping[str, Any]) -> Self:
-        """Return an unfitted copy with other parameters, at a fraction of the cost of `clone`.
+        """Return an unfitted copy with other parameters.
 
         `clone` inspects signatures and copies deeply: on a path of a thousand small problems that
         takes longer than the training.
@@ -216,16 +390,7 @@ class PairwiseTrainer(Declared):
     def kernel_for(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
         """Return the kernel with the width and scaling that follow from the training rows.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        weights : ndarray of shape (n_samples,), optional
-            How often a row counts in the variance by which ``gamma="scale"`` is set.
-
-        Raises
-        ------
-        ValueError
-            If it has values on these rows that are not finite.
+        Raises ValueError if it has values on these rows that are not finite.
         """
         if is_given(self.kernel):
             return Kernel(PRECOMPUTED)
@@ -246,226 +411,7 @@ class PairwiseTrainer(Declared):
             raise ValueError("the kernel matrix has values that are not finite; scale the data")
         return kernel
 
-    @classmethod
-    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        """Return what a training with some parameters holds, where these change it."""
-        return cls.memory_needs
-
-    def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
-        """Refuse a training that needs more memory than is free, before anything is computed.
-
-        Parameters
-        ----------
-        n_rows : int
-            Of the pair of classes.
-        n_features : int
-        weighted : bool, default=False
-            Whether rows have weights.
-        """
-        needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
-        needs = needs.with_weights() if weighted else needs
-        by_reference = self.solver == "reference"
-        if needs.training_bytes(self.kernel, shape, by_reference) > LEAST_CHECKED_BYTES:
-            most = cache_bytes(getattr(self, "cache_size", None))
-            needed = needs.training_bytes(self.kernel, shape, by_reference, most)
-            task = f"{type(self).__name__} on {n_rows} rows with kernel {self.kernel!r}"
-            refuse_what_does_not_fit(task, needed)
-
-    @contextmanager
-    def indefinite_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
-        """Warn of a given matrix that makes a problem nonconvex, and name it where training fails.
-
-        Duals are unbounded then, and factors empty: what solvers say of that names no cause.
-
-        Parameters
-        ----------
-        gram : ndarray of shape (n_samples, n_samples) or None
-
-        Yields
-        ------
-        ndarray of shape (n_samples, n_samples) or None
-            The matrix if it makes the problem nonconvex.
-        """
-        if gram is None or self.convex_on_any_matrix or is_semidefinite(gram):
-            yield None
-            return
-        machine, least = type(self).__name__, float(eigvalsh(gram, subset_by_index=[0, 0])[0])
-        flaw = f"kernel matrix is not positive semidefinite: its least eigenvalue is {least:.3g}"
-        remedy = f"add at least {-least:.3g} to its diagonal, or set negative eigenvalues to 0"
-        warnings.warn(
-            f"the {flaw}; {machine} solves no convex problem then, and has no bound in `fits_`; "
-            f"{remedy}",
-            stacklevel=5,  # the caller of `fit`
-        )
-        try:
-            with np.errstate(all="ignore"):  # roots of negative squares: it has been said why
-                yield gram
-        except NotEnoughMemory:
-            raise
-        except (ArithmeticError, ValueError) as error:
-            raise ValueError(f"the {flaw}; {machine} has no solution on it; {remedy}") from error
-
-    @property
-    def gap_tolerance(self) -> float:
-        """Largest relative gap of a solution that counts as optimal."""
-        return self.gap_tolerance_factor * self.tol
-
-    @property
-    def violation_tolerance(self) -> float:
-        """Largest violation of a constraint by a solution that counts as optimal."""
-        return self.tol
-
-
-def _variance(X: Any, weights: NDArray | None = None) -> float:
-    """Return the variance of all entries, those that a sparse array does not hold included."""
-    if weights is not None:
-        share = weights / (weights.sum() * X.shape[1])
-        mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
-        return float(share @ row_squares(X)) - mean**2
-    if isinstance(X, np.ndarray):
-        return float(X.var())
-    return float(row_squares(X).sum()) / np.prod(X.shape) - float(X.mean()) ** 2
-
-
-def kernel_scaling() -> Any:
-    """Declare the scaling of polynomial kernels, which some of the papers have."""
-    return parameter(
-        "none",
-        choice("none", "trace"),
-        '"trace" divides ``poly`` by the mean of k(x, x) over the training rows.',
-        after="degree",
-    )
-
-
-class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
-    """Base of the machines: a two-class trainer, extended to many classes one-vs-one.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    n_features_in_ : int
-    fits_ : list of Fit
-        The certificate of each pair of classes.
-    kernels_ : list of Kernel
-        The kernel of each pair, with the gamma that "scale" came to.
-    dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Expansion of w over the training rows (``rbf``, ``poly``).
-    support_, support_vectors_ : ndarray
-        Rows with a non-zero coefficient in some pair (``rbf``, ``poly``).
-    coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
-    intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
-    """
-
-    #: What rows were counted from in training a linear machine; with its intercept from there, no
-    #: digit of a decision is lost far from zero.
-    _origin: NDArray | None = None
-    _intercept_there: NDArray
-
-    def fit(self, X: NDArray, y: NDArray) -> PairwiseClassifier:
-        """Train one binary machine per pair of classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are invalid.
-        """
-        return self._fit(X, y, None)
-
-    def fit_pairs(
-        self, X: NDArray, y: NDArray, pair_params: Sequence[Mapping[str, Any]]
-    ) -> PairwiseClassifier:
-        """Train one binary machine per pair of classes, each with parameters of its own.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        pair_params : sequence of dict
-            Parameters that differ from those of this estimator, one dict a pair in the order of
-            `class_pairs`.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, pair_params)
-
-    def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return the decision value of every binary machine.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_pairs)
-            Column k belongs to `fits_[k].pair`; positive values speak for its second class.
-        """
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        if hasattr(self, "coef_"):
-            if self._origin is None:
-                return X @ self.coef_.T + self.intercept_
-            return around(X, self._origin) @ self.coef_.T + self._intercept_there
-        if is_given(self.kernel):
-            values = given_values(self.kernel, X, self.support_vectors_, self.support_)
-            return values @ self.dual_coef_.T + self.intercept_
-        out = np.tile(self.intercept_, (X.shape[0], 1))
-        for kernel in dict.fromkeys(self.kernels_):
-            pairs = np.array([k for k, other in enumerate(self.kernels_) if other == kernel])
-            support = np.flatnonzero(self.dual_coef_[pairs].any(axis=0))
-            out[:, pairs] += expand(
-                kernel, X, self.support_vectors_[support], self.dual_coef_[np.ix_(pairs, support)]
-            )
-        return out
-
-    def decision_function(self, X: NDArray) -> NDArray:
-        """Return decision values.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: ``f(x)``, positive for ``classes_[1]``. More: the votes of each class,
-            moved by less than half a vote by the summed decision values.
-        """
-        decisions = self.pairwise_decision_function(X)
-        if len(self.classes_) == 2:
-            return decisions[:, 0]
-        return ovr_scores(decisions, len(self.classes_))
-
-    def predict(self, X: NDArray) -> NDArray:
-        """Return the class with most votes; `ties` says which of several.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        decisions = self.pairwise_decision_function(X)
-        counts = votes(decisions, len(self.classes_))
-        rng = check_random_state(self.random_state) if self.ties == "random" else None
-        return self.classes_[resolve_votes(counts, rng)]
-
-    # -- inside ----------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -473,8 +419,10 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = self.sparse_input and not tags.input_tags.pairwise
         return tags
 
-    def _validated(self, X: Any, *y: NDArray, reset: bool = True) -> Any:
-        """Return rows, and labels if they are given, as all machines take them."""
+    def _validated(self, X: Any, *y: ArrayLike, reset: bool = True) -> Any:
+        """Return rows, and labels if they are given, in the form that all machines take."""
+        if reset:
+            self._check_parameters()
         accepted = "csr" if self.__sklearn_tags__().input_tags.sparse else False
         data = validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
         if reset and self.kernel == PRECOMPUTED and data[0].shape[0] != data[0].shape[1]:
@@ -485,104 +433,121 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         return data
 
     def _check_parameters(self) -> None:
+        machine = type(self).__name__
         for name, value in self.get_params(deep=False).items():
             problem = self.parameters[name].problem(value)
             if problem:
-                raise ValueError(f"{type(self).__name__}: {name} {problem}")
+                raise ValueError(f"{machine}: {name} {problem}")
         if is_given(self.kernel):
             if set(self.kernels) <= {"linear"}:
-                raise ValueError(
-                    f"{type(self).__name__} needs features: it has no kernel but 'linear'"
-                )
+                raise ValueError(f"{machine} needs features: it has no kernel but 'linear'")
         elif self.kernel not in self.kernels:
-            raise ValueError(
-                f"{type(self).__name__} has no kernel {self.kernel!r}, only {self.kernels}"
-            )
+            raise ValueError(f"{machine} has no kernel {self.kernel!r}, only {self.kernels}")
 
     def _fit(
         self,
         X: NDArray,
         y: NDArray,
-        pair_params: Sequence[Mapping[str, Any]] | None,
+        pair_params: Sequence[Mapping[str, Any]] | None = None,
         weights: NDArray | None = None,
-    ) -> PairwiseClassifier:
-        self._check_parameters()
-        X, y = self._validated(X, y)
-        X, y, weights, counted = self._counted(X, y, weights)
+    ) -> Self:
+        """Train on validated rows with positive weights."""
         self.classes_, labels = encode_labels(y)
-        gram = given_gram(self.kernel, X)
-        self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
         pairs = class_pairs(len(self.classes_))
         machines = [clone(self).set_params(**params) for params in pair_params or [{}] * len(pairs)]
         for machine in machines:
             machine._check_parameters()
         self.kernels_ = [machine.kernel_for(X, weights) for machine in machines]
         moves = self.kernel == "linear" and self.translation_invariant
-        self._origin = far_origin(X) if moves else None
-        X = around(X, self._origin)
-        rows = [pair_rows(labels, i, j) for i, j in pairs]
-        largest = max(len(index) for index, _ in rows)
+        self._origin = far_origin(X) if moves else None  # type: ignore[misc]
+        X, gram = around(X, self._origin), given_gram(self.kernel, X)
+        parts = [pair_rows(labels, i, j) for i, j in pairs]
+        rows = [index for index, _ in parts]
+        largest = max(map(len, rows))
         machines[0].check_memory(largest, X.shape[1], weights is not None)
-        named = [tuple(self.classes_[list(pair)]) for pair in pairs]
-        own = [None if weights is None else weights[index] for index, _ in rows]
-        with blas_threads_for(largest), self.indefinite_named(gram) as indefinite:
-            shares = self._shares_of_time(len(pairs))
+
+        def problem(k: int) -> BinaryProblem:
+            index, classes = rows[k], tuple(self.classes_[list(pairs[k])])
+            part = None if gram is None else part_of(gram, index)
+            data = _rows(X, index) if part is None else part
+            own = None if weights is None else weights[index]
+            return BinaryProblem(data, parts[k][1], self.kernels_[k], part, classes, own)
+
+        time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
+        with blas_threads_for(largest), self.failures_named(gram) as indefinite:
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_train_pair)(machine, *_data_of(X, gram, index), signs, kernel, *rest)
-                for machine, kernel, (index, signs), *rest in zip(
-                    machines, self.kernels_, rows, named, own, shares, strict=True
+                delayed(_train_pair)(
+                    machines[k],
+                    problem(k),
+                    None if self.time_limit is None else (time, -(-(len(pairs) - k) // at_a_time)),
                 )
+                for k in range(len(pairs))
             )
-        of_pairs = [index for index, _ in rows]
-        self._store(X, of_pairs, without_false_bounds(models, indefinite, of_pairs))
-        self._renumber(counted)
+        self._store(X, rows, without_false_bounds(models, indefinite, rows))
         return self
 
-    def _counted(
-        self, X: Any, y: NDArray, weights: NDArray | None
-    ) -> tuple[Any, NDArray, NDArray | None, NDArray | None]:
-        """Return the rows with a weight above zero, their labels and weights, and where they are.
+    def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
+        """Refuse the training of a pair that needs more memory than is free, before it begins."""
+        needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
+        needs = needs.with_weights() if weighted else needs
+        by_reference = self.solver == "reference"
+        if needs.training_bytes(self.kernel, shape, by_reference) > LEAST_CHECKED_BYTES:
+            most = cache_bytes(getattr(self, "cache_size", None))
+            needed = needs.training_bytes(self.kernel, shape, by_reference, most)
+            task = f"{type(self).__name__} on {n_rows} rows with kernel {self.kernel!r}"
+            refuse_what_does_not_fit(task, needed)
 
-        Without weights all rows count, and the last two are None.
+    @contextmanager
+    def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
+        """Replace errors of linear algebra by their cause, and warn of an indefinite given matrix.
+
+        Yields the matrix if it makes the problem nonconvex, else None.
         """
-        if weights is None:
-            return X, y, None, None
-        weights = _check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
-        counted = np.flatnonzero(weights)
-        X = X[counted][:, counted] if self.kernel == PRECOMPUTED else X[counted]
-        return X, y[counted], weights[counted], counted
-
-    def _shares_of_time(self, n_pairs: int) -> list[tuple[Allowance, int]] | list[None]:
-        """Return the time of all pairs, and how many trainings are left when each one starts."""
-        if self.time_limit is None:
-            return [None] * n_pairs
-        time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
-        return [(time, -(-left // at_a_time)) for left in range(n_pairs, 0, -1)]
-
-    def _renumber(self, counted: NDArray | None) -> None:
-        """Number support vectors among all rows, those of weight 0 too."""
-        if counted is not None and self.kernel != "linear":
-            self.support_: NDArray = counted[self.support_]
+        machine, nonconvex = type(self).__name__, False
+        text = f"{machine} found no solution in double precision; scale the data"
+        caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
+        if not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
+            least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
+            flaw = (
+                f"kernel matrix is not positive semidefinite: its least eigenvalue is {least:.3g}"
+            )
+            remedy = f"add at least {-least:.3g} to its diagonal, or set negative eigenvalues to 0"
+            text, nonconvex = f"the {flaw}; {machine} has no solution on it; {remedy}", True
+            caught = (ArithmeticError, ValueError)  # solvers' messages do not name this cause
+            warnings.warn(
+                f"the {flaw}; {machine} solves no convex problem then, and has no bound in "
+                f"`fits_`; {remedy}",
+                stacklevel=5,  # the caller of `fit`
+            )
+        try:
+            with np.errstate(all="ignore" if nonconvex else None):
+                yield gram if nonconvex else None
+        except NotEnoughMemory:
+            raise
+        except caught as error:
+            raise ValueError(text) from error
 
     def _store(self, X: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]) -> None:
         """Set the fitted attributes; expansions of all pairs share one set of support vectors."""
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
-        for model, (low, high) in zip(models, pairs, strict=True):
-            if not is_finite(model):
+        self.fits_ = []
+        for model, pair in zip(models, pairs, strict=True):
+            numbers = (part for part in (model.intercept, model.coef, model.w) if part is not None)
+            if not all(np.isfinite(part).all() for part in numbers):
+                low, high = pair
                 raise ValueError(f"the solution of {low!s}/{high!s} is not finite; scale the data")
-        self.fits_ = [
-            judged(replace(model.fit, pair=pair), self.gap_tolerance, self.violation_tolerance)
-            for model, pair in zip(models, pairs, strict=True)
-        ]
+            fit = replace(model.fit, pair=pair)
+            self.fits_.append(judged(fit, self.gap_tolerance, self.violation_tolerance))
         for fit in self.fits_:
             warn_unless_solved(fit, type(self).__name__, self.gap_tolerance)
+        self.__dict__.pop("coef_", None)  # of an earlier fit with another kernel
         self.intercept_ = np.array([m.intercept for m in models])
         if self.kernel == "linear":
             self.coef_ = np.array(
                 [linear_weights(_rows(X, r), m) for r, m in zip(rows, models, strict=True)]
             )
             if self._origin is not None:
-                self._intercept_there = self.intercept_
+                self._moved_intercept = self.intercept_
                 self.intercept_ = self.intercept_ - self.coef_ @ self._origin
             return
         dual_coef = np.zeros((len(models), X.shape[0]))
@@ -593,60 +558,106 @@ class PairwiseClassifier(PairwiseTrainer, ClassifierMixin, BaseEstimator):
         self.dual_coef_ = dual_coef[:, self.support_]
 
 
-def _rows(X: NDArray, index: NDArray) -> NDArray:
-    """Return some rows, in ascending order: without a copy if they are all."""
-    return X if len(index) == X.shape[0] else X[index]
-
-
-def _data_of(X: NDArray, gram: NDArray | None, index: NDArray) -> tuple[NDArray, NDArray | None]:
-    """Return some rows and their kernel matrix; where that is given, its rows stand for them."""
-    if gram is None:
-        return _rows(X, index), None
-    part = part_of(gram, index)
-    return part, part
-
-
 def _train_pair(
-    machine: PairwiseClassifier,
-    X: NDArray,
-    gram: NDArray | None,
-    signs: NDArray,
-    kernel: Kernel,
-    classes: tuple,
-    weights: NDArray | None,
-    share: tuple[Allowance, int] | None,
+    machine: PairwiseClassifier, problem: BinaryProblem, share: tuple[Allowance, int] | None
 ) -> BinaryModel:
-    """Train on two classes; one problem at a time, as its kernel values go with it."""
-    problem = BinaryProblem(X, signs, kernel, gram, classes, weights)
+    """Train on two classes, in a share of the time: that of all pairs, and how many are left."""
     with within(allowed(share and share[0].seconds / share[1])) as time:
         model = not_begun(problem) if time_is_up() else machine.train(problem)
     return out_of_time(model) if time.exceeded else model
 
 
-def class_weight(after: str = "C") -> Any:
-    """Declare the weights of classes."""
-    return parameter(
-        None,
-        Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
-        'Factor of the weights of rows: a dict by class; "balanced", for each pair, is '
-        "``n / (2 n_class)``.",
-        after=after,
-    )
+def without_false_bounds(
+    models: Sequence[BinaryModel], gram: NDArray | None, rows: Sequence[NDArray]
+) -> Sequence[BinaryModel]:
+    """Return models whose bound is minus infinity if their part of a matrix is indefinite.
+
+    A dual point of a nonconvex problem bounds nothing; the model is a stationary point.
+    """
+    if gram is None:
+        return models
+    return [
+        model
+        if is_semidefinite(part_of(gram, own))
+        else replace(model, fit=replace(model.fit, bound=-math.inf))
+        for model, own in zip(models, rows, strict=True)
+    ]
+
+
+def _rows(X: NDArray, index: NDArray) -> NDArray:
+    """Return the rows of an ascending index, without a copy if these are all."""
+    return X if len(index) == X.shape[0] else X[index]
+
+
+def _variance(X: Any, weights: NDArray | None = None) -> float:
+    """Return the variance of all entries, the zeros of sparse rows included."""
+    if weights is not None:
+        share = weights / (weights.sum() * X.shape[1])
+        mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
+        return float(share @ row_squares(X)) - mean**2
+    if isinstance(X, np.ndarray):
+        return float(X.var())
+    return float(row_squares(X).sum()) / np.prod(X.shape) - float(X.mean()) ** 2
+
+
+class WeightedClassifier(PairwiseClassifier):
+    """Base of the machines whose `fit` takes weights of rows.
+
+    `train` gets them as ``problem.weights``, without rows of weight 0; see `row_weights`.
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train one binary machine per pair of classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows: a row of weight 2 counts as two equal rows, rows of weight 0 are
+            left out.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid.
+        """
+        rows, labels = self._validated(X, y)
+        if sample_weight is None:
+            return self._fit(rows, labels)
+        weights = _check_sample_weight(sample_weight, rows, dtype=float, ensure_non_negative=True)
+        counted = np.flatnonzero(weights)
+        rows = rows[counted][:, counted] if self.kernel == PRECOMPUTED else rows[counted]
+        self._fit(rows, labels[counted], None, weights[counted])
+        if self.kernel != "linear":
+            self.support_: NDArray = counted[self.support_]
+        return self
+
+    def _validated(self, X: Any, *y: ArrayLike, reset: bool = True) -> Any:
+        data = super()._validated(X, *y, reset=reset)
+        weights = getattr(self, "class_weight", None)
+        if y and isinstance(weights, Mapping):
+            # scikit-learn's compute_class_weight would take the label "1" for the number 1
+            classes = np.unique(data[1]).tolist()
+            without = [label for label in classes if label not in weights]
+            unknown = [label for label in weights if label not in classes]
+            if without and unknown:
+                raise ValueError(
+                    f"The classes, {without}, are not in class_weight, "
+                    f"and {unknown}, which are, do not occur in y"
+                )
+        return data
 
 
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
-    """Return the weights s of the rows, those of their classes included; None where all are 1.
+    """Return the weights of the rows times those of their classes; None if all are 1.
 
-    Parameters
-    ----------
-    problem : BinaryProblem
-        Its weights are factors of `s`. Rows with ``y = 0``, which are none of the problem, have 0.
-    class_weight : dict, "balanced" or None
-
-    Raises
-    ------
-    ValueError
-        If weights by label are asked for where labels are not known: in a grid search.
+    Rows with ``y = 0``, which do not belong to the problem, have weight 0. Raises ValueError if
+    weights by label are asked for in a grid search, which does not know labels.
     """
     if class_weight is None and problem.weights is None:
         return None
@@ -661,54 +672,3 @@ def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
     else:
         negative = positive = 1.0
     return s * np.where(y > 0, positive, np.where(y < 0, negative, 0.0))
-
-
-class WeightedClassifier(PairwiseClassifier):
-    """Base of the machines whose `fit` takes weights of rows.
-
-    `train` finds them as ``problem.weights``, rows of weight 0 left out; see `row_weights`.
-    """
-
-    def fit(self, X: NDArray, y: NDArray, sample_weight: NDArray | None = None) -> Self:
-        """Train one binary machine per pair of classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows: one of weight 2 counts as two that are equal, rows of weight 0
-            are left out.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are invalid.
-        """
-        self._fit(X, y, None, sample_weight)
-        return self
-
-    def _validated(self, X: Any, *y: NDArray, reset: bool = True) -> Any:
-        data = super()._validated(X, *y, reset=reset)
-        weights = getattr(self, "class_weight", None)
-        if y and isinstance(weights, Mapping):
-            _check_labels(weights, np.unique(data[1]).tolist())
-        return data
-
-
-def _check_labels(class_weight: Mapping[Any, float], classes: list) -> None:
-    """Refuse weights of labels that do not occur, where a class has none: as scikit-learn does.
-
-    Its `compute_class_weight` would take the label "1" for the number 1.
-    """
-    without = [label for label in classes if label not in class_weight]
-    unknown = [label for label in class_weight if label not in classes]
-    if without and unknown:
-        raise ValueError(
-            f"The classes, {without}, are not in class_weight, "
-            f"and {unknown}, which are, do not occur in y"
-        )

@@ -1,62 +1,33 @@
 """Machines whose pairs of classes are trained together, because they share a part of the model."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import allowed, within
 from mmbench.kernels.matrix import given_gram
-from mmbench.machines.base.estimator import PairwiseClassifier, row_weights
-from mmbench.machines.base.problem import (
-    BinaryModel,
-    BinaryProblem,
-    out_of_time,
+from mmbench.machines.base.estimator import (
+    PairwiseClassifier,
+    row_weights,
     without_false_bounds,
 )
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, out_of_time
 from mmbench.machines.base.voting import class_pairs, encode_labels, pair_rows
-
-
-class JointProblem(NamedTuple):
-    """The training problem of all pairs of classes."""
-
-    #: Rows and kernel; its signs mean nothing here.
-    data: BinaryProblem
-    #: From 0 on; every class occurs. Shape (n_samples,), of int.
-    labels: NDArray
-
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """The pairs of classes."""
-        return class_pairs(int(self.labels.max()) + 1)
-
-    def weights(self, class_weight: Any) -> list[NDArray] | None:
-        """Return the weights of the rows of each pair, see `row_weights`; None where all are 1."""
-        data = self.data
-        if class_weight is None and data.weights is None:
-            return None
-        found = []
-        for i, j in self.pairs:
-            index, y = pair_rows(self.labels, i, j)
-            classes = (data.classes[i], data.classes[j]) if data.classes else ()
-            own = np.ones(len(y)) if data.weights is None else data.weights[index]
-            pair = BinaryProblem(data.X[:0], y, data.kernel, classes=classes, weights=own)
-            found.append(np.asarray(row_weights(pair, class_weight)))
-        return found
 
 
 class JointClassifier(PairwiseClassifier):
     """Base of machines that train all pairs together.
 
-    A subclass implements `train_jointly`. Its models expand over all training rows, not only over
-    those of their pair.
+    A subclass implements `train_jointly`. The models of a pair expand over the training rows of all
+    classes.
     """
 
     def train_jointly(
-        self, problem: JointProblem, points: Sequence[Mapping[str, Any]]
+        self, problem: "JointProblem", points: Sequence[Mapping[str, Any]]
     ) -> list[list[BinaryModel]]:
-        """Train at every grid point of one kernel; return one model a pair for each point."""
+        """Train at every grid point of one kernel; return one model per pair for each point."""
         raise TypeError(f"{type(self).__name__} does not implement train_jointly")
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
@@ -72,43 +43,55 @@ class JointClassifier(PairwiseClassifier):
         self,
         X: NDArray,
         y: NDArray,
-        pair_params: Sequence[Mapping[str, Any]] | None,
+        pair_params: Sequence[Mapping[str, Any]] | None = None,
         weights: NDArray | None = None,
-    ) -> PairwiseClassifier:
-        machine = self if pair_params is None else self.with_params(common(pair_params))
+    ) -> Self:
+        params = pair_params[0] if pair_params else {}
+        if any(other != params for other in pair_params or ()):
+            raise ValueError(
+                "all pairs of classes are trained together and cannot have different parameters; "
+                "select with scope 'global'"
+            )
+        machine = self.with_params(params)
         machine._check_parameters()
-        X, y = self._validated(X, y)
-        X, y, weights, counted = self._counted(X, y, weights)
         self.classes_, labels = encode_labels(y)
-        self.__dict__.pop("coef_", None)  # a refit with another kernel leaves nothing behind
         machine.check_memory(len(X), X.shape[1], weights is not None)
-        kernel = machine.kernel_for(X, weights)
-        gram = given_gram(self.kernel, X)
+        kernel, gram = machine.kernel_for(X, weights), given_gram(self.kernel, X)
         rows = X if gram is None else gram
         data = BinaryProblem(rows, np.ones(len(X)), kernel, gram, tuple(self.classes_), weights)
-        with within(allowed(self.time_limit)) as time, self.indefinite_named(gram) as indefinite:
+        with within(allowed(self.time_limit)) as time, self.failures_named(gram) as indefinite:
             models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
         if time.exceeded:
             models = [out_of_time(model) for model in models]
         self.kernels_ = [kernel] * len(models)
         every = [np.arange(len(X))] * len(models)
         self._store(X, every, without_false_bounds(models, indefinite, every))
-        self._renumber(counted)
         return self
 
 
-def common(pair_params: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the parameters of all pairs.
+class JointProblem(NamedTuple):
+    """The training problem of all pairs of classes."""
 
-    Raises
-    ------
-    ValueError
-        If the pairs differ: a part of the model is the same for all.
-    """
-    first = pair_params[0] if pair_params else {}
-    if any(params != first for params in pair_params):
-        raise ValueError(
-            "all pairs of classes are trained together and cannot have different parameters; "
-            "select with scope 'global'"
-        )
-    return first
+    #: Rows and kernel; its signs have no meaning.
+    data: BinaryProblem
+    #: Class of each row, from 0 on; every class occurs. Shape (n_samples,), of int.
+    labels: NDArray
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs of classes."""
+        return class_pairs(int(self.labels.max()) + 1)
+
+    def weights(self, class_weight: Any) -> list[NDArray] | None:
+        """Return the weights of the rows of each pair, see `row_weights`; None if all are 1."""
+        data = self.data
+        if class_weight is None and data.weights is None:
+            return None
+        found = []
+        for i, j in self.pairs:
+            index, y = pair_rows(self.labels, i, j)
+            classes = (data.classes[i], data.classes[j]) if data.classes else ()
+            own = np.ones(len(y)) if data.weights is None else data.weights[index]
+            pair = BinaryProblem(data.X[:0], y, data.kernel, classes=classes, weights=own)
+            found.append(np.asarray(row_weights(pair, class_weight)))
+        return found

@@ -4,8 +4,8 @@ A machine declares its parameters as class attributes,
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
 
-and `Declared` makes of them the constructor that scikit-learn expects, the checks of estimators and
-of YAML files, and the docstring's section on parameters.
+from which `Declared` makes the constructor that scikit-learn expects, the signature that type
+checkers see, the checks of estimators and of YAML files, and the docstring's section on parameters.
 """
 
 import inspect
@@ -15,9 +15,30 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 from mmbench.errors import did_you_mean
+
+
+def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) -> Any:
+    """Declare a parameter in the body of a machine.
+
+    Parameters
+    ----------
+    default : object
+    valid : Param
+        The valid values, see also `positive` and `choice`.
+    doc : str
+        Its meaning, in sentences.
+    after : str, optional
+        The parameter that it follows in the signature; by default it comes before inherited ones.
+
+    Returns
+    -------
+    Any
+        For type checkers: the attribute of an instance is the parameter's value.
+    """
+    return Parameter(**vars(valid), default=default, doc=doc, after=after)
 
 
 @dataclass(frozen=True)
@@ -27,7 +48,7 @@ class Param:
     Parameters
     ----------
     low, high : float
-        Closed bounds for numbers, open at `low` when `positive`-style ranges need it.
+        Bounds of numbers, themselves valid.
     open_low : bool, default=False
         Whether `low` itself is excluded.
     integer : bool, default=False
@@ -58,7 +79,7 @@ class Param:
     function: bool = False
 
     def problem(self, value: object) -> str | None:
-        """Return what is wrong with a value, or None when it is valid.
+        """Return what is wrong with a value, or None if it is valid.
 
         Examples
         --------
@@ -74,50 +95,41 @@ class Param:
         if self.mapping and isinstance(value, Mapping):
             wrong = [number for number in value.values() if positive().problem(number)]
             return f"must map to numbers > 0, got {wrong[0]!r}" if wrong else None
-        if self.boolean:
-            return None if isinstance(value, bool) else f"must be {self.describe()}, got {value!r}"
-        if self.numeric and isinstance(value, numbers.Real) and not isinstance(value, bool):
-            whole = not self.integer or isinstance(value, numbers.Integral)
-            number = _as_float(value)
-            above = number > self.low if self.open_low else number >= self.low
-            if whole and above and number <= self.high and math.isfinite(number):
-                return None
-        return f"must be {self.describe()}, got {value!r}"
+        in_range = self.numeric and self._in_range(value)
+        valid = isinstance(value, bool) if self.boolean else in_range
+        return None if valid else f"must be {self.describe()}, got {value!r}"
+
+    def _in_range(self, value: object) -> bool:
+        kind = numbers.Integral if self.integer else numbers.Real
+        if not isinstance(value, kind) or isinstance(value, bool):
+            return False
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number
+            return False
+        above = number > self.low if self.open_low else number >= self.low
+        return above and number <= self.high and math.isfinite(number)
 
     def describe(self) -> str:
         """Return the valid values in words."""
-        parts = [repr(choice) for choice in self.choices]
-        if self.boolean:
-            parts.append("True or False")
-        elif self.numeric:
-            parts.append(self._describe_number())
-        if self.mapping:
-            parts.append("a mapping to numbers > 0")
-        if self.function:
-            parts.append("a function")
-        if self.optional:
-            parts.append("None")
-        return " or ".join(parts)
-
-    def _describe_number(self) -> str:
-        text = "a whole number" if self.integer else "a number"
-        if math.isfinite(self.low):
-            text += f" {'>' if self.open_low else '>='} {self.low:g}"
-        if math.isfinite(self.high):
-            text += f"{' and' if math.isfinite(self.low) else ''} <= {self.high:g}"
-        return text
-
-
-def _as_float(value: numbers.Real) -> float:
-    """Return a number as a float, a whole number that is too large for one as infinity."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
+        bounds = [
+            f"{sign} {bound:g}"
+            for sign, bound in ((">" if self.open_low else ">=", self.low), ("<=", self.high))
+            if math.isfinite(bound)
+        ]
+        number = " ".join(["a whole number" if self.integer else "a number", " and ".join(bounds)])
+        words = {
+            "True or False": self.boolean,
+            number.strip(): self.numeric and not self.boolean,
+            "a mapping to numbers > 0": self.mapping,
+            "a function": self.function,
+            "None": self.optional,
+        }
+        return " or ".join([*map(repr, self.choices), *(w for w, valid in words.items() if valid)])
 
 
 def positive(**options: Any) -> Param:
-    """Return the declaration of a number greater than zero."""
+    """Return the declaration of a number greater than zero, with other fields of `Param`."""
     return Param(low=0, open_low=True, **options)
 
 
@@ -126,65 +138,47 @@ def choice(*words: str) -> Param:
     return Param(numeric=False, choices=words)
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One declared parameter."""
+@dataclass(frozen=True, kw_only=True)
+class Parameter(Param):
+    """A declared parameter: its valid values, with the arguments of `parameter`."""
 
     default: Any
-    #: Its valid values.
-    valid: Param
-    #: What it means, in sentences.
     doc: str
-    #: The parameter that it follows in the signature; new ones come first where it is not given.
-    after: str | None = None
-
-    @property
-    def numeric(self) -> bool:
-        """Whether numbers are valid."""
-        return self.valid.numeric
-
-    def problem(self, value: object) -> str | None:
-        """Return what is wrong with a value, or None when it is valid."""
-        return self.valid.problem(value)
+    after: str | None
 
     def described(self, name: str, annotation: Any) -> str:
         """Return the entry of the parameter in a numpydoc section."""
         kind = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-        values = ", ".join(f'"{word}"' for word in self.valid.choices)
-        if self.valid.choices and not self.valid.numeric:
-            kind = f"{{{values}}}" + (" or callable" if self.valid.function else "")
+        values = ", ".join(f'"{word}"' for word in self.choices)
+        if self.choices and not self.numeric:
+            kind = f"{{{values}}}" + (" or callable" if self.function else "")
         else:
             kinds = [word for word in kind.split(" | ") if word not in ("None", "str")]
             kind = " or ".join([*kinds, values] if values else kinds)
-        default = "optional" if self.default is None else f"default={_quoted(self.default)}"
+        quoted = f'"{self.default}"' if isinstance(self.default, str) else repr(self.default)
+        default = "optional" if self.default is None else f"default={quoted}"
         return f"{name} : {kind}, {default}\n" + textwrap.indent(
             textwrap.fill(self.doc, 90, break_long_words=False, break_on_hyphens=False), "    "
         )
 
 
-def parameter(default: Any, valid: Param, doc: str, after: str | None = None) -> Any:
-    """Declare a parameter in the body of a machine; see `Parameter`.
-
-    The return type is Any, since the attribute of an instance is the parameter's value.
-    """
-    return Parameter(default, valid, doc, after)
-
-
-#: The head of the section that lists what a fitted machine holds.
+#: The head of the section on the attributes of a fitted machine.
 _ATTRIBUTES = "\n\nAttributes\n----------\n"
 
 
+@dataclass_transform(eq_default=False, kw_only_default=True)
 class Declared:
     """Base of classes whose constructor arguments are the parameters declared in their bodies.
 
     A subclass inherits the parameters of its base. One that it declares again keeps its place in
-    the signature; new ones come first, or where their `after` says. The attributes of its
-    docstring join those of its base in the same way.
+    the signature; new ones come first, or at the place that their `after` names. The attributes in
+    its docstring replace those of the same name in the docstring of its base.
     """
 
     parameters: ClassVar[dict[str, Any]] = {}
     _annotated: ClassVar[dict[str, Any]] = {}
-    _attributes: ClassVar[dict[tuple[str, ...], str]] = {}
+    #: Entries of the docstring's section on attributes.
+    _attributes: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
@@ -200,11 +194,11 @@ class Declared:
 
 
 def _ordered(own: Mapping[str, Parameter], inherited: Mapping[str, Any]) -> dict[str, Any]:
-    names = list(inherited)
-    front = [name for name in own if name not in names and own[name].after is None]
-    names = front + names
-    for name in reversed([name for name in own if name not in names]):
-        names.insert(names.index(own[name].after) + 1, name)  # type: ignore[arg-type]
+    new = [name for name in own if name not in inherited]
+    names = [*(name for name in new if own[name].after is None), *inherited]
+    for name in reversed(new):
+        if name not in names:
+            names.insert(names.index(own[name].after) + 1, name)  # type: ignore[arg-type]
     return {name: own.get(name) or inherited[name] for name in names}
 
 
@@ -231,34 +225,16 @@ def _constructor(parameters: Mapping[str, Parameter]) -> Callable[..., None]:
 
 def _documented(cls: type[Declared]) -> str:
     """Return the docstring of a class with sections on its parameters and its attributes."""
-    text = inspect.cleandoc(cls.__doc__ or "")
     entries = [p.described(n, cls._annotated.get(n, "object")) for n, p in cls.parameters.items()]
-    section = "Parameters\n----------\n" + "\n".join(entries)
-    head, _, rest = text.partition(_ATTRIBUTES)
-    own, gap, rest = rest.partition("\n\n")
-    cls._attributes = _overriding(cls._attributes, _entries(own))
-    attributes = _ATTRIBUTES + "\n".join(cls._attributes.values())
-    return f"{head}\n\n{section}{attributes}{gap}{rest}\n"
+    head, _, rest = inspect.cleandoc(cls.__doc__ or "").partition(_ATTRIBUTES)
+    section, gap, rest = rest.partition("\n\n")
+    own = re.split(r"\n(?=\S)", section) if section else []
+    named = {name for entry in own for name in _names(entry)}
+    inherited = (entry for entry in cls._attributes if not named & _names(entry))
+    cls._attributes = (*inherited, *own)
+    parameters, attributes = "\n".join(entries), "\n".join(cls._attributes)
+    return f"{head}\n\nParameters\n----------\n{parameters}{_ATTRIBUTES}{attributes}{gap}{rest}\n"
 
 
-def _entries(section: str) -> dict[tuple[str, ...], str]:
-    """Return the entries of a numpydoc section by the names that they are about."""
-    texts = re.split(r"\n(?=\S)", section) if section else []
-    return {tuple(text.partition(" : ")[0].split(", ")): text for text in texts}
-
-
-def _overriding(
-    inherited: Mapping[tuple[str, ...], str], own: Mapping[tuple[str, ...], str]
-) -> dict[tuple[str, ...], str]:
-    """Return inherited entries, each replaced by the one of `own` that is about the same names."""
-    merged, left = {}, dict(own)
-    for names, text in inherited.items():
-        about = [other for other in own if set(other) & set(names)]
-        merged.update({other: left.pop(other) for other in about if other in left})
-        if not about:
-            merged[names] = text
-    return {**merged, **left}
-
-
-def _quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+def _names(entry: str) -> set[str]:
+    return set(entry.partition(" : ")[0].split(", "))

@@ -91,7 +91,7 @@ def nu_of(machine: str) -> float:
     """Return the nu that a machine has by its name; 1 for the MPM."""
     from mmbench.machines import make_machine
 
-    return 1.0 if machine == MPM else make_machine(machine).nu
+    return 1.0 if machine == MPM else make_machine(machine).get_params()["nu"]
 
 
 def _kept(record: Record) -> float:
