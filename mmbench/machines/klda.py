@@ -41,7 +41,7 @@ from mmbench.machines.base.estimator import (
     kernel_scaling,
     row_weights,
 )
-from mmbench.machines.base.parameter import choice, parameter, positive
+from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.threshold import optimal_bias

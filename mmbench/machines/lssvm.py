@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
-from mmbench.machines.base.parameter import choice, parameter, positive
+from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features

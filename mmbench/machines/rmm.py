@@ -68,7 +68,7 @@ from mmbench.machines.base.estimator import (
     kernel_scaling,
     row_weights,
 )
-from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
 from mmbench.machines.base.threshold import slack_penalties

@@ -66,7 +66,7 @@ from mmbench.machines.base.estimator import (
     kernel_scaling,
     row_weights,
 )
-from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, PartProblem
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.kernel_pca import Spectrum, is_flat, spectrum, spectrum_of_many

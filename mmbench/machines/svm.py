@@ -35,7 +35,7 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, kernel_scaling
-from mmbench.machines.base.parameter import choice, parameter, positive
+from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, PartProblem
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
 from mmbench.machines.base.threshold import slack_penalties

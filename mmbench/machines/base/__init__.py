@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         kernel_parameter,
         row_weights,
     )
-    from mmbench.machines.base.parameter import (
+    from mmbench.machines.base.parameters import (
         Param,
         choice,
         parameter,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: Names by module.
 _NAMES = {
     "estimator": "PairwiseClassifier WeightedClassifier class_weight kernel_parameter row_weights",
-    "parameter": "Param choice parameter positive",
+    "parameters": "Param choice parameter positive",
     "problem": "BinaryModel BinaryProblem Fit judged",
     "search_space": "MemoryNeeds SearchSpace",
 }

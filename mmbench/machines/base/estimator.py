@@ -40,7 +40,7 @@ from mmbench.kernels.matrix import (
     is_semidefinite,
     part_of,
 )
-from mmbench.machines.base.parameter import Declared, Param, choice, parameter, positive
+from mmbench.machines.base.parameters import Declared, Param, choice, parameter, positive
 from mmbench.machines.base.problem import (
     BinaryModel,
     BinaryProblem,

@@ -13,7 +13,7 @@ from typing import Any
 
 from mmbench.allowance import memory_limit
 from mmbench.errors import BeyondLimit, NotEnoughMemory
-from mmbench.machines.base.parameter import parameter, positive
+from mmbench.machines.base.parameters import parameter, positive
 
 #: What ``cache_size=None`` is: a share of the memory that is free, and no more than so many bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9

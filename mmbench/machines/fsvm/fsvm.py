@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 from mmbench.errors import Status
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, kernel_parameter
 from mmbench.machines.base.joint_training import JointClassifier, JointProblem
-from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import pair_rows

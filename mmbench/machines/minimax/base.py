@@ -47,7 +47,7 @@ from scipy.linalg import LinAlgError, solve_triangular
 
 from mmbench.errors import Status
 from mmbench.machines.base.estimator import PairwiseClassifier, kernel_parameter
-from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.minimax.coordinates import (

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
-from mmbench.machines.base.parameter import choice, parameter
+from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model

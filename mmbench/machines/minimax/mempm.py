@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.base.estimator import WeightedClassifier
-from mmbench.machines.base.parameter import choice, parameter
+from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import Pencil

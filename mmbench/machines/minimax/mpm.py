@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.base.estimator import WeightedClassifier
-from mmbench.machines.base.parameter import choice, parameter
+from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.minimax.base import SpreadMachine, certificate, majority_model

@@ -31,7 +31,7 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier
-from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import (
     SMALL_PART_ROWS,

@@ -24,7 +24,7 @@ from mmbench.machines.base.estimator import (
     kernel_parameter,
     row_weights,
 )
-from mmbench.machines.base.parameter import Param, choice, parameter, positive
+from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.radius.generation import passed_on, solve_all_pairs, solve_generating

@@ -30,7 +30,7 @@ from scipy import sparse
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
-from mmbench.machines.base.parameter import choice, parameter, positive
+from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds
 from mmbench.machines.base.threshold import balanced

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from mmbench.machines import MACHINES, machine_class
-from mmbench.machines.base.parameter import parameter, positive
+from mmbench.machines.base.parameters import parameter, positive
 from mmbench.machines.svm import SVM
 
 
