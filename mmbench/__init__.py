@@ -1,10 +1,10 @@
 """Max-margin classifiers and the experiments that reproduce their papers."""
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mmbench import results as results
     from mmbench.machines import (
         FSVM,
         KLDA,
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         RSVMPlus,
         SigmaSVM,
     )
+
+    results: ModuleType
 
 __version__ = "0.1.0"
 

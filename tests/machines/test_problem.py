@@ -22,7 +22,9 @@ FIT = Fit(Status.OPTIMAL, 1e-3, 1e-3, 0.0, 5, 0.0, 3)
     [
         ({}, Status.OPTIMAL),
         ({"bound": 0.99e-3}, Status.INACCURATE),  # one per cent, however small the objective is
-        ({"bound": 1.01e-3}, Status.INACCURATE),  # a bound above the objective proves nothing
+        ({"bound": 1.0001e-3}, Status.INACCURATE),  # a bound above the objective proves nothing
+        ({"bound": 1.01e-3}, Status.FAILED),  # rounding does not explain this one
+        ({"bound": 1.01e-3, "max_violation": 1e-3}, Status.INACCURATE),  # its point is not feasible
         ({"bound": -math.inf}, Status.INACCURATE),
         ({"objective": math.nan}, Status.INACCURATE),
         ({"max_violation": 1e-3}, Status.INACCURATE),
