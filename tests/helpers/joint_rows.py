@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmbench.machines.base.voting import class_pairs, pair_rows
-from mmbench.machines.fsvm.hyperplanes import JointRows
+from mmbench.machines.fsvm.alternation import JointRows
 from mmbench.machines.fsvm.optimum import solve_pair
 from mmbench.machines.kernel_pca import Spectrum
 

@@ -49,10 +49,15 @@ from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import pair_rows
-from mmbench.machines.fsvm.alternation import alternate, at_larger
-from mmbench.machines.fsvm.hyperplanes import JointRows, JointSolution, PairRows
+from mmbench.machines.fsvm.alternation import (
+    JointRows,
+    JointSolution,
+    PairRows,
+    alternate,
+    at_larger,
+    solve_pairs,
+)
 from mmbench.machines.fsvm.optimum import solve_pair
-from mmbench.machines.fsvm.shared import solve_pairs
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.svm import SVM
 

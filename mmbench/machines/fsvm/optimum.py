@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
-from mmbench.machines.fsvm.hyperplanes import (
+from mmbench.machines.fsvm.alternation import (
     JointRows,
     JointSolution,
     PairRows,
+    infimum_root,
     majority,
     train_hyperplanes,
 )
-from mmbench.machines.fsvm.transformation import infimum_root
 
 #: SVMs that one search for C' may take.
 MAX_SVMS = 60

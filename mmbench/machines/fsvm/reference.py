@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.machines.fsvm.hyperplanes import JointRows, JointSolution
-from mmbench.machines.fsvm.transformation import infimum_root
+from mmbench.machines.fsvm.alternation import JointRows, JointSolution, infimum_root
 from mmbench.solvers.cones import ConeProgram, solve_socp
 
 

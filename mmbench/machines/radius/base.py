@@ -27,8 +27,8 @@ from mmbench.machines.base.estimator import (
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.radius.generation import passed_on, solve_all_pairs, solve_generating
 from mmbench.machines.radius.problem import RadiusPoint, RadiusProblem
+from mmbench.machines.radius.programs import passed_on, solve_all_pairs, solve_generating
 from mmbench.machines.svm import tolerance
 
 #: The published grid of C and of lambda.

@@ -8,8 +8,12 @@ from helpers.joint_rows import COSTS, gradient, optimum_of, transform_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmbench.machines.fsvm.alternation import alternate
-from mmbench.machines.fsvm.transformation import above_floor, closed_form_root, gradient_steps
+from mmbench.machines.fsvm.alternation import (
+    above_floor,
+    alternate,
+    closed_form_root,
+    gradient_steps,
+)
 
 
 @pytest.mark.parametrize("C", COSTS)

@@ -15,9 +15,13 @@ from mmbench.errors import FINISHED, Status
 from mmbench.kernels import Kernel
 from mmbench.machines import FSVM
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.fsvm.hyperplanes import lower_bound, train_hyperplanes
+from mmbench.machines.fsvm.alternation import (
+    SplitState,
+    lower_bound,
+    solve_pairs,
+    train_hyperplanes,
+)
 from mmbench.machines.fsvm.reference import solve_reference
-from mmbench.machines.fsvm.shared import SplitState, solve_pairs
 from mmbench.machines.kernel_pca import spectrum
 from mmbench.machines.svm import train_svm
 

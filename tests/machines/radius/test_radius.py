@@ -16,12 +16,8 @@ from scipy.optimize import linprog, minimize, minimize_scalar
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import MRSVM, RSVMMuPlus, RSVMPlus
-from mmbench.machines.radius.generation import (
-    FIRST_COLUMNS,
-    solve_all_pairs,
-    solve_generating,
-)
 from mmbench.machines.radius.problem import CHUNK, RadiusProblem, far_pairs
+from mmbench.machines.radius.programs import FIRST_COLUMNS, solve_all_pairs, solve_generating
 from mmbench.machines.svm import train_svm
 from mmbench.solvers.cones import ConeProgram, solve_socp
 
@@ -369,7 +365,7 @@ def test_duplicates_constant_features_and_equal_rows(machine):
 
 @pairwise
 def test_a_solver_that_gives_up_proves_no_trivial_optimum(machine, monkeypatch):
-    from mmbench.machines.radius import cone as radius_cone
+    from mmbench.machines.radius import programs as radius_cone
 
     def nothing(program, tol):
         found = solve_socp(program, tol=tol)

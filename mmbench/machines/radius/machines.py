@@ -1,4 +1,36 @@
-"""MR-SVM: weights of the features, learned with the hyperplane against a sum of their radii.
+"""R-SVM+: an SVM with a penalty on the radius of the data as its own weights scale them.
+
+    min over w, b, xi, r   1/2 ||w||^2 + lambda r + C sum_i xi_i
+    subject to             y_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0,
+                           1/2 sum_k w_k^2 (x_ik - x_jk)^2 <= r   for all pairs i, j             (9)
+
+The penalty on w_k^2 so grows with how far feature k lies apart in the pairs that are furthest. With
+lambda = 0 it is the SVM. Few of the n (n - 1)/2 pairs hold with equality; given their multipliers
+theta it is an SVM with the quadratic form ``sum_k (1 + sum theta_ij (x_ik - x_jk)^2) w_k^2``.
+
+With weights s_i of the rows the penalty on xi_i is ``C s_i`` in (9). With a kernel, whose features
+stand for training rows, ``w_k^2 / s_k`` is in place of w_k^2 as well: a row of weight 2 is a row
+twice, among the features too.
+
+References
+----------
+H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
+
+R-SVM_mu+: weights of the features, learned with the hyperplane for a small radius.
+
+    min over w, b, xi, mu, r   1/2 sum_k w_k^2 / mu_k + lambda r + C sum_i xi_i
+    subject to                 y_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0,  sum_k mu_k = 1,  mu >= 0,
+                               1/2 sum_k mu_k (x_ik - x_jk)^2 <= r   for all pairs i, j          (7)
+
+and ``f(x) = w'x + b``: w contains the weights already. With lambda = 0 the best mu is
+``|w_k| / ||w||_1``, which leaves ``1/2 ||w||_1^2``: few features have a weight. With weights s_i of
+the rows the penalty on xi_i is ``C s_i`` in (7).
+
+References
+----------
+H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
+
+MR-SVM: weights of the features, learned with the hyperplane against a sum of their radii.
 
     min over w, b, xi, mu   1/2 sum_k w_k^2 / mu_k + C sum_i xi_i^2 / sum_k mu_k R_k^2
     subject to              y_i (w'x_i + b) >= 1 - xi_i,  sum_k mu_k = 1,  mu >= 0               (3)
@@ -34,12 +66,64 @@ from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds
 from mmbench.machines.base.threshold import balanced
-from mmbench.machines.radius.base import Features, RadiusMachine
-from mmbench.machines.radius.cone import Columns, without_zeros
+from mmbench.machines.radius.base import Features, PairwiseRadiusMachine, RadiusMachine
 from mmbench.machines.radius.problem import quotient
+from mmbench.machines.radius.programs import Columns, without_zeros
 from mmbench.machines.svm import tolerance
 from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import Result
+
+
+class RSVMPlus(PairwiseRadiusMachine):
+    """R-SVM+, one-vs-one.
+
+    Attributes
+    ----------
+    fits_ : list of Fit
+        The certificate of each pair of classes. `objective` is (9) at the returned w and b with the
+        r that all pairs of rows satisfy, `bound` a dual value, `max_violation` that of the dual.
+        `extra` has "r", "pairs" (listed) and "rounds".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mmbench.machines import RSVMPlus
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = RSVMPlus(C=10, lam=0.1).fit(X[::2], y[::2])
+    >>> round(machine.score(X[1::2], y[1::2]), 2)
+    0.97
+    >>> [str(fit.status) for fit in machine.fits_]
+    ['optimal', 'optimal', 'optimal']
+    """
+
+    simplex = False
+
+
+class RSVMMuPlus(PairwiseRadiusMachine):
+    """R-SVM_mu+, one-vs-one.
+
+    Attributes
+    ----------
+    fits_ : list of Fit
+        The certificate of each pair of classes. `objective` is (7) at the returned w, b and mu with
+        the r that all pairs of rows satisfy, `bound` a dual value, `max_violation` that of the
+        dual. `extra` has "r", "pairs" (listed) and "rounds".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mmbench.machines import RSVMMuPlus
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = RSVMMuPlus(C=10, lam=0.1).fit(X[::2], y[::2])
+    >>> round(machine.score(X[1::2], y[1::2]), 2)
+    0.97
+    >>> [str(fit.status) for fit in machine.fits_]
+    ['optimal', 'optimal', 'optimal']
+    """
+
+    version: ClassVar[int] = 2
+    simplex = True
+
 
 #: Cone programs, each in units of the value of the one before.
 MAX_PROGRAMS = 4
