@@ -13,29 +13,15 @@ from sklearn.preprocessing import MinMaxScaler, scale
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.kernels.matrix import StoredGram
-from mmbench.machines import SVM, SigmaSVM
-from mmbench.machines import sigma_svm as train
-from mmbench.machines.base.problem import BinaryProblem, PartProblem
-from mmbench.machines.kernel_pca import Spectrum, spectrum
-from mmbench.machines.sigma_svm import (
-    SHARES,
-    centred_gram,
-    inverse_kernel,
-    inverse_metric,
-    rounded_gram,
-    shared_folds,
-    sigma_gram,
-    train_by_decomposition,
-    train_folds,
-    train_sigma_svm,
-)
+from mmbench.machines import SVM, SigmaSVM, sigma_svm
+from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.kernel_pca import spectrum
+from mmbench.machines.sigma_svm import SHARES, SpectralKernel, inverse_kernel, train_sigma_svm
 from mmbench.machines.svm import train_svm
 from mmbench.selection import select
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
 LINEAR, RBF = KERNELS[0], KERNELS[2]
-CUBIC = Kernel("poly", degree=3, divisor=1e3)
 
 
 def weights(problem, model):
@@ -71,8 +57,7 @@ def test_linear_kernel_is_the_formula_with_the_covariance_itself(pair, D):
     mu = X.mean(axis=0)
     M = (1 - D) * np.eye(X.shape[1]) + D * (X.T @ X / n - np.outer(mu, mu))
     expected = (X - mu) @ np.linalg.solve(M, (X - mu).T)
-    scatter = spectrum(problem)
-    found = sigma_gram(scatter, 1 / (1 - D + D * scatter.variances))
+    found = SpectralKernel(spectrum(problem), D).problem(problem).gram
     np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
 
 
@@ -202,20 +187,19 @@ def test_small_problems_with_repeated_rows_are_certified(n, C, D, seed, kernel):
 
 @pytest.mark.parametrize("kernel", KERNELS[1:], ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("D", [0.0, 0.01, 0.5, 0.999, 1 - 1e-6])
-def test_an_inverse_gives_what_the_decomposition_does(pair, kernel, D):
+def test_an_inverse_gives_what_the_decomposition_does(pair, kernel, D, monkeypatch):
     problem, C = pair(kernel), 10.0
-    scatter = spectrum(problem)
-    metric = inverse_metric(scatter, D)
-    found, gram = inverse_kernel(problem, D), sigma_gram(scatter, metric)
-    np.testing.assert_allclose(found.gram, gram, atol=1e-8 * np.abs(gram).max())
-    np.testing.assert_array_equal(found.gram, found.gram.T)
-    u = np.random.RandomState(0).normal(size=len(gram))
-    u -= u.mean()
-    ours = problem.gram @ found.original(u, 0.3)[0] + found.original(u, 0.3)[1]
-    np.testing.assert_allclose(ours, gram @ u + 0.3, atol=1e-7 * np.abs(gram @ u).max())
+    found = inverse_kernel(problem, D).gram
+    gram = SpectralKernel(spectrum(problem), D).problem(problem).gram
+    np.testing.assert_allclose(found, gram, atol=1e-8 * np.abs(gram).max())
+    np.testing.assert_array_equal(found, found.T)
     (model,) = train_sigma_svm(problem, [(D, C)], tol=1e-8)
-    (other,) = train_by_decomposition(problem, {0: (D, C)}, "auto", 1e-8, False).values()
+    monkeypatch.setattr(sigma_svm, "inverse_kernel", lambda problem, D: None)
+    (other,) = train_sigma_svm(problem, [(D, C)], tol=1e-8)
     assert model.fit.objective == pytest.approx(other.fit.objective, rel=1e-6)
+    np.testing.assert_allclose(
+        decide(problem, model, problem.X), decide(problem, other, problem.X), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,14 +227,6 @@ def test_a_path_gives_the_models_of_single_trainings(pair):
         )
 
 
-@pytest.mark.parametrize(("tol", "times"), [(1e-3, [1]), (1e-5, [])])
-def test_a_search_decomposes_once_and_a_training_never(tiny, monkeypatch, tol, times):
-    calls = []
-    monkeypatch.setattr(train, "spectrum", lambda p, **more: calls.append(1) or spectrum(p, **more))
-    SigmaSVM(tol=tol).train_path(tiny, POINTS)
-    assert calls == times
-
-
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_a_search_scores_as_plain_cross_validation(kernel):
     X, y = load_breast_cancer(return_X_y=True)
@@ -268,34 +244,6 @@ def test_a_search_scores_as_plain_cross_validation(kernel):
         assert row["score"] == pytest.approx(np.mean(hits))
 
 
-# -- the search's float32, and what its folds share -----------------------------------------------
-
-
-@pytest.mark.parametrize("factor", [1.0, 1e3], ids=["spread", "one direction dominates"])
-@pytest.mark.parametrize("D", [0.0, 0.5, 0.999, 1.0])
-def test_float32_matrix_is_that_of_all_directions_up_to_rounding(pair, factor, D):
-    problem = pair(RBF)
-    scatter = spectrum(problem)
-    scales = np.where(np.arange(len(scatter.variances)) == 0, factor, 1.0)
-    scatter = Spectrum(
-        scatter.rows * np.sqrt(scales), scatter.variances * scales, scatter.basis, problem.y, False
-    )
-    inverse = 1 / ((1 - D) + D * scatter.variances)
-    exact = sigma_gram(scatter, inverse)
-    centred = (scatter.rows @ scatter.rows.T).astype(np.float32)
-    found = rounded_gram(scatter, inverse, centred)
-    assert found.dtype == np.float32
-    assert np.linalg.norm(found - exact, 2) < 3e-6 * np.linalg.norm(exact, 2)
-
-
-def test_centred_gram_is_that_of_the_coordinates(pair):
-    problem = pair(RBF)
-    scatter = spectrum(problem)
-    np.testing.assert_allclose(
-        centred_gram(scatter, problem.gram), scatter.rows @ scatter.rows.T, atol=1e-6
-    )
-
-
 def test_degree_one_needs_no_decomposition_of_its_gram_matrix(pair):
     X = pair(LINEAR).X
     problem = BinaryProblem(X, pair(LINEAR).y, Kernel("poly", degree=1, divisor=3.0))
@@ -306,60 +254,6 @@ def test_degree_one_needs_no_decomposition_of_its_gram_matrix(pair):
     np.testing.assert_allclose(ours.rows @ ours.rows.T, theirs.rows @ theirs.rows.T, atol=1e-9)
     np.testing.assert_allclose(ours.basis @ ours.rows.T, theirs.basis @ theirs.rows.T, atol=1e-6)
     np.testing.assert_allclose(ours.origin, theirs.origin)
-
-
-def digit_folds(n_folds, kernel=CUBIC, n=151):
-    """Return folds of different sizes, their rows in no order, of two digits that look alike."""
-    X, labels = load_digits(return_X_y=True)
-    mine = np.flatnonzero(np.isin(labels, (3, 8)))[:n]
-    X, y = X[mine] / 16, np.where(labels[mine] == 8, 1.0, -1.0)
-    whole, order = StoredGram(kernel, kernel.base(X, X)), np.random.RandomState(0).permutation(n)
-    parts = [np.delete(order, slice(k, None, n_folds)) for k in range(n_folds)]
-    return [PartProblem(X[rows], y[rows], kernel, whole, rows) for rows in parts]
-
-
-@pytest.mark.parametrize("D", [0.0, 0.3, 0.99, 1.0])
-def test_folds_that_share_a_decomposition_decide_as_each_alone(D):
-    parts, C = digit_folds(5), 10.0
-    for part, (found,) in zip(parts, train_folds(parts, [(D, C)], tol=1e-5), strict=True):
-        (alone,) = train_sigma_svm(part, [(D, C)], tol=1e-7)
-        everywhere = parts[0].whole.values[:, part.rows]
-        decisions = [everywhere @ model.coef + model.intercept for model in (found, alone)]
-        np.testing.assert_allclose(*decisions, atol=1e-3)
-        assert found.fit.bound == pytest.approx(alone.fit.bound, rel=1e-4)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("D", [0.0, 0.5, 1.0])
-def test_folds_of_equal_rows_get_the_larger_class(D):
-    X, y = np.ones((10, 2)), np.where(np.arange(10) < 3, 1.0, -1.0)
-    whole = StoredGram(RBF, RBF.base(X, X))
-    rows = [np.delete(np.arange(10), [k, k + 5]) for k in range(5)]
-    parts = [PartProblem(X[own], y[own], RBF, whole, own) for own in rows]
-    for part, (model,) in zip(parts, train_folds(parts, [(D, 3.0)], tol=1e-3), strict=True):
-        assert (decide(part, model, X) < 0).all()
-        assert model.fit.objective == pytest.approx(3.0 * 2 * (part.y > 0).sum(), rel=1e-3)
-
-
-def test_folds_share_if_they_have_most_rows_in_common():
-    parts = digit_folds(5)
-    assert shared_folds(parts) == parts
-    assert shared_folds(digit_folds(3)) is None
-    assert shared_folds(parts[:1]) is None
-    assert shared_folds([*parts, digit_folds(5)[0]]) is None
-    assert shared_folds([*parts, BinaryProblem(parts[0].X, parts[0].y, RBF)]) is None
-    assert shared_folds(digit_folds(5, Kernel("poly", degree=1))) is None
-
-
-def test_only_a_search_shares_and_rounds():
-    parts, points = digit_folds(5), [{"C": 1.0, "D": 0.5}]
-    for tol, dtype in ((1e-3, np.float32), (1e-5, np.float64)):
-        machine = SigmaSVM(tol=tol)
-        (model,) = machine.train_path(parts[0], points)
-        together = [models[0] for models in machine.train_folds(parts, points)]
-        assert model.fit.status is Status.OPTIMAL
-        alike = np.allclose(together[0].coef, model.coef, rtol=0, atol=1e-12)
-        assert alike == (dtype == np.float64)
 
 
 def test_auto_grid_runs_from_the_svm_to_near_whitening():
@@ -398,12 +292,15 @@ def test_a_high_penalty_on_many_small_slacks_leaves_no_gap(machine):
 
 
 def test_the_objective_is_that_of_the_coefficients_on_a_singular_kernel():
-    """With D = 1 the rounding errors of a singular matrix must not be inverted with the rest."""
+    """With D = 1 the rounding errors of a singular matrix must not be inverted with the rest.
+
+    Half of the digits of a decision are left: each of 60 slacks may be off by 1e-8.
+    """
     rng = np.random.RandomState(0)
     X = rng.normal(size=(60, 3))
     y = np.where(X[:, 0] + rng.normal(size=60) > 0, 1, -1)
     machine = SigmaSVM(gamma=0.01, C=1e3, D=1.0).fit(X, y)
     f = machine.decision_function(X)
     objective = f.var() / 2 + 1e3 * np.maximum(0, 1 - y * f).sum()
-    assert machine.fits_[0].objective == pytest.approx(objective, rel=1e-6)
+    assert machine.fits_[0].objective == pytest.approx(objective, abs=1e3 * 60 * 1e-8)
     assert machine.fits_[0].status is Status.OPTIMAL
