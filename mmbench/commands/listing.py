@@ -36,9 +36,9 @@ def dataset_rows() -> Rows:
 
 def layout_rows() -> Rows:
     """Return the table layouts and their descriptions."""
-    from mmbench.tables.layouts import list_layouts
+    from mmbench.tables.layouts import LAYOUTS
 
-    return list(list_layouts().items())
+    return [(name, _first_line(path)) for name, path in LAYOUTS.items()]
 
 
 def figure_rows() -> Rows:

@@ -1,6 +1,6 @@
-"""What the columns of a configuration must agree on with the machines that they name.
+"""Checks of a configuration against machines, data sets and layouts, before data are read.
 
-What a configuration must agree on with machines, data sets and layouts, before data are read.
+All checks raise `Fault`, with the path of keys that leads to the fault.
 """
 
 import re
@@ -20,7 +20,7 @@ from mmbench.machines.base.joint_training import JointClassifier
 from mmbench.tables.layouts import LAYOUTS, check_any_metric, check_sized
 from mmbench.tables.published import published_machines, published_rows, published_tables
 
-#: Parameters that the experiment sets for all machines, and what sets them in its YAML file.
+#: Parameters that the experiment sets for all machines, and the key or option that sets each.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
     "gamma_scaling": "the experiment's key 'gamma_scaling'",
@@ -31,9 +31,24 @@ EXPERIMENT_KEYS = {
 }
 
 
+def check(config: Config) -> None:
+    """Refuse a configuration that could not run as it is written."""
+    _check_machines(config)
+    _check_shared_kernel_keys(config)
+    if config.select.validation == "rest" and config.protocol.max_train is None:
+        message = "validation: rest needs protocol.max_train, which leaves rows for it"
+        raise Fault(message, "select", "validation")
+    _check_datasets(config)
+    _check_published(config)
+    _check_layout(config)
+
+
+# -- machines ----------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class MachineColumn:
-    """A column of an experiment's tables, and the machine that it stands for."""
+    """A column of an experiment's tables, and its machine."""
 
     name: str
     machine: str
@@ -43,11 +58,11 @@ class MachineColumn:
 
     @property
     def foreign(self) -> bool:
-        """Whether it is a classifier that solves no problem of this package."""
+        """Whether the classifier solves no problem of this package."""
         return issubclass(self.cls, ForeignClassifier)
 
     def check_parameter(self, parameter: str) -> None:
-        """Refuse a parameter that the machine lacks or that is not the column's to set."""
+        """Refuse a parameter that the machine lacks or that the column cannot set."""
         if parameter in EXPERIMENT_KEYS:
             key = EXPERIMENT_KEYS[parameter].format(column=self.name)
             raise ValueError(f"{parameter} is set by {key}")
@@ -56,7 +71,7 @@ class MachineColumn:
             hint = did_you_mean(parameter, own)
             raise ValueError(f"{self.machine} has no parameter {parameter!r}{hint}")
         means = in_other_words(self.cls).get(parameter, parameter)
-        if means in self.alias.params:  # its column in a table would lie
+        if means in self.alias.params:  # the name of the column would be wrong
             given = f"{means} is {self.alias.params[means]!r} in {self.machine} by definition"
             raise ValueError(f"{given}; {self.alias.machine} takes other values")
         if not self.foreign:
@@ -64,8 +79,7 @@ class MachineColumn:
 
     def check_value(self, parameter: str, value: Any) -> None:
         """Refuse a value outside the machine's declaration."""
-        problem = self.cls.parameters[parameter].problem(value)
-        if problem:
+        if problem := self.cls.parameters[parameter].problem(value):
             raise ValueError(problem)
 
     def check_axis(self, parameter: str, axis: Axis) -> None:
@@ -93,48 +107,55 @@ def columns(config: Config) -> Iterator[MachineColumn]:
 
 
 def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
-    """Refuse a width without an rbf kernel: the user believes that it does something."""
+    """Refuse a parameter of a kernel that does not occur: the user would believe in an effect."""
     needs = KERNEL_PARAMETERS.get(parameter)
     if needs and needs not in kernels:
         names = " and ".join(kernels)
         raise ValueError(f"{parameter} has no effect: the kernel is {names}, not {needs}")
 
 
-def check_machines(config: Config) -> None:
-    """Refuse columns without a machine, or whose settings it does not take.
-
-    Raises
-    ------
-    Fault
-    """
+def _check_machines(config: Config) -> None:
     for name, entry in config.machines.items():
         _check_name(name, config.machine_of(name))
         with at("machines", name, "machine" if entry.estimator is None else "estimator"):
             machine_class(config.machine_of(name))
-    for column in columns(config):
-        _check_column(column, config.machines[column.name])
     before: list[str] = []
-    for name, entry in config.machines.items():
+    for column in columns(config):
+        entry = config.machines[column.name]
+        _check_column(column, entry)
         if entry.use is not None:
-            _check_parent(config, name, entry.use, before)
-        before.append(name)
-    _check_prefer(config)
-    _check_scope(config)
-    _check_calibration(config)
+            _check_parent(config, column.name, entry.use, before)
+        if entry.calibrate:
+            keys = ("machines", column.name, "calibrate")
+            if (config.source or config).select.scope == "pair":
+                message = "probabilities need one parameter set for all class pairs; "
+                raise Fault(message + "use scope: global", *keys)
+            if config.protocol.test.rule == "time_series":
+                raise Fault("needs folds of all training rows, not time_series", *keys)
+        joint = column.foreign or issubclass(column.cls, JointClassifier)
+        if config.select.scope == "pair" and joint:
+            message = f"{column.name} has one parameter set for all class pairs"
+            raise Fault(f"{message}; use scope: global", "select", "scope")
+        before.append(column.name)
+    declared = {p: d for column in columns(config) for p, d in column.cls.parameters.items()}
+    known = {p for p, d in declared.items() if d.numeric and p not in EXPERIMENT_KEYS}
+    for parameter in config.select.prefer:
+        if parameter not in known:
+            message = f"no machine here has this parameter{did_you_mean(parameter, known)}"
+            raise Fault(message, "select", "prefer", parameter)
 
 
 def _check_name(name: str, machine: str) -> None:
     """Refuse a column without a machine, or with the name of another machine."""
     known = (*MACHINES, *ALIASES)
-    if machine == name:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            own = "a column with a name of its own says its machine: {machine: NAME}"
-            raise Fault(f"unknown machine {name!r}{hint} ({own})", "machines", name)
-    elif name in known:
+    if machine == name and name not in known:
+        hint = did_you_mean(name, known)
+        own = "a column with a name of its own says its machine: {machine: NAME}"
+        raise Fault(f"unknown machine {name!r}{hint} ({own})", "machines", name)
+    if machine != name and name in known:
         message = f"{name!r} is the name of another machine; give this column another name"
         raise Fault(message, "machines", name)
-    elif not re.fullmatch(NAME_PATTERN, name):
+    if machine != name and not re.fullmatch(NAME_PATTERN, name):
         raise Fault(f"{name!r} cannot name a column of a table", "machines", name)
 
 
@@ -152,21 +173,13 @@ def _check_column(column: MachineColumn, entry: MachineEntry) -> None:
         with at("machines", name, "params", parameter):
             column.check_parameter(parameter)
             column.check_value(parameter, value)
-    _check_stated_once(column, entry)
-
-
-def _check_stated_once(column: MachineColumn, entry: MachineEntry) -> None:
-    """Refuse a parameter that is both fixed and searched, or stated in two ways."""
-    stated = dict.fromkeys(entry.grid, "grid")
-    for parameter in entry.params:
-        if parameter in stated:
-            message = f"{parameter} is also in the column's grid"
-            raise Fault(message, "machines", column.name, "params", parameter)
-        stated[parameter] = "params"
+            if parameter in entry.grid:
+                raise ValueError(f"{parameter} is also in the column's grid")
+    stated = {**dict.fromkeys(entry.grid, "grid"), **dict.fromkeys(entry.params, "params")}
     for parameter, other in replaced_by(column.cls, stated).items():
         if parameter in stated:
-            keys = ("machines", column.name, stated[other], other)
-            raise Fault(f"{parameter} and {other} exclude each other", *keys)
+            message = f"{parameter} and {other} exclude each other"
+            raise Fault(message, "machines", name, stated[other], other)
 
 
 def _check_parent(config: Config, name: str, parent: str, before: list[str]) -> None:
@@ -174,71 +187,18 @@ def _check_parent(config: Config, name: str, parent: str, before: list[str]) -> 
     if parent not in config.machines:
         known = did_you_mean(parent, before) if before else ""
         raise Fault(f"{parent!r} is not among the machines of this experiment{known}", *keys)
-    chain = _use_chain(config, name)
-    if chain[-1] in chain[:-1]:
-        raise Fault(f"the machines use each other in a circle: {' -> '.join(chain)}", *keys)
+    chain, following = [name], config.machines[name].use
+    while following is not None and following in config.machines:
+        chain.append(following)
+        if following in chain[:-1]:
+            circle = " -> ".join(chain)
+            raise Fault(f"the machines use each other in a circle: {circle}", *keys)
+        following = config.machines[following].use
     if parent not in before:
         raise Fault(f"{parent!r} must be listed before {name!r}", *keys)
     lacking = set(config.kernels_of(name)) - set(config.kernels_of(parent))
     if lacking:
         raise Fault(f"{parent} does not run with kernel {min(lacking)}", *keys)
-
-
-def _use_chain(config: Config, name: str) -> list[str]:
-    """Return a machine, the one it uses, and so on, up to the first repetition."""
-    chain = [name]
-    while chain[-1] in config.machines and chain[-1] not in chain[:-1]:
-        parent = config.machines[chain[-1]].use
-        if parent is None:
-            break
-        chain.append(parent)
-    return chain
-
-
-def _check_prefer(config: Config) -> None:
-    declared = {p: d for column in columns(config) for p, d in column.cls.parameters.items()}
-    known = {p for p, d in declared.items() if d.numeric and p not in EXPERIMENT_KEYS}
-    for parameter in config.select.prefer:
-        if parameter not in known:
-            message = f"no machine here has this parameter{did_you_mean(parameter, known)}"
-            raise Fault(message, "select", "prefer", parameter)
-
-
-def _check_scope(config: Config) -> None:
-    for column in columns(config) if config.select.scope == "pair" else ():
-        if column.foreign or issubclass(column.cls, JointClassifier):
-            message = f"{column.name} has one parameter set for all class pairs"
-            raise Fault(f"{message}; use scope: global", "select", "scope")
-
-
-def _check_calibration(config: Config) -> None:
-    """Refuse probabilities where scikit-learn cannot make them."""
-    for name, entry in config.machines.items():
-        keys = ("machines", name, "calibrate")
-        if entry.calibrate and (config.source or config).select.scope == "pair":
-            message = "has one parameter set for all class pairs; use scope: global"
-            raise Fault(f"what is calibrated {message}", *keys)
-        if entry.calibrate and config.protocol.test.rule == "time_series":
-            raise Fault("needs folds of all training rows, which time_series does not give", *keys)
-
-
-def check(config: Config) -> None:
-    """Refuse a configuration that could not run as it is written.
-
-    Raises
-    ------
-    Fault
-    """
-    check_machines(config)
-    _check_shared_kernel_keys(config)
-    _check_validation(config)
-    _check_datasets(config)
-    _check_published(config)
-    _check_published_names(config)
-    _check_layout(config)
-
-
-# -- keys that speak for all machines ----------------------------------------------------------
 
 
 def _check_shared_kernel_keys(config: Config) -> None:
@@ -250,67 +210,55 @@ def _check_shared_kernel_keys(config: Config) -> None:
     for key in [key for key, value in stated.items() if value != "none"]:
         with at(key):
             check_relevant(key, kernels)
-            _check_has(key, config)
+            for column in columns(config):  # no machine silently goes without it
+                if not column.foreign and key not in column.cls.parameters:
+                    raise ValueError(f"{column.machine} has no parameter {key!r}")
     if config.degree is not None:
         with at("degree"):
             check_relevant("degree", kernels)
         for name, entry in config.machines.items():
-            for part in ("params", "grid"):
-                if "degree" in getattr(entry, part):
+            for part, names in (("params", entry.params), ("grid", entry.grid)):
+                if "degree" in names:
                     message = "degree is also a key of the experiment"
                     raise Fault(message, "machines", name, part, "degree")
 
 
-def _check_has(parameter: str, config: Config) -> None:
-    """Refuse what some machine would silently go without."""
-    for column in columns(config):
-        if not column.foreign and parameter not in column.cls.parameters:
-            raise ValueError(f"{column.machine} has no parameter {parameter!r}")
+# -- other experiments and published tables ----------------------------------------------------
 
 
 def check_source(config: Config, source: Config) -> None:
-    """Refuse a source of parameters that has no job for one of ours.
-
-    Raises
-    ------
-    Fault
-    """
-    keys = ("parameters_from",)
-    if source.parameters_from is not None:
-        raise Fault(f"{source.name} takes its own parameters from another experiment", *keys)
-    theirs = {entry.label for entry in source.datasets}
-    for entry in config.datasets:
-        if entry.label not in theirs:
-            raise Fault(f"{source.name} does not have data set {entry.label!r}", *keys)
+    """Refuse a source of parameters that has no job for one of ours."""
     for name, machine in config.machines.items():
         if machine.grid or machine.use:
-            own = "grid" if machine.grid else "use"
             message = f"the parameters of {name} come from parameters_from"
-            raise Fault(message, "machines", name, own)
-        lacking = name not in source.machines or not (
-            set(config.kernels_of(name)) <= set(source.kernels_of(name))
-        )
-        if lacking:
-            raise Fault(f"{source.name} does not run {name} with these kernels", *keys)
-    if not set(config.degree or ()) <= set(source.degree or ()):
-        raise Fault(f"{source.name} does not have all degrees", *keys)
-    one_choice = config.parameters_from is not None and config.parameters_from.splits is not None
-    if not one_choice and (config.protocol.repeats or 1) > (source.protocol.repeats or 1):
-        raise Fault(f"{source.name} has fewer repeats", *keys)
-    if len(source.protocol.subsets) > 1:
-        raise Fault(f"{source.name} has several training sizes", *keys)
-    if len(source.protocol.seeds) > 1 or len(config.protocol.seeds) > 1:
-        raise Fault("parameters are taken over for one seed, not for a list", *keys)
+            raise Fault(message, "machines", name, "grid" if machine.grid else "use")
+    if problem := _source_problem(config, source):
+        raise Fault(problem, "parameters_from")
+
+
+def _source_problem(config: Config, source: Config) -> str | None:
+    if source.parameters_from is not None:
+        return f"{source.name} takes its own parameters from another experiment"
     classes = {entry.label: entry.classes for entry in source.datasets}
     for entry in config.datasets:
+        if entry.label not in classes:
+            return f"{source.name} does not have data set {entry.label!r}"
         if entry.classes != classes[entry.label]:
-            raise Fault(f"{source.name} has other classes of {entry.label!r}", *keys)
-
-
-def _check_validation(config: Config) -> None:
-    if config.select.validation == "rest" and config.protocol.max_train is None:
-        message = "validation: rest needs protocol.max_train, which leaves rows for it"
-        raise Fault(message, "select", "validation")
+            return f"{source.name} has other classes of {entry.label!r}"
+    for name in config.machines:
+        theirs = source.kernels_of(name) if name in source.machines else ()
+        if not set(config.kernels_of(name)) <= set(theirs):
+            return f"{source.name} does not run {name} with these kernels"
+    if not set(config.degree or ()) <= set(source.degree or ()):
+        return f"{source.name} does not have all degrees"
+    one_choice = config.parameters_from is not None and config.parameters_from.splits is not None
+    if not one_choice and (config.protocol.repeats or 1) > (source.protocol.repeats or 1):
+        return f"{source.name} has fewer repeats"
+    if len(source.protocol.subsets) > 1:
+        return f"{source.name} has several training sizes"
+    if len(source.protocol.seeds) > 1 or len(config.protocol.seeds) > 1:
+        return "parameters are taken over for one seed, not for a list"
+    return None
 
 
 def _check_published(config: Config) -> None:
@@ -323,9 +271,6 @@ def _check_published(config: Config) -> None:
             raise Fault(f"{name!r} is among the machines that run", "published_only", k)
         if name in config.published_only[:k]:
             raise Fault(f"{name!r} occurs twice", "published_only", k)
-
-
-def _check_published_names(config: Config) -> None:
     for k, entry in enumerate(config.datasets):
         if entry.published_as is not None:
             known = {r["dataset"] for table in published_tables() for r in published_rows(table)}
@@ -352,62 +297,42 @@ def _check_layout(config: Config) -> None:
 
 def _check_datasets(config: Config) -> None:
     names: list[str] = []
-    for k, entry in enumerate(config.datasets):
-        _check_source(config, entry, k)
-        if entry.preprocess is None:
-            _check_steps(config.preprocess, entry, "preprocess")
-        else:
-            _check_steps(entry.preprocess, entry, "datasets", k, "preprocess")
-        _check_classes(entry, "datasets", k, "classes")
-        for parameter, axis in entry.grid.items():
-            _check_override(config, parameter, axis, "datasets", k, "grid", parameter)
-        if entry.label in names:
-            raise Fault(f"{entry.label!r} occurs twice", "datasets", k)
-        names.append(entry.label)
-
-
-def _check_source(config: Config, entry: DatasetEntry, k: int) -> None:
     known = card_names()
-    if entry.source is None:
-        if entry.label not in known:
+    for k, entry in enumerate(config.datasets):
+        if entry.source is None and entry.label not in known:
             hint = did_you_mean(entry.label, known)
             if "." in entry.label:
                 hint = "; a file of your own is {path: FILE, target: COLUMN}"
             raise Fault(f"unknown data set {entry.label!r}{hint}", "datasets", k)
-    elif entry.label in known:
-        message = f"{entry.label!r} is the name of a card; give the file another name with 'name'"
-        raise Fault(message, "datasets", k)
-    _check_rule(config, entry)
-
-
-def _check_rule(config: Config, entry: DatasetEntry) -> None:
-    """Refuse ``official`` and ``predefined`` for data that come without such splits."""
-    protocol = config.protocol
-    with at("protocol", "test"):
-        split_slots(protocol.test.spec, entry.ref(()), protocol.repeats)
+        if entry.source is not None and entry.label in known:
+            other = f"{entry.label!r} is the name of a card"
+            raise Fault(f"{other}; give the file another name with 'name'", "datasets", k)
+        with at("protocol", "test"):  # official and predefined splits may not exist
+            split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
+        if entry.preprocess is None:
+            _check_steps(config.preprocess, entry, "preprocess")
+        else:
+            _check_steps(entry.preprocess, entry, "datasets", k, "preprocess")
+        if entry.source is None:  # the classes of a user's file are checked when it is read
+            expect = load_card(entry.label).expect
+            if len(expect.classes) == expect.n_classes:
+                with at("datasets", k, "classes"):
+                    check_classes(entry.classes, expect.classes)
+        for parameter, axis in entry.grid.items():
+            owners = [c for c in columns(config) if parameter in config.machines[c.name].grid]
+            with at("datasets", k, "grid", parameter):
+                if not owners:
+                    grids = {p for machine in config.machines.values() for p in machine.grid}
+                    hint = did_you_mean(parameter, grids)
+                    raise ValueError(f"no machine here has a grid of {parameter!r}{hint}")
+                for column in owners:
+                    column.check_axis(parameter, axis)
+        if entry.label in names:
+            raise Fault(f"{entry.label!r} occurs twice", "datasets", k)
+        names.append(entry.label)
 
 
 def _check_steps(steps: Steps, entry: DatasetEntry, *keys: Any) -> None:
     card = entry.ref(steps).card
     if card and (problem := check_steps(steps, card.n_features)):
         raise Fault(problem, *keys)
-
-
-def _check_classes(entry: DatasetEntry, *keys: Any) -> None:
-    """Refuse a class that the card does not have; a user's file is judged when it is read."""
-    if entry.source is None:
-        expect = load_card(entry.label).expect
-        if len(expect.classes) == expect.n_classes:
-            with at(*keys):
-                check_classes(entry.classes, expect.classes)
-
-
-def _check_override(config: Config, parameter: str, axis: Axis, *keys: Any) -> None:
-    owners = [c for c in columns(config) if parameter in config.machines[c.name].grid]
-    if not owners:
-        known = {p for entry in config.machines.values() for p in entry.grid}
-        message = f"no machine here has a grid of {parameter!r}{did_you_mean(parameter, known)}"
-        raise Fault(message, *keys)
-    for column in owners:
-        with at(*keys):
-            column.check_axis(parameter, axis)

@@ -13,9 +13,9 @@ from mmbench.machines import machine_class
 
 #: A value is repeated up to this many characters.
 MAX_SHOWN = 60
-#: Parts of a file by the path of keys that leads to them.
+#: Parts of a file, by their key paths.
 SECTIONS: tuple[tuple[str, ...], ...] = ((), ("protocol",), ("select",), ("machines", "NAME"))
-#: pydantic's words, and those of a YAML file.
+#: pydantic's words, and the words for a YAML file.
 WORDS = {
     "Input should be": "must be",
     "a valid dictionary": "a mapping",
@@ -24,7 +24,7 @@ WORDS = {
     "a valid number": "a number",
     "a valid string": "text",
 }
-#: What pydantic's words do not say well.
+#: Messages in place of pydantic's, by the type of the error.
 MESSAGES = {
     "model_type": "must be a mapping of keys",
     "string_pattern_mismatch": (
@@ -43,7 +43,7 @@ class Fault(Exception):
 
 @contextmanager
 def at(*keys: Any) -> Iterator[None]:
-    """Name the place of a fault that a check below reports without one."""
+    """Add the key path to a fault that a check reports without it."""
     try:
         yield
     except (ValueError, UserError) as error:
@@ -63,14 +63,7 @@ def dotted(keys: Iterable[Any]) -> str:
 
 
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
-    """Put the first fault in one line; unknown keys first, since they explain missing ones.
-
-    Parameters
-    ----------
-    error : ValidationError
-    content : mapping
-        The file as read.
-    """
+    """Return the first fault as one line; unknown keys come first, they explain missing ones."""
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
     keys, kind = fault["loc"], fault["type"]
     if kind == "extra_forbidden":
@@ -122,7 +115,7 @@ def _plain(fault: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a line can repeat it.
+    """Return a value as text of moderate length.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Hyper-parameter grids: how a YAML file states an axis, and what ``auto`` stands for.
+"""Hyper-parameter grids: how a YAML file states an axis, and the axis of ``auto``.
 
 An axis is a list of values, ``auto`` (the machine's own grid), or powers:
 ``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15, first and last exponent included.
@@ -10,10 +10,10 @@ from typing import Any
 AUTO = "auto"
 POWERS = {"log2": 2.0, "log10": 10.0}
 FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
-#: More points than this on one axis are a mistake, not an experiment.
+#: Most points of one axis given by powers.
 MAX_VALUES = 1000
 
-#: Parameters that matter for one kernel only.
+#: Parameters that have an effect for one kernel only.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",
@@ -25,11 +25,6 @@ Axis = str | tuple[Any, ...]
 
 def parse_axis(axis: Any) -> Axis:
     """Return ``"auto"`` or the values of an axis as stated in YAML.
-
-    Raises
-    ------
-    ValueError
-        If the axis has no valid form or no value.
 
     Examples
     --------
@@ -44,19 +39,32 @@ def parse_axis(axis: Any) -> Axis:
         raise ValueError(f"must be {FORMS}, got {axis!r}")
     if not axis:
         raise ValueError("the grid is empty")
-    for k, value in enumerate(axis):
-        if isinstance(value, list | Mapping):
+    for value in axis:
+        if isinstance(value, list | Mapping | set):
             raise ValueError(f"must be {FORMS}, got {value!r} inside the list")
-        if value in axis[:k]:
-            raise ValueError(f"the grid holds {value!r} twice")
+    for value in repeated(axis):
+        raise ValueError(f"the grid holds {value!r} twice")
     return tuple(axis)
+
+
+def repeated(values: Iterable[Any]) -> list[Any]:
+    """Return the values that occur twice.
+
+    Examples
+    --------
+    >>> repeated([1, 2, 1])
+    [1]
+    """
+    seen: set[Any] = set()
+    return [value for value in values if value in seen or seen.add(value)]  # type: ignore[func-returns-value]
 
 
 def _powers(axis: Mapping) -> tuple[float, ...]:
     if len(axis) != 1 or not POWERS.keys() & axis.keys():
         raise ValueError(f"must be {FORMS}, got {dict(axis)!r}")
     ((name, exponents),) = axis.items()
-    if not _are_numbers(exponents) or len(exponents) not in (2, 3):
+    numbers = isinstance(exponents, list | tuple) and {type(e) for e in exponents} <= {int, float}
+    if not numbers or len(exponents) not in (2, 3):
         raise ValueError(f"{name} must be [first, last] or [first, last, step], got {exponents!r}")
     first, last, step = (*exponents, 1)[:3]
     if not 0 < step <= 600 or not -300 <= first <= 300 or not -300 <= last <= 300:
@@ -66,10 +74,6 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
     if last < first or steps >= MAX_VALUES:
         raise ValueError(f"the grid is empty or too long: {name} {exponents!r}")
     return tuple(POWERS[name] ** (first + k * step) for k in range(int(steps) + 1))
-
-
-def _are_numbers(values: Any) -> bool:
-    return isinstance(values, list | tuple) and all(type(v) in (int, float) for v in values)
 
 
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
@@ -89,7 +93,7 @@ def in_other_words(cls: Any) -> dict[str, str]:
 
 
 def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
-    """Return the parameters that others express in another way: B when B_fraction is stated.
+    """Return the parameters that stated ones replace: B if B_fraction is stated.
 
     They must be None then: an inherited or default B would contradict the fraction.
     """

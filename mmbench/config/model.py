@@ -1,12 +1,14 @@
 """The experiment as its YAML file states it: keys, types and ranges.
 
-What can be judged from the file alone is judged here; what needs the declarations of machines,
-data sets and layouts is in `checks`. Neither reads data.
+Values are checked here by themselves; `checks` compares them with the declarations of machines,
+data sets and layouts. Neither reads data.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -51,24 +53,18 @@ TAKEN_NAMES = ("reference",)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
-def _empty_if_none(value: Any) -> Any:
-    """Read a bare ``svm:`` as a machine with nothing to say."""
-    return {} if value is None else value
-
-
 class Strict(BaseModel):
-    """Base of all parts: no key unknown, no value converted, nothing changed afterwards."""
+    """Base of all parts: unknown keys are errors, values are not converted or changed."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class DatasetEntry(UserTable):
-    """A data set: the name of a card, or a table of the user's own, whose keys `UserTable` has.
+    """A data set: the name of a card, or a table of the user with the keys of `UserTable`.
 
-    ``classes`` leaves out the rows of all others. ``grid`` replaces, for this data set, axes of the
-    machines' grids. ``folds`` is a file of given folds, for the rule ``predefined``.
-    ``published_as`` names the lines of a published table to compare with, where they have another
-    name.
+    ``classes`` selects rows. ``grid`` replaces axes of the machines' grids for this data set.
+    ``folds`` is a file of given folds, for the rule ``predefined``. ``published_as`` is the name of
+    the data set in a published table, if it differs.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
@@ -93,19 +89,17 @@ class DatasetEntry(UserTable):
 
     @property
     def label(self) -> str:
-        """The name in tables: that of the card, or of the table where it has no other."""
+        """The name in tables."""
         return self.name if self.name is not None else self.table_name
 
     def ref(self, steps: Steps) -> DatasetRef:
-        """Return the part of a job's identity that this is, with the steps that apply."""
-        options = self.pairs()
-        return DatasetRef(
-            self.label, self.source, self.target, steps, self.classes, options, self.folds
-        )
+        """Return the reference in a job's identity, with preprocessing steps."""
+        parts = (self.source, self.target, steps, self.classes, self.pairs(), self.folds)
+        return DatasetRef(self.label, *parts)
 
 
 class TestRule(Strict):
-    """What is tested on: a rule and its argument."""
+    """How test rows are chosen: a rule and its argument."""
 
     rule: str
     arg: int | float | None = None
@@ -131,10 +125,9 @@ def _parse_test(value: Any) -> dict[str, Any]:
 class Protocol(Strict):
     """How training and test rows are cut, how often, and from which seed.
 
-    ``repeats`` of the official split repeat what is random in the rest: inner folds and ties. A
-    list of seeds runs everything for each of them. ``max_train`` trains on a seeded stratified
-    subset of at most so many rows, or so many a class; with a list of sizes the smaller subsets lie
-    in the larger ones.
+    ``repeats`` of the official split repeat the inner folds and random ties. Everything is run for
+    each of a list of seeds. ``max_train`` limits the training rows, or those of each class, to a
+    seeded stratified subset; with a list of sizes the smaller subsets lie in the larger ones.
     """
 
     test: Annotated[TestRule, BeforeValidator(_parse_test)]
@@ -144,19 +137,19 @@ class Protocol(Strict):
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds, each of which runs everything."""
+        """The seeds, as a list."""
         return self.seed if isinstance(self.seed, list) else [self.seed]
 
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
-        """``max_train`` as the jobs have it, one entry a training size."""
+        """``max_train`` as the jobs have it, one entry per training size."""
         if isinstance(self.max_train, TrainingSizes):
             return [(NESTED, size) for size in self.max_train]
         return [self.max_train]
 
     @property
     def sizes(self) -> list[int | None]:
-        """The training sizes that cells of a table have, None where there is one."""
+        """The training sizes that cells of a table have, None if there is only one."""
         return list(self.max_train) if isinstance(self.max_train, TrainingSizes) else [None]
 
     @field_serializer("test")
@@ -164,29 +157,20 @@ class Protocol(Strict):
         return test.spec
 
 
-def _parse_metric(value: Any) -> Any:
+def _checked(check: Callable[[Any], object], value: Any) -> Any:
+    """Return a value that a check of another floor accepts."""
     try:
-        check_selectable(value)
+        check(value)
     except UserError as error:
         raise ValueError(str(error)) from None
     return value
 
 
-def _parse_metrics(value: Any) -> list[str]:
-    names = one_or_more(value)
-    try:
-        check_metrics(names)
-    except UserError as error:
-        raise ValueError(str(error)) from None
-    return names
-
-
 class Select(Strict):
     """Inner model selection: folds, repeated random splits, or the rows that max_train leaves.
 
-    ``metric`` is what the choice goes by. ``validation: test`` chooses by the accuracy on the test
-    part. That is a leak; it is there to measure the optimism of published results that have it, and
-    every table says so.
+    The best ``metric`` is selected. ``validation: test`` selects by the accuracy on the test part:
+    a leak, for measuring the optimism of published results that have it; every table says so.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -195,7 +179,7 @@ class Select(Strict):
     repeats: Positive = 1
     scope: Literal["global", "pair"] = "global"
     prefer: dict[str, Literal["small", "large"]] = {}
-    metric: Annotated[str, BeforeValidator(_parse_metric)] = "accuracy"
+    metric: Annotated[str, BeforeValidator(partial(_checked, check_selectable))] = "accuracy"
 
     @model_validator(mode="after")
     def _one_way(self) -> Select:
@@ -212,7 +196,7 @@ class Select(Strict):
 
     @property
     def ref(self) -> SelectRef:
-        """The part of a job's identity that this is; five folds when nothing is said."""
+        """The reference in a job's identity, by default five folds."""
         nothing = self.folds is None and self.split is None and self.validation is None
         folds = 5 if nothing else self.folds
         scope = "test" if self.validation == "test" else self.scope
@@ -221,11 +205,12 @@ class Select(Strict):
 
 
 class MachineEntry(Strict):
-    """One column of the table: a machine, its parameters and grid, and whose selection it takes.
+    """One column of the table: a machine, its parameters and its grid.
 
-    ``machine`` may be left out where the column has a machine's name; ``estimator`` is the path of
-    another classifier, as sklearn.ensemble.RandomForestClassifier; ``label`` heads the column;
-    ``calibrate`` asks for probabilities.
+    ``machine`` may be left out if the column has a machine's name; ``estimator`` is the path of
+    another classifier, as sklearn.ensemble.RandomForestClassifier; ``use`` names the column whose
+    selected parameters are taken over; ``label`` heads the column; ``calibrate`` asks for
+    probabilities.
     """
 
     machine: str | None = None
@@ -244,22 +229,19 @@ class MachineEntry(Strict):
         return self
 
 
-class JobLimits(Strict):
-    """How long each job may take and how much memory: ``{time: 1h, memory: 8 GB}``.
+#: A bare ``svm:`` is a machine without settings.
+ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
 
-    They do not alter a result, only whether there is one, and so are no part of a job's identity.
-    """
+
+class JobLimits(Strict):
+    """Time and memory limits of each job, ``{time: 1h, memory: 8 GB}``; no part of its identity."""
 
     time: str | int | float | None = None
     memory: str | None = None
 
     @model_validator(mode="after")
     def _amounts(self) -> JobLimits:
-        try:
-            parse_limits(self.time, self.memory)
-        except UserError as error:
-            raise ValueError(str(error)) from None
-        return self
+        return _checked(lambda limits: limits.amounts, self)
 
     @property
     def amounts(self) -> Limits:
@@ -267,14 +249,10 @@ class JobLimits(Strict):
         return parse_limits(self.time, self.memory)
 
 
-def _named(value: Any) -> Any:
-    return {"experiment": value} if isinstance(value, str) else value
-
-
 class ParametersFrom(Strict):
-    """The experiment whose choices are taken over, by default of the same split.
+    """The experiment whose selected parameters are taken over, by default of the same split.
 
-    With ``splits`` every split has the median of what so many splits chose, from the first on.
+    With ``splits`` every split has the median parameters of that number of first splits.
     """
 
     experiment: ExperimentFile
@@ -294,13 +272,19 @@ class Config(Strict):
     protocol: Protocol
     select: Select = Select()
     ties: Literal["lowest", "random", "expected"] = "lowest"
-    machines: dict[str, Annotated[MachineEntry, BeforeValidator(_empty_if_none)]] = Field(
-        min_length=1
-    )
-    parameters_from: Annotated[ParametersFrom, BeforeValidator(_named)] | None = None
+    machines: Annotated[dict[str, ColumnEntry], Field(min_length=1)]
+    parameters_from: (
+        Annotated[
+            ParametersFrom,
+            BeforeValidator(lambda v: {"experiment": v} if isinstance(v, str) else v),
+        ]
+        | None
+    ) = None
     limits: JobLimits = JobLimits()
     published_only: list[str] = []
-    metrics: Annotated[list[str], BeforeValidator(_parse_metrics)] = []
+    metrics: Annotated[
+        list[str], BeforeValidator(lambda value: _checked(check_metrics, one_or_more(value)))
+    ] = []
     layout: str = "generic"
     _source: Config | None = PrivateAttr(default=None)
 
@@ -330,7 +314,7 @@ class Config(Strict):
         return copy
 
     def machine_of(self, column: str) -> str:
-        """Return the machine of a column, whose name it has where it does not say another."""
+        """Return the machine of a column, by default the column's name."""
         entry = self.machines[column]
         if entry.estimator is None:
             return entry.machine or column

@@ -1,4 +1,4 @@
-"""The values of a YAML file: what each kind may look like, and what is read from it."""
+"""The values of a YAML file: valid forms, and how they are read and written."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pydantic import (
 )
 
 from mmbench.config.files import config_files
-from mmbench.config.grids import parse_axis
+from mmbench.config.grids import parse_axis, repeated
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Scalar, Steps
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 
-#: More repeats or folds than this are a mistake; their jobs would fill the memory.
+#: Most repeats, and most folds.
 MAX_SPLITS = 10_000
 
 
@@ -37,16 +37,16 @@ def _parse_kernels(value: Any) -> list[str]:
     names = one_or_more(value)
     if not names:
         raise ValueError("names no kernel")
-    for k, name in enumerate(names):
+    for name in names:
         if name not in KERNELS:
             raise ValueError(f"unknown kernel {name!r}{did_you_mean(name, KERNELS)}")
-        if name in names[:k]:
-            raise ValueError(f"holds {name!r} twice")
+    for name in repeated(names):
+        raise ValueError(f"holds {name!r} twice")
     return names
 
 
 def resolve(path: str, info: ValidationInfo) -> str:
-    """Resolve a path from the folder of the configuration, whatever the current one is."""
+    """Resolve a path from the folder of the configuration."""
     full = Path((info.context or {}).get("folder", "."), path).resolve()
     if not full.is_file():
         raise ValueError(f"{path}: no such file")
@@ -71,8 +71,8 @@ def _parse_max_train(value: Any) -> MaxTrain:
         if not value:
             raise ValueError("the list of training sizes is empty")
         sizes = sorted(_whole(size, 2) for size in value)
-        if twice := {size for size in sizes if sizes.count(size) > 1}:
-            raise ValueError(f"holds the size {min(twice)} twice")
+        for size in repeated(sizes):
+            raise ValueError(f"holds the size {size} twice")
         return TrainingSizes(sizes)
     if isinstance(value, dict):
         if list(value) != ["per_class"]:
@@ -103,8 +103,8 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
         if not isinstance(label, str | int | float):
             raise ValueError(f"a class is a name or a number, got {label!r}")
     names = sorted(map(str, value))
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"holds the class {min(twice)!r} twice")
+    for name in repeated(names):
+        raise ValueError(f"holds the class {name!r} twice")
     if len(names) < 2:
         raise ValueError(f"needs at least two classes, got {value!r}")
     return tuple(names)
@@ -120,11 +120,11 @@ def parse_fixed(value: Any) -> Scalar | bool:
 def parse_seeds(value: Any) -> int | list[int]:
     """Read a seed or a list of seeds."""
     seeds = one_or_more(value)
-    for k, seed in enumerate(seeds):
+    for seed in seeds:
         if type(seed) is not int or not 0 <= seed < 2**32:
             raise ValueError(f"must be a whole number from 0 to 2^32 - 1, got {seed!r}")
-        if seed in seeds[:k]:
-            raise ValueError(f"holds the seed {seed} twice")
+    for seed in repeated(seeds):
+        raise ValueError(f"holds the seed {seed} twice")
     if not seeds:
         raise ValueError("the list of seeds is empty")
     return seeds[0] if len(seeds) == 1 else seeds
@@ -152,7 +152,7 @@ MaxTrainKey = Annotated[
     PlainValidator(_parse_max_train),
     PlainSerializer(_plain_max_train, return_type=Any),
 ]
-#: Axes as `grids.Axis`; pydantic need not know more.
+#: Axes as `grids.Axis`.
 Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
-#: Read as the path of the file.
+#: The path of the file.
 ExperimentFile = Annotated[str, AfterValidator(_file_of_experiment)]
