@@ -10,12 +10,19 @@ over the rows, ``w = sum_i a_i phi(x_i)``, the optimum is
 with K_c the columns of the Gram matrix K that belong to class c. The papers leave b open.
 
 With weights s of the rows (`sample_weight`) class means are weighted, N sums ``s_i (x_i - m)(x_i -
-m)'`` and ``tr(K)/n`` is the weighted mean of k(x_i, x_i). Weights of classes say what errors cost:
-they multiply s in the training errors, on which b alone depends. In N they would draw together the
-rows of the class whose errors cost most, and its new rows would fall on the other side.
+m)'`` and ``tr(K)/n`` is the weighted mean of k(x_i, x_i). Weights of classes multiply s in the
+training errors only, on which b depends. In N they would reduce the scatter of the class with the
+larger weight, and new rows of this class would fall on the other side.
 
-The total scatter is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``, so w is a multiple of that of the
-least squares SVM with C = 1/eta.
+The total scatter is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``, so w is a multiple of the w of the
+least squares SVM with C = 1/eta, from which it is computed.
+
+| `Fit.route` | taken | operations per eta |
+| --- | --- | --- |
+| Cholesky in features | linear or first-degree kernel, at least two rows per feature | d^3 + n d |
+| Cholesky | other kernels | n^3 / 3 |
+| printed system | ``solver="reference"`` | n^3 |
+| equal means | the class means are the same: w = 0 | |
 
 References
 ----------
@@ -27,8 +34,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,13 +48,13 @@ from mmbench.machines.base.estimator import (
     row_weights,
 )
 from mmbench.machines.base.parameters import choice, parameter, positive
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, refused
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
-#: Scores that differ by less than this share of the largest are equal: repeated rows.
+#: Relative difference below which scores are equal: repeated rows.
 SCORE_RESOLUTION = 1e-12
 
 
@@ -58,8 +64,8 @@ class KLDA(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One a pair. `objective` is that of the first formula, `bound` what it cannot fall below by
-        the residual r of its optimality condition: ``objective - ||r||^2 / (2 eta)``.
+        One per pair. `objective` is the first formula, `bound` a lower bound of its minimum by the
+        residual r of the optimality condition: ``objective - ||r||^2 / (2 eta)``.
         `max_violation` is ``||r|| / ||m+ - m-||``. Equal class means: status ``trivial`` and w = 0.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         a of each pair (``rbf``, ``poly``).
@@ -111,7 +117,7 @@ class KLDA(WeightedClassifier):
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self._train(problem, [self.eta])[0]
+        return self.train_path(problem, [{}])[0]
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
@@ -119,9 +125,7 @@ class KLDA(WeightedClassifier):
         """Train at every point from one Gram matrix."""
         if any(set(point) - {"eta"} for point in points):
             return super().train_path(problem, points)
-        return self._train(problem, [point.get("eta", self.eta) for point in points])
-
-    def _train(self, problem: BinaryProblem, etas: Sequence[float]) -> list[BinaryModel]:
+        etas = [point.get("eta", self.eta) for point in points]
         return train_klda(problem, etas, self.bias, self.solver, self.class_weight)
 
     def _check_parameters(self) -> None:
@@ -137,135 +141,89 @@ def train_klda(
     solver: str = "auto",
     class_weight: Any = None,
 ) -> list[BinaryModel]:
-    """Train a binary machine at several eta.
-
-    Parameters
-    ----------
-    problem : BinaryProblem
-    etas : sequence of float
-        Multiples of ``tr(K)/n``.
-    bias : {"optimized", "midpoint"}, default="optimized"
-    solver : {"auto", "reference"}, default="auto"
-    class_weight : dict or "balanced", optional
-
-    Returns
-    -------
-    list of BinaryModel
-        One a value of eta, in their order.
-    """
-    reference, errors = solver == "reference", row_weights(problem, class_weight)
+    """Train a binary machine at several eta, multiples of ``tr(K)/n``."""
+    errors, reference = row_weights(problem, class_weight), solver == "reference"
     gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
-    rows = _Rows.of(gram, problem.y, problem.weights)
-    level = float(rows.gram.trace()) / rows.total or 1.0  # rows that are all zero: any will do
-    ridges, delta = level * np.array(etas), rows.delta
-    features = None
-    if delta @ (rows.gram @ delta) <= len(rows.y) * np.finfo(float).eps * level:
-        coef, status = np.zeros((len(rows.y), len(etas))), Status.TRIVIAL
-    elif isinstance(rows.gram, FeatureGram) and problem.kernel.name == "linear":
-        features = rows.gram.features
-        coef, status = _solve_for_weights(rows, features, ridges), Status.OPTIMAL
-    elif isinstance(rows.gram, np.ndarray) and reference:
-        coef, status = _solve_printed(rows, rows.gram, ridges), Status.OPTIMAL
+    rows = _Rows(gram, problem.y, problem.weights)
+    gram, delta = rows.gram, rows.delta
+    level = float(gram.trace()) / sum(rows.totals) or 1.0  # without length any ridge is the same
+    ridges = level * np.array(etas)
+    status, route, features = Status.OPTIMAL, "Cholesky", None
+    if isinstance(gram, FeatureGram):
+        route = "Cholesky in features"
+        features = gram.features if problem.kernel.name == "linear" else None
+    if delta @ (gram @ delta) <= len(rows.y) * np.finfo(float).eps * level:
+        status, route, features = Status.TRIVIAL, "equal means", None
+        coef = np.zeros((len(rows.y), len(etas)))
+    elif reference:
+        route, coef = "printed system", _solve_printed(rows, ridges)
     else:
-        coef, status = _solve_by_least_squares(rows, ridges), Status.OPTIMAL
+        coef = _solve_by_least_squares(rows, features, ridges)
     models = _certified(rows, ridges, coef, bias, errors, features)
     seconds = (time.perf_counter() - started) / len(etas)
     for model in models:
-        model.fit = replace(model.fit, seconds=seconds, status=status)
+        model.fit = replace(model.fit, seconds=seconds, status=status, route=route)
+        if model.fit.objective > 0:  # the value at w = 0
+            model.fit = refused(model.fit, "by rounding the solution is worse than w = 0")
     return models
 
 
-@dataclass(frozen=True)
 class _Rows:
-    """The training rows times the roots of their weights."""
+    """The training rows times the roots of their weights.
 
-    #: Shape (n_samples, n_samples).
-    gram: Gram
-    #: -1.0 or +1.0. Shape (n_samples,).
-    y: NDArray
-    #: The roots; also what stands in the place of the ones. Shape (n_samples,).
-    root: NDArray
+    `root` also takes the place of a vector of ones; `sides` are its positive and its negative part.
+    """
 
-    @classmethod
-    def of(cls, gram: Gram, y: NDArray, weights: NDArray | None) -> _Rows:
-        """Return rows with weights, by default 1."""
-        if weights is None:
-            return cls(gram, y, np.ones(len(y)))
-        return cls(scaled(gram, np.sqrt(weights)), y, np.sqrt(weights))
-
-    @cached_property
-    def sides(self) -> tuple[NDArray, NDArray]:
-        """The roots of either class, zero in the other: the positive class first."""
-        return self.root * (self.y > 0), self.root * (self.y < 0)
-
-    @cached_property
-    def totals(self) -> tuple[float, float]:
-        """The weight of the positive and of the negative class."""
-        positive, negative = self.sides
-        return float(positive @ positive), float(negative @ negative)
-
-    @property
-    def total(self) -> float:
-        """The weight of all rows."""
-        return sum(self.totals)
-
-    @cached_property
-    def delta(self) -> NDArray:
-        """Coefficients over the rows of ``m+ - m-``."""
-        (positive, negative), (n_positive, n_negative) = self.sides, self.totals
-        return positive / n_positive - negative / n_negative
+    def __init__(self, gram: Gram, y: NDArray, weights: NDArray | None):
+        self.y, self.root = y, np.ones(len(y)) if weights is None else np.sqrt(weights)
+        self.gram = gram if weights is None else scaled(gram, self.root)
+        self.sides = self.root * (y > 0), self.root * (y < 0)
+        self.totals = [float(side @ side) for side in self.sides]
+        #: coefficients over the rows of ``m+ - m-``
+        self.delta = self.sides[0] / self.totals[0] - self.sides[1] / self.totals[1]
 
     def centred(self, columns: NDArray) -> NDArray:
-        """Return values at the rows less their class means, both times the roots."""
+        """Return values at the rows minus their class means, both times the roots."""
         out = columns.copy()
         for side, total in zip(self.sides, self.totals, strict=True):
             out -= np.outer(side, side @ columns / total)
         return out
 
 
-def _solve_by_least_squares(rows: _Rows, etas: NDArray) -> NDArray:
-    """Return a for every eta, one a column, from the least squares SVM's a.
+def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArray:
+    """Return w if features are given, else a, for every eta, one per column.
 
-    Its w is ``c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2 n+ n- / n. By the
-    formula of Sherman and Morrison ``(N + eta I)^-1 (m+ - m-)`` is that over ``c - w'(m+ - m-)
-    c/2``, and the projected means of the least squares SVM are ``2 - eta delta'a`` apart.
+    The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and
+    c = 2 n+ n- / n. By the formula of Sherman and Morrison ``(N + eta I)^-1 (m+ - m-)`` is this w
+    over ``c - w'(m+ - m-) c/2``, and the projected means of the least squares SVM are ``2 - eta
+    delta'a`` apart.
     """
-    a = solve_path(rows.gram, rows.root * rows.y, (1 / etas).tolist(), border=rows.root).a
-    n_positive, n_negative = rows.totals
-    half = n_positive * n_negative / rows.total
-    return a / (half * etas * (rows.delta @ a))
-
-
-def _solve_for_weights(rows: _Rows, features: Any, etas: NDArray) -> NDArray:
-    """Return w for every eta, one a column, as `_solve_by_least_squares` returns a."""
-    w, _ = solve_weights(features, rows.root * rows.y, (1 / etas).tolist(), rows.root)
-    n_positive, n_negative = rows.totals
-    half = n_positive * n_negative / rows.total
+    y, costs = rows.root * rows.y, (1 / etas).tolist()
+    half = rows.totals[0] * rows.totals[1] / sum(rows.totals)
+    if features is None:
+        a = solve_path(rows.gram, y, costs, border=rows.root).a
+        return a / (half * etas * (rows.delta @ a))
+    w, _ = solve_weights(features, y, costs, rows.root)
     return w / (half * (2.0 - (features.T @ rows.delta) @ w))
 
 
-def _solve_printed(rows: _Rows, gram: NDArray, etas: NDArray) -> NDArray:
+def _solve_printed(rows: _Rows, etas: NDArray) -> NDArray:
     """Return a for every eta from the printed system, which is K times ``(P K + eta I) a = d``.
 
     P subtracts the mean of each class and d holds 1/n+ and -1/n-. Without the factor K the system
-    has a solution that is unique, K singular or not.
+    has a unique solution even if K is singular.
     """
-    centred, unit = rows.centred(gram), np.eye(len(gram))
+    centred, unit = rows.centred(np.asarray(rows.gram)), np.eye(len(rows.y))
     return np.column_stack([np.linalg.solve(centred + eta * unit, rows.delta) for eta in etas])
 
 
 def _certified(
-    rows: _Rows,
-    etas: NDArray,
-    coef: NDArray,
-    bias: str,
-    errors: NDArray | None = None,
-    features: Any = None,
+    rows: _Rows, etas: NDArray, coef: NDArray, bias: str, errors: NDArray | None, features: Any
 ) -> list[BinaryModel]:
-    """Return the models of all eta, of w where features are given, else of a.
+    """Return the models of all eta; `coef` holds w if features are given, else a.
 
-    Every product with the Gram matrix, or the features, is one of matrices.
+    Every product with the Gram matrix, or the features, is a product of matrices.
     """
     delta, of_weights = rows.delta, features is not None
     scores = (features if of_weights else rows.gram) @ coef
@@ -301,7 +259,7 @@ def _certified(
 
 
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
-    """Return b, given scores times the roots, and what each training error costs."""
+    """Return b, given scores times the roots and the penalty on the training error of each row."""
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))

@@ -22,6 +22,12 @@ With weights s of rows and of classes, multiplied, the sum is ``C/2 sum_i s_i xi
 ``diag(1/(C s))``. The map (32) then is ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, and G = K diag(s) K':
 a row of weight 2 is a row twice, among the features too.
 
+| `Fit.route` | taken | operations per C |
+| --- | --- | --- |
+| Cholesky in features | linear or first-degree kernel, at least two rows per feature | d^3 + n d |
+| Cholesky | other kernels | n^3 / 3 |
+| printed system | ``solver="reference"`` | n^3 |
+
 References
 ----------
 S. Abe: Improving generalization abilities of maximal average margin classifiers. ANNPR, LNCS 9896,
@@ -41,7 +47,7 @@ from numpy.typing import NDArray
 from mmbench.errors import Status
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
 from mmbench.machines.base.parameters import choice, parameter, positive
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, refused
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.solvers.ridge import (
@@ -54,10 +60,13 @@ from mmbench.solvers.ridge import (
     solve_weights,
 )
 
-#: The paper's grid of gamma, for ``gamma_scaling="per_feature"``: that of the MAMC up to 200.
+#: The paper's grid of gamma, for ``gamma_scaling="per_feature"``: the MAMC's grid up to 200.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
 #: The paper's grid of C.
 COSTS = (0.1, 1, 10, 50, 100, 500, 1000, 2000)
+
+#: Relative excess of the objective over its value at w = 0 that rounding explains.
+ROUNDING = 1e-9
 
 
 class LSSVM(WeightedClassifier):
@@ -66,11 +75,11 @@ class LSSVM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One a pair. `objective` is (30) without C_a at the returned w and b, `bound` the dual
+        One per pair. `objective` is (30) without C_a at the returned w and b, `bound` the dual
         ``y'a - 1/2 a'(G + I/C)a`` at the returned a, centred so that it is feasible.
         `max_violation` is the largest residual of the dual system; for the reading "empirical",
-        and for a linear machine with few features, that of (36), relative to its right side. With
-        weights, both are those of rows times the roots of their weights.
+        and for a linear machine with few features, the largest residual of (36), relative to its
+        right side. With weights, rows and residuals are multiplied by the roots of the weights.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         a, or w for the reading "empirical", of rows with weights w times their roots (``rbf``,
         ``poly``).
@@ -121,7 +130,7 @@ class LSSVM(WeightedClassifier):
 
     @property
     def translation_invariant(self) -> bool:  # type: ignore[override]
-        """Whether a linear machine is the same for rows that are all moved."""
+        """Whether moving all rows leaves a linear machine unchanged."""
         return self.reading == "gram"
 
     @classmethod
@@ -130,7 +139,7 @@ class LSSVM(WeightedClassifier):
         return cls.memory_needs.with_weights() if weighted else cls.memory_needs
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self._train(problem, [self.C])[0]
+        return self.train_path(problem, [{}])[0]
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
@@ -138,9 +147,7 @@ class LSSVM(WeightedClassifier):
         """Train at every point; the Gram matrix and its square are formed once."""
         if any(set(point) - {"C"} for point in points):
             return super().train_path(problem, points)
-        return self._train(problem, [point.get("C", self.C) for point in points])
-
-    def _train(self, problem: BinaryProblem, costs: Sequence[float]) -> list[BinaryModel]:
+        costs = [point.get("C", self.C) for point in points]
         weights = row_weights(problem, self.class_weight)
         return train_lssvm(problem, costs, self.reading, self.solver, weights)
 
@@ -152,28 +159,13 @@ def train_lssvm(
     solver: str = "auto",
     weights: NDArray | None = None,
 ) -> list[BinaryModel]:
-    """Train a binary LS-SVM at several C.
-
-    Parameters
-    ----------
-    problem : BinaryProblem
-    costs : sequence of float
-        Values of C.
-    reading : {"gram", "empirical"}, default="gram"
-    solver : {"auto", "reference"}, default="auto"
-    weights : ndarray of shape (n_samples,), optional
-        s, all positive; 1 by default.
-
-    Returns
-    -------
-    list of BinaryModel
-        One a value of C, in their order.
-    """
+    """Train a binary LS-SVM at several C; the weights s of the rows are 1 by default."""
     reference, squared = solver == "reference", reading == "empirical"
     gram: Gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
     root = np.ones(len(problem.y)) if weights is None else np.sqrt(weights)
     gram, y = gram if weights is None else scaled(gram, root), root * problem.y
+    route = "Cholesky in features" if isinstance(gram, FeatureGram) else "Cholesky"
     rows: Any = gram
     a = None  # of (32) the coefficients are weights, too
     if isinstance(gram, FeatureGram) and problem.kernel.name == "linear" and not squared:
@@ -181,15 +173,15 @@ def train_lssvm(
         coef, b = solve_weights(rows, y, costs, root)
         given = [{"w": w} for w in coef.T]
     else:
-        printed = isinstance(gram, np.ndarray) and reference
-        solve: Callable[..., Solutions] = solve_printed if printed else solve_path
+        solve: Callable[..., Solutions] = solve_printed if reference else solve_path
+        route = "printed system" if reference else route
         found = solve(gram, y, costs, squared, root)
         coef, b, a = found.coef, found.b, None if squared else found.a
         given = [{"coef": root * own} for own in coef.T]
     fits = _certificates(rows, y, root, np.array(costs), coef, b, a)
     seconds = (time.perf_counter() - started) / len(costs)
     return [
-        BinaryModel(intercept=float(one), fit=replace(fit, seconds=seconds), **own)
+        BinaryModel(intercept=float(one), fit=replace(fit, seconds=seconds, route=route), **own)
         for one, fit, own in zip(b, fits, given, strict=True)
     ]
 
@@ -203,11 +195,11 @@ def _certificates(
     b: NDArray,
     a: NDArray | None,
 ) -> list[Fit]:
-    """Return the certificates of all C; every product with the rows is one of matrices.
+    """Return the certificates of all C; every product with the rows is a product of matrices.
 
-    Rows, and y, are those of the problem times the roots of their weights, as the ones of (37) are
-    then these roots. Without a, `coef` are weights of the columns, and ``a = C (y - F w - b)``
-    solves the dual system but for ``w = F'a``, which is (36).
+    Rows and y are multiplied by the roots of the weights, which take the place of the ones of (37).
+    Without a, `coef` are weights of the columns, and ``a = C (y - F w - b)`` solves the dual system
+    but for ``w = F'a``, which is (36).
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)
@@ -226,8 +218,10 @@ def _certificates(
     bound = y @ centred - 0.5 * dual_norms - 0.5 * _squares(centred) / costs
     balance = np.abs(root @ a) / np.maximum(1.0, root @ np.abs(a))
     violation = np.maximum(np.abs(residual).max(axis=0), balance)
-    return [
-        Fit(
+    at_zero = 0.5 * costs * (y @ y - (root @ y) ** 2 / (root @ root))  # by the best b
+    fits = []
+    for k in range(len(costs)):
+        fit = Fit(
             status=Status.OPTIMAL,
             objective=float(objective[k]),
             bound=float(bound[k]),
@@ -236,8 +230,10 @@ def _certificates(
             seconds=0.0,
             n_support=int(np.count_nonzero(a[:, k])),
         )
-        for k in range(len(costs))
-    ]
+        worse = fit.objective > at_zero[k] * (1 + ROUNDING)
+        reason = "by rounding the solution is worse than w = 0"
+        fits.append(refused(fit, reason) if worse else fit)
+    return fits
 
 
 def _inner(left: NDArray, right: NDArray) -> NDArray:

@@ -12,7 +12,8 @@ With weights s of rows and of classes, multiplied, every sum over rows has these
 ``sum_i s_i``: in (11) to (13), (29), and in the errors and slacks of (14) to (16).
 
 Four names of the paper are one estimator. MAMC: (12), (13). MAMC_b: ``bias="optimized"``. MAMC_bs
-and MAMC_bsg: Cm selected too, after gamma or together with it. Nothing here needs a solver.
+and MAMC_bsg: Cm selected too, after gamma or together with it. All of it is in closed form, and
+`Fit.route` is "closed form", or with ``solver="reference"`` "closed form, bias pair by pair".
 
 References
 ----------
@@ -49,13 +50,13 @@ class MAMC(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One a pair. `objective` is (11) with its sign changed, with Cm on the rows of class 2, and
-        without the terms in b when the bias is optimized. It is solved in closed form, so `bound`
+        One per pair. `objective` is (11) with its sign changed, with Cm on the rows of class 2, and
+        without the terms in b if the bias is optimized. It is solved in closed form, so `bound`
         is the same number and `max_violation` is zero. `extra` has the bias problem: "errors" and
-        "slack" (14), (16), and "rho" (15); status "trivial" says that every threshold with a class
-        on each side had them the wrong way round.
+        "slack" (14), (16), and "rho" (15). The status is "trivial" if no threshold has rows of
+        class 2 below and of class 1 above.
     dual_coef_, support_, support_vectors_ : ndarray
-        The expansion (29); every training row is in it (``rbf``, ``poly``).
+        The expansion (29) over all training rows (``rbf``, ``poly``).
 
     Examples
     --------
@@ -69,9 +70,9 @@ class MAMC(WeightedClassifier):
 
     search_space: ClassVar[SearchSpace] = SearchSpace(
         {"gamma": ("gamma", GAMMAS), "Cm": ("Cm", SLOPES)},
-        # Of equally good slopes the one that changes least: the choice survives a swap of classes.
+        # near 1, so that the choice does not depend on the order of the classes
         prefer={"gamma": "small", "Cm": "near_one", "degree": "small"},
-        # At gamma = 0.01 all kernel values are near 1: float32 leaves scores few digits to differ.
+        # at gamma = 0.01 all kernel values are near 1, and scores differ in their last digits
         single_precision=False,
     )
     sparse_input = True
@@ -99,8 +100,8 @@ class MAMC(WeightedClassifier):
     tol: float = parameter(
         1e-10,
         positive(),
-        "Two training scores are the same if they differ by less than this part of the class sums. "
-        "Repeated rows have scores that differ by rounding; no threshold may fall between them.",
+        "Training scores that differ by less than this share of the class sums are equal. "
+        "Repeated rows have scores that differ by rounding; no threshold may lie between them.",
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
@@ -119,7 +120,7 @@ class MAMC(WeightedClassifier):
         """Train at every point of every fold; one product with the stored matrix serves all."""
         started = time.perf_counter()
         problems, own = list(problems), self.get_params()
-        if any("class_weight" in point for point in points):  # each has class sums of its own
+        if any("class_weight" in point for point in points):  # which changes the class sums
             for problem in problems:
                 yield [self.with_params(point).train(problem) for point in points]
             return
@@ -135,33 +136,23 @@ class ClassSums(NamedTuple):
 
     #: at the training rows
     own: NDArray
-    #: at every row of the matrix that the training rows are a part of
+    #: at every row of the matrix from which the training rows are cut
     whole: NDArray | None = None
 
 
 def class_sums(
     problems: Sequence[BinaryProblem], weights: Sequence[NDArray | None] | None = None
 ) -> list[ClassSums]:
-    """Return the class sums of some problems.
+    """Return the class sums of problems, with weights of the rows of each.
 
-    Parameters
-    ----------
-    problems : sequence of BinaryProblem
-        Parts of one stored matrix cost one product with it; a matrix that nobody has computed yet
-        is not stored either.
-    weights : sequence of ndarray or None, optional
-        Those of the rows of each problem.
+    Parts of one stored matrix take one product with it. A matrix that is not computed yet is not
+    stored either.
     """
     weights = weights or [None] * len(problems)
     shares = [_shares(problem.y, s) for problem, s in zip(problems, weights, strict=True)]
     parts = [problem for problem in problems if isinstance(problem, PartProblem)]
-    if len(parts) == len(problems) and all(part.whole is parts[0].whole for part in parts):
-        return _sums_of_parts(parts, shares)
-    return [ClassSums(_sums(*pair)) for pair in zip(problems, shares, strict=True)]
-
-
-def _sums_of_parts(parts: Sequence[PartProblem], shares: Sequence[NDArray]) -> list[ClassSums]:
-    """Return the class sums of problems on rows of one matrix."""
+    if len(parts) < len(problems) or any(part.whole is not parts[0].whole for part in parts):
+        return [ClassSums(_sums(*pair)) for pair in zip(problems, shares, strict=True)]
     whole = parts[0].whole
     columns = np.zeros((whole.n, 2 * len(parts)), dtype=whole.dtype)
     for k, (part, own) in enumerate(zip(parts, shares, strict=True)):
@@ -197,12 +188,13 @@ def _at(
     coef, scores = _shares(y, weights) @ both, sums.own @ both
     resolution = settings["tol"] * float(np.abs(sums.own).max() * np.abs(both).max())
     value = -0.5 * float(coef @ scores)
+    reference = settings["bias"] == "optimized" and settings["solver"] == "reference"
     if settings["bias"] == "prior":
         b = float(np.average(y, weights=weights))
         value -= 0.5 * b**2
         found = given_bias(b, scores, y, weights)
     else:
-        find = reference_bias if settings["solver"] == "reference" else optimal_bias
+        find = reference_bias if reference else optimal_bias
         found = find(scores, y, resolution, weights)
     fit = Fit(
         status=Status.TRIVIAL if found.one_class else Status.OPTIMAL,
@@ -212,6 +204,7 @@ def _at(
         iterations=0,
         seconds=seconds + time.perf_counter() - started,
         n_support=len(y),
+        route="closed form, bias pair by pair" if reference else "closed form",
         extra={"errors": found.errors, "slack": found.slack, "rho": found.rho},
     )
     everywhere = None if sums.whole is None else sums.whole @ both

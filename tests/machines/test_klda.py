@@ -88,12 +88,12 @@ def test_any_coefficients_bound_the_optimum_from_both_sides(pair, eta):
     """Away from the optimum the gap is wide, and the optimum inside."""
     problem = pair(RBF)
     y, gram = problem.y, np.asarray(problem.gram, dtype=float)
-    rows = klda._Rows.of(gram, y, None)
+    rows = klda._Rows(gram, y, None)
     optimum = train_klda(problem, [eta])[0]
     # directions in which the kernel hardly varies, where the ridge is all there is
     away = np.linalg.norm(optimum.coef) * np.linalg.eigh(gram)[1][:, [len(y) // 8, len(y) // 2]]
     a, etas = optimum.coef[:, None] + away, np.full(2, eta)
-    for model in klda._certified(rows, etas, a, "midpoint"):
+    for model in klda._certified(rows, etas, a, "midpoint", None, None):
         assert model.fit.bound < optimum.fit.bound
         assert model.fit.objective > optimum.fit.objective
         assert judged(model.fit, 1e-6, 1e-6).status is Status.INACCURATE

@@ -88,6 +88,7 @@ class ForeignClassifier:
                 seconds=perf_counter() - started,
                 n_support=0,
                 pair=tuple(self.classes_[[0, -1]]),
+                route=type(self.estimator).__name__,
             )
         ]
         return self
