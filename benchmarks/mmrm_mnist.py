@@ -44,7 +44,7 @@ def trained(machine, X, y, pair, kernel, dtype):
 def show(pair, seconds, fit):
     print(
         f"{pair[0]}/{pair[1]}  {fit.status:10s} objective {fit.objective:.9f}  gap {fit.gap:.0e}  "
-        f"violation {fit.max_violation:.0e}  support {fit.n_support:4d}  {fit.extra['route']:10s}  "
+        f"violation {fit.max_violation:.0e}  support {fit.n_support:4d}  {fit.route:10s}  "
         f"rho {fit.extra['margin_ratio']:.3f}  wall {fit.seconds:6.1f} s  CPU {seconds:6.1f} s",
         flush=True,
     )

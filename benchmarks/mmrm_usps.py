@@ -64,7 +64,7 @@ def main():
             worst, certified = max(worst, difference), certified + (fit.status == "optimal")
             print(
                 f"{pair[0]}/{pair[1]}  rows {len(pair_problem.y):5d}  support {fit.n_support:4d}  "
-                f"{fit.extra['route']:10s} {fast:6.2f} s  HiGHS {slow:6.2f} s  "
+                f"{fit.route:10s} {fast:6.2f} s  HiGHS {slow:6.2f} s  "
                 f"objective {fit.objective:.9f}  gap {fit.gap:.0e}  difference {difference:.0e}",
                 flush=True,
             )

@@ -83,7 +83,7 @@ def test_a_whole_interior_point_holds_no_more_than_is_stated():
     machine = MMRM(gamma=0.05, C=10.0)
     clone(machine).fit(X[:50], y[:50])  # compiles and imports
     tracemalloc.start()
-    route = machine.fit(X, y).fits_[0].extra["route"]
+    route = machine.fit(X, y).fits_[0].route
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     stated = machine.memory_needs.training_bytes("rbf", X.shape)

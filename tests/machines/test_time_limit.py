@@ -38,7 +38,6 @@ ITERATIVE = [
     MMRM(),
     MMRM(kernel="linear"),
     MMRM(solver="interior"),
-    MMRM(solver="generation"),
     FSVM(),
     FSVM(variant="opt"),
     RSVMPlus(),

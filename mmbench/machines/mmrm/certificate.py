@@ -1,6 +1,6 @@
-"""Solutions to a max-margin ratio program, and what they prove.
+"""Solutions of a max-margin ratio program with their certificates.
 
-Nothing here is taken from a solver: a primal and a dual vector are judged by the program alone.
+Nothing is taken from a solver: value, bound and status are recomputed from the program alone.
 """
 
 from collections.abc import Sequence
@@ -12,84 +12,79 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.mmrm.program import Program
-from mmbench.solvers.highs_ import Basis
 from mmbench.solvers.result import Result
 
-#: Decisions that differ by no more than this over all training rows are constant: w = 0.
+#: Largest range of the decisions on the training rows that counts as constant: w = 0.
 CONSTANT_DECISION_RANGE = 1e-6
 
-#: A row that misses its margin by less does so by rounding.
+#: Largest shortfall of a margin that counts as a rounding error.
 ROUNDED_MARGIN = 1e-6
 
-#: A solution whose relative gap is above `tol` but below this is "inaccurate".
+#: Largest relative gap of a solution with status "inaccurate" rather than "failed".
 INACCURATE_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solution(Result):
-    """A primal and a dual vector of a program, with what they prove.
+class CertifiedSolution(Result):
+    """A primal and a dual vector of a program with the bound that they prove.
 
-    `value` has the slacks that `margins` need, and u is within the program's limit, so the primal
-    point violates nothing. `violation` is the largest of ``A'lam <= c`` over all columns. As the
+    `value` includes the slack that `margins` need, and u is within the program's limit, so that the
+    primal point is feasible. `violation` is the largest of ``A'lam <= c`` over all columns. As the
     multiplier of the limit it makes lam feasible: `bound` is ``sum(lam) - limit violation``, and no
     point within the limit has a lower value.
     """
 
-    #: Primal variables: u of shape (n_columns,), not negative where the program forbids it, and b.
+    #: Coefficients, shape (n_columns,); nonnegative in a kernel program.
     u: NDArray
     b: float
-    #: Dual variables, within [0, cost]. Shape (n_rows,).
+    #: Multipliers of the rows, within [0, cost]. Shape (n_rows,).
     lam: NDArray
-    #: y f(x), recomputed. Shape (n_rows,).
+    #: y f(x). Shape (n_rows,).
     margins: NDArray
     iterations: int = 0
-    #: How the solution was found.
+    #: Algorithm of the solution; the head of `mmbench.machines.mmrm.mmrm` lists them.
     route: str = ""
-    #: For a hot start of the same program with other costs.
-    basis: Basis | None = None
-    #: What only one kind of program reports, by name.
+    #: Entries of `Fit.extra` that only one kind of program has.
     facts: dict[str, Any] = field(default_factory=dict)
 
     def limited(self, program: Program, tol: float) -> bool:
-        """Whether the limit binds: its multiplier takes more than `tol` of the dual value."""
-        pays = self.violation * program.limit > tol * max(1.0, abs(self.value))
-        return bool(pays and np.abs(self.u).sum() > program.limit / 2)
+        """Whether the limit binds: its multiplier costs more than `tol` of the dual value."""
+        binds = self.violation * program.limit > tol * max(1.0, abs(self.value))
+        return bool(binds and np.abs(self.u).sum() > program.limit / 2)
 
 
 def certify(
-    program: Program, u: NDArray, b: float, lam: NDArray, tol: float, **facts: Any
-) -> Solution:
-    """Recompute what a primal and a dual vector prove, from the problem alone.
-
-    Parameters
-    ----------
-    program : Program
-    u, b, lam : ndarray, float, ndarray
-        As a solver returned them; they are first moved within their bounds.
-    tol : float
-        A solution is optimal if its relative gap is at most this.
-    **facts
-        Further fields of the solution.
-    """
-    u, lam = _within_limit(program, u), _balanced(program, lam)
+    program: Program, u: NDArray, b: float, lam: NDArray, tol: float, **fields: Any
+) -> CertifiedSolution:
+    """Certify a solver's primal and dual vector, after moving both within their bounds."""
+    total = float(np.abs(u := np.maximum(u, 0.0) if program.nonnegative else u).sum())
+    if total > program.limit:
+        u = u * (program.limit / total)
+    lam = _balanced(program, lam)
     margins = program.forward(u) + program.y * b
-    scale = _scale(program, u, margins)
-    u, b, margins = scale * u, scale * b, scale * margins
     value = value_of(program, u, margins)
+    # rows that miss their margin by a rounding error reach it at a multiple of u and b
+    missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
+    scale = 1 / float(margins[missed].min(initial=1.0))
+    if scale * np.abs(u).sum() <= program.limit:
+        scaled = value_of(program, scale * u, scale * margins)
+        if scaled < value:
+            u, b, margins, value = scale * u, scale * b, scale * margins, scaled
     reduced = program.c - program.adjoint(lam)
-    violation = np.maximum(-reduced, 0) if program.nonnegative else np.abs(reduced)
-    worst = float(violation.max(initial=0.0))
-    solution = Solution(
+    violations = np.maximum(-reduced, 0) if program.nonnegative else np.abs(reduced)
+    violation = float(violations.max(initial=0.0))
+    solution = CertifiedSolution(
         u=u,
         b=b,
         lam=lam,
         margins=margins,
         value=value,
-        bound=float(lam.sum()) - program.limit * worst,
-        violation=worst,
+        bound=float(lam.sum()) - program.limit * violation,
+        violation=violation,
         status=Status.FAILED,
+        **fields,
     )
-    return judged(replace(solution, **facts), tol)
+    return with_status(solution, tol)
 
 
 def value_of(program: Program, u: NDArray, margins: NDArray) -> float:
@@ -97,73 +92,48 @@ def value_of(program: Program, u: NDArray, margins: NDArray) -> float:
     return float(program.c @ u + program.cost @ np.maximum(1 - margins, 0))
 
 
-def _scale(program: Program, u: NDArray, margins: NDArray) -> float:
-    """Return the multiple of u and b at which rows that miss their margin by rounding reach it.
-
-    It is 1 where that does not lower the value, or is beyond the limit.
-    """
-    missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
-    scale = 1 / float(margins[missed].min(initial=1.0))
-    lower = value_of(program, scale * u, scale * margins) < value_of(program, u, margins)
-    return scale if lower and scale * np.abs(u).sum() <= program.limit else 1.0
-
-
-def _within_limit(program: Program, u: NDArray) -> NDArray:
-    u = np.maximum(u, 0.0) if program.nonnegative else u
-    total = float(np.abs(u).sum())
-    return u * (program.limit / total) if total > program.limit else u
-
-
 def _balanced(program: Program, lam: NDArray) -> NDArray:
-    """Return multipliers within [0, cost] and with y'lam = 0: b is free."""
+    """Return multipliers within [0, cost] and with y'lam = 0, as b is free."""
     lam = np.clip(lam, 0.0, program.cost)
     sums = np.array([lam[program.y < 0].sum(), lam[program.y > 0].sum()])
     shrunk = sums.min() / np.maximum(sums, np.finfo(np.float64).tiny)
     return lam * shrunk[(program.y > 0).astype(int)]
 
 
-def judged(solution: Solution, tol: float) -> Solution:
-    """Return a solution with the status that its gap gives it."""
+def with_status(solution: CertifiedSolution, tol: float) -> CertifiedSolution:
+    """Set the status by the relative gap."""
     gap = abs(solution.gap)
     if not np.isfinite(gap) or gap > INACCURATE_TOLERANCE:
         return replace(solution, status=Status.FAILED)
     return replace(solution, status=Status.OPTIMAL if gap <= tol else Status.INACCURATE)
 
 
-def best(program: Program, solutions: Sequence[Solution], tol: float) -> Solution:
-    """Join the lowest value with the highest bound among some solutions to one program."""
+def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -> CertifiedSolution:
+    """Combine the lowest value with the highest bound of several solutions of one program."""
     lowest = min(solutions, key=lambda solution: solution.value)
     highest = max(solutions, key=lambda solution: solution.bound)
     if lowest is highest:
         return lowest
-    joined = certify(program, lowest.u, lowest.b, highest.lam, tol)
-    facts: dict[str, Any] = {
-        "iterations": lowest.iterations,
-        "route": lowest.route,
-        "basis": lowest.basis,
-    }
-    return replace(joined, **facts)
+    fields: dict[str, Any] = {"iterations": lowest.iterations, "route": lowest.route}
+    return certify(program, lowest.u, lowest.b, highest.lam, tol, **fields)
 
 
 def constant_bias(program: Program) -> float:
     """Return the best b of w = 0: 1 or -1, for the class whose errors cost more.
 
-    That is the larger one unless costs are weighted; then size breaks the tie.
+    Without class weights this is the larger class; with equal costs the size breaks the tie.
     """
-    ranks = [
-        tuple(pair) for pair in zip(program.class_cost.round(9), program.class_sizes, strict=True)
-    ]
-    return 1.0 if ranks[1] >= ranks[0] else -1.0
+    negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
+    return 1.0 if positive >= negative else -1.0
 
 
-def failed(program: Program, status: Status, route: str, iterations: int = 0) -> Solution:
-    """Return the constant solution of a program that was not solved.
-
-    It proves no bound.
-    """
+def constant_solution(
+    program: Program, status: Status, route: str, iterations: int = 0
+) -> CertifiedSolution:
+    """Return w = 0 for a program that has no solution, without a bound."""
     b = constant_bias(program)
     margins = program.y * b
-    return Solution(
+    return CertifiedSolution(
         u=np.zeros(program.n_columns),
         b=b,
         lam=np.zeros(len(program.y)),
@@ -177,12 +147,12 @@ def failed(program: Program, status: Status, route: str, iterations: int = 0) ->
     )
 
 
-def settled(program: Program, solution: Solution) -> Solution:
-    """Return the majority class's constant decision for a solution with w = 0, status trivial."""
+def trivial_if_constant(program: Program, solution: CertifiedSolution) -> CertifiedSolution:
+    """Replace a solution with w = 0 by the majority class's constant decision, status trivial."""
     solved = solution.status in (Status.OPTIMAL, Status.INACCURATE)
     if not solved or np.ptp(program.y * solution.margins) > CONSTANT_DECISION_RANGE:
         return solution
-    constant = failed(program, Status.TRIVIAL, solution.route, solution.iterations)
+    constant = constant_solution(program, Status.TRIVIAL, solution.route, solution.iterations)
     return replace(
         constant,
         lam=solution.lam,
@@ -192,13 +162,16 @@ def settled(program: Program, solution: Solution) -> Solution:
     )
 
 
-def reused(program: Program, solution: Solution, tol: float) -> Solution | None:
-    """Return a solution of the same program at other costs if it is one here too, else None.
+def recertified(
+    program: Program, solution: CertifiedSolution, tol: float
+) -> CertifiedSolution | None:
+    """Return the solution of the same program at other costs if it is optimal here too, else None.
 
-    Costs do not matter to a solution without slack as long as no multiplier exceeds them.
+    A solution without slack stays optimal as long as no multiplier exceeds its cost: a search over
+    C solves a separable pair once.
     """
     same = len(solution.lam) == len(program.y) and len(solution.u) == program.n_columns
     if not same or solution.margins.min() < 1 - 1e-9 or np.any(solution.lam > program.cost):
         return None
     again = certify(program, solution.u, solution.b, solution.lam, tol, route="reused")
-    return replace(again, basis=solution.basis) if again.status is Status.OPTIMAL else None
+    return again if again.status is Status.OPTIMAL else None

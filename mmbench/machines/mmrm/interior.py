@@ -48,9 +48,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lu_factor, lu_solve, qr, solve_triangular
+from scipy.linalg import qr
 from scipy.linalg.blas import dsyrk, dtrsv
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf
 from scipy.sparse.linalg import LinearOperator, cg
 
 from mmbench.allowance import time_is_up
@@ -114,9 +114,6 @@ MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 
 #: Steps of iterative refinement of the whole system.
 MAX_REFINEMENTS = 2
-
-#: A pivot so many times the largest entry of A is eliminated before the rest is factorised.
-LARGE_PIVOT_RATIO = 20.0
 
 #: Keeps an empty column from a division by zero.
 SMALLEST_SCALE = 1e-300
@@ -289,81 +286,33 @@ class Refined(ABC):
 
 
 class ScaledLU:
-    """An LU factorisation of a symmetric matrix in equilibrated rows and columns.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Destroyed.
-    """
+    """LU factorization of a symmetric matrix, which is overwritten, with equilibrated entries."""
 
     def __init__(self, matrix: NDArray) -> None:
         self._scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
         matrix *= self._scale
         matrix *= self._scale[:, None]
-        self._lu = lu_factor(matrix, overwrite_a=True, check_finite=False)
+        self._lu, self._pivots, _ = dgetrf(matrix.T, overwrite_a=True)
 
     def solve(self, right: NDArray) -> NDArray:
-        return self._scale * lu_solve(self._lu, self._scale * right, check_finite=False)
-
-
-def safe_pivot(A: NDArray) -> float:
-    """Return how large a pivot has to be that is eliminated before the rest is factorised."""
-    return LARGE_PIVOT_RATIO * max(float(A.max()), -float(A.min()))
+        return self._scale * dgetrs(self._lu, self._pivots, self._scale * right)[0]
 
 
 class Whole(Refined):
-    """The equations as they stand.
-
-    Pivots that are large beside the entries of A are eliminated first: columns of small Theta,
-    then rows of large D by a Cholesky factor. Nothing is lost by that, and half of the time of an
-    LU factorisation of everything is saved; what is left has one.
-    """
+    """The equations as they stand, by an LU factorization."""
 
     def __init__(self, A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
         super().__init__(A, y, diagonal, weight)
-        safe = safe_pivot(A)
-        self._light = np.flatnonzero(self.inverse >= safe)
-        heavy = np.flatnonzero(self.inverse < safe)
-        self._far, near = np.flatnonzero(diagonal >= safe), np.flatnonzero(diagonal < safe)
-        self._near, self._heavy = near, heavy
-        self._part = part = A[:, self._light]
-        root = part / np.sqrt(self.inverse[self._light])
-        rows = root @ root.T
-        rows[np.diag_indices(len(y))] += diagonal
-        self._factor = np.linalg.cholesky(rows[np.ix_(self._far, self._far)])
-        self._coupling = np.column_stack(
-            [rows[np.ix_(self._far, near)], A[np.ix_(self._far, heavy)], y[self._far]]
-        )
-        k = len(near)
-        matrix = np.zeros((k + len(heavy) + 1,) * 2)
-        matrix[:k, k:-1] = A[np.ix_(near, heavy)]
-        matrix[:k, -1] = y[near]
-        matrix += matrix.T
-        matrix[:k, :k] = rows[np.ix_(near, near)]
-        matrix[np.arange(k, k + len(heavy)), np.arange(k, k + len(heavy))] = -self.inverse[heavy]
-        if len(self._far):
-            image = self._forward(self._coupling)
-            matrix -= image.T @ image
+        m, k = A.shape
+        matrix = np.zeros((m + k + 1,) * 2)
+        matrix[:m, m:-1], matrix[m:-1, :m] = A, A.T
+        matrix[:m, -1] = matrix[-1, :m] = y
+        np.einsum("ii->i", matrix)[:-1] = np.concatenate([diagonal, -self.inverse])
         self._lu = ScaledLU(matrix)
 
     def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
-        light, near, far = self._light, self._near, self._far
-        r = r + self._part @ (r_u[light] / self.inverse[light])
-        inner = self._backward(self._forward(r[far]))
-        right = np.concatenate([r[near], r_u[self._heavy], [r_b]]) - inner @ self._coupling
-        left = self._lu.solve(right)
-        u, lam = np.empty(len(r_u)), np.empty(len(r))
-        lam[near], u[self._heavy] = left[: len(near)], left[len(near) : -1]
-        lam[far] = inner - self._backward(self._forward(self._coupling @ left))
-        u[light] = (lam @ self._part - r_u[light]) / self.inverse[light]
-        return u, lam, float(left[-1])
-
-    def _forward(self, v: NDArray) -> NDArray:
-        return solve_triangular(self._factor, v, lower=True, check_finite=False)
-
-    def _backward(self, v: NDArray) -> NDArray:
-        return solve_triangular(self._factor, v, lower=True, trans=1, check_finite=False)
+        solution, m = self._lu.solve(np.concatenate([r, r_u, [r_b]])), len(r)
+        return solution[m:-1], solution[:m], float(solution[-1])
 
 
 class LowRank:
@@ -449,14 +398,14 @@ PRODUCT_BAND = (0.1, 10.0)
 #: A primal residual may not grow beyond this while the reduced equations are in use.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
-#: The first iterate of smaller relative complementarity and residuals is `central`.
-CENTRAL_ERROR = 0.1
+#: An iteration ends if the value is below minus this: multiples of the point have no lower end.
+UNBOUNDED_VALUE = 1e-3
 
 #: Largest order for which the whole system is factorised.
 MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
 
 
-class InteriorPoint:
+class LpInteriorPoint:
     """An iterate that can be carried on to a smaller tolerance.
 
     Parameters
@@ -509,7 +458,6 @@ class InteriorPoint:
         self.threshold = 100.0
         self.ill_conditioned = isinstance(A, LowRank)
         self.complementarity = np.inf
-        self.central: Iterate | None = None
 
     @property
     def slack(self) -> NDArray:
@@ -531,8 +479,8 @@ class InteriorPoint:
             error = max(np.abs(r).max(initial=0.0) for r in residuals)
             if not np.isfinite(self.complementarity + error):
                 return False
-            if self.central is None and max(self.complementarity, error) < CENTRAL_ERROR:
-                self.central = self.point
+            if self._value(residuals[0]) < -UNBOUNDED_VALUE:
+                return True
             if self.complementarity < tol and error < max(tol, 1e-9) * 10:
                 return True
             if time_is_up():
@@ -567,6 +515,11 @@ class InteriorPoint:
     def objective(self) -> float:
         """Value of the primal at the present point."""
         return float(self.c @ self.point.u + self.cost @ self.point.xi)
+
+    def _value(self, row_residual: NDArray) -> float:
+        """Value of the primal with the least slack of each row; negative only if unbounded."""
+        missing = (self.point.xi - self.point.z + row_residual)[:-1]
+        return float(self.c @ self.point.u + self.cost[:-1] @ np.maximum(missing, 0))
 
     def _residuals(self) -> tuple[NDArray, NDArray, NDArray]:
         p = self.point

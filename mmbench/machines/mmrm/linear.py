@@ -1,7 +1,9 @@
-"""Program (28) of the linear machine: bounded or not, trivial or not, and its solution.
+"""Program (28) of the linear machine: boundedness and solution.
 
-It has few columns, and HiGHS solves all of it in less time than generation takes: 256 columns and
-1214 rows in 0.7 s. Many rows are left to an interior point in the space of the features.
+There are few columns, and HiGHS solves the whole program: 256 columns and 1214 rows take 0.7 s.
+From 200 rows on an interior point in the space of the features comes first; its partition gives
+the exact vertex. If that fails, because columns are nearly equal, both are tried in orthonormal
+coordinates of the rows.
 """
 
 from dataclasses import replace
@@ -12,84 +14,75 @@ from scipy import sparse
 from scipy.linalg import qr, svd
 
 from mmbench.errors import Status
-from mmbench.machines.mmrm.certificate import Solution, best, certify, failed, judged, value_of
+from mmbench.machines.mmrm.certificate import (
+    CertifiedSolution,
+    best,
+    certify,
+    constant_solution,
+    value_of,
+    with_status,
+)
 from mmbench.machines.mmrm.program import LEAST_ROWS, LinearProgram
 from mmbench.machines.mmrm.vertex import Partition, polished, solve_reference
-from mmbench.solvers.highs_ import Basis, solve_lp
+from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import InteriorPoint
 from mmbench.solvers.rows import weighted_product
 
-#: Relative gap to which the interior point goes.
+#: Relative gap of the interior point.
 GAP_TOLERANCE = 1e-10
 
-#: Ridge of a step, as a share of the squares that it is added to.
+#: Ridge of a Newton step, relative to the sum of the weights.
 RIDGE = 1e-12
 
-#: Directions of the rows whose spread is at most this share of the largest are not used: the
-#: decision of a row would be computed to fewer digits than a certificate needs.
+#: Directions with a relative spread of at most this are not used: decisions would be computed to
+#: fewer digits than a certificate needs.
 LEAST_SPREAD = 1e-8
 
-#: Costs that are less than this multiple of the multipliers 1/n_class leave these no room.
+#: Smallest ratio of the costs to 1/n_class at which the interior point can start from 1/n_class.
 LEAST_ROOM = 1.01
 
 
 def solve_linear(
-    program: LinearProgram,
-    *,
-    tol: float = 1e-6,
-    basis: Basis | None = None,
-    whole: bool = False,
-) -> Solution:
+    program: LinearProgram, tol: float = 1e-6, *, by_highs: bool = False
+) -> CertifiedSolution:
     """Solve program (28), after an exact test of whether it is bounded.
 
-    Parameters
-    ----------
-    program : LinearProgram
-    tol : float, default=1e-6
-        For the certificate.
-    basis : Basis, optional
-        Of the whole program at other costs, for a hot start.
-    whole : bool, default=False
-        Whether HiGHS is to solve it, however many rows there are.
-
-    Returns
-    -------
-    Solution
-        Unbounded, with the fact "bounded_from_factor", if the costs are too small.
+    If it is not, the fact "bounded_from_factor" is the factor of the costs from which it is.
     """
     if not program.surely_bounded:
         factor = critical_factor(program)
         if factor > 1 + 1e-7:
-            solution = failed(program, Status.UNBOUNDED, "critical_cost")
+            solution = constant_solution(program, Status.UNBOUNDED, "highs")
             return replace(solution, facts={"bounded_from_factor": factor})
-    found = _solved(program, tol, basis, whole)
-    if found.status not in (Status.OPTIMAL, Status.UNBOUNDED):
-        found = min(found, _solved_by_directions(program, tol, whole), key=lambda one: abs(one.gap))
-    return found
+    solution = _solved(program, tol, by_highs)
+    if solution.status in (Status.OPTIMAL, Status.UNBOUNDED):
+        return solution
+    other = _solved_by_directions(program, tol, by_highs)
+    return min(solution, other, key=lambda candidate: abs(candidate.gap))
 
 
-def _solved(program: LinearProgram, tol: float, basis: Basis | None, whole: bool) -> Solution:
-    """Solve a bounded program in the coordinates in which it is stated."""
-    if len(program.y) >= LEAST_ROWS and not whole:
+def _solved(program: LinearProgram, tol: float, by_highs: bool) -> CertifiedSolution:
+    """Solve a bounded program in its own coordinates."""
+    if len(program.y) >= LEAST_ROWS and not by_highs:
         found = solve_in_features(program, tol)
         if found is not None and found.status is Status.OPTIMAL:
             return found
-    found = solve_reference(program, tol=tol, basis=basis)
+    found = solve_reference(program, tol)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
-    # HiGHS keeps A'lam = c to its tolerance, and the limit of the coefficients multiplies what is
-    # left. The multipliers 1/n_class keep it to rounding: they prove 2, which is the value where
-    # each class can be brought to its margin.
+    # HiGHS satisfies A'lam = c to its tolerance, and the limit multiplies the residual. The
+    # multipliers 1/n_class satisfy it to rounding and prove a bound of 2: the optimal value if each
+    # class can be brought to its margin.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 
 
-def _solved_by_directions(program: LinearProgram, tol: float, whole: bool) -> Solution:
+def _solved_by_directions(program: LinearProgram, tol: float, by_highs: bool) -> CertifiedSolution:
     """Solve a bounded program in orthonormal coordinates of its rows.
 
-    Of columns that are nearly equal HiGHS ignores what tells them apart: it is less than its
-    tolerance. The machine is affine invariant, so that any coordinates are as good. The limit is
-    one of the coefficients in these; the value returned is that of the features' coefficients.
+    HiGHS ignores a difference between two columns that is below its tolerance. The machine is
+    affine invariant, so any coordinates will do. The limit then is a limit of the coefficients in
+    these coordinates; the value is recomputed in the program's own.
     """
     Z = np.asarray(program.Z)
     _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)
@@ -98,13 +91,12 @@ def _solved_by_directions(program: LinearProgram, tol: float, whole: bool) -> So
     inner = LinearProgram(
         Z @ back, program.y, program.cost, program.limit, weights=program.row_weights
     )
-    found = _solved(inner, tol, None, whole)
+    found = _solved(inner, tol, by_highs)
     w, b = inner.weights(found.u, found.b)
     u = back @ w
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
-    moved = replace(found, u=u, b=b, margins=margins, value=value, basis=None)
-    return judged(moved, tol)
+    return with_status(replace(found, u=u, b=b, margins=margins, value=value), tol)
 
 
 class _Ratio(InteriorPoint):
@@ -128,18 +120,12 @@ class _Ratio(InteriorPoint):
         return self.c - self.at["v"], 0.0
 
     def _system(self) -> tuple[float, NDArray, NDArray]:
-        # keeps steps finite where columns depend on one another; the next step sees what it left
+        # keeps steps finite if columns are dependent; the next step corrects the residual
         return RIDGE * float(self.weight.sum()), *super()._system()[1:]
 
 
-def solve_in_features(program: LinearProgram, tol: float) -> Solution | None:
-    """Solve a program of many rows by an interior point and the vertex next to its end.
-
-    Returns
-    -------
-    Solution or None
-        None where costs leave no room above the multipliers 1/n_class to start from.
-    """
+def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution | None:
+    """Solve a program by an interior point and a vertex; None if costs leave no start."""
     lam = program.class_shares
     if np.any(program.cost < LEAST_ROOM * lam):
         return None
@@ -156,10 +142,9 @@ def solve_in_features(program: LinearProgram, tol: float) -> Solution | None:
 
 
 def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
-    """Return multipliers that rounding had moved off ``A'lam = c``, ``y'lam = 0``, moved back.
+    """Project multipliers onto ``A'lam = c``, ``y'lam = 0`` to remove rounding errors.
 
-    Each moves in proportion to its room within the bounds; the second step sees what the first
-    rounded.
+    Each changes in proportion to its distance to the bounds; a second step corrects the first.
     """
     Z, y, k = program.Z, program.y, len(program.c)
     room = np.minimum(lam, program.cost - lam)
@@ -167,8 +152,8 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
     matrix[:k, :k] = weighted_product(Z, room)
     matrix[:k, k] = matrix[k, :k] = Z.T @ room
     for _ in range(2):
-        missing = np.append(program.c - program.adjoint(lam), -y @ lam)
-        step = np.linalg.lstsq(matrix, missing)[0]
+        residual = np.append(program.c - program.adjoint(lam), -y @ lam)
+        step = np.linalg.lstsq(matrix, residual)[0]
         lam = lam + room * y * (Z @ step[:k] + step[k])
     return lam
 

@@ -12,8 +12,24 @@ beta >= 0 (29), (30), and with a limit on their sum that (30) does not have: see
 maximises the margin ratio ``rho = d_b/d_w`` (20), where d_b is the gap between the projected
 classes and d_w the distance of their means less d_b.
 
-Every route ends in a certificate that is recomputed from the whole program. If one does not
-certify, the next is tried, and the best objective and the best bound found are reported.
+Routes of ``solver="auto"``; the first that applies is in `Fit.route`:
+
+============ ============================================== ==================================
+route        when                                           cost
+============ ============================================== ==================================
+"reused"     a neighbouring C on the path, without slack    two products with A
+"features"   linear, 200 rows or more                       n d^2 per iteration, 10 to 25 of them
+"highs"      linear, fewer rows, or "features" fails        simplex pivots
+"interior"   kernel, more than 1000 rows, at most half of   m^3 per iteration, m rows near the
+             them near the margin of a rough SVM            margin; 3 to 6 rounds of 10 to 20
+"whole"      other kernel programs                          n^3 per iteration, n r^2 at low rank r
+============ ============================================== ==================================
+
+Every route ends in a certificate that is recomputed from the whole program. If a kernel program is
+not certified the other of "interior" and "whole" is tried, then "highs" for up to 4000 rows; the
+best objective and the best bound are combined. Benchmarks: `benchmarks/mmrm_usps.py` and
+`benchmarks/mmrm_mnist.py` ("interior" against "highs"), `benchmarks/mmrm_grid.py` ("whole"),
+`benchmarks/mmrm_low_rank.py` (its low-rank form).
 
 References
 ----------
@@ -40,17 +56,15 @@ from mmbench.machines.base.search_space import (
     allowed_bytes,
     available_bytes,
 )
-from mmbench.machines.base.threshold import best_bias, slack_penalties
+from mmbench.machines.base.threshold import slack_penalties
 from mmbench.machines.mmrm.certificate import (
     CONSTANT_DECISION_RANGE,
-    Solution,
+    CertifiedSolution,
     best,
-    certify,
-    failed,
-    reused,
-    settled,
+    constant_solution,
+    recertified,
+    trivial_if_constant,
 )
-from mmbench.machines.mmrm.generation import solve_generation
 from mmbench.machines.mmrm.linear import solve_linear
 from mmbench.machines.mmrm.program import (
     COEFFICIENT_LIMIT,
@@ -59,106 +73,22 @@ from mmbench.machines.mmrm.program import (
     LinearProgram,
     without_repeats,
 )
-from mmbench.machines.mmrm.rounds import Rounds
+from mmbench.machines.mmrm.rounds import RestrictedProgram
 from mmbench.machines.mmrm.vertex import solve_reference
-from mmbench.machines.mmrm.whole import singular, solve_whole
+from mmbench.machines.mmrm.whole import solve_whole
 from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
 
-#: From so many rows in the first part on, the interior point is faster than simplex pivots.
-MIN_INTERIOR_ROWS = 250
+#: Rows above which "interior" comes before "whole" if at most half of them are near the margin.
+MANY_ROWS = 1000
 
 
-def solve_kernel(
-    program: KernelProgram, guess: Guess, *, solver: str = "auto", tol: float = 1e-6
-) -> Solution:
-    """Solve program (30).
-
-    Parameters
-    ----------
-    program : Program
-    guess : Guess
-        A neighbouring machine; its support and margins say where to begin.
-    solver : {"auto", "interior", "generation", "reference"}, default="auto"
-        "auto" goes by the number of rows near the guess's margin, and tries another route where
-        one does not certify.
-    tol : float, default=1e-6
-        For the certificate.
-
-    Returns
-    -------
-    Solution
-    """
-    if time_is_up():  # in the training of the guess
-        return _of_guess(program, guess, tol)
-    solutions: list[Solution] = []
-    for route in _routes(program, guess, solver):
-        solution = _by_route(program, guess, route, tol)
-        if solution.value < -tol:  # of (30) itself: multiples of the solution have no lower end
-            return failed(program, Status.UNBOUNDED, route, solution.iterations)
-        if solution.status in (Status.OPTIMAL, Status.UNBOUNDED):
-            return solution
-        solutions.append(solution)
-        if time_is_up():
-            break
-    return best(program, solutions, tol)
-
-
-def _of_guess(program: KernelProgram, guess: Guess, tol: float) -> Solution:
-    """Return what a guess is worth, and what the multipliers 1/n_class prove."""
-    u = program.scale * guess.u
-    b = best_bias(program.y * program.forward(u), program.y)
-    lam = np.minimum(program.cost, program.class_shares)
-    return certify(program, u, b, lam, tol, route="guess")
-
-
-def _routes(program: KernelProgram, guess: Guess, solver: str) -> Iterator[str]:
-    """Yield the routes to try, in their order."""
-    few = len(program.rows) <= SMALL_PART_ROWS
-    if solver != "auto":
-        yield solver
-        if solver == "interior" and _solved_whole(program):
-            yield "whole"
-        return
-    rows = guess.first_rows(program)
-    if not program.surely_bounded:  # simplex tells whether it is
-        yield from ["generation", *(["whole"] if _solved_whole(program) else [])]
-        yield from ["reference"] if few else []
-        return
-    large = len(rows) >= MIN_INTERIOR_ROWS
-    # a part has no advantage on inseparable data, and simplex none where coefficients cancel
-    at_once = 2 * len(rows) > len(program.rows) if large else singular(program, rows)
-    first, second = ("interior", "generation") if large else ("generation", "interior")
-    if not at_once:
-        yield first
-    if _solved_whole(program):
-        yield "whole"
-    if at_once:
-        yield first
-    yield second
-
-
-def _solved_whole(program: KernelProgram) -> bool:
-    return len(program.rows) <= SMALL_PART_ROWS or program.factor is not None
-
-
-def _by_route(program: KernelProgram, guess: Guess, route: str, tol: float) -> Solution:
-    if route == "reference":
-        return solve_reference(program, tol=tol)
-    if route == "whole":
-        return solve_whole(program, guess, tol)
-    if route == "interior":
-        return Rounds(program, guess, tol).solve()
-    first = guess.first_rows(program)
-    return solve_generation(program, first, first, tol=tol)
-
-
-#: Tolerance of the KKT conditions of the SVM that is only a first guess.
+#: KKT tolerance of the SVM that serves as a first guess.
 GUESS_TOLERANCE = 1e-2
 
-#: A larger kernel matrix, of more than 13,000 rows, is never stored.
+#: Largest kernel matrix that is stored: 13,000 rows.
 MOST_GRAM_BYTES = 1.4e9
 
-#: Data whose slacks sum to less than this are separable.
+#: Largest sum of the slacks of separable data.
 SEPARABLE_SLACK = 1e-6
 
 
@@ -170,7 +100,7 @@ class MMRM(WeightedClassifier):
     fits_ : list of Fit
         The certificate of each pair. `objective` is (28) or (30), `bound` a lower bound of it
         within the limit of the coefficients. ``extra`` has "margin_ratio", "separable" (no slack
-        is used), "route", and "at_coefficient_limit" (``rbf``, ``poly``): see Notes.
+        is used) and "at_coefficient_limit" (``rbf``, ``poly``): see Notes.
     margin_ratios_ : ndarray of shape (n_pairs,)
         rho of each pair on its training rows; negative where the projections overlap.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
@@ -217,9 +147,9 @@ class MMRM(WeightedClassifier):
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
         single_precision=False,  # coefficients of 1e6 occur, and cancel
     )
-    version: ClassVar[int] = 2
-    #: Parts are those of an interior point, of up to 6000 rows and coefficients (60,000 digits have
-    #: 5000), and what a stored matrix takes more than `cache_bytes` says; larger ones ask first.
+    version: ClassVar[int] = 3
+    #: `part_bytes` covers an interior point of up to 6000 rows and coefficients (60,000 digits have
+    #: 5000) and a stored kernel matrix; larger interior points check the free memory.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         part_bytes=1800 * 10**6,
         linear_row_copies=2,
@@ -254,10 +184,10 @@ class MMRM(WeightedClassifier):
     )
     solver: str = parameter(
         "auto",
-        choice("auto", "interior", "generation", "reference"),
-        '"reference" is the whole program in HiGHS; "generation" and "interior" solve it on '
-        "growing parts of its rows and columns, by simplex or by an interior point and an exact "
-        "vertex.",
+        choice("auto", "interior", "reference"),
+        '"reference" is the whole program in HiGHS; "interior" solves a kernel program on '
+        "restricted programs to which violated rows and columns are added, by an interior point "
+        "and an exact vertex.",
     )
     tol: float = parameter(
         1e-6, positive(), "Largest relative gap and violation of an optimal solution."
@@ -275,7 +205,7 @@ class MMRM(WeightedClassifier):
         started = time.perf_counter()
         program = self._program(problem, gram)
         solution = self._solve(program, problem, None if warm is None else warm.state)
-        solution = settled(program, solution)
+        solution = trivial_if_constant(program, solution)
         facts = margin_facts(program.y, solution.margins, problem.weights)
         b = solution.b
         if self.bias == "ratio" and facts["separable"]:
@@ -290,7 +220,8 @@ class MMRM(WeightedClassifier):
             iterations=solution.iterations,
             seconds=time.perf_counter() - started,
             n_support=int(np.count_nonzero(solution.u if program.nonnegative else solution.lam)),
-            extra={**facts, "route": solution.route, **solution.facts, **limit},
+            route=solution.route,
+            extra={**facts, **solution.facts, **limit},
         )
         if isinstance(program, LinearProgram):
             w, b = program.weights(solution.u, b)
@@ -312,19 +243,17 @@ class MMRM(WeightedClassifier):
         self,
         program: LinearProgram | KernelProgram,
         problem: BinaryProblem,
-        neighbour: Solution | None,
-    ) -> Solution:
-        again = None if neighbour is None else reused(program, neighbour, self.tol)
-        if again is not None:
-            return again
-        basis = None if neighbour is None else neighbour.basis
+        neighbour: CertifiedSolution | None,
+    ) -> CertifiedSolution:
+        reused = None if neighbour is None else recertified(program, neighbour, self.tol)
+        if reused is not None:
+            return reused
         if isinstance(program, LinearProgram):
-            whole = self.solver == "reference"
-            return solve_linear(program, tol=self.tol, basis=basis, whole=whole)
+            return solve_linear(program, self.tol, by_highs=self.solver == "reference")
         if self.solver == "reference":
-            return solve_reference(program, tol=self.tol, basis=basis)
+            return solve_reference(program, self.tol)
         guess = _guess(program, problem, neighbour)
-        return solve_kernel(program, guess, solver=self.solver, tol=self.tol)
+        return solve_kernel(program, guess, self.solver, self.tol)
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         return (point.get("C", point.get("C_factor", 0)),)
@@ -341,7 +270,7 @@ def slack_costs(
 ) -> NDArray:
     """Return the penalty on the slack of each row.
 
-    Without C, C is `C_factor` times the least that surely leaves the program bounded: 1/n_class.
+    Without C, C is `C_factor` times 1/n_class, the smallest value that ensures a bounded program.
     """
     if C is None:
         s = np.ones(len(problem.y)) if problem.weights is None else problem.weights
@@ -362,7 +291,7 @@ def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -
     x_mean, y_mean = class_means(f, y, weights)
     within = x_mean - y_mean - between
     spread = float(np.ptp(f))
-    # all rows on the two margins leave d_w a rounding error
+    # if all rows are on the two margins, d_w is a rounding error
     ratio = between / within if within > 1e-12 * spread else np.inf
     if spread <= CONSTANT_DECISION_RANGE:
         ratio = np.nan
@@ -387,16 +316,16 @@ def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None =
 
 
 def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float, float]:
-    """Return the mean of some values over the positive and over the negative class."""
+    """Return the weighted mean of f over the positive and over the negative class."""
     s = np.ones(len(y)) if weights is None else weights
     positive, negative = (float(np.average(f[own], weights=s[own])) for own in (y > 0, y < 0))
     return positive, negative
 
 
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
-    """Return the kernel matrix, stored if it is not too large for half of the free memory.
+    """Return the kernel matrix, stored if it takes at most half of the free memory.
 
-    Else its values are computed whenever they are asked for, which takes up to twice the time.
+    A matrix that is not stored is computed in blocks at every use: up to twice the time.
     """
     n = len(problem.y)
     if n <= STORED_ROWS or 8 * n**2 <= min(
@@ -406,10 +335,12 @@ def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
     return problem.matrix(None)
 
 
-def _guess(program: KernelProgram, problem: BinaryProblem, neighbour: Solution | None) -> Guess:
-    """Return a neighbouring MMRM, or else the SVM of the same C: it has nearly the same support.
+def _guess(
+    program: KernelProgram, problem: BinaryProblem, neighbour: CertifiedSolution | None
+) -> Guess:
+    """Return a neighbouring MMRM, or else the SVM of the same C: its support is nearly the same.
 
-    Where C is tiny all rows support the SVM, and it would say nothing.
+    The SVM has at least C = 1, relative to the kernel: with a tiny C all rows support it.
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)
@@ -418,3 +349,43 @@ def _guess(program: KernelProgram, problem: BinaryProblem, neighbour: Solution |
     cost = np.where(program.cost > 0, np.maximum(program.cost, 1 / program.scale), 0.0)
     svm = solve_smo(svm_dual(program.gram, problem.y, cost), tol=GUESS_TOLERANCE)
     return Guess(np.abs(svm.u), problem.y * (svm.decision + svm.bias))
+
+
+def solve_kernel(
+    program: KernelProgram, guess: Guess, solver: str, tol: float
+) -> CertifiedSolution:
+    """Solve program (30) by the first route that certifies a solution.
+
+    A point of negative value proves (30) without its limit unbounded: consider its multiples.
+    """
+    solutions: list[CertifiedSolution] = []
+    for route in _routes(program, guess, solver):
+        if route == "whole":
+            solution = solve_whole(program, guess, tol)
+        elif route == "interior":
+            solution = RestrictedProgram(program, guess, tol).solve()
+        else:
+            solution = solve_reference(program, tol)
+        if solution.value < -tol:
+            return constant_solution(program, Status.UNBOUNDED, route, solution.iterations)
+        if solution.status in (Status.OPTIMAL, Status.UNBOUNDED):
+            return solution
+        solutions.append(solution)
+        if time_is_up():
+            break
+    return best(program, solutions, tol)
+
+
+def _routes(program: KernelProgram, guess: Guess, solver: str) -> Iterator[str]:
+    """Yield the routes of a kernel program in their order."""
+    n, near = len(program.rows), len(guess.near_rows(program))
+    few = n <= SMALL_PART_ROWS
+    restricted_first = solver == "interior" or (n > MANY_ROWS and 2 * near <= n)
+    if restricted_first:
+        yield "interior"
+    if few or program.factor is not None:
+        yield "whole"
+    if not restricted_first:
+        yield "interior"
+    if few and solver == "auto":
+        yield "highs"

@@ -328,8 +328,8 @@ class Guess:
     u: NDArray
     margins: NDArray
 
-    def first_rows(self, program: Program) -> NDArray:
-        """Return the rows that matter to the neighbour: near its margin or with a coefficient."""
+    def near_rows(self, program: Program) -> NDArray:
+        """Return the rows near the neighbour's margin or with a coefficient."""
         rows = program.rows
         return rows[(self.margins[rows] < NEAR_MARGIN) | (self.u[rows] > 0)]
 

@@ -1,48 +1,45 @@
-"""Vertices of the program: of a partition, by one LU factorisation; of all of it, by HiGHS.
+"""Vertices of the program: of a partition, by one LU factorization; of the whole program, by HiGHS.
 
 With P = {u > 0}, R = {rows with y f = 1 and 0 < lam < cost} and T = {rows with lam = cost}, a
-vertex that is not degenerate has ``|R| = |P| + 1``, and the square matrix ``M = [A_RP, y_R]`` gives
-it all:
+nondegenerate vertex has ``|R| = |P| + 1``, and the square matrix ``M = [A_RP, y_R]`` determines it:
 
     M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from mmbench.errors import Status
-from mmbench.machines.mmrm.certificate import Solution, best, certify, failed
-from mmbench.machines.mmrm.interior import InteriorPoint
+from mmbench.machines.mmrm.certificate import CertifiedSolution, best, certify, constant_solution
+from mmbench.machines.mmrm.interior import LpInteriorPoint
 from mmbench.machines.mmrm.program import Program
-from mmbench.solvers.highs_ import BASIC, Basis, LpSolution, solve_lp
+from mmbench.solvers.highs_ import BASIC, solve_lp
 
-#: How negative, relative to the largest, a coefficient or multiplier of a vertex may come out.
+#: Largest negative part of a coefficient or multiplier of a vertex, relative to the largest.
 SIGN_TOLERANCE = 1e-9
+
+#: Pivots of HiGHS. Programs that it solves take a few thousand; nearly singular ones have been seen
+#: to go on for hours.
+MAX_PIVOTS = 100_000
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Columns P and rows R, T, as indices of the whole program."""
+    """Columns P and rows R and T, as indices into the whole program."""
 
     positive: NDArray
     tight: NDArray
     at_cost: NDArray
 
-    @property
-    def square(self) -> bool:
-        """Whether the partition can be a vertex."""
-        return len(self.tight) == len(self.positive) + 1
 
+def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
+    """Classify rows and columns by the larger factor of their complementarity products.
 
-def partition_of(iterate: InteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
-    """Sort rows and columns by which factor of an iterate's products is the larger.
-
-    `rows` may be fewer than the iterate has: then they are its first ones.
+    `rows` are the first rows of the iterate; class means and the limit may follow.
     """
     point, own = iterate.point, slice(len(rows))
     xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]  # without the row of the limit
@@ -59,7 +56,7 @@ def partition_of(iterate: InteriorPoint, rows: NDArray, columns: NDArray) -> Par
 
 @dataclass(frozen=True)
 class Vertex:
-    """The primal and dual vectors that belong to a partition."""
+    """The primal and dual vectors of a partition."""
 
     partition: Partition
     u: NDArray
@@ -67,21 +64,19 @@ class Vertex:
     lam: NDArray
 
     def signs_hold(self, program: Program) -> bool:
-        """Whether u and lam have the signs that the partition says."""
-        part = self.partition
-        lam = self.lam[part.tight]
-        top = lam.max(initial=0.0)
-        room = program.cost[part.tight] * (1 + SIGN_TOLERANCE)
+        """Whether u and lam have the signs that the partition implies."""
+        tight = self.partition.tight
+        lam = self.lam[tight]
         return bool(
             (not program.nonnegative or self.u.min() >= -SIGN_TOLERANCE * self.u.max(initial=0.0))
-            and lam.min(initial=0.0) >= -SIGN_TOLERANCE * top
-            and np.all(lam <= room)
+            and lam.min(initial=0.0) >= -SIGN_TOLERANCE * lam.max(initial=0.0)
+            and np.all(lam <= program.cost[tight] * (1 + SIGN_TOLERANCE))
         )
 
     def is_optimum(
         self, program: Program, rows: NDArray, columns: NDArray, violation: float
     ) -> bool:
-        """Whether its signs hold, and some rows and columns are violated by no more than that."""
+        """Whether its signs hold, and rows and columns are violated by at most `violation`."""
         if not self.signs_hold(program):
             return False
         margins = program.forward(self.u) + program.y * self.b
@@ -92,135 +87,89 @@ class Vertex:
 
 
 def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
-    """Return the vertex of a partition, or None where its matrix is not square or is singular."""
-    if not partition.square:
-        return None
+    """Return the vertex of a partition, None if its matrix is not square or is singular."""
     positive, tight, at_cost = partition.positive, partition.tight, partition.at_cost
+    if len(tight) != len(positive) + 1:
+        return None
     matrix = np.column_stack([program.block(tight, positive), program.y[tight]])
     spread = program.cost[at_cost]
     right = np.append(
         program.c[positive] - program.combined(at_cost, spread, positive),
         -program.y[at_cost] @ spread,
     )
-    with np.errstate(all="ignore"):
-        factor = lu_factor(matrix, check_finite=False)
-        solution = _refined(matrix, factor, np.ones(len(tight)), trans=0)
-        multipliers = _refined(matrix, factor, right, trans=1)
-    if not (np.isfinite(solution).all() and np.isfinite(multipliers).all()):
-        return None
+    lu, pivots, _ = dgetrf(matrix)
+    solutions = []
+    for trans, wanted in ((0, np.ones(len(tight))), (1, right)):
+        operator = matrix.T if trans else matrix
+        x, _ = dgetrs(lu, pivots, wanted, trans=trans)
+        with np.errstate(all="ignore"):  # of a singular matrix
+            x += dgetrs(lu, pivots, wanted - operator @ x, trans=trans)[0]
+        if not np.isfinite(x).all():
+            return None
+        solutions.append(x)
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
-    u[positive], b = solution[:-1], float(solution[-1])
-    lam[tight], lam[at_cost] = multipliers, spread
+    u[positive], b = solutions[0][:-1], float(solutions[0][-1])
+    lam[tight], lam[at_cost] = solutions[1], spread
     return Vertex(partition, u, b, lam)
 
 
-def polished(program: Program, solution: Solution, partition: Partition, tol: float) -> Solution:
-    """Return the better of a solution and the exact vertex of a partition.
-
-    HiGHS stops at a tolerance of 1e-7 a row, which large costs multiply.
-    """
+def polished(
+    program: Program, solution: CertifiedSolution, partition: Partition, tol: float
+) -> CertifiedSolution:
+    """Return the better of a solution and the exact vertex of its partition."""
     vertex = solve_vertex(program, partition)
     if vertex is None:
         return solution
-    facts = {name: getattr(solution, name) for name in ("iterations", "route", "basis")}
-    exact = certify(program, vertex.u, vertex.b, vertex.lam, tol, **facts)
+    exact = certify(
+        program,
+        vertex.u,
+        vertex.b,
+        vertex.lam,
+        tol,
+        iterations=solution.iterations,
+        route=solution.route,
+    )
     return best(program, [solution, exact], tol)
 
 
-def _refined(
-    matrix: NDArray, factor: tuple[NDArray, NDArray], right: NDArray, trans: Literal[0, 1]
-) -> NDArray:
-    """Solve with the matrix, or its transpose, and one step of iterative refinement."""
-    operator = matrix.T if trans else matrix
-    x = lu_solve(factor, right, trans=trans, check_finite=False)
-    return x + lu_solve(factor, right - operator @ x, trans=trans, check_finite=False)
+def solve_reference(program: Program, tol: float = 1e-6) -> CertifiedSolution:
+    """Solve all of (28) or (30) by HiGHS and an exact vertex.
 
-
-#: Programs that can be solved take a few thousand pivots; nearly singular ones have been seen to go
-#: on for hours.
-MAX_ITERATIONS = 100_000
-
-
-def solve_reference(
-    program: Program, *, tol: float = 1e-6, basis: Basis | None = None, method: str = "choose"
-) -> Solution:
-    """Solve (28) or (30) with all its rows and columns.
-
-    Parameters
-    ----------
-    program : Program
-    tol : float, default=1e-6
-        For the certificate.
-    basis : Basis, optional
-        Of the same program with other costs; where it does not fit it is not used.
-    method : {"choose", "simplex", "ipm"}, default="choose"
-
-    Returns
-    -------
-    Solution
+    HiGHS stops at a tolerance of 1e-7 per row, which large costs multiply. Without costs of at
+    least 1/n_class the limit of the coefficients is left out: it would hide a ray.
     """
     rows, columns = program.rows, program.columns
-    limited = program.nonnegative and program.surely_bounded  # else the limit would hide a ray
-    shape = (len(rows) + limited, len(columns) + 1 + len(rows))
-    lp = _solve(program, method, _fitting(basis, *shape), limited)
-    if lp.status is Status.UNBOUNDED:
-        return failed(program, Status.UNBOUNDED, "reference", lp.iterations)
-    u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
-    u[columns] = lp.x[: len(columns)]
-    lam[rows] = lp.row_dual[: len(rows)]
-    solution = certify(
-        program,
-        u,
-        float(lp.x[len(columns)]),
-        lam,
-        tol,
-        iterations=lp.iterations,
-        route="reference",
-        basis=lp.basis,
-    )
-    if lp.basis is None:
-        return solution
-    return polished(program, solution, _partition(program, lp.basis), tol)
-
-
-def _partition(program: Program, basis: Basis) -> Partition:
-    rows, columns = program.rows, program.columns
-    slack = basis.columns[len(columns) + 1 :] == BASIC
-    active = basis.rows[: len(rows)] != BASIC
-    return Partition(
-        positive=columns[basis.columns[: len(columns)] == BASIC],
-        tight=rows[active & ~slack],
-        at_cost=rows[active & slack],
-    )
-
-
-def _solve(program: Program, method: str, basis: Basis | None, limited: bool) -> LpSolution:
-    """Solve with the columns (u, b, xi), and with the limit of the coefficients as the last row."""
-    rows, columns = program.rows, program.columns
-    last = np.append(np.full(len(columns), -1 / program.limit), np.zeros(1 + len(rows)))
-    free = np.full(len(columns) + 1, -np.inf)
-    if program.nonnegative:
-        free[:-1] = 0.0
-    matrix = sparse.hstack(
+    n, k = len(rows), len(columns)
+    matrix = sparse.hstack(  # columns u, b and xi
         [
             sparse.csc_array(program.block(rows, columns)),
             sparse.csc_array(program.y[rows, None]),
-            sparse.eye_array(len(rows)),
+            sparse.eye_array(n),
         ],
         format="csr",
     )
-    return solve_lp(
+    right = np.ones(n)
+    if program.nonnegative and program.surely_bounded:
+        limit = np.append(np.full(k, -1 / program.limit), np.zeros(1 + n))
+        matrix, right = sparse.vstack([matrix, limit[None]], format="csr"), np.append(right, -1.0)
+    lower = np.zeros(k + 1 + n)
+    lower[0 if not program.nonnegative else k : k + 1] = -np.inf
+    lp = solve_lp(
         np.concatenate([program.c[columns], [0.0], program.cost[rows]]),
-        sparse.vstack([matrix, last[None]], format="csr") if limited else matrix,
-        row_lower=np.append(np.ones(len(rows)), np.full(int(limited), -1.0)),
-        col_lower=np.concatenate([free, np.zeros(len(rows))]),
-        method=method,
-        basis=basis,
-        iteration_limit=MAX_ITERATIONS,
+        matrix,
+        row_lower=right,
+        col_lower=lower,
+        iteration_limit=MAX_PIVOTS,
     )
-
-
-def _fitting(basis: Basis | None, n_rows: int, n_columns: int) -> Basis | None:
-    if basis is None or (len(basis.rows), len(basis.columns)) != (n_rows, n_columns):
-        return None
-    return basis
+    if lp.status is Status.UNBOUNDED:
+        return constant_solution(program, Status.UNBOUNDED, "highs", lp.iterations)
+    u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
+    u[columns], lam[rows] = lp.x[:k], lp.row_dual[:n]
+    found = certify(program, u, float(lp.x[k]), lam, tol, iterations=lp.iterations, route="highs")
+    if lp.basis is None:
+        return found
+    slack, active = lp.basis.columns[k + 1 :] == BASIC, lp.basis.rows[:n] != BASIC
+    positive = columns[lp.basis.columns[:k] == BASIC]
+    return polished(
+        program, found, Partition(positive, rows[active & ~slack], rows[active & slack]), tol
+    )

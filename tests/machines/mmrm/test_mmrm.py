@@ -342,7 +342,7 @@ def test_the_order_of_rows_and_threads_do_not_matter():
 # -- solvers, paths, weights ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["auto", "interior", "generation"])
+@pytest.mark.parametrize("solver", ["auto", "interior"])
 def test_every_solver_ends_at_the_reference(solver, cancer):
     reference = MMRM(C=1.0, gamma=0.5, solver="reference").fit(*cancer).fits_[0]
     fit = MMRM(C=1.0, gamma=0.5, solver=solver).fit(*cancer).fits_[0]
@@ -367,7 +367,7 @@ def test_a_separable_pair_is_solved_once_for_the_upper_part_of_the_grid():
     X, y = separable()
     problem = BinaryProblem(X, y, Kernel("rbf", 0.05))
     models = MMRM().train_path(problem, [{"C": C} for C in (1.0, 10.0, 100.0, 1000.0)])
-    assert [model.fit.extra["route"] for model in models[1:]] == ["reused"] * 3
+    assert [model.fit.route for model in models[1:]] == ["reused"] * 3
     assert all(model.fit.status is Status.OPTIMAL for model in models)
 
 

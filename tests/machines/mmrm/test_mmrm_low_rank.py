@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import MMRM
-from mmbench.machines.mmrm import mmrm as routes
-from mmbench.machines.mmrm.interior import InteriorPoint, LowRank, OfLowRank, Whole
+from mmbench.machines.mmrm import mmrm
+from mmbench.machines.mmrm.interior import LowRank, LpInteriorPoint, OfLowRank, Whole
 from mmbench.machines.mmrm.program import Guess, KernelProgram, low_rank_factor
 from mmbench.machines.mmrm.vertex import solve_reference
 from mmbench.machines.mmrm.whole import Shifted, solve_whole
@@ -83,11 +83,11 @@ def test_coefficients_that_do_not_cancel_give_way_to_those_of_the_guess(share, d
 
 def test_a_rare_class_among_thousands_of_rows_is_solved_without_their_matrix(monkeypatch):
     X, y = gaussian_classes(4050, 0.03, 0.8)
-    monkeypatch.setattr(routes, "Rounds", lambda *_: pytest.fail("by parts"))
-    monkeypatch.setattr(InteriorPoint, "__init__", of_low_rank(InteriorPoint.__init__))
+    monkeypatch.setattr(mmrm, "RestrictedProgram", lambda *_: pytest.fail("by parts"))
+    monkeypatch.setattr(LpInteriorPoint, "__init__", of_low_rank(LpInteriorPoint.__init__))
     fit = MMRM(gamma=2.0**-7).fit(X, y).fits_[0]
     assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
-    assert fit.extra["route"] == "whole"
+    assert fit.route == "whole"
     assert fit.gap <= 1e-6
 
 
