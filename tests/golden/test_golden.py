@@ -1,0 +1,470 @@
+"""Golden values: what every machine and every experiment gave when the files here were written.
+
+``fits.csv`` has the certificates of all machines, kernels and solvers on small real data sets,
+``tables`` the CSV table of each experiment's smoke run, without seconds. Code that is moved should
+change none of them:
+
+    python -m tests.golden.test_golden check --exact svm rmm quickstart
+
+with names of machines, names of experiments, ``fits`` (all machines), ``quick`` (the experiments of
+the default test suite) or ``tables`` (all experiments); ``fits quick`` if no name is given.
+
+``--exact`` compares every digit: the same machine, one BLAS thread. Without it
+
+- statuses are equal; objectives and bounds agree to 1e-6 relative or within the certified gaps,
+  and to 1e-4 if the fit is not optimal; training errors differ by at most one row;
+- tables have the same rows with the same text, the same selected parameters, and test errors that
+  differ by at most one row per split: one row on the boundary is what rounding can move. Gaps,
+  violations and numbers of support vectors belong to the solver and are not compared.
+
+``write`` in place of ``check`` renews the values of the machines and experiments named; the diff
+belongs in the commit that changes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from threadpoolctl import threadpool_limits
+
+from mmbench.datasets import load_dataset
+from mmbench.errors import UserError
+from mmbench.machines import make_machine
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FITS, TABLES = HERE / "fits.csv", HERE / "tables"
+MIRROR = Path(os.environ.get("MMBENCH_MIRROR", ROOT.parent / "shared" / "data"))
+
+RELATIVE, UNPROVEN, ABSOLUTE = 1e-6, 1e-4, 1e-12
+
+
+class Problem(NamedTuple):
+    """Rows drawn by a fixed seed from some classes of a data set."""
+
+    dataset: str
+    rows: int
+    classes: tuple = ()
+    scaled: bool = True
+
+
+EMBEDDED = {
+    "breast_cancer": Problem("wdbc", 100),
+    "digits_3_8": Problem("digits", 80, (3, 8)),
+    "digits_4_9": Problem("digits", 40, (4, 9)),
+    "iris": Problem("iris", 90),
+    "wine": Problem("wine", 100, ("class_1", "class_2"), scaled=False),
+}
+MIRRORED = {
+    "banana": Problem("ida_banana", 120),
+    "german": Problem("german", 120),
+    "heart": Problem("heart", 100),
+    "heart_40": Problem("heart", 40),
+    "ionosphere": Problem("ionosphere", 100),
+    "pima": Problem("pima", 120),
+    "sonar": Problem("sonar", 80),
+    "thyroid_1_2": Problem("thyroid", 100, (1, 2)),
+    "usps_3_5": Problem("usps", 80, (3, 5)),
+}
+PROBLEMS = EMBEDDED | MIRRORED
+FEW = ("digits_3_8", "iris", "heart", "pima")
+SMALL = ("digits_4_9", "heart_40")
+KERNELS = ("linear", "rbf", "poly")
+
+#: Per machine: parameters, solvers and problems, each with all kernels.
+CASES: dict[str, list[tuple[dict, str, tuple[str, ...]]]] = {
+    "svm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 100.0}, "auto", tuple(PROBLEMS)),
+        ({}, "smo reference", FEW),
+        ({"C": 100.0}, "smo reference", FEW),
+        ({"class_weight": "balanced", "kernel_scaling": "trace"}, "auto", FEW),
+    ],
+    "rmm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 10.0, "B_fraction": 0.1}, "auto", tuple(PROBLEMS)),
+        ({}, "smo reference", FEW),
+        ({"C": 10.0, "B_fraction": 0.1}, "smo reference", FEW),
+        ({"form": "penalty"}, "auto smo reference", FEW),
+        ({"form": "relaxed"}, "auto", FEW),
+    ],
+    "sigma_svm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 10.0, "D": 0.9}, "auto", tuple(PROBLEMS)),
+        ({}, "smo reference", FEW),
+        ({"C": 10.0, "D": 0.9}, "smo reference", FEW),
+    ],
+    "klda": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"eta": 1.0, "bias": "midpoint"}, "auto", tuple(PROBLEMS)),
+        ({}, "reference", FEW),
+    ],
+    "mmrm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C_factor": 2.0}, "auto", tuple(PROBLEMS)),
+        ({}, "interior generation reference", FEW),
+        ({"C_factor": 2.0}, "interior generation reference", FEW),
+        ({"bias": "ratio"}, "auto", FEW),
+        ({"C": 0.005}, "auto", FEW),  # penalties below 1/n
+    ],
+    "mamc": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"Cm": 2.0, "bias": "optimized"}, "auto", tuple(PROBLEMS)),
+        ({}, "reference", FEW),
+    ],
+    "lssvm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 100.0, "reading": "empirical"}, "auto", tuple(PROBLEMS)),
+        ({}, "reference", FEW),
+        ({"C": 100.0, "reading": "empirical"}, "reference", FEW),
+    ],
+    "lda": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"scatter": "sum", "bias": "optimized"}, "auto", tuple(PROBLEMS)),
+        ({}, "reference", FEW),
+    ],
+    "mpm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"scatter": "sum", "ridge": 1e-4}, "auto", tuple(PROBLEMS)),
+        ({}, "gram reference clarabel ecos", FEW),
+    ],
+    "mempm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"scatter": "sum", "ridge": 1e-4}, "auto", FEW),
+        ({}, "reference clarabel ecos", SMALL),
+    ],
+    "m4": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C_factor": 2.0, "nu": 0.8}, "auto", tuple(PROBLEMS)),
+        ({}, "reweighted gram clarabel ecos", FEW),
+        ({"C_factor": 2.0, "nu": 0.8}, "reweighted gram clarabel ecos", FEW),
+        ({"margin": "hard"}, "auto clarabel", FEW),
+        ({"variant": "lda"}, "auto clarabel", FEW),
+        ({}, "reference", SMALL),
+        ({"normalization": "mean"}, "auto", SMALL),
+    ],
+    "fsvm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 10.0, "rho": 0.1}, "auto", FEW),
+        ({"variant": "semi"}, "auto reference", FEW),
+        ({"variant": "eps"}, "auto", FEW),
+        ({}, "reference", SMALL),
+        ({"variant": "opt"}, "auto reference", SMALL),
+    ],
+    "rsvm_plus": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 10.0, "lam": 0.1}, "auto", FEW),
+        ({}, "interior clarabel reference", SMALL),
+    ],
+    "rsvm_mu_plus": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 10.0, "lam": 0.1}, "auto", FEW),
+        ({}, "interior clarabel reference", SMALL),
+    ],
+    "mrsvm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 10.0}, "auto", FEW),
+        ({}, "reference", FEW),
+    ],
+}
+FIT_KEY = ["machine", "params", "solver", "kernel", "problem", "pair"]
+FIT_COLUMNS = [*FIT_KEY, "status", "objective", "bound", "n_support", "errors", "decisions"]
+
+EXPERIMENTS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
+#: Experiments of the default test suite.
+QUICK = ["quickstart", "m4_fig7", "m4_table1", "mmrm_fig2", "usps_rbf"]
+#: Experiments whose smoke version is no quick check, and why.
+LEFT_OUT = {
+    "verdict": "half an hour, and data of the extra keel",
+    "verdict_large": "half an hour",
+}
+TABLE_KEY = ["dataset", "kernel", "degree", "size", "machine", "metric"]
+#: Other columns that rounding cannot change.
+TEXT = ["n", "published", "published_spread", "status", "note"]
+
+
+def rows_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Return features and labels of a problem."""
+    data = load_dataset(
+        problem.dataset, store=HERE / "no-store", mirror=MIRROR, allow_network=False
+    )
+    labels = problem.classes or tuple(np.unique(data.y))
+    rows = np.flatnonzero(np.isin(data.y, labels))
+    rows = np.sort(np.random.RandomState(0).permutation(rows)[: problem.rows])
+    X, y = np.asarray(data.X[rows], dtype=float), np.asarray(data.y)[rows]
+    if problem.scaled:
+        X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    return X, y
+
+
+def fits_of(machine: str, problems: dict[str, Problem]) -> Iterator[dict[str, object]]:
+    """Yield one row per binary training of a machine on the problems."""
+    data = {name: rows_of(problem) for name, problem in problems.items()}
+    for params, solvers, names in CASES[machine]:
+        for solver in solvers.split():
+            if solver == "ecos" and find_spec("ecos") is None:
+                continue
+            for kernel in KERNELS:
+                for name in names:
+                    if name in data:
+                        case = {
+                            "machine": machine,
+                            "params": " ".join(f"{k}={v}" for k, v in params.items()),
+                            "solver": solver,
+                            "kernel": kernel,
+                            "problem": name,
+                        }
+                        options = {**params, "solver": solver, "kernel": kernel}
+                        for fit in certificates(make_machine(machine, **options), *data[name]):
+                            yield case | fit
+
+
+def certificates(machine, X: np.ndarray, y: np.ndarray) -> list[dict[str, object]]:
+    """Return one row per pair of classes; the status of a training that fails is its exception."""
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+        try:
+            machine.fit(X, y)
+        except (ArithmeticError, RuntimeError, ValueError, UserError) as error:
+            return [{"status": type(error).__name__}]
+        decisions = hashlib.sha256(np.ascontiguousarray(machine.decision_function(X)).tobytes())
+        errors = int((machine.predict(X) != y).sum())
+    return [
+        {
+            "pair": "/".join(map(str, fit.pair)),
+            "status": str(fit.status),
+            "objective": float(fit.objective),
+            "bound": float(fit.bound),
+            "n_support": fit.n_support,
+            "errors": errors,
+            "decisions": decisions.hexdigest()[:12],
+        }
+        for fit in machine.fits_
+    ]
+
+
+def as_text(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
+    """Return rows as they are stored: every digit of every number."""
+    text = [{name: str(value) for name, value in row.items()} for row in rows]
+    return pd.DataFrame(text, columns=FIT_COLUMNS).fillna("")
+
+
+def read(source: Path | io.StringIO) -> pd.DataFrame:
+    """Return a CSV table as text."""
+    return pd.read_csv(source, dtype=str, keep_default_na=False)
+
+
+def differences(
+    stored: pd.DataFrame,
+    now: pd.DataFrame,
+    key: list[str],
+    changes: Callable[[dict[str, str], dict[str, str]], Iterable[str]] | None,
+) -> list[str]:
+    """Return a line per row that differs in the columns that `changes` names, or in any column."""
+    old, new = (
+        {tuple(row[column] for column in key): row for row in table.to_dict("records")}
+        for table in (stored, now)
+    )
+    lines = []
+    for row in [*old, *(row for row in new if row not in old)]:
+        if row in old and row in new:
+            was, is_ = old[row], new[row]
+            names = changes(was, is_) if changes else [c for c in was if was[c] != is_[c]]
+            text = ", ".join(f"{name} {was[name]} -> {is_[name]}" for name in names)
+        else:
+            text = "not in the golden file" if row in new else "gone"
+        if text:
+            lines.append(f"{' '.join(filter(None, row))}: {text}")
+    return lines
+
+
+def fit_differences(machine: str, problems: dict[str, Problem], exact: bool) -> list[str]:
+    """Return a line per difference between a machine's fits and their golden values."""
+    stored = read(FITS)
+    stored = stored[(stored.machine == machine) & stored.problem.isin(problems)]
+    if find_spec("ecos") is None:
+        stored = stored[stored.solver != "ecos"]
+    now = as_text(fits_of(machine, problems))
+    return differences(stored, now, FIT_KEY, None if exact else _fit_changes)
+
+
+def _fit_changes(was: dict[str, str], now: dict[str, str]) -> Iterator[str]:
+    if was["status"] != now["status"]:
+        yield "status"
+        return
+    if not was["objective"]:  # the same exception
+        return
+    gaps = [abs(float(row["objective"]) - float(row["bound"])) for row in (was, now)]
+    relative, gap = (RELATIVE, max(gaps)) if was["status"] == "optimal" else (UNPROVEN, 0.0)
+    for name in ("objective", "bound"):
+        old, new = float(was[name]), float(now[name])
+        if old != new and not abs(old - new) <= max(relative * abs(old), gap, ABSOLUTE):
+            yield name
+    if abs(int(was["errors"]) - int(now["errors"])) > 1:
+        yield "errors"
+
+
+def tables_of(names: list[str]) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Run smoke versions; return their tables, and a line per experiment that cannot run here."""
+    if not names:
+        return {}, []
+    with tempfile.TemporaryDirectory() as folder:
+        skipped = _run(names, folder)
+        if not any(Path(folder).iterdir()):
+            return {}, skipped
+        done = mmbench_command("table", folder, "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    table = read(io.StringIO(done.stdout))
+    table = table[~table.metric.str.startswith("seconds")]
+    table["experiment"] = table.experiment.str.removesuffix("-smoke")
+    # notes are long: a ditto mark stands for the note of the row above
+    table["note"] = table.note.mask((table.note != "") & (table.note == table.note.shift()), '"')
+    parts = table[table.experiment.isin(names)].groupby("experiment")
+    return {str(name): part.loc[:, (part != "").any()] for name, part in parts}, skipped
+
+
+def unavailable(name: str) -> str:
+    """Return why an experiment is not checked here, if it is not."""
+    if name in LEFT_OUT:
+        return f"{name}: {LEFT_OUT[name]}"
+    path = TABLES / f"{name}.csv"
+    if not MIRROR.exists() and path.exists() and read(path).dataset.str.startswith("ida_").any():
+        return f"{name}: the mirror has other splits of the ida data sets than the internet"
+    return ""
+
+
+def _run(names: list[str], folder: str) -> list[str]:
+    """Run smoke versions in one process; return a line per experiment that cannot be run here."""
+    configs = [str(ROOT / "configs" / f"{name}.yaml") for name in names]
+    done = mmbench_command("run", *configs, "--smoke", "--jobs", "1", "--results", folder)
+    if done.returncode != 2:  # a failed job has a record, which the table shows
+        return []
+    if len(names) == 1:
+        return [f"{names[0]}: {done.stderr.splitlines()[-1]}"]
+    return [line for name in names for line in _run([name], folder)]
+
+
+def mmbench_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line of this checkout."""
+    command = [sys.executable, "-m", "mmbench", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    if MIRROR.exists():
+        environment["MMBENCH_MIRROR"] = str(MIRROR)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def table_differences(name: str, table: pd.DataFrame, exact: bool) -> list[str]:
+    """Return a line per difference between an experiment's table and its golden table."""
+    stored = read(TABLES / f"{name}.csv")
+    columns = list(dict.fromkeys([*stored.columns, *table.columns]))
+    stored, table = (t.reindex(columns=columns, fill_value="") for t in (stored, table))
+    key = [column for column in TABLE_KEY if column in columns]
+    return differences(stored, table, key, None if exact else _table_changes)
+
+
+def _table_changes(was: dict[str, str], now: dict[str, str]) -> Iterator[str]:
+    yield from (name for name in TEXT if was.get(name) != now.get(name))
+    metric = was["metric"]
+    if metric == "errors_count":
+        if abs(float(was["measured"]) - float(now["measured"])) > 1:
+            yield "measured"
+    elif metric.startswith("selected") and was["measured"] != now["measured"]:
+        yield "measured"
+
+
+@pytest.mark.parametrize("machine", CASES)
+def test_fits_on_embedded_data(machine):
+    assert not fit_differences(machine, EMBEDDED, exact=False)
+
+
+@pytest.mark.parametrize("machine", CASES)
+def test_fits_on_the_mirror(machine, mirror):
+    assert not fit_differences(machine, MIRRORED, exact=False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EXPERIMENTS],
+)
+def test_table(name):
+    if reason := unavailable(name):
+        pytest.skip(reason)
+    tables, skipped = tables_of([name])
+    if skipped:
+        pytest.skip(skipped[0])
+    assert not table_differences(name, tables[name], exact=False)
+
+
+def write(machines: list[str], experiments: list[str]) -> None:
+    """Renew the golden values of machines and experiments."""
+    stored = read(FITS) if FITS.exists() else as_text([])
+    parts = [
+        as_text(fits_of(name, PROBLEMS)) if name in machines else stored[stored.machine == name]
+        for name in CASES
+    ]
+    pd.concat(parts).to_csv(FITS, index=False, lineterminator="\n")
+    tables, skipped = tables_of(experiments)
+    TABLES.mkdir(exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(TABLES / f"{name}.csv", index=False, lineterminator="\n")
+    for line in skipped:
+        print("skipped", line)
+
+
+def check(machines: list[str], experiments: list[str], exact: bool) -> bool:
+    """Print what differs from the golden values; return whether nothing does."""
+    found = []
+    problems = PROBLEMS if MIRROR.exists() else EMBEDDED
+    for name in machines:
+        start = time.process_time()
+        found += (lines := fit_differences(name, problems, exact))
+        print(*lines, f"{name}: {len(lines)} differences", sep="\n", end=" ")
+        print(f"({time.process_time() - start:.1f} s)", flush=True)
+    tables, skipped = tables_of(experiments)
+    for name, table in tables.items():
+        found += (lines := table_differences(name, table, exact))
+        print(*lines, f"{name}: {len(lines)} differences", sep="\n", flush=True)
+    for line in skipped:
+        print("skipped", line)
+    return not found
+
+
+def main() -> int:
+    """Read the command line; return the exit code."""
+    parser = argparse.ArgumentParser("python -m tests.golden.test_golden")
+    parser.add_argument("command", choices=["check", "write"])
+    parser.add_argument("names", nargs="*", help="machines, experiments, fits, quick, tables")
+    parser.add_argument("--exact", action="store_true", help="compare every digit")
+    options = parser.parse_intermixed_args()
+    groups = {"fits": list(CASES), "quick": QUICK, "tables": EXPERIMENTS}
+    names = [n for name in options.names or ["fits", "quick"] for n in groups.get(name, [name])]
+    if unknown := set(names) - set(CASES) - set(EXPERIMENTS):
+        parser.error(f"no machine or experiment: {', '.join(sorted(unknown))}")
+    machines = [name for name in CASES if name in names]
+    experiments = [name for name in EXPERIMENTS if name in names]
+    if reasons := list(filter(None, map(unavailable, experiments))):
+        print(*reasons, sep="\n")
+        experiments = [name for name in experiments if not unavailable(name)]
+    if options.command == "write":
+        write(machines, experiments)
+        return 0
+    return 0 if check(machines, experiments, options.exact) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
