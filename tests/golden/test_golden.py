@@ -11,8 +11,9 @@ the default test suite) or ``tables`` (all experiments); ``fits quick`` if no na
 
 ``--exact`` compares every digit: the same machine, one BLAS thread. Without it
 
-- statuses are equal; objectives and bounds agree to 1e-6 relative or within the certified gaps,
-  and to 1e-4 if the fit is not optimal; training errors differ by at most one row;
+- statuses are equal; objectives and bounds agree to 1e-6 relative or within the certified gaps;
+  of fits that are not optimal the objectives agree to 1e-4; training errors differ by at most one
+  row;
 - tables have the same rows with the same text, the same selected parameters, and test errors that
   differ by at most one row per split: one row on the boundary is what rounding can move. Gaps,
   violations and numbers of support vectors belong to the solver and are not compared.
@@ -26,6 +27,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import io
+import itertools
 import os
 import subprocess
 import sys
@@ -153,7 +155,7 @@ CASES: dict[str, list[tuple[dict, str, tuple[str, ...]]]] = {
         ({"C_factor": 2.0, "nu": 0.8}, "auto", tuple(PROBLEMS)),
         ({}, "reweighted gram clarabel ecos", FEW),
         ({"C_factor": 2.0, "nu": 0.8}, "reweighted gram clarabel ecos", FEW),
-        ({"margin": "hard"}, "auto clarabel", FEW),
+        ({"margin": "hard"}, "auto clarabel", ("digits_3_8", "heart", "pima")),
         ({"variant": "lda"}, "auto clarabel", FEW),
         ({}, "reference", SMALL),
         ({"normalization": "mean"}, "auto", SMALL),
@@ -182,12 +184,23 @@ CASES: dict[str, list[tuple[dict, str, tuple[str, ...]]]] = {
         ({}, "reference", FEW),
     ],
 }
+#: (Machine, kernel, problem) whose result changes by more than the tolerances if features change by
+#: rounding: F-SVM's problem is not convex, others lie at the border of two statuses.
+UNSTABLE = {
+    ("fsvm", "poly", "german"),
+    ("fsvm", "poly", "heart"),
+    ("lssvm", "poly", "digits_3_8"),
+    ("lssvm", "poly", "digits_4_9"),
+    ("rsvm_plus", "linear", "digits_4_9"),
+}
+UNSTABLE |= {(machine, "poly", "wine") for machine in CASES}  # kernel values up to 1e9
 FIT_KEY = ["machine", "params", "solver", "kernel", "problem", "pair"]
 FIT_COLUMNS = [*FIT_KEY, "status", "objective", "bound", "n_support", "errors", "decisions"]
 
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
-#: Experiments of the default test suite.
-QUICK = ["quickstart", "m4_fig7", "m4_table1", "mmrm_fig2", "usps_rbf"]
+#: Experiments of the default test suite: the first need no file.
+QUICK_EMBEDDED, QUICK_MIRRORED = ["quickstart", "m4_table1"], ["m4_fig7", "mmrm_fig2", "usps_rbf"]
+QUICK = QUICK_EMBEDDED + QUICK_MIRRORED
 #: Experiments whose smoke version is no quick check, and why.
 LEFT_OUT = {
     "verdict": "half an hour, and data of the extra keel",
@@ -216,22 +229,21 @@ def fits_of(machine: str, problems: dict[str, Problem]) -> Iterator[dict[str, ob
     """Yield one row per binary training of a machine on the problems."""
     data = {name: rows_of(problem) for name, problem in problems.items()}
     for params, solvers, names in CASES[machine]:
-        for solver in solvers.split():
+        for solver, kernel, name in itertools.product(solvers.split(), KERNELS, names):
+            if name not in data or (machine, kernel, name) in UNSTABLE:
+                continue
             if solver == "ecos" and find_spec("ecos") is None:
                 continue
-            for kernel in KERNELS:
-                for name in names:
-                    if name in data:
-                        case = {
-                            "machine": machine,
-                            "params": " ".join(f"{k}={v}" for k, v in params.items()),
-                            "solver": solver,
-                            "kernel": kernel,
-                            "problem": name,
-                        }
-                        options = {**params, "solver": solver, "kernel": kernel}
-                        for fit in certificates(make_machine(machine, **options), *data[name]):
-                            yield case | fit
+            case = {
+                "machine": machine,
+                "params": " ".join(f"{key}={value}" for key, value in params.items()),
+                "solver": solver,
+                "kernel": kernel,
+                "problem": name,
+            }
+            estimator = make_machine(machine, **params, solver=solver, kernel=kernel)
+            for fit in certificates(estimator, *data[name]):
+                yield case | fit
 
 
 def certificates(machine, X: np.ndarray, y: np.ndarray) -> list[dict[str, object]]:
@@ -309,11 +321,12 @@ def _fit_changes(was: dict[str, str], now: dict[str, str]) -> Iterator[str]:
         return
     if not was["objective"]:  # the same exception
         return
-    gaps = [abs(float(row["objective"]) - float(row["bound"])) for row in (was, now)]
-    relative, gap = (RELATIVE, max(gaps)) if was["status"] == "optimal" else (UNPROVEN, 0.0)
-    for name in ("objective", "bound"):
+    optimal = was["status"] == "optimal"  # the bound of another fit proves little
+    gap = max(abs(float(row["objective"]) - float(row["bound"])) for row in (was, now))
+    for name in ("objective", "bound") if optimal else ("objective",):
         old, new = float(was[name]), float(now[name])
-        if old != new and not abs(old - new) <= max(relative * abs(old), gap, ABSOLUTE):
+        room = max(RELATIVE * abs(old), gap, ABSOLUTE) if optimal else UNPROVEN * abs(old)
+        if old != new and not abs(old - new) <= room:
             yield name
     if abs(int(was["errors"]) - int(now["errors"])) > 1:
         yield "errors"
@@ -392,22 +405,35 @@ def test_fits_on_embedded_data(machine):
     assert not fit_differences(machine, EMBEDDED, exact=False)
 
 
+@pytest.mark.usefixtures("mirror")
 @pytest.mark.parametrize("machine", CASES)
-def test_fits_on_the_mirror(machine, mirror):
+def test_fits_on_the_mirror(machine):
     assert not fit_differences(machine, MIRRORED, exact=False)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EXPERIMENTS],
-)
+def test_tables_on_embedded_data():
+    check_tables(QUICK_EMBEDDED)
+
+
+@pytest.mark.usefixtures("mirror")
+def test_tables_on_the_mirror():
+    check_tables(QUICK_MIRRORED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in QUICK])
 def test_table(name):
-    if reason := unavailable(name):
-        pytest.skip(reason)
-    tables, skipped = tables_of([name])
+    check_tables([name])
+
+
+def check_tables(names: list[str]) -> None:
+    """Fail if a table differs; skip if one cannot be made here."""
+    reasons = [reason for name in names if (reason := unavailable(name))]
+    tables, skipped = ({}, reasons) if reasons else tables_of(names)
+    lines = [line for name in tables for line in table_differences(name, tables[name], exact=False)]
+    assert not lines
     if skipped:
-        pytest.skip(skipped[0])
-    assert not table_differences(name, tables[name], exact=False)
+        pytest.skip("; ".join(skipped))
 
 
 def write(machines: list[str], experiments: list[str]) -> None:
