@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -29,12 +30,22 @@ from mmbench.plugins import with_plugins
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Label = int | str
+#: Upper bound on the bytes of a download whose size no card states, and on the bytes per value.
+MOST_UNKNOWN, BYTES_PER_VALUE = 2**28, 32
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 def one_or_more(value: Any) -> list[Any]:
     """Read ``rbf`` as ``[rbf]``."""
     return value if isinstance(value, list) else [value]
+
+
+def check_path(path: str) -> str:
+    """Refuse a path that could lead out of the folder below which it is meant."""
+    parts = path.split("/")
+    if not all(part.strip(". ") for part in parts) or any(c in path for c in "\\:\0"):
+        raise ValueError(f"must lie below the store, as name/file.csv does, got {path!r}")
+    return path
 
 
 class _Strict(BaseModel):
@@ -45,12 +56,14 @@ class CardFile(_Strict):
     """A file known byte by byte.
 
     ``path`` is its place in the store and in a mirror. ``sha256`` lists the accepted hashes: a file
-    that was unpacked and packed again has another one than the original.
+    that was unpacked and packed again has another one than the original. ``size`` is the number of
+    bytes, at most.
     """
 
-    path: str
+    path: Annotated[str, AfterValidator(check_path)]
     sha256: Annotated[list[Sha256], BeforeValidator(one_or_more), Field(min_length=1)]
     urls: list[str] = []
+    size: Annotated[int, Field(ge=1)] | None = None
 
 
 class ParserSpec(_Strict):
@@ -135,6 +148,8 @@ class Source(_Strict):
     id: int | None = None
     loader: str | None = None
     options: dict[str, Any] = {}
+    #: Upper bound on the bytes of each download; by default from the shape of the data.
+    max_bytes: Annotated[int, Field(ge=1)] | None = None
     #: Where the format differs from the card's.
     parser: ParserSpec | None = None
     #: Overrides of the card's expectations: of a partial file, or of another encoding.
@@ -181,7 +196,7 @@ class Source(_Strict):
 class Card(_Strict):
     """A data set: description, expectations, sources in order. See ``cards/*.yaml``."""
 
-    name: str
+    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
     title: str
     expect: Expected
     parser: ParserSpec | None = None
@@ -190,11 +205,15 @@ class Card(_Strict):
     citation: str
     treatment: str = ""
     known_deviations: list[str] = []
+    #: Reason why no source can be reached by everybody, in one line; empty if there is a source.
+    not_public: str = ""
 
     @model_validator(mode="after")
     def _sources_are_valid(self) -> Card:
         for source in self.sources:
             self.expected(source)
+        if self.not_public and any(source.is_public for source in self.sources):
+            raise ValueError("not_public is stated, but a source is public")
         labels = [source.label for source in self.sources if source.kind != "files"]
         if len(set(labels)) < len(labels):
             raise ValueError("two sources would be stored under one name")
@@ -215,6 +234,13 @@ class Card(_Strict):
         if not source.expect:
             return self.expect
         return Expected.model_validate({**self.expect.model_dump(), **source.expect})
+
+    def max_bytes(self, source: Source) -> int:
+        """Return the upper bound on the size of each download of `source`."""
+        if source.max_bytes is not None:
+            return source.max_bytes
+        rows, columns = self.expected(source).shape
+        return max(MOST_UNKNOWN, BYTES_PER_VALUE * rows * (columns + 1))
 
     def parser_of(self, source: Source) -> ParserSpec:
         """Return the parser of the files of `source`."""

@@ -123,9 +123,9 @@ small,0,q
 'large, so',?,q
 """
     data = load(tmp_path, "my.arff", text, [{"impute": "median"}, "one_hot"])
-    assert data.n_categorical == 1
-    assert data.X[:, 1].tolist() == [1, 0, 2]
-    assert data.X[:2, 0].tolist() == [1, 0]
+    assert data.n_categorical == 2
+    assert data.X[:, 0].tolist() == [1, 0, 2]
+    assert data.X[:2, 1].tolist() == [1, 0]
 
 
 def test_categories_and_gaps_are_filled_by_the_steps(tmp_path: Path):
@@ -176,7 +176,8 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
     assert "data row 1, column 'colour': text 'red' where a number is needed" in line
     assert line.endswith("drop it or say categorical: auto")
     line = refusal(tmp_path, "my.csv", CSV.replace(",", ";").replace(".", ","))
-    assert line.endswith("text '2,5' where a number is needed; is it decimal: ','?")
+    advice = "if ',' is the decimal mark, say decimal: , (--set 'datasets[0].decimal=,')"
+    assert line.endswith(f"text '2,5' where a number is needed; {advice}")
 
 
 @pytest.mark.parametrize(
@@ -239,9 +240,15 @@ ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
     [
         ("a;kind\n" + ROWS.replace(",", ";").replace(".", ","), "with decimal: ','?"),
         ("a,kind\n-,x\n" + ROWS, "numbers and '-', all taken as categories; leave a cell empty"),
-        ("a,kind\n" + ROWS.replace(".5", " May"), "20 rows, such as '0 May': leave it out"),
+        (
+            "a,kind\n" + ROWS.replace(".5", " May"),
+            "20 rows, such as '0 May'; to leave it out, say drop: [a]",
+        ),
         ("8.5,kind\n" + ROWS, "the first line names columns 8.5: if it holds data, say header"),
-        ("id,kind\n" + ROWS.replace(".5", ""), "'id' numbers the rows: leave it out by 'drop'?"),
+        (
+            "id,kind\n" + ROWS.replace(".5", ""),
+            "'id' numbers the rows; to leave it out, say",
+        ),
     ],
 )
 def test_what_is_read_but_hardly_meant_is_reported(tmp_path: Path, content: str, warning: str):

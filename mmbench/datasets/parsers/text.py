@@ -4,9 +4,11 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,28 +16,48 @@ from unlzw3 import unlzw
 
 from mmbench.datasets.dataset import Parsed, Rows
 
-#: First bytes of a compressed file -> how it is unpacked. ``.Z`` is what Unix's compress wrote.
-UNPACKERS = {
-    b"\x1f\x8b": gzip.decompress,
-    b"BZh": bz2.decompress,
-    b"\xfd7zXZ": lzma.decompress,
-    b"\x1f\x9d": unlzw,
+#: First bytes of a compressed file -> function that opens it. ``.Z`` is the format of Unix's
+#: compress.
+UNPACKERS: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"\x1f\x9d": lambda path: io.BytesIO(unlzw(path.read_bytes())),
 }
+#: Default upper bound on the bytes of an unpacked file.
+MOST_BYTES = 2**30
+#: A number as data files write it; `float` would also take 1_000 and digits of other scripts.
+NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+#: A whole number of which each value has one spelling, but for a sign and zeros after the point.
+WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 
-#: Below this, whole numbers survive as float64.
-EXACT = 2**53
+
+class TooLarge(ValueError):
+    """A file is larger than allowed; ``needed`` is its size in bytes if it is known."""
+
+    def __init__(self, message: str, needed: int | None = None):
+        super().__init__(message)
+        self.needed = needed
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, unpacked; the format is seen from its first bytes."""
-    raw = path.read_bytes()
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return the content of a file, unpacked; its first bytes tell the format."""
+    size = path.stat().st_size
+    if size > most:
+        raise TooLarge(f"{path.name}: {size} bytes", size)
+    with path.open("rb") as file:
+        start = file.read(6)
+    opened = next((o for magic, o in UNPACKERS.items() if start.startswith(magic)), None)
+    if opened is None:
+        return path.read_bytes()
     try:
-        for magic, decompress in UNPACKERS.items():
-            if raw.startswith(magic):
-                return decompress(raw)
+        with opened(path) as file:
+            content = file.read(most + 1)
     except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise ValueError(f"{path.name}: damaged or cut short ({error})") from error
-    return raw
+    if len(content) > most:
+        raise TooLarge(f"{path.name}: {size} bytes that unpack to more than {most}")
+    return content
 
 
 def read_lines(path: Path) -> list[str]:
@@ -47,34 +69,30 @@ def read_lines(path: Path) -> list[str]:
 
 
 def to_labels(values: Iterable[str]) -> NDArray:
-    """Return labels as integers where all are integers, else as text.
+    """Return labels as integers if each is a plain whole number, else as text.
+
+    010, 1e3 and 1_0 are text, so that no two spellings become one class.
 
     Examples
     --------
     >>> to_labels(["2", "4.0"]).tolist(), to_labels(["g", "b"]).tolist()
     ([2, 4], ['g', 'b'])
+    >>> to_labels(["010", "10"]).tolist()
+    ['010', '10']
     """
     labels = [str(value).strip() for value in values]
-    try:
-        numbers = [float(label) for label in labels]
-    except ValueError:
-        return np.array(labels)
-    if all(number.is_integer() and abs(number) < EXACT for number in numbers):
-        return np.array(numbers, dtype=np.int64)
+    if all(map(WHOLE.fullmatch, set(labels))):
+        return np.array([int(label.partition(".")[0]) for label in labels], dtype=np.int64)
     return np.array(labels)
 
 
-def is_number(value: str | float) -> bool:
-    """Return whether a value, or the text of one, is a number."""
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
+def is_number(value: object) -> bool:
+    """Return whether a value, or its text, is a finite number."""
+    return isinstance(value, int | float) or bool(NUMBER.fullmatch(str(value)))
 
 
 def consecutive(sizes: Sequence[int]) -> Rows | None:
-    """Return the official split of data in which the training rows come before the test rows."""
+    """Return the official split of data whose training rows come before the test rows."""
     if len(sizes) < 2:
         return None
     train, test = sizes

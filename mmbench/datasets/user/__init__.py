@@ -28,26 +28,28 @@ __all__ = ["FileOptions", "UserTable", "load_user_data", "user_hash"]
 
 #: Preprocessing steps of a table that stays sparse.
 KEEP_ZEROS = {"none", "unit_norm"}
+#: Raised if tables are read as other values than before; part of the hash of a user's data.
+READER = 2
 
 
 def user_hash(ref: DatasetRef, places: Places) -> str:
-    """Return the SHA-256 of the table, the target's name and what else is said of its columns.
-
-    Raises
-    ------
-    UserError
-        If the table cannot be read.
-    """
+    """Return the SHA-256 of the table, the target's name and the options of its columns."""
     kind, _, name = str(ref.path).partition(":")
     try:
         if kind == "sklearn":
-            digest = hashlib.sha256(table_hash(sklearn_table(name, places)).encode())
+            table = sklearn_table(name, places, _options(ref).max_megabytes * 2**20)
+            digest = hashlib.sha256(table_hash(table).encode())
         else:
-            digest = _file_digest(ref, places)
+            path, _, ignored = _file(ref, places)
+            first_bytes(path)  # refuses anything but a regular file
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256")
+            digest.update(f"\nignored {ignored}".encode())
     except ValueError as error:
         if kind != "openml" or places.allow_network:
             raise UserError(f"{ref.path}: {error}") from error
         digest = hashlib.sha256(str(ref.path).encode())  # not fetched yet: named by its source
+    digest.update(f"\nreader {READER}".encode())
     digest.update(f"\ntarget {'' if ref.target is None else ref.target}".encode())
     if ref.options:
         digest.update(f"\noptions {ref.options}".encode())
@@ -60,22 +62,19 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
     Raises
     ------
     UserError
-        If it cannot be read, a column is missing or does not hold what it must, there are not two
-        classes, or the preprocessing steps leave a missing value or a category.
+        If it cannot be read, a column is missing or holds other values than it must, there are not
+        two classes, or the preprocessing steps leave a missing value or a category.
     """
-    options = FileOptions.model_construct(**dict(ref.options))
+    options = _options(ref)
     try:
         found = features_of(_table(ref, options, places), options)
         names = found.names[found.X.shape[1] - found.n_categorical :]
         if problem := check_steps(ref.preprocess, found.X.shape[1], names, found.missing()):
             raise ValueError(problem)
-        if (
-            not isinstance(found.X, np.ndarray)
-            and {name for name, _ in ref.preprocess} - KEEP_ZEROS
-        ):
-            raise ValueError(
-                f"stays sparse: preprocess can only be {', '.join(sorted(KEEP_ZEROS))}"
-            )
+        steps = {name for name, _ in ref.preprocess}
+        if not isinstance(found.X, np.ndarray) and steps - KEEP_ZEROS:
+            allowed = ", ".join(sorted(KEEP_ZEROS))
+            raise ValueError(f"stays sparse: preprocess can only be {allowed}")
     except MemoryError:
         raise UserError(f"{ref.path}: does not fit in memory") from None
     except ValueError as error:
@@ -95,22 +94,22 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
     )
 
 
+def _options(ref: DatasetRef) -> FileOptions:
+    return FileOptions.model_construct(**dict(ref.options))
+
+
 def _table(ref: DatasetRef, options: FileOptions, places: Places) -> Table | SparseTable:
     kind, _, name = str(ref.path).partition(":")
     if kind == "sklearn":
-        return sklearn_table(name, places)
-    path, default = _file(ref, places)
-    return read_file(path, options, default if ref.target is None else ref.target)
+        return sklearn_table(name, places, options.max_megabytes * 2**20)
+    path, default, ignored = _file(ref, places)
+    table = read_file(path, options, default if ref.target is None else ref.target)
+    return table._replace(ignored=ignored) if isinstance(table, Table) else table
 
 
-def _file(ref: DatasetRef, places: Places) -> tuple[Path, str | None]:
-    """Return the file of a reference, and its target where OpenML names it."""
+def _file(ref: DatasetRef, places: Places) -> tuple[Path, str | None, tuple[str, ...]]:
+    """Return the file of a reference, and of OpenML its target and columns that are no features."""
     kind, _, name = str(ref.path).partition(":")
-    return openml_file(int(name), places) if kind == "openml" else (Path(str(ref.path)), None)
-
-
-def _file_digest(ref: DatasetRef, places: Places) -> hashlib._Hash:
-    path, _ = _file(ref, places)
-    first_bytes(path)  # refuses what is no regular file
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256")
+    if kind == "openml":
+        return openml_file(int(name), places, _options(ref).max_megabytes * 2**20)
+    return Path(str(ref.path)), None, ()

@@ -1,56 +1,67 @@
-"""From a table to features and classes: which columns, as numbers or as categories.
+"""From a table to features and classes: the columns chosen, as numbers or as categories.
 
-What is wrong is one line with row and column; what is only suspicious is a warning.
+A fault is one line with row and column; a suspicion is a warning.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets.parsers.frames import column_name
+from mmbench.datasets.parsers.frames import check_width, column_name, say
 from mmbench.datasets.parsers.text import is_number, to_labels
-from mmbench.datasets.user.formats import SparseTable, Table
+from mmbench.datasets.user.formats import SparseTable, Table, as_text
 from mmbench.datasets.user.options import FileOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A warning names at most so many columns or rows.
+#: Upper bound on the columns or rows named in a warning.
 SHOWN = 5
-#: A column of text with more categories than this share of the rows names rows.
-MOST_CATEGORIES = 0.2
-#: Words beside numbers, at most, that are taken for marks of missing values.
+#: Text with more distinct values is no category unless the column is named: more than there are
+#: countries.
+MOST_CATEGORIES = 250
+#: A column of distinct words in at least this many rows names the rows.
+FEWEST_NAMED = 10
+#: Upper bound on the words beside numbers that are taken for marks of missing values.
 FEW_WORDS = 2
-#: Fewer rows may go up by one by chance.
+#: Fewer rows may count up by chance.
 FEWEST_COUNTED = 10
 #: A target of more distinct numbers, not all whole, is taken for a continuous one.
 MOST_FRACTIONS = 20
+#: Dates as tables hold them: 2024-01-31, 31.1.2024, 1/31/24, with or without a time.
+DATE = re.compile(r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3"
+                  r"([0-9]{4}|[0-9]{2}))([T ]+[0-9]{1,2}:[0-9]{2}.*)?")  # fmt: skip
+#: Names of columns of numbers that name the rows.
+ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
+INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 
 
 @dataclass(frozen=True)
 class Features:
     """Features and classes of a table."""
 
-    #: Categories come last, as their numbers; a missing value is NaN. Shape (n_samples,
-    #: n_features).
+    #: Features, shape (n_samples, n_features). Categories come last, as their numbers; a missing
+    #: value is NaN.
     X: Any
-    #: Shape (n_samples,).
+    #: Labels, shape (n_samples,).
     y: NDArray
-    #: Of the columns of `X`; those of one that stays sparse have none.
+    #: Feature names; empty for sparse input.
     names: list[str]
     #: Number of columns that hold categories.
     n_categorical: int
     warnings: tuple[str, ...]
-    #: Shape (n_samples,).
+    #: Groups and times, shape (n_samples,).
     groups: NDArray | None = None
     time: NDArray | None = None
 
     def missing(self) -> str | None:
-        """Return where the first value is missing, or None."""
+        """Return the place of the first missing value, or None."""
         if not isinstance(self.X, np.ndarray) or not np.isnan(self.X).any():
             return None
         row, column = np.argwhere(np.isnan(self.X))[0]
@@ -63,25 +74,27 @@ def features_of(table: Table | SparseTable, options: FileOptions) -> Features:
     Raises
     ------
     ValueError
-        If a column does not exist or holds what it cannot, or there are not two classes.
+        If a column does not exist or holds other values than it must, or there are not two
+        classes.
     """
     if isinstance(table, SparseTable):
         return _of_sparse(table, options)
     frame = table.frame
+    check_width(frame.shape[1], options.max_columns)
     if frame.empty:
         raise ValueError("the file has no rows")
-    names = list(frame.columns)
     label = table.target
-    chosen = _chosen(names, label, options)
+    chosen, remarks = _chosen(table, options)
     nominal = _nominal(table, chosen, options)
     numbers = [name for name in chosen if name not in nominal]
-    y, remarks = _labels(frame[label])
+    y, more = _labels(frame[label])
     codes = [_codes(frame[name], nominal[name]) for name in chosen if name in nominal]
-    X = np.column_stack([_numbers(frame[numbers]), *codes])
+    X = np.column_stack([_numbers(frame[numbers], options), *codes])
     names = numbers + [name for name in chosen if name in nominal]
+    remarks += more
     if options.categorical == "auto":
-        remarks += [r for name in nominal for r in _doubtful(frame[name])]
-    remarks += [*_data_as_names(chosen), *_row_numbers(X, names)]
+        remarks += [r for name in nominal for r in _doubtful(frame[name], options)]
+    remarks += [*_data_as_names(chosen), *_row_numbers(X, names, options)]
     remarks += [*_constant_columns(X, names), *_contradictions(X, y)]
     groups, time = (
         None if column is None else read(frame[column_name(column, list(frame.columns))])
@@ -101,43 +114,76 @@ def _of_sparse(table: SparseTable, options: FileOptions) -> Features:
     return Features(table.X, y, [], 0, tuple(remarks))
 
 
-def _chosen(names: list[str], target: str, options: FileOptions) -> list[str]:
-    """Return the names of the features, in the order of the file."""
+def leave_out(names: Sequence[str], options: FileOptions) -> str:
+    """Return the advice to drop columns, besides those dropped already."""
+    return f"to leave it out, {say('drop', [*options.drop, *names])}"
+
+
+def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
+    """Return the names of the features, in the order of the file, and remarks."""
+    names, target = list(table.frame.columns), table.target
     dropped = {column_name(column, names) for column in options.drop} | {target}
     for column in (options.index, options.groups, options.time):
         if column is not None:
             dropped.add(column_name(column, names))
-    wanted = {column_name(column, names) for column in options.features} or set(names)
-    chosen = [name for name in names if name in wanted and name not in dropped]
+    stated = {column_name(column, names) for column in options.features}
+    ignored = [name for name in table.ignored if name in names and name not in dropped | stated]
+    chosen = [name for name in names if name in (stated or names)]
+    chosen = [name for name in chosen if name not in dropped and name not in ignored]
     if not chosen:
         raise ValueError(f"no column beside the target {target!r}")
-    return chosen
+    if target in table.unusable:
+        raise ValueError(f"target {target!r} holds {table.unusable[target]}, not classes")
+    for name in chosen:
+        if name in table.unusable:
+            holds = f"column {name!r} holds {table.unusable[name]}, neither numbers nor categories"
+            raise ValueError(f"{holds}; {leave_out([name], options)}")
+    listed = ", ".join(map(repr, ignored))
+    return chosen, [f"left out, as OpenML says: {listed}"] if ignored else []
 
 
 def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
-    """Return the columns that hold categories, and the values that are stated of them."""
+    """Return the columns that hold categories, and their declared values."""
     from pandas.api.types import is_numeric_dtype
 
-    nominal = {
-        name: values
-        for name, values in table.nominal.items()
-        if name in chosen and not is_numeric_dtype(table.frame[name])
-    }
+    nominal = {name: values for name, values in table.nominal.items() if name in chosen}
     if options.categorical == "auto":
         text = (name for name in chosen if not is_numeric_dtype(table.frame[name]))
-        return {**dict.fromkeys(text, ()), **nominal}
-    for column, values in options.categorical:
-        name = column_name(column, list(table.frame.columns), "categorical column")
-        if name in chosen:
-            nominal[name] = values
+        nominal = {**dict.fromkeys(text, ()), **nominal}
+    else:
+        for column, values in options.categorical:
+            name = column_name(column, list(table.frame.columns), "categorical column")
+            if name in chosen:
+                nominal[name] = values
+    named = () if options.categorical == "auto" else [c for c, _ in options.categorical]
+    wanted = {column_name(column, list(table.frame.columns)) for column in named}
+    for name in nominal:
+        if name not in wanted:
+            _refuse_no_category(table.frame[name], options)
     return nominal
 
 
+def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
+    """Refuse dates, and more categories than anybody means, in a column that nobody named."""
+    values = column.dropna().unique()
+    if not len(values):
+        return
+    kind = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
+    if all(isinstance(value, str) and DATE.fullmatch(value.strip()) for value in values):
+        kind = "dates"
+    if kind:
+        keep = f"to keep it, {say('categorical', [str(column.name)])}"
+        holds = f"column {column.name!r} holds {kind} such as {str(values[0])!r}"
+        raise ValueError(f"{holds}; {leave_out([str(column.name)], options)}; {keep}")
+
+
 def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return numbers of categories: in the order stated, else that of numbers or words."""
-    present = sorted(column.dropna().unique().tolist(), key=_order)
-    values = stated or tuple(dict.fromkeys(map(_text, present)))
-    text = column.map(_text, na_action="ignore").astype(object)
+    """Return numbers of categories: in the order stated, else numbers by size and then words."""
+    text = column.map(as_text, na_action="ignore").astype(object)
+    if not stated:  # 2 for 2.0, if all are plain whole numbers
+        text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
+    present = sorted(text.dropna().unique().tolist(), key=_order)
+    values = stated or tuple(present)
     codes = text.map({value: k for k, value in enumerate(values)})
     unknown = np.flatnonzero(codes.isna() & column.notna())
     if len(unknown):
@@ -146,22 +192,16 @@ def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
     return np.asarray(codes, dtype=np.float64)
 
 
-def _text(value: object) -> str:
-    """Return a category as text; 2.0, read beside missing values, is 2."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _order(value: object) -> tuple[bool, float, str]:
+def _order(value: str) -> tuple[bool, float, str]:
     """Order numbers by size, and before text."""
-    number = isinstance(value, int | float)
-    return not number, float(value) if number else 0.0, str(value)  # type: ignore[arg-type]
+    return not is_number(value), float(value) if is_number(value) else 0.0, value
 
 
-def _numbers(frame: pd.DataFrame) -> NDArray[np.float64]:
+def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     from pandas.api.types import is_numeric_dtype
 
     for name in frame.columns[[not is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
-        frame = frame.assign(**{name: _number_column(frame[name])})
+        frame = frame.assign(**{name: _number_column(frame[name], options)})
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = np.argwhere(np.isinf(X))
     if len(infinite):
@@ -171,38 +211,67 @@ def _numbers(frame: pd.DataFrame) -> NDArray[np.float64]:
     return X
 
 
-def _number_column(column: pd.Series) -> pd.Series:
+def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
+    """Return the numbers of a column of text, with its marks for decimals and thousands."""
     import pandas as pd
 
     if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
-        raise ValueError(f"column {column.name!r} holds {column.dtype}, not numbers")
-    try:
-        values = pd.to_numeric(column, errors="coerce")
-    except OverflowError as error:
-        raise ValueError(f"column {column.name!r} holds too large a number") from error
-    bad = np.flatnonzero(values.isna() & column.notna())
-    if len(bad):
+        holds = f"column {column.name!r} holds {column.dtype}, not numbers"
+        raise ValueError(f"{holds}; {leave_out([str(column.name)], options)}")
+    decimal, group = re.escape(options.decimal), re.escape(options.thousands or "")
+    plain = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
+    grouped = rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
+    number = re.compile(rf"\s*[+-]?({plain}{grouped})\s*")
+    values = np.full(len(column), np.nan)
+    bad = []
+    for row, cell in enumerate(column):
+        if isinstance(cell, bool | int | float):
+            values[row] = cell
+        elif isinstance(cell, str) and number.fullmatch(cell):
+            text = cell.replace(options.thousands, "") if options.thousands else cell
+            values[row] = float(text.replace(options.decimal, "."))
+        elif cell is not None and not pd.isna(cell):
+            bad.append(row)
+    if bad:
         place = f"data row {bad[0] + 1}, column {column.name!r}"
         cell = str(column.iloc[bad[0]])
-        if is_number(cell):  # pandas before 3 leaves what is too large as text
+        if INFINITE.fullmatch(cell):
             raise ValueError(f"{place}: infinite value {cell!r}")
-        hint = "; drop it or say categorical: auto" if len(bad) == column.notna().sum() else ""
-        if is_number(cell.replace(",", ".", 1)):
-            hint = "; is it decimal: ','?"
+        all_text = len(bad) == column.notna().sum()
+        hint = _hint(cell, options, all_text, str(column.name))
         raise ValueError(f"{place}: text {cell!r} where a number is needed{hint}")
-    return values
+    return pd.Series(values, index=column.index)
+
+
+def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
+    """Return advice about a cell that is no number under the options."""
+    cell = cell.strip()
+    other = "," if options.decimal == "." else "."
+    hints = []
+    group = re.fullmatch(r"[+-]?[0-9]{1,3}([^0-9A-Za-z])[0-9]{3}(\1[0-9]{3})*(.[0-9]*)?", cell)
+    if group and not options.thousands and group[1] != options.decimal:
+        mark = "' '" if group[1] == " " else group[1]
+        hints.append(f"if {group[1]!r} groups thousands, {say('thousands', mark)}")
+    if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
+        hints.append(f"if {other!r} is the decimal mark, {say('decimal', other)}")
+    if not hints and all_text:
+        hints = ["drop it or say categorical: auto"]
+    elif not hints and not is_number(cell) and options.missing is None:
+        hints = [f"if it marks a missing value, {say('missing', ['', cell])}"]
+    return "".join(f"; {hint}" for hint in hints)
 
 
 def _refuse_missing(column: pd.Series) -> None:
     missing = np.flatnonzero(column.isna())
     if len(missing):
-        raise ValueError(f"data row {missing[0] + 1}, column {column.name!r}: value missing")
+        place = f"data row {missing[0] + 1}, column {column.name!r}"
+        raise ValueError(f"{place}: value missing")
 
 
 def _groups(column: pd.Series) -> NDArray:
     """Return the number of each row's group."""
     _refuse_missing(column)
-    return np.unique(column.map(_text).to_numpy(dtype=str), return_inverse=True)[1]
+    return np.unique(to_labels(map(as_text, column)), return_inverse=True)[1]
 
 
 def _time(column: pd.Series) -> NDArray:
@@ -232,11 +301,11 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
     numbers = [value for value in values.tolist() if is_number(value)]
     if len(numbers) < len(values):
         return y, _mixed(values.tolist(), numbers)
-    found = f"target {column.name!r} holds {len(values)} distinct numbers such as {numbers[-1]}"
+    holds = f"target {column.name!r} holds {len(values)} distinct numbers such as {numbers[-1]}"
     if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:
-        raise ValueError(f"{found}: it is continuous, and classes are needed")
+        raise ValueError(f"{holds}: it is continuous, and classes are needed")
     if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:
-        return y, [f"{found}, some only once: is it continuous, or a number of the row?"]
+        return y, [f"{holds}, some only once: is it continuous, or a number of the row?"]
     return y, []
 
 
@@ -247,9 +316,9 @@ def _mixed(values: list[str], numbers: list[str]) -> list[str]:
     return [f"the target holds numbers and words, all taken as words: {numbers[0]}, {word}"]
 
 
-def _doubtful(column: pd.Series) -> list[str]:
-    """Report text that looks like numbers, or has nearly as many values as there are rows."""
-    texts = column.dropna().map(_text).unique().tolist()
+def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
+    """Report text that looks like numbers, or names the rows."""
+    texts = column.dropna().map(as_text).unique().tolist()
     words = [text for text in texts if not is_number(text)]
     what = f"column {column.name!r} holds"
     if words and all(is_number(text.replace(",", ".", 1)) for text in texts):
@@ -257,27 +326,33 @@ def _doubtful(column: pd.Series) -> list[str]:
     if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):
         said = f"{what} numbers and {', '.join(map(repr, words))}, all taken as categories"
         return [f"{said}; leave a cell empty where a value is missing"]
-    if len(texts) > MOST_CATEGORIES * len(column):
-        many = f"{what} {len(texts)} categories in {len(column)} rows"
-        return [f"{many}, such as {texts[0]!r}: leave it out by 'drop'?"]
+    if len(texts) == len(column) >= FEWEST_NAMED:
+        many = f"{what} {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
+        return [f"{many}; {leave_out([str(column.name)], options)}"]
     return []
 
 
 def _data_as_names(names: list[str]) -> list[str]:
-    """Report names of columns that are numbers and do not count them: a first row of data."""
+    """Report column names that are numbers and do not count the columns: a first row of data."""
     numbers = [name for name in names if is_number(name) and not name.isdigit()]
     if not numbers:
         return []
     return [f"the first line names columns {numbers[0]}: if it holds data, say header: false"]
 
 
-def _row_numbers(X: NDArray, names: list[str]) -> list[str]:
-    """Report columns of whole numbers that go up by one from row to row."""
+def _row_numbers(X: NDArray, names: list[str], options: FileOptions) -> list[str]:
+    """Report columns of whole numbers that count the rows, or are distinct and named an id."""
     if len(X) < FEWEST_COUNTED:
         return []
     begins = (X[0] % 1 == 0) & (X[1] - X[0] == 1)
-    counting = [j for j in np.flatnonzero(begins) if (np.diff(X[:, j]) == 1).all()]
-    return [f"column {names[j]!r} numbers the rows: leave it out by 'drop'?" for j in counting]
+    counting = [names[j] for j in np.flatnonzero(begins) if (np.diff(X[:, j]) == 1).all()]
+    ids = [name for j, name in enumerate(names)
+           if name not in counting and ID_NAME.fullmatch(name) and (X[:, j] % 1 == 0).all()
+           and len(np.unique(X[:, j])) == len(X)]  # fmt: skip
+    return [
+        f"column {name!r} numbers the rows; {leave_out([name], options)}" for name in counting
+    ] + [f"column {name!r} looks like an id of the rows; {leave_out([name], options)}"
+         for name in ids]  # fmt: skip
 
 
 def _constant_columns(X: NDArray, names: list[str]) -> list[str]:

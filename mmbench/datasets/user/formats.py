@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import codecs
 import io
 import json
+import re
+import threading
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,18 +20,35 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, Store
-from mmbench.datasets.fetch.sources import SourceError, download_arff, time_limit
+from mmbench.datasets.fetch.sources import (
+    SourceError,
+    bounded_urlopen,
+    create,
+    download_arff,
+)
 from mmbench.datasets.parsers.arrays import read_npz
-from mmbench.datasets.parsers.frames import Column, Nominal, column_name, read_arff, read_csv
-from mmbench.datasets.parsers.text import UNPACKERS, read_bytes
+from mmbench.datasets.parsers.frames import (
+    MOST_CELLS,
+    Column,
+    Nominal,
+    check_width,
+    column_name,
+    read_arff,
+    read_csv,
+    say,
+)
+from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes
 from mmbench.datasets.user.options import SVMLIGHT, FileOptions, inner_path
 from mmbench.errors import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
+    from pyarrow import parquet
     from scipy.sparse import csr_array
 
-#: First bytes of formats that are not read, and what they are.
+NO_NAMES: Mapping[str, Any] = MappingProxyType({})
+#: First bytes of formats that are not read, and advice.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",
@@ -34,19 +58,23 @@ OTHER_FORMATS = {
     b"\x93NUMPY": "a single NumPy array; save X and y as npz",
     b"ARROW1": "a Feather file; save it as Parquet",
     b"SQLite": "an SQLite database; export a table as CSV",
-    b"\x80\x04": "a Python pickle; save it as CSV, Parquet or npz",
-    b"\x80\x05": "a Python pickle; save it as CSV, Parquet or npz",
-    b"\x28\xb5\x2f\xfd": "compressed by zstd; use gzip, bzip2 or xz",
-    b"<": "HTML or XML, not a table",
+    b"<!DOCTYPE": "an HTML page",
+    b"<html": "an HTML page",
     b"{": "JSON; save it as CSV",
     b"[": "JSON; save it as CSV",
 }
-#: Bytes of a file that are looked at first, so that a huge one of another format costs nothing.
+#: Byte order marks and the encodings that they name; the longer of two that begin alike first.
+MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+#: Bytes at the beginning of a file by which its format is recognised.
 START = 4096
-#: Cells up to which a table that was sparse is made dense, 8 GB, for all machines and steps.
-MOST_CELLS = 2**30
-#: Columns of one that stays sparse, at most.
-MOST_COLUMNS = 2**26
+#: Upper bound on the columns of a table that stays sparse.
+MOST_SPARSE_COLUMNS = 2**26
 
 
 class Table(NamedTuple):
@@ -54,10 +82,14 @@ class Table(NamedTuple):
 
     #: Columns of numbers and of text.
     frame: pd.DataFrame
-    #: The column of the classes.
+    #: Name of the column of the classes.
     target: str
-    #: Columns that the format says are categories, and their values in order.
-    nominal: Nominal = MappingProxyType({})
+    #: Columns that the format declares as categories, and their values in order.
+    nominal: Nominal = NO_NAMES
+    #: Columns that can be no features, and their content: "lists", "dates".
+    unusable: Mapping[str, str] = NO_NAMES
+    #: Columns that the source declares as no features.
+    ignored: tuple[str, ...] = ()
 
 
 class SparseTable(NamedTuple):
@@ -70,66 +102,78 @@ class SparseTable(NamedTuple):
 
 
 def read_file(path: Path, options: FileOptions, target: Column | None) -> Table | SparseTable:
-    """Read a file by its content, or where that says nothing (text) by the end of its name.
+    """Read a file by its content, or if it is text by the end of its name.
 
-    Parameters
-    ----------
-    path : Path
-    options : FileOptions
-    target : str or int or None
-        The column of the classes; None where the format knows them.
+    `target` is the column of the classes; None if the format names them.
 
     Raises
     ------
     ValueError
         If the file cannot be read as a table; the message is one line.
     """
+    most = options.max_megabytes * 2**20
+    try:
+        return _read_file(path, options, target, most)
+    except TooLarge as error:
+        megabytes = -(-(error.needed or 4 * most) // 2**20)
+        limit = f"and at most {options.max_megabytes} MB are read"
+        raise ValueError(f"{error}, {limit}; {say('max_megabytes', megabytes)}") from error
+
+
+def _read_file(
+    path: Path, options: FileOptions, target: Column | None, most: int
+) -> Table | SparseTable:
     start = first_bytes(path)
     if start.startswith(b"PAR1"):
-        return _named(*_parquet(path), target)
+        return _parquet(path, options, target, most)
     if start.startswith(b"PK") and path.suffix.lower() == ".npz":
-        return _npz(path)
+        return _npz(path, most)
+    stated = options.encoding.lower().replace("_", "-") not in ("utf-8", "utf8")
     packed = any(start.startswith(magic) for magic in UNPACKERS)
     if not packed:
-        _refuse_other(start)
-    content = read_bytes(path)
+        _refuse_other(start, stated)
+    content = read_bytes(path, most)
     if packed:
-        _refuse_other(content[:START])
+        _refuse_other(content[:START], stated)
     suffix = inner_path(path).suffix.lower()
     if suffix in SVMLIGHT:
-        return _svmlight(content)
+        return _svmlight(content.removeprefix(codecs.BOM_UTF8))
     text = _decoded(content, options.encoding)
-    if suffix == ".arff":
-        return _named(*read_arff(text, target), target)
-    form = options.model_dump(include={"header", "separator", "decimal"})
-    return _named(read_csv(text, target, **form), {}, target)
-
-
-def _named(frame: pd.DataFrame, nominal: Nominal, target: Column | None) -> Table:
     if target is None:
         raise ValueError("needs a target: the column that holds the classes")
-    return Table(frame, column_name(target, list(frame.columns), "target column"), nominal)
+    if suffix == ".arff":
+        frame, nominal = read_arff(text, options.missing or (), options.max_columns)
+        return Table(frame, column_name(target, list(frame.columns), "target column"), nominal)
+    form = options.model_dump(include={"header", "separator", "decimal", "missing", "max_columns"})
+    frame = read_csv(text, text_columns(options, target), **form)
+    return Table(frame, column_name(target, list(frame.columns), "target column"))
+
+
+def text_columns(options: FileOptions, target: Column) -> list[Column]:
+    """Return the columns whose values are words, even if each is a number."""
+    stated = [] if options.categorical == "auto" else [c for c, _ in options.categorical]
+    return [target, *stated, *([] if options.groups is None else [options.groups])]
 
 
 def _decoded(content: bytes, encoding: str) -> str:
+    """Return text; a byte order mark goes before the encoding stated."""
+    mark = next((mark for mark in MARKS if content.startswith(mark)), b"")
+    encoding = MARKS.get(mark, encoding)
     try:
-        text = content.decode("utf-8-sig" if encoding == "utf-8" else encoding)
+        text = content[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
-        hint = "; state its encoding, such as latin-1" if encoding == "utf-8" else ""
-        raise ValueError(f"not {encoding} text (byte {error.start}){hint}") from error
+        hint = "; state its encoding, such as latin-1" if encoding == "utf-8" and not mark else ""
+        place = len(mark) + error.start
+        raise ValueError(f"not {encoding} text (byte {place}){hint}") from error
     if not text.strip():
         raise ValueError("the file is empty")
+    if "\0" in text:
+        raise ValueError(f"not {encoding} text: it holds NUL characters; state its encoding")
     return text
 
 
 def first_bytes(path: Path) -> bytes:
-    """Return the beginning of a regular file.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or cannot be read.
-    """
+    """Return the beginning of a regular file; a ValueError says why it cannot be read."""
     if path.exists() and not path.is_file():
         raise ValueError("Is a directory" if path.is_dir() else "not a regular file")
     try:
@@ -139,33 +183,121 @@ def first_bytes(path: Path) -> bytes:
         raise ValueError(error.strerror or str(error)) from error
 
 
-def _refuse_other(start: bytes) -> None:
+def _refuse_other(start: bytes, encoding_stated: bool) -> None:
+    if any(start.startswith(mark) for mark in MARKS):
+        return
     for magic, name in OTHER_FORMATS.items():
         if start.lstrip().startswith(magic):
             raise ValueError(f"this is {name}")
-    if b"\0" in start and not start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError("this is binary data of an unknown format, not a table")
+    if b"\0" in start and not encoding_stated:
+        hint = "text in UTF-16 needs encoding: utf-16-le or utf-16-be"
+        raise ValueError(f"this is binary data of an unknown format, not a table; {hint}")
 
 
-def _parquet(path: Path) -> tuple[pd.DataFrame, Nominal]:
-    import pandas as pd
+def _parquet(path: Path, options: FileOptions, target: Column | None, most: int) -> Table:
     import pyarrow
+    from pyarrow import parquet
 
     try:
-        frame = pd.read_parquet(path).reset_index(drop=True)
-    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        file = parquet.ParquetFile(path)
+        n_rows, schema = file.metadata.num_rows, file.schema_arrow
+        check_width(len(schema.names), options.max_columns)
+        size = 8 * n_rows * len(schema.names)
+        if size > most:
+            raise TooLarge(f"{path.name}: {n_rows} rows x {len(schema.names)} columns", size)
+        table = file.read()
+    except TooLarge:
+        raise
+    except (OSError, pyarrow.ArrowException) as error:
         raise ValueError(f"not a readable Parquet file ({error})") from error
-    frame.columns = frame.columns.map(str)
-    nominal = {}
-    for name, column in frame.items():
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            nominal[str(name)] = tuple(map(str, column.cat.categories))
-        elif pd.api.types.is_string_dtype(column.dtype):
-            nominal[str(name)] = ()
-    return frame, nominal
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    table = table.drop_columns([name for name in index if isinstance(name, str)])
+    names = table.schema.names
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        raise ValueError(f"two columns are named {name!r}")
+    if target is None:
+        raise ValueError("needs a target: the column that holds the classes")
+    label = column_name(target, names, "target column")
+    words = {
+        names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= len(names) else c
+        for c in text_columns(options, label)
+    }
+    return _from_arrow(table, label, words, options, _declared(file))
 
 
-def _npz(path: Path) -> Table:
+def _declared(file: parquet.ParquetFile) -> set[str]:
+    """Return the columns written as dictionaries; pyarrow reads those of numbers as numbers."""
+    import pyarrow
+
+    stored = (file.metadata.metadata or {}).get(b"ARROW:schema")
+    if stored is None:
+        return set()
+    schema = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(stored)))
+    return {field.name for field in schema if pyarrow.types.is_dictionary(field.type)}
+
+
+def _from_arrow(
+    table: pa.Table, label: str, words: set[Column], options: FileOptions, declared: set[str]
+) -> Table:
+    """Return the columns of a Parquet file: numbers, or text that is a category by itself."""
+    import pandas as pd
+    from pyarrow import types
+
+    columns: dict[str, pd.Series] = {}
+    nominal: dict[str, tuple[str, ...]] = {}
+    unusable: dict[str, str] = {}
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        kind = column.type
+        if content := _unusable(kind):
+            unusable[name] = content
+        if types.is_nested(kind):
+            columns[name] = pd.Series([None] * len(column), dtype=object)
+            continue
+        if types.is_decimal(kind):
+            column = column.cast("string" if name in words else "float64")
+        series = column.to_pandas()
+        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+            try:
+                series = series.map(lambda v: v.decode(options.encoding), na_action="ignore")
+            except UnicodeDecodeError:
+                unusable[name] = f"bytes that are not {options.encoding} text"
+        if name in declared and pd.api.types.is_numeric_dtype(series.dtype):
+            nominal[name] = ()
+            series = series.map(as_text, na_action="ignore").astype(object)
+        elif isinstance(series.dtype, pd.CategoricalDtype):
+            nominal[name] = tuple(map(as_text, series.cat.categories))
+            series = series.astype(object)
+        elif pd.api.types.is_string_dtype(series.dtype) and name not in unusable:
+            nominal[name] = ()
+        if options.missing and series.dtype == object:
+            series = series.where(~series.isin(options.missing), None)
+        columns[name] = series
+    return Table(pd.DataFrame(columns), label, nominal, unusable)
+
+
+def _unusable(kind: pa.DataType) -> str | None:
+    """Return a word for columns that can be no features, or None."""
+    from pyarrow import types
+
+    kinds = {"structs": types.is_struct, "maps": types.is_map, "lists": types.is_nested}
+    kinds |= {"dates": types.is_date, "times": types.is_temporal}
+    return next((word for word, belongs in kinds.items() if belongs(kind)), None)
+
+
+def as_text(value: object) -> str:
+    """Return a category as text; 2.0, read beside missing values, is 2."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _npz(path: Path, most: int) -> Table:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path.name}: not a readable .npz file ({error})") from error
+    if size > most:
+        raise TooLarge(f"{path.name}: arrays of {size} bytes", size)
     arrays = read_npz(path)
     if not {"X", "y"} <= set(arrays):
         raise ValueError(f"needs arrays X and y, has {', '.join(sorted(arrays)) or 'none'}")
@@ -176,11 +308,13 @@ def _svmlight(content: bytes) -> Table | SparseTable:
     from scipy.sparse import csr_array
     from sklearn.datasets import load_svmlight_file
 
+    if odd := re.search(rb"^[^#\n]*?([^\s#]*_[^\s#]*)", content, re.M):  # Python reads 1_0 as 10
+        raise ValueError(f"not in svmlight's format ({odd[1].decode(errors='replace')!r})")
     try:
         X, y = load_svmlight_file(io.BytesIO(content))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"not in svmlight's format ({error})") from error
-    if X.shape[1] > MOST_COLUMNS:
+    if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(f"{X.shape[1]} columns are too many; number features from 1 on")
     if X.shape[0] * X.shape[1] > MOST_CELLS:
         return SparseTable(csr_array(X), y)
@@ -201,41 +335,40 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
     return Table(frame.assign(target=y), "target")
 
 
-def openml_file(data_id: int, places: Places) -> tuple[Path, str]:
-    """Return an ARFF file and its target, from the store, a mirror folder or OpenML.
+# OpenML and scikit-learn
 
-    Raises
-    ------
-    ValueError
-        If it is not there and cannot be downloaded; one line.
+
+def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tuple[str, ...]]:
+    """Return an ARFF file, its target and its columns that are no features.
+
+    The file comes from the store, a mirror folder or OpenML.
     """
     store = Store(places.store)
     folders = [folder / "openml" for folder in (store.root, places.mirror_folder) if folder]
+    old = ""
     for folder in folders:
         path, facts = folder / f"{data_id}.arff", folder / f"{data_id}.json"
         if path.is_file() and facts.is_file():
-            return path, json.loads(facts.read_text("utf-8"))["target"]
+            stated = json.loads(facts.read_text("utf-8"))
+            if "ignored" in stated:
+                return path, stated["target"], tuple(stated["ignored"])
+            old = f"{facts} is of an older version and does not say which columns are no features; "
     if not places.allow_network:
-        raise ValueError("not in the store or the mirror, and the network is switched off")
+        raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
     with store.scratch() as scratch:
         try:
-            arrived, target = download_arff(data_id, scratch, places.progress)
+            arrived, found = download_arff(data_id, scratch, places.progress, most)
         except SourceError as error:
             raise ValueError(str(error)) from error
-        (scratch / "facts").write_text(json.dumps({"target": target}), "utf-8")
+        with create(scratch / "facts") as file:
+            file.write(json.dumps({"target": found.target, "ignored": found.ignored}).encode())
         store.admit(arrived, folders[0] / f"{data_id}.arff")
         store.admit(scratch / "facts", folders[0] / f"{data_id}.json")
-    return folders[0] / f"{data_id}.arff", target
+    return folders[0] / f"{data_id}.arff", found.target, found.ignored
 
 
-def sklearn_table(name: str, places: Places) -> Table:
-    """Return the data set that ``load_NAME`` or ``fetch_NAME`` of scikit-learn returns.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or it is no table with classes.
-    """
+def sklearn_table(name: str, places: Places, most: int) -> Table:
+    """Return the data set that ``load_NAME`` or ``fetch_NAME`` of scikit-learn returns."""
     from sklearn import datasets
 
     loaders = {
@@ -250,7 +383,7 @@ def sklearn_table(name: str, places: Places) -> Table:
         home = Path(places.store) / "sklearn"
         options = {"data_home": home, "download_if_missing": places.allow_network}
     try:
-        with time_limit():
+        with bounded_urlopen(most, threading.Event()):
             bunch = getattr(datasets, loaders[name])(**options)
         y, names = np.asarray(bunch.target), getattr(bunch, "target_names", None)
         if names is not None and y.ndim == 1 and y.dtype.kind == "i":

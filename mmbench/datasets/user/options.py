@@ -1,4 +1,4 @@
-"""What a configuration may say about a table of the user's own."""
+"""Keys of a configuration for a table of the user's own."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -13,18 +13,22 @@ from pydantic import (
 )
 
 from mmbench.datasets.card import one_or_more
-from mmbench.datasets.parsers.frames import Column
+from mmbench.datasets.parsers.frames import MOST_COLUMNS, Column
+from mmbench.datasets.parsers.text import MOST_BYTES
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 PACKED = (".gz", ".bz2", ".xz", ".z")
 
 
+def _parse_column(value: Any) -> Any:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
+        hint = f"; its name in quotes, or {int(value)}?" if isinstance(value, float) else ""
+        raise ValueError(f"a column is a name or a number, got {value!r}{hint}")
+    return value
+
+
 def _parse_columns(value: Any) -> tuple[Column, ...]:
-    columns = tuple(one_or_more(value))
-    for column in columns:
-        if isinstance(column, bool) or not isinstance(column, str | int):
-            raise ValueError(f"a column is a name or a number, got {column!r}")
-    return columns
+    return tuple(map(_parse_column, one_or_more(value)))
 
 
 def _parse_categorical(value: Any) -> Any:
@@ -36,7 +40,7 @@ def _parse_categorical(value: Any) -> Any:
         (column, values), *more = item.items() if isinstance(item, dict) else [(item, ())]
         if more or not isinstance(values, list | tuple):
             raise ValueError(f"must be a column or {{column: [values in order]}}, got {item!r}")
-        pairs.append((*_parse_columns([column]), tuple(map(str, values))))
+        pairs.append((_parse_column(column), tuple(map(str, values))))
     return tuple(pairs)
 
 
@@ -44,6 +48,16 @@ def _plain_categorical(value: Any) -> Any:
     if value == "auto":
         return value
     return [{column: list(values)} if values else column for column, values in value]
+
+
+def _parse_words(value: Any) -> Any:
+    if value is None:
+        return None
+    words = tuple(one_or_more(value))
+    for word in words:
+        if isinstance(word, bool) or not isinstance(word, str | int):
+            raise ValueError(f"a word in quotes is needed, got {word!r}")
+    return tuple(map(str, words))
 
 
 def _check_encoding(value: Any) -> Any:
@@ -54,41 +68,56 @@ def _check_encoding(value: Any) -> Any:
     return value
 
 
+OneColumn = Annotated[Column | None, BeforeValidator(_parse_column)]
 Columns = Annotated[Any, BeforeValidator(_parse_columns), PlainSerializer(list)]
+Character = Annotated[str, Field(min_length=1, max_length=1)]
 
 
 class FileOptions(BaseModel):
-    """How a table is read, and which of its columns."""
+    """Keys for reading a table and for choosing its columns."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     #: Whether the first line of a CSV file names the columns; else they are ``"1"``, ``"2"``, ...
     header: bool = True
-    #: Of the fields of a CSV file; the commonest of comma, semicolon, tab in its first line, or
-    #: blanks, when not given.
-    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
-    #: Of a text file.
+    #: Separator of the fields of a CSV file; by default the commonest of comma, semicolon and tab
+    #: in its first line, or blanks.
+    separator: Character | None = None
+    #: Encoding of a text file; a byte order mark goes before it.
     encoding: Annotated[str, BeforeValidator(_check_encoding)] = "utf-8"
-    #: "." or ",".
+    #: Decimal mark, "." or ",".
     decimal: Literal[".", ","] = "."
+    #: Mark between groups of three digits; none by default.
+    thousands: Character | None = None
+    #: Words for a missing value. By default an empty cell, ?, NA, N/A, NaN and nan in a CSV file,
+    #: an unquoted ? in an ARFF file, and nulls in a Parquet file.
+    missing: Annotated[
+        tuple[str, ...] | None,
+        BeforeValidator(_parse_words),
+        PlainSerializer(lambda words: None if words is None else list(words)),
+    ] = None
     #: A column that names the rows; left out.
-    index: Column | None = None
-    #: The only ones that are features; all beside the target when not given.
+    index: OneColumn = None
+    #: The features; by default all columns beside the target.
     features: Columns = ()
-    #: Left out.
+    #: Columns that are left out.
     drop: Columns = ()
-    #: A column of what belongs together, such as a patient: no split separates rows of one.
-    groups: Column | None = None
+    #: A column of groups, such as patients: no split separates rows of one group.
+    groups: OneColumn = None
     #: A column of numbers or ISO dates that orders the rows, for the rule ``time_series``.
-    time: Column | None = None
-    #: Of which values are categories; ``auto`` takes all that hold text. A column of a format that
-    #: says so itself (nominal in ARFF, text in Parquet) need not be named.
+    time: OneColumn = None
+    #: Columns of categories; ``auto`` takes all columns of text. A column whose format declares
+    #: categories (nominal in ARFF, text in Parquet) need not be named.
     categorical: Annotated[
         Any, BeforeValidator(_parse_categorical), PlainSerializer(_plain_categorical)
     ] = ()
+    #: Upper bound on the number of columns.
+    max_columns: Annotated[int, Field(ge=1)] = MOST_COLUMNS
+    #: Upper bound on the size of the file, unpacked.
+    max_megabytes: Annotated[int, Field(ge=1)] = MOST_BYTES // 2**20
 
     def pairs(self) -> tuple[tuple[str, Any], ...]:
-        """Return what differs from the defaults, as a `DatasetRef` holds it.
+        """Return the values that differ from the defaults, as a `DatasetRef` holds them.
 
         Examples
         --------
@@ -102,6 +131,12 @@ class FileOptions(BaseModel):
             if value != FileOptions.model_fields[name].default
         )
 
+    @model_validator(mode="after")
+    def _two_marks(self) -> Self:
+        if self.thousands == self.decimal:
+            raise ValueError(f"thousands and decimal cannot both be {self.decimal!r}")
+        return self
+
 
 class UserTable(FileOptions):
     """A table of the user's own: a file, or a data set of OpenML or scikit-learn."""
@@ -110,10 +145,10 @@ class UserTable(FileOptions):
     path: str | None = None
     #: Number of a data set.
     openml: Annotated[int, Field(ge=1)] | None = None
-    #: ``wine`` for what ``load_wine`` or ``fetch_wine`` returns.
+    #: ``wine`` for the result of ``load_wine`` or ``fetch_wine``.
     sklearn: str | None = None
-    #: The column of the classes; needed where the format does not name one.
-    target: Column | None = None
+    #: The column of the classes; needed if the format does not name one.
+    target: OneColumn = None
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -129,7 +164,7 @@ class UserTable(FileOptions):
 
     @property
     def source(self) -> str | None:
-        """Where the table is: a path, ``openml:31`` or ``sklearn:wine``; None where none is."""
+        """Place of the table: a path, ``openml:31`` or ``sklearn:wine``; None for a card."""
         if self.openml is not None:
             return f"openml:{self.openml}"
         return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"
@@ -148,5 +183,5 @@ def inner_path(path: str | Path) -> Path:
 
 
 def knows_target(path: str) -> bool:
-    """Return whether a file's format says which values are the classes."""
+    """Return whether a file's format names the classes."""
     return inner_path(path).suffix.lower() in (".npz", *SVMLIGHT)

@@ -1,0 +1,447 @@
+"""Right values of strangers' tables, or one line that names the key with which they are read."""
+
+from __future__ import annotations
+
+import bz2
+import datetime
+import decimal
+import re
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from helpers.data_server import DataServer
+from pyarrow import parquet
+from pydantic import ValidationError
+
+from mmbench.datasets import Dataset, DatasetRef, UserTable, keep_classes, load_dataset, parse_steps
+from mmbench.errors import UserError
+
+
+def load(folder: Path, content: str | bytes | pa.Table, name="my.csv", steps=(), **keys) -> Dataset:
+    """Load a file as an entry of a configuration with these keys."""
+    path = folder / name
+    if isinstance(content, pa.Table):
+        path = folder / "my.parquet"
+        parquet.write_table(content, path)
+    else:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    table = UserTable.model_validate({"path": str(path), "target": "kind", **keys})
+    ref = DatasetRef("my", table.source, table.target, parse_steps(list(steps)), (), table.pairs())
+    return load_dataset(ref, store=folder / "store")
+
+
+def refusal(folder: Path, content: str | bytes | pa.Table, name: str = "my.csv", **keys) -> str:
+    with pytest.raises(UserError) as error:
+        load(folder, content, name, **keys)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+# OpenML: columns that are no features
+
+COPIES = (
+    "@relation r\n@attribute id integer\n@attribute copy {x,y}\n@attribute a real\n"
+    "@attribute class {x,y}\n@data\n1,x,5,x\n2,y,6,y\n3,x,7,x\n"
+)
+
+
+def test_columns_that_openml_names_as_no_features_are_left_out(server: DataServer, store: Path):
+    tags = (
+        "<oml:row_id_attribute>id</oml:row_id_attribute>"
+        "<oml:ignore_attribute>copy</oml:ignore_attribute>"
+    )
+    server.openml(31, COPIES.encode(), more=tags)
+    data = load_dataset(DatasetRef("a", "openml:31"), store=store)
+    assert data.X.tolist() == [[5], [6], [7]]
+    assert data.warnings == ("left out, as OpenML says: 'id', 'copy'",)
+    server.answers.clear()
+    assert load_dataset(DatasetRef("a", "openml:31"), store=store).X.shape == (3, 1)
+    wanted = DatasetRef("a", "openml:31", options=(("features", ("id", "a")),))
+    assert load_dataset(wanted, store=store).X.shape == (3, 2)
+
+
+def test_several_columns_to_ignore_are_read_in_either_form(server: DataServer, store: Path):
+    for number, tags in {
+        1: "<oml:ignore_attribute>id,copy</oml:ignore_attribute>",
+        2: "<oml:ignore_attribute>id</oml:ignore_attribute>"
+        "<oml:ignore_attribute>copy</oml:ignore_attribute>",
+    }.items():
+        server.openml(number, COPIES.encode(), more=tags)
+        data = load_dataset(DatasetRef("a", f"openml:{number}"), store=store)
+        assert data.X.tolist() == [[5], [6], [7]]
+
+
+def test_a_stored_set_without_these_names_is_fetched_again(server: DataServer, store: Path):
+    (store / "openml").mkdir(parents=True)
+    (store / "openml" / "31.arff").write_text(COPIES)
+    (store / "openml" / "31.json").write_text('{"target": "class"}')
+    with pytest.raises(UserError, match="of an older version"):
+        load_dataset(DatasetRef("a", "openml:31"), store=store, allow_network=False)
+    server.openml(31, COPIES.encode(), more="<oml:ignore_attribute>id,copy</oml:ignore_attribute>")
+    assert load_dataset(DatasetRef("a", "openml:31"), store=store).X.shape == (3, 1)
+
+
+# ARFF
+
+ARFF = """% comment
+@relation r
+@attribute\tsize\t{small, 'not small', "so, so", NA}   % categories
+@attribute grade {1,2,3}
+@ATTRIBUTE "the age" NUMERIC % years
+@attribute kind {p, 'it\\'s', '?'}
+@data
+'not small', 1, 2.5, p      % a row
+small\t3\t4\t"it's"
+% nothing
+NA,2,?,'?'
+"so, so",1,1e1,p
+"""
+ARFF_ROWS = [[2.5, 1, 0], [4, 0, 2], [np.nan, 3, 1], [10, 2, 0]]
+
+
+def test_arff_is_read_as_weka_reads_it(tmp_path: Path):
+    data = load(tmp_path, ARFF, "my.arff", [{"impute": "mean"}, "one_hot"])
+    assert np.array_equal(data.X, ARFF_ROWS, equal_nan=True)
+    assert data.n_categorical == 2
+    assert data.y.tolist() == ["p", "it's", "?", "p"]
+
+
+def test_sparse_rows_are_the_same_data_as_dense_ones(tmp_path: Path):
+    rows = "{0 'not small', 2 2.5}\n{1 3, 2 4, 3 \"it's\"}\n{0 NA, 1 2, 2 ?, 3 '?'}\n{}\n"
+    data = load(tmp_path, ARFF.split("'not small', 1")[0] + rows, "my.arff",
+                [{"impute": "mean"}, "one_hot"])  # fmt: skip
+    assert np.array_equal(data.X[:3], ARFF_ROWS[:3], equal_nan=True)
+    assert data.X[3].tolist() == [0, 0, 0]
+    assert data.y.tolist() == ["p", "it's", "?", "p"]
+
+
+@pytest.mark.parametrize(
+    "text", ["kind,a,b\nx,1,2\ny,3\n", 'kind,a,b\n"x",1,2\ny,3\n', "kind a b\nx 1 2\ny 3\n"]
+)
+def test_a_short_row_is_not_filled(tmp_path: Path, text: str):
+    line = refusal(tmp_path, text, steps=[{"impute": "mean"}])
+    assert line.endswith("a row does not have 3 fields (data row 2 has 2)")
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("small,1,2.5", "a row does not have 4 fields (data row 1 has 3)"),
+        ("not small,1,2.5,p", "a row does not have 4 fields (data row 1 has 5)"),
+        ("'small,1,2.5,p", 'data row 1: "\'small,1,2.5,p" cannot be read'),
+        ("{0 small, 4 1}", "data row 1: there is no attribute 4, counted from 0"),
+        ("{0 small 1}", "data row 1: is not {index value, ...}"),
+        ("small,1,NA,p\nsmall,1,2,'?'", "text 'NA' where a number is needed"),
+        ("small,1,NA,p\nsmall,1,2,it", "text 'NA' where a number is needed"),
+        ("small,1.0,2,p\nsmall,1,2,'?'", "column 'grade': '1.0' is none of 1, 2, 3"),
+        ("small,,2,p\nsmall,1,2,'?'", "column 'grade': '' is none of 1, 2, 3"),
+    ],
+)
+def test_a_wrong_arff_row_is_one_line(tmp_path: Path, row: str, reason: str):
+    text = ARFF.split("'not small', 1")[0] + row + "\n"
+    assert reason in refusal(tmp_path, text, "my.arff", steps=["one_hot"])
+
+
+def test_further_words_for_a_missing_value_can_be_stated(tmp_path: Path):
+    text = ARFF.split("'not small', 1")[0] + "small,1,NA,p\nNA,,3,'?'\n"
+    steps = [{"impute": "mean"}, "one_hot"]
+    data = load(tmp_path, text, "my.arff", steps, missing=["", "NA"])
+    assert np.isnan(data.X).tolist() == [[True, False, False], [False, True, True]]
+
+
+# Marks in numbers
+
+GERMAN = "a;b;kind\n1.234,5;1,5;x\n1.234;2;y\n-12.345.678;3e1;x\n"
+
+
+def test_dots_between_thousands_are_read_only_if_stated(tmp_path: Path):
+    line = refusal(tmp_path, GERMAN, decimal=",")
+    assert "data row 1, column 'a': text '1.234,5' where a number is needed; if '.'" in line
+    assert line.endswith("say thousands: . (--set 'datasets[0].thousands=.')")
+    data = load(tmp_path, GERMAN, decimal=",", thousands=".")
+    assert data.X.tolist() == [[1234.5, 1.5], [1234, 2], [-12345678, 30]]
+
+
+@pytest.mark.parametrize("cell", ["1.5", "1.2345", "12.34,5", "1234.567", "1,234,5"])
+def test_a_dot_that_groups_no_thousands_is_refused(tmp_path: Path, cell: str):
+    line = refusal(tmp_path, GERMAN.replace("-12.345.678", cell), decimal=",", thousands=".")
+    assert f"text {cell!r} where a number is needed" in line
+
+
+def test_a_single_dot_beside_a_decimal_comma_is_never_a_decimal_point(tmp_path: Path):
+    assert "text '1.234' where a number" in refusal(
+        tmp_path, "a;kind\n1.234;x\n2;y\n", decimal=",", separator=";"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "hints"),
+    [
+        ("1,234", ["say thousands: ,", "say decimal: ,"]),
+        ("1,234.5", ["say thousands: ,"]),
+        ("1,5", ["say decimal: ,"]),
+        ("1_000", ["say thousands: _"]),
+        ("1 000", ["say thousands: ' '"]),
+        ("\u0661\u0662", ['say missing: ["", "\u0661\u0662"]']),
+    ],
+)
+def test_a_number_with_marks_gets_the_hint_that_goes_on(tmp_path: Path, cell: str, hints: list):
+    line = refusal(tmp_path, f'a,kind\n"{cell}",x\n7,y\n')
+    said = re.findall(r"say \w+: [^(]*(?= \()", line)
+    assert said == hints
+    assert "infinite" not in line
+
+
+def test_the_hint_is_right(tmp_path: Path):
+    text = 'a,kind\n"1,234",x\n7,y\n'
+    assert load(tmp_path, text, thousands=",").X.tolist() == [[1234], [7]]
+    assert load(tmp_path, text, decimal=",", separator=",").X.tolist() == [[1.234], [7]]
+    assert load(tmp_path, "a,kind\n1_000,x\n7,y\n", thousands="_").X.tolist() == [[1000], [7]]
+    assert load(tmp_path, "a,kind\n1 000,x\n7,y\n", thousands=" ").X.tolist() == [[1000], [7]]
+    with pytest.raises(ValidationError, match="cannot both be"):
+        UserTable.model_validate({"path": "a", "target": "b", "decimal": ",", "thousands": ","})
+
+
+def test_a_fraction_is_no_number_of_a_column():
+    with pytest.raises(ValidationError, match=r"got 3.0; its name in quotes, or 3\?"):
+        UserTable.model_validate({"path": "a.csv", "target": 3.0})
+
+
+# Encodings
+
+
+@pytest.mark.parametrize(
+    ("encoding", "stated"),
+    [
+        ("utf-8-sig", {}),
+        ("utf-8-sig", {"encoding": "latin-1"}),
+        ("utf-8-sig", {"encoding": "utf-8"}),
+        ("utf-16", {}),
+        ("utf-16", {"encoding": "utf-16-le"}),
+        ("utf-32", {}),
+        ("utf-16-le", {"encoding": "utf-16-le"}),
+        ("utf-16-be", {"encoding": "UTF-16BE"}),
+        ("latin-1", {"encoding": "latin-1"}),
+    ],
+)
+@pytest.mark.parametrize("pack", [bytes, bz2.compress], ids=["plain", "packed"])
+def test_a_byte_order_mark_is_no_text(tmp_path: Path, encoding: str, stated: dict, pack):
+    text = "größe,kind\n1,é\n2,y\n".encode(encoding)
+    data = load(tmp_path, pack(text), "my.csv.bz2" if pack is bz2.compress else "my.csv",
+                features=["größe"], **stated)  # fmt: skip
+    assert data.X.tolist() == [[1], [2]]
+    assert data.y.tolist() == ["é", "y"]
+
+
+def test_utf_16_without_a_mark_gets_the_hint_that_goes_on(tmp_path: Path):
+    line = refusal(tmp_path, "a,kind\n1,x\n2,y\n".encode("utf-16-le"))
+    assert "text in UTF-16 needs encoding: utf-16-le" in line
+
+
+def test_a_mark_before_svmlight_and_arff_is_no_text(tmp_path: Path):
+    text = "\ufeff1 1:2\n-1 1:3\n"
+    assert load(tmp_path, text, "my.svm", target=None).y.tolist() == [1, -1]
+    data = load(tmp_path, "\ufeff" + ARFF, "my.arff", [{"impute": "mean"}, "one_hot"])
+    assert data.X.shape == (4, 3)
+
+
+def test_an_underscore_is_no_part_of_a_number_of_svmlight(tmp_path: Path):
+    line = refusal(tmp_path, "1_0 1:2 # my_row\n10 1:3\n", "my.svm", target=None)
+    assert "not in svmlight's format ('1_0')" in line
+    assert load(tmp_path, "1 1:2 # my_row\n2 1:3\n", "my.svm", target=None).y.tolist() == [1, 2]
+
+
+def test_a_header_may_be_quoted_over_lines(tmp_path: Path):
+    data = load(tmp_path, '"size\nin m, about";kind\n1;x\n2;y\n', drop=[])
+    assert data.X.tolist() == [[1], [2]]
+    data = load(tmp_path, '"the size" kind\n1 x\n2 y\n', features="the size")
+    assert data.X.tolist() == [[1], [2]]
+    assert load(tmp_path, '"a;b;c",kind\n1,x\n2,y\n').X.tolist() == [[1], [2]]
+
+
+# Labels and categories
+
+
+@pytest.mark.parametrize(
+    "labels", [["01", "1"], ["1_0", "10"], ["1e3", "1000"], ["\u0661", "1"], ["0x1", "1"]]
+)
+def test_two_spellings_are_two_classes(tmp_path: Path, labels: list[str]):
+    text = "a,kind\n" + "".join(f"{k},{label}\n" for k, label in enumerate(labels * 2))
+    data = load(tmp_path, text)
+    assert data.y.tolist() == labels * 2
+    kept = keep_classes(data, labels)
+    assert kept.classes.tolist() == sorted(labels)
+
+
+def test_classes_are_chosen_by_their_text(tmp_path: Path):
+    data = keep_classes(load(tmp_path, "a,kind\n1,010\n2,8\n3,9\n4,8\n"), ("010", "8"))
+    assert data.y.tolist() == ["010", "8", "8"]
+    numbers = keep_classes(load(tmp_path, "a,kind\n1,10\n2,8\n3,9.0\n4,+8\n"), ("10", "8"))
+    assert numbers.y.tolist() == [10, 8, 8]
+
+
+def test_spellings_of_categories_and_groups_stay_apart(tmp_path: Path):
+    text = "c,kind\n01,x\n1,y\n10,x\n2,y\n"
+    data = load(tmp_path, text, steps=["one_hot"], categorical="c")
+    assert data.X[:, 0].tolist() == [0, 1, 3, 2]
+    again = load(tmp_path, "a," + text.replace("\n", "\n5,").removesuffix("5,"), groups="c")
+    assert len(set(again.groups.tolist())) == 4
+
+
+def test_the_words_for_a_missing_value_can_be_stated(tmp_path: Path):
+    text = "a,c,kind\n1,NA,NA\n,b,EU\n3,NA,EU\n4,b,NA\n"
+    assert "column 'kind': value missing" in refusal(tmp_path, text, categorical="c")
+    steps = [{"impute": "mean"}, "one_hot"]
+    data = load(tmp_path, text, steps=steps, categorical="c", missing="")
+    assert data.y.tolist() == ["NA", "EU", "EU", "NA"]
+    assert data.X[:, 1].tolist() == [0, 1, 0, 1]
+    assert np.isnan(data.X[:, 0]).tolist() == [False, True, False, False]
+    coded = load(tmp_path, "a,kind\n-999,x\n2,y\n", steps=[{"impute": "mean"}], missing=["-999"])
+    assert np.isnan(coded.X[:, 0]).tolist() == [True, False]
+    line = refusal(tmp_path, "a,kind\nnone,x\n2,y\n3,x\n")
+    assert line.endswith('say missing: ["", none] (--set \'datasets[0].missing=["", none]\')')
+
+
+# Parquet
+
+
+def table(**columns) -> pa.Table:
+    return pa.table({**columns, "kind": ["x", "y"]})
+
+
+@pytest.mark.parametrize(
+    ("column", "word"),
+    [
+        ([[1], [2, 3]], "lists"),
+        (pa.array([[1, 2], [3, 4]], pa.list_(pa.int8(), 2)), "lists"),
+        ([{"b": 1}, {"b": 2}], "structs"),
+        (pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.int8())), "maps"),
+        ([datetime.date(2024, 1, 1)] * 2, "dates"),
+        ([datetime.datetime(2024, 1, 1)] * 2, "times"),
+        (pa.array([1, 2], pa.duration("s")), "times"),
+        ([b"\xff", b"a"], "bytes that are not utf-8 text"),
+    ],
+)
+def test_a_parquet_column_that_is_no_feature_is_named(tmp_path: Path, column, word: str):
+    content = table(n=[1, 2], odd=column)
+    line = refusal(tmp_path, content)
+    assert f"column 'odd' holds {word}, neither numbers nor categories" in line
+    assert line.endswith("say drop: [odd] (--set 'datasets[0].drop=[odd]')")
+    assert load(tmp_path, content, drop=["odd"]).X.tolist() == [[1], [2]]
+
+
+def test_numbers_of_all_kinds_in_parquet_are_numbers(tmp_path: Path):
+    amounts = pa.array([decimal.Decimal("1.25"), decimal.Decimal("-2.50")], pa.decimal128(9, 2))
+    content = table(d=amounts, b=[True, False], h=pa.array([1, None], pa.int16()))
+    data = load(tmp_path, content, steps=[{"impute": "mean"}])
+    assert np.array_equal(data.X, [[1.25, 1, 1], [-2.5, 0, np.nan]], equal_nan=True)
+
+
+def test_words_of_all_kinds_in_parquet_are_categories(tmp_path: Path):
+    codes = pa.DictionaryArray.from_arrays(pa.array([1, 0]), pa.array([10, 2]))
+    content = pa.table(
+        {"b": [b"v", b"u"], "i": codes, "s": ["NA", None], "kind": [b"\xc3\xa9", b"y"]}
+    )
+    data = load(tmp_path, content, steps=[{"impute": "most_frequent"}, "one_hot"])
+    assert np.array_equal(data.X, [[1, 0, 0], [0, 1, np.nan]], equal_nan=True)
+    assert data.y.tolist() == ["é", "y"]
+
+
+def test_long_numbers_as_classes_of_parquet_stay_apart(tmp_path: Path):
+    long = [decimal.Decimal(2**60), decimal.Decimal(2**60 + 1)]
+    content = pa.table({"a": [1, 2], "kind": pa.array(long, pa.decimal128(20, 0))})
+    assert len(load(tmp_path, content).classes) == 2
+
+
+# Columns that hardly are features
+
+
+def many(values, n: int = 600) -> str:
+    return "a,c,kind\n" + "".join(f"{k % 7},{values(k)},{'xy'[k % 2]}\n" for k in range(n))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (lambda k: f"person {k}", "600 categories such as 'person 0'"),
+        (lambda k: f"w{k % 300}", "300 categories such as 'w0'"),
+        (lambda k: f"2024-01-{1 + k % 28:02d}", "dates such as '2024-01-01'"),
+        (lambda k: f"{1 + k % 28}.12.2023 10:00", "dates such as '1.12.2023 10:00'"),
+        (lambda k: f"{1 + k % 12}/28/99", "dates such as '1/28/99'"),
+    ],
+)
+def test_ids_dates_and_many_categories_are_named(tmp_path: Path, values, kind: str):
+    line = refusal(tmp_path, many(values), steps=["one_hot"], categorical="auto")
+    assert f"column 'c' holds {kind}" in line
+    assert "say drop: [c] (--set 'datasets[0].drop=[c]')" in line
+    assert "to keep it, say categorical: [c]" in line
+    keys = {"steps": ["one_hot"], "categorical": ["c"]}
+    assert load(tmp_path, many(values), **keys).n_categorical == 1
+    frame = pd.read_csv(tmp_path / "my.csv")
+    assert f"column 'c' holds {kind}" in refusal(tmp_path, pa.Table.from_pandas(frame))
+
+
+def test_few_categories_in_few_rows_are_no_ids(tmp_path: Path):
+    text = "a,c,kind\n1,red,x\n2,blue,y\n4,green,x\n4,red,y\n"
+    assert load(tmp_path, text, steps=["one_hot"], categorical="auto").warnings == ()
+
+
+def test_a_number_that_names_the_rows_is_reported(tmp_path: Path):
+    data = load(tmp_path, many(lambda k: (k * 7919) % 104729).replace("a,c", "a,patient_id"))
+    assert "column 'patient_id' looks like an id of the rows" in data.warnings[0]
+    assert data.warnings[0].endswith(
+        "say drop: [patient_id] (--set 'datasets[0].drop=[patient_id]')"
+    )
+
+
+# Sizes
+
+
+def test_a_file_that_unfolds_is_refused_at_once(tmp_path: Path):
+    bomb = bz2.compress(b"a,kind\n1,x\n2,y\n" + b"\n" * 50_000_000)
+    assert len(bomb) < 10_000
+    start = time.process_time()
+    line = refusal(tmp_path, bomb, "my.csv.bz2", max_megabytes=10)
+    assert time.process_time() - start < 2
+    assert "unpack to more than 10485760, and at most 10 MB are read; say max_megabytes: 40" in line
+    assert load(tmp_path, bomb, "my.csv.bz2", max_megabytes=60).X.tolist() == [[1], [2]]
+
+
+def test_many_columns_are_refused_before_they_are_read(tmp_path: Path):
+    names = [f"c{k}" for k in range(10**6)]
+    text = ",".join(names) + ",kind\n" + "1," * 10**6 + "x\n"
+    start = time.process_time()
+    line = refusal(tmp_path, text)
+    assert time.process_time() - start < 10
+    assert "1000001 columns, and at most 100000 are read; say max_columns: 1000001" in line
+    few = "a,b,kind\n1,2,x\n3,4,y\n"
+    assert "max_columns: 3" in refusal(tmp_path, few, max_columns=2)
+    assert load(tmp_path, few, max_columns=3).X.shape == (2, 2)
+
+
+def test_constant_columns_of_parquet_count_by_their_values(tmp_path: Path):
+    content = pa.table({"a": np.zeros(300_000), "kind": ["x", "y"] * 150_000})
+    line = refusal(tmp_path, content, max_megabytes=1)
+    assert "300000 rows x 2 columns, and at most 1 MB are read; say max_megabytes: 5" in line
+
+
+def test_arrays_of_numpy_count_before_they_are_read(tmp_path: Path):
+    path = tmp_path / "my.npz"
+    np.savez_compressed(path, X=np.zeros((200_000, 2)), y=np.arange(200_000) % 2)
+    ref = DatasetRef("my", str(path), None, options=(("max_megabytes", 1),))
+    with pytest.raises(UserError, match="say max_megabytes: 5"):
+        load_dataset(ref, store=tmp_path)
+
+
+def test_a_raw_pickle_among_arrays_is_one_line(tmp_path: Path):
+    path = tmp_path / "my.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("X", b"\x80\x04K\x01.")
+        archive.writestr("y", b"\x80\x04K\x01.")
+    with pytest.raises(UserError, match="'X' is no array of numpy"):
+        load_dataset(DatasetRef("my", str(path)), store=tmp_path)
