@@ -1,6 +1,12 @@
 """``python -m mmbench``: the same as the command ``mmbench``."""
 
-from mmbench.cli import main
+import sys
+from pathlib import Path
 
 if __name__ == "__main__":
+    root = str(Path(__file__).resolve().parents[1])
+    if sys.path[0] != root and not sys.flags.safe_path:  # the current folder, which comes last
+        sys.path.append(sys.path.pop(0))
+    from mmbench.cli import main
+
     main()

@@ -1,7 +1,9 @@
 """The command line: commands, options and exit codes; no logic."""
 
+import os
 import signal
 import sys
+from contextlib import suppress
 
 EXIT_INTERRUPTED = 130
 INTERRUPTED = "interrupted; finished jobs are stored"
@@ -11,6 +13,9 @@ def main() -> None:
     """Run the command line; the first Ctrl-C ends it in order, and more of them change nothing."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
+    with suppress(OSError):  # the current folder may be gone
+        if os.getcwd() not in sys.path:  # plug-ins are imported from it, nothing else is
+            sys.path.append(os.getcwd())
     try:
         from mmbench.cli.app import app  # imports take long enough for a Ctrl-C
 

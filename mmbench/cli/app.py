@@ -194,9 +194,6 @@ def run(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 if a fit is not optimal, too.")
     ] = False,
-    large: Annotated[
-        bool, typer.Option("--large", help="Allow experiments of very many jobs or trainings.")
-    ] = False,
     time_limit: Annotated[
         str | None,
         typer.Option(
@@ -230,7 +227,6 @@ def run(
         "smoke": smoke,
         "set": set_ or (),
         "strict": strict,
-        "large": large,
         "time_limit": time_limit,
         "memory_limit": memory_limit,
         "scheduler": scheduler,

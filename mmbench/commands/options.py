@@ -43,8 +43,6 @@ class Options:
         ``KEY=VALUE``, in place of values of the configurations.
     strict : bool
         Whether fits that are not optimal count as failed.
-    large : bool
-        Whether experiments of very many jobs or trainings may run.
     time_limit, memory_limit : str, optional
         Limits of a job, as ``"1h"`` and ``"8 GB"``, in place of those of the configuration.
     scheduler : str, optional
@@ -59,7 +57,6 @@ class Options:
     smoke: bool = False
     set: Sequence[str] = ()
     strict: bool = False
-    large: bool = False
     time_limit: str | None = None
     memory_limit: str | None = None
     scheduler: str | None = None

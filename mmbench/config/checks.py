@@ -6,10 +6,18 @@ All checks raise `Fault`, with the path of keys that leads to the fault.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from mmbench.config.faults import Fault, at
-from mmbench.config.grids import AUTO, KERNEL_PARAMETERS, Axis, in_other_words, replaced_by
+from mmbench.config.grids import (
+    AUTO,
+    KERNEL_PARAMETERS,
+    Axis,
+    expand_auto,
+    in_other_words,
+    replaced_by,
+)
 from mmbench.config.model import NAME_PATTERN, Config, DatasetEntry, MachineEntry
 from mmbench.datasets import card_names, check_classes, check_steps, load_card, split_slots
 from mmbench.datasets.dataset import Steps
@@ -17,6 +25,7 @@ from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, Alias, alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
+from mmbench.selection.grid import staged
 from mmbench.tables.layouts import LAYOUTS, check_any_metric, check_sized
 from mmbench.tables.published import published_machines, published_rows, published_tables
 
@@ -33,14 +42,33 @@ EXPERIMENT_KEYS = {
 
 def check(config: Config) -> None:
     """Refuse a configuration that could not run as it is written."""
+    _check_number_of_jobs(config)
     _check_machines(config)
     _check_shared_kernel_keys(config)
     if config.select.validation == "rest" and config.protocol.max_train is None:
         message = "validation: rest needs protocol.max_train, which leaves rows for it"
         raise Fault(message, "select", "validation")
     _check_datasets(config)
+    _check_grid_points(config)
     _check_published(config)
     _check_layout(config)
+
+
+def _check_number_of_jobs(config: Config) -> None:
+    """Refuse experiments whose plan alone would take minutes; each is counted, none is made."""
+    protocol = config.protocol
+    folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
+    splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seeds)
+    degrees = len(config.degree or [None])
+    columns = sum(
+        degrees if kernel == "poly" else 1
+        for name in config.machines
+        for kernel in config.kernels_of(name)
+    )
+    n_jobs = len(config.datasets) * columns * splits * len(protocol.subsets)
+    if n_jobs > config.limits.jobs:
+        most = f"an experiment of more than {config.limits.jobs} needs"
+        raise Fault(f"makes {n_jobs} jobs; {most} --set limits.jobs={n_jobs}", "protocol")
 
 
 # -- machines ----------------------------------------------------------------------------------
@@ -180,6 +208,20 @@ def _check_column(column: MachineColumn, entry: MachineEntry) -> None:
         if parameter in stated:
             message = f"{parameter} and {other} exclude each other"
             raise Fault(message, "machines", name, stated[other], other)
+
+
+def _check_grid_points(config: Config) -> None:
+    most = config.limits.grid_points
+    for column in columns(config):
+        grid = config.machines[column.name].grid
+        for entry in config.datasets if grid else ():
+            axes = {**grid, **{name: entry.grid[name] for name in grid if name in entry.grid}}
+            parts = staged(expand_auto(column.cls, axes), column.alias.stages)
+            points = sum(prod(map(len, part.values())) for part in parts)
+            if points > most:
+                message = f"has {points} grid points; more than {most} need"
+                option = f"--set limits.grid_points={points}"
+                raise Fault(f"{message} {option}", "machines", column.name, "grid")
 
 
 def _check_parent(config: Config, name: str, parent: str, before: list[str]) -> None:

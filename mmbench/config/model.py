@@ -234,10 +234,15 @@ ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None 
 
 
 class JobLimits(Strict):
-    """Time and memory limits of each job, ``{time: 1h, memory: 8 GB}``; no part of its identity."""
+    """Time and memory limits of each job, ``{time: 1h, memory: 8 GB}``; no part of its identity.
+
+    ``jobs`` and ``grid_points`` are the most jobs of the experiment and grid points of a machine.
+    """
 
     time: str | int | float | None = None
     memory: str | None = None
+    jobs: Annotated[int, Field(ge=1)] = 100_000
+    grid_points: Annotated[int, Field(ge=1)] = 10_000
 
     @model_validator(mode="after")
     def _amounts(self) -> JobLimits:

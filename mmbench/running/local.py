@@ -29,6 +29,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any, Protocol
 
 from mmbench.errors import Status, UserError
@@ -251,6 +252,19 @@ class LocalExecutor:
                 process.wait()
 
 
+def _search_path() -> list[str]:
+    """Return the places that a worker imports from: those of this process, the current folder last.
+
+    A ``random.py`` there must not stand for the standard library's. A folder that PYTHONPATH names,
+    or that mmbench itself lies in, keeps its place.
+    """
+    here = os.getcwd()
+    given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
+    first = here in (*given, str(Path(__file__).parents[2]))
+    places = [entry for entry in sys.path if entry and (first or entry != here)]
+    return places if here in places else [*places, here]
+
+
 class _Worker:
     """One process and the task that it runs."""
 
@@ -279,8 +293,7 @@ class _Worker:
         # and the thread pools of BLAS, OpenMP and Numba.
         self.kill()
         command = "from mmbench.running.local import serve; serve(*{!r})"
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        changes = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+        changes = {"PYTHONPATH": os.pathsep.join(_search_path()), "PYTHONUNBUFFERED": "1"}
         # Ctrl-C reaches the whole process group. The worker inherits the block, from its first
         # instruction on: what becomes of it is for this process to decide.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -289,7 +302,7 @@ class _Worker:
             output, printed = os.pipe()
             with theirs, os.fdopen(printed, "wb") as shown:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-c", command.format((theirs.fileno(), self.modules))],
+                    [sys.executable, "-P", "-c", command.format((theirs.fileno(), self.modules))],
                     env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes},
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,

@@ -118,6 +118,12 @@ FAULTS = {
     "estimator that is not there": (
         *("  rmm: {", "  m: {estimator: sklearn.svm.SWC, ", ["machines.m.estimator", "SWC"]),
     ),
+    "function of the system": (
+        *("  rmm: {", "  m: {estimator: os.abort, ", ["machines.m.estimator", "is no estimator"]),
+    ),
+    "exit": (
+        *("  rmm: {", "  m: {estimator: sys.exit, ", ["machines.m.estimator", "is no estimator"]),
+    ),
     "estimator that is no classifier": (
         *("  rmm: {", "  m: {estimator: sklearn.svm.SVR, ", ["m.estimator", "no classifier"]),
     ),

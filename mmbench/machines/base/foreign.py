@@ -5,12 +5,13 @@ stated here: its fits have no certificate.
 """
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from time import perf_counter
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -164,10 +165,15 @@ def foreign_class(path: str) -> type[ForeignClassifier]:
     """
     name = path.partition(":")[2]
     make = imported(path)
+    # what is called runs: nothing but a class of estimators or a function of a module of one's own
+    library = str(getattr(make, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
+    estimators = isinstance(make, type) and hasattr(make, "fit") and hasattr(make, "get_params")
+    if library or not (estimators or isinstance(make, FunctionType)):
+        raise UserError(f"{path!r} is no estimator: neither its class nor a function that makes it")
     try:
         parameters = dict.fromkeys(make().get_params(), AnyValue())
         good = is_classifier(make())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"{path!r} makes no estimator without arguments: {error}") from None
     if not good:
         raise UserError(f"{path!r} is no classifier")
@@ -184,5 +190,5 @@ def imported(path: str) -> Any:
     module, _, name = path.partition(":")
     try:
         return getattr(import_module(module), name)
-    except Exception as error:  # whatever the module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
         raise UserError(f"{path!r} cannot be imported: {error}") from None

@@ -1,0 +1,63 @@
+"""Experiments of absurd size are refused by count, before anything is planned."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mmbench.config.read import load_configs
+from mmbench.errors import UserError
+
+REPEATS = {"test": {"kfold": 10000}, "repeats": 10000}
+MANY = list(range(1, 100_001))
+SVM = {"svm": {"grid": {"C": [1, 2]}}}
+BOMB = "\n".join(f"  a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10) if k else 1}]" for k in range(9))
+
+HUGE = {
+    "seeds": ({"protocol": {"test": {"kfold": 3}, "seed": MANY}}, "limits.jobs=300000"),
+    "repeats": (
+        {"protocol": REPEATS},
+        "limits.jobs=100000000",
+    ),
+    "grid": ({"machines": {"svm": {"grid": {"C": MANY}}}}, "limits.grid_points=100000"),
+    "grid of a data set": (
+        {"datasets": [{"name": "iris", "grid": {"C": MANY}}]},
+        "limits.grid_points=100000",
+    ),
+}
+
+
+def load(folder: Path, text: str, *overrides: str):
+    path = folder / "x.yaml"
+    path.write_text(text)
+    return load_configs([path], overrides)
+
+
+def text_of(**changes) -> str:
+    content = {"name": "x", "datasets": ["iris"], "protocol": {"test": {"kfold": 3}}}
+    return yaml.safe_dump({**content, "machines": SVM, **changes})
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_what_is_too_large_is_refused_soon_with_the_option_that_goes_on(name, tmp_path):
+    changes, option = HUGE[name]
+    text = text_of(**changes)
+    started = time.process_time()
+    with pytest.raises(UserError, match=option):
+        load(tmp_path, text)
+    assert time.process_time() - started < 2
+
+
+def test_the_option_goes_on(tmp_path):
+    (config,) = load(tmp_path, text_of(**HUGE["grid"][0]), "limits.grid_points=100000")
+    assert len(config.machines["svm"].grid["C"]) == 100_000
+
+
+def test_aliases_that_stand_for_millions_of_values_are_refused(tmp_path):
+    started = time.process_time()
+    with pytest.raises(UserError, match="aliases stand for more"):
+        load(tmp_path, f"machines:\n lda:\n  params:\n{BOMB.replace('  a', '   a')}\n")
+    assert time.process_time() - started < 2
