@@ -119,8 +119,8 @@ CASES: dict[str, list[tuple[dict, str, tuple[str, ...]]]] = {
     "mmrm": [
         ({}, "auto", tuple(PROBLEMS)),
         ({"C_factor": 2.0}, "auto", tuple(PROBLEMS)),
-        ({}, "interior generation reference", FEW),
-        ({"C_factor": 2.0}, "interior generation reference", FEW),
+        ({}, "interior reference", FEW),
+        ({"C_factor": 2.0}, "interior reference", FEW),
         ({"bias": "ratio"}, "auto", FEW),
         ({"C": 0.005}, "auto", FEW),  # penalties below 1/n
     ],
