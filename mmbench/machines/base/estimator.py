@@ -69,6 +69,9 @@ from mmbench.machines.base.voting import (
     votes,
 )
 
+#: Products of larger weights leave the range of double precision.
+LARGEST_WEIGHT = 1e100
+
 
 def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
     """Declare the kernel of a machine; `more` is added to its documentation."""
@@ -295,6 +298,13 @@ class PairwiseClassifier(Declared, Estimator):
         """
         check_is_fitted(self)
         rows = self._validated(X, reset=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            decisions = self._decisions(rows)
+        if not np.isfinite(decisions).all():
+            raise ValueError("decision values are not finite; scale the data")
+        return decisions
+
+    def _decisions(self, rows: NDArray) -> NDArray:
         if hasattr(self, "coef_"):
             if self._origin is None:
                 return rows @ self.coef_.T + self.intercept_
@@ -306,12 +316,8 @@ class PairwiseClassifier(Declared, Estimator):
         for kernel in dict.fromkeys(self.kernels_):
             pairs = np.array([k for k, other in enumerate(self.kernels_) if other == kernel])
             support = np.flatnonzero(self.dual_coef_[pairs].any(axis=0))
-            out[:, pairs] += expand(
-                kernel,
-                rows,
-                self.support_vectors_[support],
-                self.dual_coef_[np.ix_(pairs, support)],
-            )
+            coef = self.dual_coef_[np.ix_(pairs, support)]
+            out[:, pairs] += expand(kernel, rows, self.support_vectors_[support], coef)
         return out
 
     # -- what a machine implements or overrides ----------------------------------------------
@@ -506,14 +512,17 @@ class PairwiseClassifier(Declared, Estimator):
         machine, nonconvex = type(self).__name__, False
         text = f"{machine} found no solution in double precision; scale the data"
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
-        if not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
+        if gram is not None and not gram.any():
+            text = f"the kernel matrix is zero; {machine} has no solution on it"
+            caught = (ArithmeticError, ValueError)  # solvers' messages do not name this cause
+        elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
             flaw = (
                 f"kernel matrix is not positive semidefinite: its least eigenvalue is {least:.3g}"
             )
             remedy = f"add at least {-least:.3g} to its diagonal, or set negative eigenvalues to 0"
             text, nonconvex = f"the {flaw}; {machine} has no solution on it; {remedy}", True
-            caught = (ArithmeticError, ValueError)  # solvers' messages do not name this cause
+            caught = (ArithmeticError, ValueError)
             warnings.warn(
                 f"the {flaw}; {machine} solves no convex problem then, and has no bound in "
                 f"`fits_`; {remedy}",
@@ -562,7 +571,9 @@ def _train_pair(
     machine: PairwiseClassifier, problem: BinaryProblem, share: tuple[Allowance, int] | None
 ) -> BinaryModel:
     """Train on two classes, in a share of the time: that of all pairs, and how many are left."""
-    with within(allowed(share and share[0].seconds / share[1])) as time:
+    seconds = share and share[0].seconds / share[1]
+    # overflow: a solution that is not finite is refused
+    with within(allowed(seconds)) as time, np.errstate(all="ignore"):
         model = not_begun(problem) if time_is_up() else machine.train(problem)
     return out_of_time(model) if time.exceeded else model
 
@@ -630,6 +641,11 @@ class WeightedClassifier(PairwiseClassifier):
         if sample_weight is None:
             return self._fit(rows, labels)
         weights = _check_sample_weight(sample_weight, rows, dtype=float, ensure_non_negative=True)
+        if weights.max() > LARGEST_WEIGHT:
+            raise ValueError(
+                f"sample_weight has values above {LARGEST_WEIGHT:.0e}, whose products are not "
+                "finite; scale the data"
+            )
         counted = np.flatnonzero(weights)
         rows = rows[counted][:, counted] if self.kernel == PRECOMPUTED else rows[counted]
         self._fit(rows, labels[counted], None, weights[counted])
