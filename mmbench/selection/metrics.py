@@ -1,13 +1,13 @@
 """Metrics of a classification, by scikit-learn: of predictions, of class scores, of probabilities.
 
-A choice of parameters goes by one of them, and tables show them of stored predictions. One-vs-one
-machines have as class scores what their `decision_function` returns: of two classes the decision
-value, of more the votes, moved by less than half a vote by the summed decision values. Where a
-metric is of one class, it is of the second of two, and of more than two the mean over classes of
-each against the rest.
+A choice of parameters goes by one metric, and tables show metrics of stored predictions. The class
+scores of one-vs-one machines are their `decision_function`: of two classes the decision value, of
+more the votes, moved by less than half a vote by the summed decision values. A metric of a single
+class is taken for the second of two classes; of more it is the mean over classes, each against the
+rest.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,18 +19,20 @@ from mmbench.machines.base.voting import resolve_votes, scores_of_votes
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that says how good a classification is."""
+    """A measure of how good a classification is."""
 
-    #: How tables call it.
+    #: Name in tables.
     label: str
-    #: What it is computed from: "predictions", "scores" or "probabilities".
+    #: Its argument: "predictions", "scores" or "probabilities".
     source: str
-    #: Takes true classes of shape (n_samples,), what `source` says (predicted classes, or values of
-    #: shape (n_samples, n_classes)) and the classes of its columns; NaN where it has no value.
+    #: Takes true classes of shape (n_samples,), the argument (predicted classes, or values of shape
+    #: (n_samples, n_classes)) and the classes of its columns; NaN if it is undefined.
     compute: Callable[[NDArray, NDArray, NDArray], float]
-    #: What it is, for the notes of a table.
+    #: Definition, for the notes of a table.
     about: str = ""
     smaller_is_better: bool = False
+    #: Condition under which it is defined.
+    needs: str = "test rows of two trained classes"
 
     def of_votes(
         self, truth: NDArray, counts: NDArray, confidence: NDArray, classes: NDArray
@@ -48,7 +50,7 @@ def _accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
 def _balanced_accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
     from sklearn.metrics import recall_score
 
-    # balanced_accuracy_score is the same but for a warning where a class occurs in predictions only
+    # balanced_accuracy_score warns of a class that occurs in predictions only
     return float(recall_score(truth, predicted, labels=np.unique(truth), average="macro"))
 
 
@@ -67,28 +69,24 @@ def _mcc(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
 def _auc(truth: NDArray, scores: NDArray, classes: NDArray) -> float:
     from sklearn.metrics import roc_auc_score
 
-    return _mean([roc_auc_score(own, values) for own, values in _one_class(truth, scores, classes)])
+    return _mean_over_classes(roc_auc_score, truth, scores, classes)
 
 
 def _average_precision(truth: NDArray, scores: NDArray, classes: NDArray) -> float:
     from sklearn.metrics import average_precision_score
 
-    return _mean(
-        [average_precision_score(own, values) for own, values in _one_class(truth, scores, classes)]
-    )
+    return _mean_over_classes(average_precision_score, truth, scores, classes)
 
 
-def _one_class(
-    truth: NDArray, scores: NDArray, classes: NDArray
-) -> Iterator[tuple[NDArray, NDArray]]:
-    """Yield membership and scores of every class of which there are members and others."""
+def _mean_over_classes(
+    score: Callable[[NDArray, NDArray], float], truth: NDArray, scores: NDArray, classes: NDArray
+) -> float:
+    """Return the mean over the classes of which there are members and others."""
+    values = []
     for k in [1] if len(classes) == 2 else range(len(classes)):
         own = truth == classes[k]
         if own.any() and not own.all():
-            yield own, scores[:, k]
-
-
-def _mean(values: list[float]) -> float:
+            values.append(score(own, scores[:, k]))
     return float(np.mean(values)) if values else float("nan")
 
 
@@ -98,18 +96,17 @@ def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float
     own = truth[:, None] == classes
     if not own.any(axis=1).all():
         return float("nan")
-    # rows as scikit-learn checks them: what float32 estimators return sums to 1 within 1e-7
+    # rows as scikit-learn checks them: probabilities in float32 sum to 1 within 1e-7
     rows = probabilities / probabilities.sum(axis=1, keepdims=True)
     # by numbers: scikit-learn sorts labels, and "10" before "2"
     return float(log_loss(own.argmax(axis=1), rows, labels=np.arange(len(classes))))
 
 
 def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
-    from sklearn.metrics import mean_squared_error
-
-    # brier_score_loss knows two classes only before scikit-learn 1.7
-    squares = len(classes) * mean_squared_error(truth[:, None] == classes, probabilities)
-    return float(squares / 2 if len(classes) == 2 else squares)
+    own = truth[:, None] == classes
+    # a class without training rows has probability 0
+    squares = np.square(own - probabilities).sum(axis=1) + ~own.any(axis=1)
+    return float(squares.mean() / 2 if len(classes) == 2 else squares.mean())
 
 
 METRICS = {
@@ -149,6 +146,7 @@ METRICS = {
         _log_loss,
         "mean of -log of the probability of the true class; smaller is better",
         smaller_is_better=True,
+        needs="training rows of every class in the test rows",
     ),
     "brier": Metric(
         "Brier score",
@@ -165,12 +163,7 @@ SELECTABLE = tuple(name for name, metric in METRICS.items() if metric.source != 
 
 
 def check_selectable(name: str) -> None:
-    """Refuse a metric by which no parameters can be chosen.
-
-    Raises
-    ------
-    UserError
-    """
+    """Raise UserError if no parameters can be chosen by a metric."""
     if name in SELECTABLE:
         return
     if name in METRICS:

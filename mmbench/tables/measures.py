@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mmbench.errors import UserError, did_you_mean
+from mmbench.errors import Status, UserError, did_you_mean
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key
 from mmbench.tables.records import NO_CERTIFICATES, Cell, Experiment
@@ -154,10 +154,14 @@ def value_of(name: str, record: Record, arrays: Mapping[str, NDArray]) -> float:
             raise Lacking("a second test row")
         return metric.compute(truth, arrays["predicted"].astype(str), np.unique(truth))
     classes = _classes(record, arrays)
-    given = _scores(arrays, len(classes)) if metric.source == "scores" else _probabilities(arrays)
+    given = (
+        _scores(record, arrays, len(classes))
+        if metric.source == "scores"
+        else _probabilities(arrays)
+    )
     value = metric.compute(truth, given, classes)
     if math.isnan(value):
-        raise Lacking("test rows of two trained classes")
+        raise Lacking(metric.needs)
     return value
 
 
@@ -171,7 +175,7 @@ def _classes(record: Record, arrays: Mapping[str, NDArray]) -> NDArray:
     return np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
 
 
-def _scores(arrays: Mapping[str, NDArray], n_classes: int) -> NDArray:
+def _scores(record: Record, arrays: Mapping[str, NDArray], n_classes: int) -> NDArray:
     import numpy as np
 
     from mmbench.machines.base.voting import ovr_scores, summed_decisions
@@ -179,7 +183,8 @@ def _scores(arrays: Mapping[str, NDArray], n_classes: int) -> NDArray:
     if "scores" in arrays:
         return arrays["scores"]
     decisions = arrays["decisions"].astype(float)
-    if not (np.abs(decisions) == 1).all():  # what stands for predictions alone
+    # of other packages' classifiers +-1 may stand for predictions alone
+    if record.status != Status.UNCERTIFIED or not (np.abs(decisions) == 1).all():
         return (summed_decisions if n_classes == 2 else ovr_scores)(decisions, n_classes)
     if "probabilities" not in arrays:
         raise Lacking("decision values")

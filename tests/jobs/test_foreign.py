@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -89,3 +91,61 @@ def test_a_run_does_not_repeat_that_an_estimator_is_about_to_lose_n_jobs(recwarn
     X, y = load_iris(return_X_y=True)
     make_machine("sklearn.linear_model:LogisticRegression", n_jobs=1).fit(X, y)
     assert not [warning for warning in recwarn if "n_jobs" in str(warning.message)]
+
+
+class Odd(ClassifierMixin, BaseEstimator):
+    """A classifier whose answers have the form that its parameters name."""
+
+    def __init__(self, answer="labels", shape="vector"):
+        self.answer, self.shape = answer, shape
+
+    def fit(self, X, y):
+        self.inner_ = LogisticRegression().fit(X, y)
+        self.order_ = np.arange(len(np.unique(y)))[:: -1 if self.shape == "reversed" else 1]
+        self.classes_ = self.inner_.classes_[self.order_]
+        return self
+
+    def predict(self, X):
+        labels = self.inner_.predict(X)
+        answers = {
+            "labels": labels,
+            "codes": np.searchsorted(self.inner_.classes_, labels),
+            "text": labels.astype(str),
+            "nan": np.where(X[:, 0] > np.median(X[:, 0]), np.nan, labels.astype(float)),
+            "float": labels.astype(float),
+        }
+        return answers[self.answer][:, None] if self.shape == "column" else answers[self.answer]
+
+    def decision_function(self, X):
+        values = self.inner_.decision_function(X)
+        if values.ndim == 1 and self.shape != "vector":
+            values = (
+                values[:, None] if self.shape == "column" else np.column_stack([-values, values])
+            )
+        return values[:, self.order_] if self.shape == "reversed" else values
+
+
+@pytest.mark.parametrize("shape", ["vector", "column", "matrix", "reversed"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_answers_of_any_form_are_mapped_to_the_labels(n_classes, shape):
+    X, y = load_wine(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X)[y < n_classes], y[y < n_classes] + 5
+    plain = LogisticRegression().fit(X, y)
+    machine = make_machine(f"{__name__}:Odd", shape=shape, answer="float").fit(X, y)
+    np.testing.assert_array_equal(machine.predict(X), plain.predict(X))
+    values = plain.decision_function(X)
+    expected = np.column_stack([-values, values]) if n_classes == 2 else values
+    np.testing.assert_allclose(machine.class_scores(X), expected)
+    if n_classes == 2:
+        np.testing.assert_allclose(machine.pairwise_decision_function(X)[:, 0], values)
+
+
+@pytest.mark.parametrize(("answer", "label"), [("codes", "0"), ("text", r"'\d'"), ("nan", "nan")])
+def test_a_prediction_that_is_no_label_fails_by_name(answer, label):
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    machine = make_machine(f"{__name__}:Odd", answer=answer).fit(X, y + 5)
+    text = f"^Odd predicts {label}, which is no label: 5, 6, 7$"
+    for predict in (machine.predict, machine.pairwise_decision_function):
+        with pytest.raises(ValueError, match=text):
+            predict(X)

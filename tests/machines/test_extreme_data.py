@@ -63,7 +63,8 @@ def test_weights_whose_products_overflow_are_refused(wine, machine):
 @pytest.mark.filterwarnings("error")
 def test_decisions_that_are_not_finite_are_refused(wine):
     machine = SVM(kernel="poly", degree=5).fit(*wine)
-    with pytest.raises(ValueError, match=r"^decision values are not finite; scale the data$"):
+    text = r"^decision values of the pair 0/1 are not numbers or not finite; scale the data$"
+    with pytest.raises(ValueError, match=text):
         machine.predict(wine[0] * 1e80)
 
 

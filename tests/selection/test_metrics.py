@@ -144,3 +144,21 @@ def test_rows_held_out_of_one_class_have_no_area():
     y, n_train = np.append(y[:-20], ["a"] * 20), len(y) - 20
     with pytest.raises(ValueError, match="auc has no value"):
         select(SVM(), X, y, {"C": [1, 2]}, folds=None, n_train=n_train, metric="auc")
+
+
+def test_constant_decisions_rank_no_better_than_chance():
+    truth, classes = np.array([0, 1, 1, 0]), np.arange(2)
+    for value in (0.0, 1.0, -1.0):
+        scores = np.full((4, 2), value)
+        assert METRICS["auc"].compute(truth, scores, classes) == 0.5
+        assert METRICS["average_precision"].compute(truth, scores, classes) == 0.5
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_row_of_a_class_that_training_lacked_has_the_whole_brier_loss(n_classes):
+    """Its probability is 0, as is that of a true class which a sure classifier excludes."""
+    sure = np.eye(n_classes)[:1]
+    unseen, excluded = (
+        METRICS["brier"].compute(np.array([label]), sure, np.arange(n_classes)) for label in (9, 1)
+    )
+    assert unseen == excluded == (1.0 if n_classes == 2 else 2.0)

@@ -105,10 +105,29 @@ def test_one_test_row_has_no_correlation_and_predictions_no_ranks(results):
     experiment = results.experiment("one", datasets=["mine"], machines=["svm"])
     arrays = {name: values[:1] for name, values in two_classes(0).items()}
     arrays["decisions"] = np.ones_like(arrays["decisions"])
-    experiment.add(experiment.job("mine", "svm"), arrays=arrays)
+    experiment.add(experiment.job("mine", "svm"), arrays=arrays, status="uncertified")
     text = table(experiment.folder, metrics=["mcc", "auc"])
     assert "records lack a second test row" in text
     assert "records lack decision values" in text
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0, 0.0])
+def test_constant_decisions_of_a_machine_rank_by_chance(results, value):
+    experiment = results.experiment("one", datasets=["mine"], machines=["svm"])
+    arrays = two_classes(0)
+    arrays["decisions"] = np.full_like(arrays["decisions"], value)
+    experiment.add(experiment.job("mine", "svm"), arrays=arrays)
+    assert cells_of(table(experiment.folder, metrics=["auc"]), "mine")[2] == "0.500"
+
+
+def test_log_loss_of_a_class_that_training_lacked_says_so(results):
+    experiment = results.experiment("one", datasets=["mine"], machines=["svm"])
+    arrays = {**two_classes(0), "probabilities": np.tile([0.5, 0.5], (20, 1)), "classes": [0, 1]}
+    arrays = {name: np.array(values)[:20] for name, values in arrays.items()}
+    arrays["y_test"][0] = 9
+    experiment.add(experiment.job("mine", "svm"), arrays=arrays)
+    text = table(experiment.folder, metrics=["log_loss"])
+    assert "log_loss: 1 of 1 records lack training rows of every class in the test rows" in text
 
 
 def test_metrics_of_a_configuration_are_those_of_its_tables():

@@ -300,8 +300,11 @@ class PairwiseClassifier(Declared, Estimator):
         rows = self._validated(X, reset=False)
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             decisions = self._decisions(rows)
-        if not np.isfinite(decisions).all():
-            raise ValueError("decision values are not finite; scale the data")
+        wrong = ~np.isfinite(decisions).all(axis=0)
+        if wrong.any():
+            low, high = self.fits_[int(wrong.argmax())].pair
+            text = f"decision values of the pair {low!s}/{high!s} are not numbers or not finite"
+            raise ValueError(f"{text}; scale the data")
         return decisions
 
     def _decisions(self, rows: NDArray) -> NDArray:

@@ -1,4 +1,4 @@
-"""A classifier of scikit-learn, or one that behaves like it, beside the machines of this package.
+"""A classifier of another package, scikit-learn's for example, beside the machines of this one.
 
 It is selected on the same inner folds and tested on the same rows, but solves no problem that is
 stated here: its fits have no certificate.
@@ -18,14 +18,46 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from mmbench.errors import Status, UserError
+from mmbench.errors import Status, UserError, listed
 from mmbench.machines.base.problem import Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import class_pairs
 
 
+@cache
+def foreign_class(path: str) -> type["ForeignClassifier"]:
+    """Return the adapter of the class, or function that makes one, at ``module:name``.
+
+    Raises UserError if it cannot be imported, takes arguments, or makes no classifier.
+    """
+    name = path.partition(":")[2]
+    make = imported(path)
+    # what is called runs: nothing but a class of estimators or a function of a module of one's own
+    library = str(getattr(make, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
+    estimators = isinstance(make, type) and hasattr(make, "fit") and hasattr(make, "get_params")
+    if library or not (estimators or isinstance(make, FunctionType)):
+        raise UserError(f"{path!r} is no estimator: neither its class nor a function that makes it")
+    try:
+        parameters = dict.fromkeys(make().get_params(), AnyValue())
+        good = is_classifier(make())
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{path!r} makes no estimator without arguments: {error}") from None
+    if not good:
+        raise UserError(f"{path!r} is no classifier")
+    return type(name, (ForeignClassifier,), {"make": staticmethod(make), "parameters": parameters})
+
+
+def imported(path: str) -> Any:
+    """Return the object at ``module:name``; raises UserError if it cannot be imported."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+        raise UserError(f"{path!r} cannot be imported: {error}") from None
+
+
 class AnyValue:
-    """The declaration of a parameter of which nothing is known; the estimator judges its values."""
+    """The declaration of a parameter of another package, which checks its values itself."""
 
     numeric = False
 
@@ -40,11 +72,12 @@ class ForeignClassifier:
     Parameters
     ----------
     **params
-        Of the estimator.
+        Parameters of the estimator.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels of the training rows, sorted.
     fits_ : list of Fit
         One, with the status "uncertified".
     """
@@ -71,6 +104,11 @@ class ForeignClassifier:
         self.estimator.set_params(**params)
         return self
 
+    @classmethod
+    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
+        """Return the memory footprint of a training, which is unknown whatever the parameters."""
+        return cls.memory_needs
+
     def fit(self, X: NDArray, y: NDArray) -> Self:
         """Fit the estimator."""
         started = perf_counter()
@@ -78,41 +116,56 @@ class ForeignClassifier:
             # the runner sets n_jobs wherever an estimator still has it
             warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
             self.estimator.fit(X, y)
-        self.classes_ = self.estimator.classes_
-        self.fits_ = [
-            Fit(
-                Status.UNCERTIFIED,
-                objective=math.nan,
-                bound=math.nan,
-                max_violation=math.nan,
-                iterations=0,
-                seconds=perf_counter() - started,
-                n_support=0,
-                pair=tuple(self.classes_[[0, -1]]),
-                route=type(self.estimator).__name__,
-            )
-        ]
+        self.classes_ = np.unique(y)
+        seconds, unknown = perf_counter() - started, math.nan
+        pair, route = tuple(self.classes_[[0, -1]]), type(self.estimator).__name__
+        fit = Fit(Status.UNCERTIFIED, unknown, unknown, unknown, 0, seconds, 0, pair, route)
+        self.fits_ = [fit]
         return self
 
-    @classmethod
-    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        """Return what is known of the memory of a training: nothing, whatever its parameters."""
-        return cls.memory_needs
-
     def predict(self, X: NDArray) -> NDArray:
-        """Return the predictions of the estimator."""
-        return self.estimator.predict(X)
+        """Return the predicted labels; raises ValueError if a prediction is no label."""
+        return self.classes_[self._predicted(X)]
 
-    def class_probabilities(self, X: NDArray) -> NDArray | None:
-        """Return the probability of each class, (n_samples, n_classes); None without such."""
-        if not hasattr(self.estimator, "predict_proba"):
-            return None
-        return _finite(self.estimator.predict_proba(X))
+    def pairwise_decision_function(self, X: NDArray) -> NDArray:
+        """Return values by whose votes the class that the estimator predicts wins.
+
+        Of two classes the magnitude is the estimator's decision value, or the distance of its
+        probability to 1/2; 1 if it has neither.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_pairs)
+        """
+        predicted = self._predicted(X)
+        if len(self.classes_) == 2:
+            signs, scores = np.where(predicted == 1, 1.0, -1.0), self.class_scores(X)
+            if scores is None:
+                return signs[:, None]
+            magnitude = np.abs(scores[:, 1] - scores[:, 0]) / 2
+            return (signs * np.maximum(magnitude, np.finfo(np.float32).tiny))[:, None]
+        # in a pair without the predicted class the later one gets the vote
+        pairs = class_pairs(len(self.classes_))
+        return np.column_stack([np.where(predicted == low, -1.0, 1.0) for low, _ in pairs])
+
+    def _predicted(self, X: NDArray) -> NDArray:
+        """Return the numbers of the predicted classes, found by equality."""
+        name, given = type(self.estimator).__name__, np.asarray(self.estimator.predict(X))
+        if given.shape not in [(X.shape[0],), (X.shape[0], 1)]:
+            shape = " x ".join(map(str, given.shape))
+            raise ValueError(f"{name} predicts an array of {shape}, not a label per row")
+        hits = given.reshape(-1, 1) == self.classes_
+        wrong = ~hits.any(axis=1)
+        if wrong.any():
+            labels = listed([repr(label) for label in self.classes_.tolist()])
+            label = given.ravel()[wrong].tolist()[0]
+            raise ValueError(f"{name} predicts {label!r}, which is no label: {labels}")
+        return hits.argmax(axis=1)
 
     def class_scores(self, X: NDArray) -> NDArray | None:
         """Return a value that rises with the chance of each class, (n_samples, n_classes).
 
-        The decision function of the estimator, else its probabilities; None where it has neither,
+        The decision function of the estimator, else its probabilities; None if it has neither,
         or decides between pairs of classes.
         """
         if not hasattr(self.estimator, "decision_function"):
@@ -120,75 +173,25 @@ class ForeignClassifier:
         params = self.estimator.get_params().items()
         if any(n.endswith("decision_function_shape") and v == "ovo" for n, v in params):
             return None
-        values = self.estimator.decision_function(X)
-        return _finite(np.column_stack([-values, values]) if values.ndim == 1 else values)
+        return self._by_class(self.estimator.decision_function(X), lambda second: -second)
 
-    def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return values by whose votes the class that the estimator predicts wins.
+    def class_probabilities(self, X: NDArray) -> NDArray | None:
+        """Return the probability of each class, (n_samples, n_classes), or None."""
+        if not hasattr(self.estimator, "predict_proba"):
+            return None
+        return self._by_class(self.estimator.predict_proba(X), lambda second: 1 - second)
 
-        Of two classes the magnitude is that of the estimator's decision value, or the distance of
-        its probability to 1/2, where it has them; else 1.
+    def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
+        """Return columns in the order of `classes_`; None if they are not finite or not known.
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_pairs)
+        A single column belongs to the second of two classes; `first` makes the other one of it.
         """
-        predicted = np.searchsorted(self.classes_, self.estimator.predict(X))
-        if len(self.classes_) == 2:
-            return np.where(predicted == 1, 1.0, -1.0)[:, None] * self._magnitude(X)[:, None]
-        # in a pair without the predicted class the later one gets the vote
-        pairs = class_pairs(len(self.classes_))
-        return np.column_stack([np.where(predicted == low, -1.0, 1.0) for low, _ in pairs])
-
-    def _magnitude(self, X: NDArray) -> NDArray:
-        if hasattr(self.estimator, "decision_function"):
-            values = self.estimator.decision_function(X)
-        elif hasattr(self.estimator, "predict_proba"):
-            values = self.estimator.predict_proba(X)[:, 1] - 0.5
-        else:
-            values = np.ones(len(X))
-        return np.maximum(np.abs(values), np.finfo(np.float32).tiny)
-
-
-def _finite(values: NDArray) -> NDArray | None:
-    return values if np.isfinite(values).all() else None
-
-
-@cache
-def foreign_class(path: str) -> type[ForeignClassifier]:
-    """Return the adapter class of what ``module:name`` names, a class or a function that makes one.
-
-    Raises
-    ------
-    UserError
-        If it cannot be imported, cannot be made without arguments, or is no classifier.
-    """
-    name = path.partition(":")[2]
-    make = imported(path)
-    # what is called runs: nothing but a class of estimators or a function of a module of one's own
-    library = str(getattr(make, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
-    estimators = isinstance(make, type) and hasattr(make, "fit") and hasattr(make, "get_params")
-    if library or not (estimators or isinstance(make, FunctionType)):
-        raise UserError(f"{path!r} is no estimator: neither its class nor a function that makes it")
-    try:
-        parameters = dict.fromkeys(make().get_params(), AnyValue())
-        good = is_classifier(make())
-    except (Exception, SystemExit) as error:
-        raise UserError(f"{path!r} makes no estimator without arguments: {error}") from None
-    if not good:
-        raise UserError(f"{path!r} is no classifier")
-    return type(name, (ForeignClassifier,), {"make": staticmethod(make), "parameters": parameters})
-
-
-def imported(path: str) -> Any:
-    """Return what ``module:name`` names.
-
-    Raises
-    ------
-    UserError
-    """
-    module, _, name = path.partition(":")
-    try:
-        return getattr(import_module(module), name)
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
-        raise UserError(f"{path!r} cannot be imported: {error}") from None
+        values = np.asarray(values)
+        values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        if values.ndim == 1:
+            values = np.column_stack([first(values), values])
+        hits = self.classes_[:, None] == np.asarray(
+            getattr(self.estimator, "classes_", self.classes_)
+        )
+        known = hits.shape == (len(self.classes_), values.shape[1]) and hits.any(axis=1).all()
+        return values[:, hits.argmax(axis=1)] if known and np.isfinite(values).all() else None
