@@ -1,6 +1,6 @@
 """Parts of tables that several layouts share: accuracies, counts, seconds, tests, certificates."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from statistics import fmean
 
@@ -17,48 +17,128 @@ from mmbench.tables.model import (
     seconds_text,
 )
 from mmbench.tables.records import PUBLISHED_ONLY
-from mmbench.tables.rows import Fits, Row
-from mmbench.tables.sheet import KernelKey, Sheet, Write
+from mmbench.tables.rows import Row
+from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import Ranks, Sample, best_and_worst, rank_machines, win_tie_loss
 
-STAGES = ("selection", "training", "test")
+#: The metric of most papers: its name in the long table, and as a metric that is asked for.
+METRIC, ACCURACY = "accuracy_pct", "accuracy"
 
-#: A stage of the machines whose probabilities are calibrated.
+#: How a layout writes a row.
+Write = Callable[[Row | None], str]
+one_decimal: Write = partial(measured_text, decimals=1)
+published_one_decimal: Write = partial(published_text, decimals=1)
+
+# -- lines -------------------------------------------------------------------------------------
+
+
+def place_columns(
+    sheet: Sheet, head: str, machines: Sequence[str] | None = None
+) -> tuple[Column, ...]:
+    """Return columns of lines that name the kernel and, if there are several, the size."""
+    sized = any(place.size is not None for place in sheet.places)
+    words = sheet.columns(head, "kernel", machines=())
+    return (*words, *[Column("rows")][:sized], *sheet.columns(machines=machines))
+
+
+def place_heads(place: Key) -> list[str]:
+    """Return kernel and training size of a line, for `place_columns`."""
+    size = [] if place.size is None else [str(place.size)]
+    return [kernel_text(place.kernel, place.degree), *size]
+
+
+def results(
+    sheet: Sheet,
+    metric: str,
+    write: Callable[[Sheet, Row | None], str],
+    heads: Callable[[Key], list[str]] | None = None,
+    columns: tuple[Column, ...] = (),
+    caption: str = "",
+) -> Grid:
+    """Return one line per place and one column per machine; by default headed by the data set."""
+    if heads is None:
+        columns = place_columns(sheet, "data set")
+
+    def line(place: Key) -> list[str]:
+        own = [sheet.head(place, name=place.dataset), *place_heads(place)]
+        return heads(place) if heads else own
+
+    rows = [
+        [*line(place), *(write(sheet, row) for row in sheet.line(place, metric))]
+        for place in sheet.places
+    ]
+    return Grid(columns, rows, caption)
+
+
+def paired(
+    sheet: Sheet,
+    places: Sequence[Key],
+    measured: Write = one_decimal,
+    published: Write = published_one_decimal,
+    caption: str = "",
+) -> Grid:
+    """Return two lines per place: accuracies measured here, and the paper's.
+
+    With a caption, of a block of one kernel, the lines do not name the kernel.
+    """
+
+    def ours(row: Row | None) -> str:
+        ran = row is not None and row.status != PUBLISHED_ONLY
+        return sheet.marked(measured(row), row) if ran else measured(row)
+
+    def theirs(row: Row | None) -> str:
+        alone = row is not None and row.status == PUBLISHED_ONLY
+        return join(published(row), sheet.cite(row) if alone else "")
+
+    rows: list[list[str]] = []
+    for place in places:
+        found = sheet.line(place, METRIC)
+        rows.append([sheet.head(place, kernel=not caption), "measured", *map(ours, found)])
+        rows.append(["", "published", *map(theirs, found)])
+    return Grid(sheet.columns("data", ""), rows, caption)
+
+
+def beside(sheet: Sheet, row: Row | None) -> str:
+    """Return a cell with both values, ``measured / published``, its mark and footnotes."""
+    return sheet.marked(f"{measured_text(row)} / {published_text(row)}", row)
+
+
+# -- CPU seconds -------------------------------------------------------------------------------
+
+STAGES = ("selection", "training", "test")
+#: The stage of machines whose probabilities are calibrated.
 CALIBRATION = "calibration"
 
 
-def stages(sheet: Sheet, key: Key, names: tuple[str, ...] = STAGES) -> list[float | None]:
-    """Return the CPU seconds of some stages, mean over splits."""
-    return [sheet.value(key, f"seconds_{name}") for name in names]
-
-
 def by_name(sheet: Sheet, key: Key) -> dict[str, float | None]:
-    """Return the CPU seconds of all stages, those of a calibration where there was one."""
-    found = dict(zip(STAGES, stages(sheet, key), strict=True))
-    calibration = sheet.value(key, f"seconds_{CALIBRATION}")
-    return found if calibration is None else {**found, CALIBRATION: calibration}
+    """Return the CPU seconds of all stages, mean over splits; calibration if there was any."""
+    found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
+    if found[CALIBRATION] is None:
+        del found[CALIBRATION]
+    return found
 
 
-def total(sheet: Sheet, key: Key, names: tuple[str, ...] = ()) -> float | None:
-    """Return the CPU seconds of some stages or all together, None where one is not known."""
-    values = stages(sheet, key, names) if names else list(by_name(sheet, key).values())
-    parts = [part for part in values if part is not None]
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Return a sum, None if a part is not known."""
+    values = list(values)
+    parts = [value for value in values if value is not None]
     return sum(parts) if len(parts) == len(values) else None
 
 
-def total_with_search(sheet: Sheet, key: Key) -> float | None:
-    """Return the CPU seconds of all stages and of the searches whose parameters are taken over.
+def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
+    """Return the CPU seconds of some stages or of all, None if one is not known."""
+    found = by_name(sheet, key)
+    return _sum(found[name] for name in stages or found)
 
-    None where one is not known.
-    """
+
+def total_with_search(sheet: Sheet, key: Key) -> float | None:
+    """Return the CPU seconds of all stages and of the searches whose parameters are taken over."""
     used = [key._replace(machine=machine) for machine in _used(sheet, key.machine)]
-    parts = [total(sheet, key), *(total(sheet, other, ("selection",)) for other in used)]
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
+    return _sum([total(sheet, key), *(total(sheet, other, ("selection",)) for other in used)])
 
 
 def _used(sheet: Sheet, machine: str) -> list[str]:
-    """Return the machine whose parameters one takes over, the one that it uses, and so on."""
+    """Return the machine whose parameters a machine takes over, the one behind it, and so on."""
     used = []
     while machine in sheet.plan.uses:
         machine = sheet.plan.uses[machine]
@@ -67,18 +147,7 @@ def _used(sheet: Sheet, machine: str) -> list[str]:
 
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
-    """Return which machines take over the parameters of another, by labels of both.
-
-    Parameters
-    ----------
-    sheet : Sheet
-    machines : sequence of str
-
-    Returns
-    -------
-    dict of str to str
-        The label of the machine that searched, and those of all that use it.
-    """
+    """Return the labels of all machines that take over another's parameters, by its label."""
     users: dict[str, list[str]] = {}
     for machine in machines:
         for used in _used(sheet, machine):
@@ -87,7 +156,7 @@ def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
-    """Say of which machines `total_with_search` counts another's search; empty where of none."""
+    """Say which machines' `total_with_search` includes another's search; empty if none does."""
     return "".join(
         f" Those of {users} include the search of {used}, whose parameters they take over."
         for used, users in taken_over(sheet, machines).items()
@@ -95,9 +164,14 @@ def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
 
 
 def by_stage(sheet: Sheet) -> Grid:
-    """Return a line a place and a column a machine, with the seconds of every stage."""
+    """Return the seconds of every stage: one line per place, one column per machine."""
+
+    def text(place: Key, machine: str) -> str:
+        values = by_name(sheet, place._replace(machine=machine)).values()
+        return " + ".join(map(seconds_text, values)) if None not in values else NOTHING
+
     rows = [
-        [place.dataset, *place_heads(place), *(_cell(sheet, place, m) for m in sheet.machines)]
+        [place.dataset, *place_heads(place), *(text(place, m) for m in sheet.machines)]
         for place in sheet.places
     ]
     measured = any(cell != NOTHING for row in rows for cell in row[-len(sheet.machines) :])
@@ -109,81 +183,14 @@ def by_stage(sheet: Sheet) -> Grid:
     return Grid(place_columns(sheet, "data set"), rows if measured else [], caption)
 
 
-def _cell(sheet: Sheet, place: Key, machine: str) -> str:
-    values = by_name(sheet, place._replace(machine=machine)).values()
-    return " + ".join(map(seconds_text, values)) if None not in values else NOTHING
+# -- averages, and counts by the papers' rules ---------------------------------------------------
 
-
-def place_columns(
-    sheet: Sheet, head: str, machines: Sequence[str] | None = None
-) -> tuple[Column, ...]:
-    """Return the columns of a grid whose lines name kernel and, where there are several, size."""
-    sized = any(place.size is not None for place in sheet.places)
-    words = sheet.columns(head, "kernel", machines=())
-    return (*words, *[Column("rows")][:sized], *sheet.columns(machines=machines))
-
-
-def place_heads(place: Key) -> list[str]:
-    """Return what a line's head says beside the data set."""
-    size = [] if place.size is None else [str(place.size)]
-    return [kernel_text(place.kernel, place.degree), *size]
-
-
-METRIC = "accuracy_pct"
-
-one_decimal: Write = partial(measured_text, decimals=1)
-published_one_decimal: Write = partial(published_text, decimals=1)
-
-
-def paired(
-    sheet: Sheet,
-    places: Sequence[Key],
-    measured: Write = one_decimal,
-    published: Write = published_one_decimal,
-    caption: str = "",
-) -> Grid:
-    """Return two lines a place, accuracies measured here and those of the paper.
-
-    Parameters
-    ----------
-    sheet : Sheet
-    places : sequence of Key
-    measured, published : callable
-        How the two are written.
-    caption : str
-        Of a block of one kernel: the lines do not name it.
-    """
-    rows: list[list[str]] = []
-    for place in places:
-        found = sheet.line(place, METRIC)
-        head = sheet.head(place, kernel=not caption)
-        rows.append([head, "measured", *(_measured(sheet, row, measured) for row in found)])
-        rows.append(["", "published", *(_published(sheet, row, published) for row in found)])
-    return Grid(sheet.columns("data", ""), rows, caption)
-
-
-def _measured(sheet: Sheet, row: Row | None, write: Write) -> str:
-    ran = row is not None and row.status != PUBLISHED_ONLY
-    return sheet.marked(write(row), row) if ran else write(row)
-
-
-def _published(sheet: Sheet, row: Row | None, write: Write) -> str:
-    """Return the paper's value; what is to be said of it alone is cited beside it."""
-    alone = row is not None and row.status == PUBLISHED_ONLY
-    return join(write(row), sheet.cite(row) if alone else "")
-
-
-def beside(sheet: Sheet, row: Row | None, decimals: int | None = None) -> str:
-    """Return a cell with both values, ``measured / published``, its mark and footnotes."""
-    return sheet.marked(f"{measured_text(row, decimals)} / {published_text(row)}", row)
-
-
-#: One sample a machine, for one data set.
+#: Samples of one data set, by machine.
 Line = dict[str, Sample]
 
 
 def measured_lines(sheet: Sheet, places: Iterable[Key], metric: str = METRIC) -> list[Line]:
-    """Return what was measured at some places, as far as machines have results there."""
+    """Return the measured samples at each place, of the machines with a result there."""
     return [
         {
             machine: Sample(row.measured, row.sd or 0.0, row.n or 0)
@@ -195,7 +202,7 @@ def measured_lines(sheet: Sheet, places: Iterable[Key], metric: str = METRIC) ->
 
 
 def published_lines(sheet: Sheet, places: Iterable[Key]) -> list[Line]:
-    """Return what the paper prints at some places."""
+    """Return the published samples at each place."""
     return [
         {
             row["machine"]: Sample(row["value"], row["std"], row["n_splits"])
@@ -209,7 +216,7 @@ def published_lines(sheet: Sheet, places: Iterable[Key]) -> list[Line]:
 
 
 def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, list[Line]]:
-    """Return the lines measured and published."""
+    """Return the measured and the published lines."""
     return {
         "measured": measured_lines(sheet, places),
         "published": published_lines(sheet, places),
@@ -223,7 +230,7 @@ def best(lines: Iterable[Line], machines: Sequence[str], decimals: int) -> dict[
 
 
 def average(lines: Sequence[Line], machine: str) -> str:
-    """Return the mean over all lines; a machine without a result on some has none."""
+    """Return the mean over all lines; nothing for a machine without a result on some of them."""
     means = [line[machine].mean for line in lines if machine in line]
     return f"{fmean(means):.2f}" if means and len(means) == len(lines) else NOTHING
 
@@ -238,16 +245,7 @@ def against(lines: Iterable[Line], reference: str, machine: str) -> str:
     return str(win_tie_loss(pairs)) if pairs and machine != reference else NOTHING
 
 
-#: Of values between 0 and 1, and of per cent.
-DECIMALS, DECIMALS_PCT = 3, 1
-
-
-def grids(sheet: Sheet) -> list[Grid]:
-    """Return a grid for each metric that is asked for; confusion matrices one a machine."""
-    found = []
-    for name in sheet.metrics:
-        found += confusions(sheet) if name == CONFUSION else [_grid(sheet, name)]
-    return found
+# -- metrics that are asked for ------------------------------------------------------------------
 
 
 def label(name: str) -> str:
@@ -271,47 +269,40 @@ def smaller_is_better(name: str) -> bool:
     return METRICS[name].smaller_is_better
 
 
-def cell(sheet: Sheet, key: Key, name: str) -> str:
-    """Return the text of a value, without footnotes."""
-    return _text(sheet.row(key, row_name(name)), _decimals(name))
-
-
 def definitions(sheet: Sheet) -> list[str]:
-    """Return what each metric is, a line each."""
+    """Return one line per metric that needs a definition."""
     from mmbench.selection.metrics import METRICS
 
     shown = [METRICS[name] for name in sheet.metrics if name in METRICS]
     return [f"{metric.label}: {metric.about}." for metric in shown if metric.about]
 
 
-def _grid(sheet: Sheet, name: str) -> Grid:
-    metric, decimals = row_name(name), _decimals(name)
-    rows = [
-        [
-            sheet.head(place, name=place.dataset),
-            *place_heads(place),
-            *(sheet.marked(_text(row, decimals), row) for row in sheet.line(place, metric)),
-        ]
-        for place in sheet.places
-    ]
-    return Grid(place_columns(sheet, "data set"), rows, label(name))
-
-
-def _decimals(name: str) -> int:
-    return DECIMALS_PCT if name in ROW_NAMES else DECIMALS
-
-
-def _text(row: Row | None, decimals: int) -> str:
-    """Return a value; nothing where records lack what it is computed from."""
+def cell(row: Row | None, name: str) -> str:
+    """Return the text of a metric's value, without footnotes; nothing if records lack it."""
     if row is not None and row.measured is None and row.metric not in ROW_NAMES.values():
         return NOTHING
-    return measured_text(row, decimals)
+    return measured_text(row, 1 if name in ROW_NAMES else 3)
+
+
+def grids(sheet: Sheet) -> list[Grid]:
+    """Return a grid per metric that is asked for; confusion matrices, one per machine."""
+    found = []
+    for name in sheet.metrics:
+        if name == CONFUSION:
+            found += confusions(sheet)
+            continue
+
+        def write(sheet: Sheet, row: Row | None, name: str = name) -> str:
+            return sheet.marked(cell(row, name), row)
+
+        found.append(results(sheet, row_name(name), write, caption=label(name)))
+    return found
 
 
 def confusions(sheet: Sheet) -> list[Grid]:
-    """Return the confusion matrices, one a place and machine."""
+    """Return the confusion matrices, one per place and machine."""
     keys = (place._replace(machine=machine) for place in sheet.places for machine in sheet.machines)
-    found = sheet.facts.measures.confusion
+    found = sheet.measures.confusion
     return [_matrix(sheet, key, found[key]) for key in keys if key in found]
 
 
@@ -323,26 +314,24 @@ def _matrix(sheet: Sheet, key: Key, found: Confusion) -> Grid:
     return Grid(columns, [[name, *map(str, counts)] for name, counts in pairs], caption)
 
 
-ACCURACY = "accuracy"
+# -- differences between machines ----------------------------------------------------------------
+
 BETTER, WORSE = "+", "−"
 
 
 def with_results(sheet: Sheet, metric: str = ACCURACY) -> list[str]:
-    """Return the machines that have a result somewhere."""
-    lines = measured_lines(sheet, sheet.places, row_name(metric))
-    found = {machine for line in lines for machine in line}
+    """Return the machines that have a result on some data set."""
+    found = {
+        name for line in measured_lines(sheet, sheet.places, row_name(metric)) for name in line
+    }
     return [machine for machine in sheet.machines if machine in found]
 
 
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = ACCURACY) -> Ranks:
     """Return the ranks of the machines with results, over the data sets that all of them have.
 
-    One kernel at a time: a data set with another kernel is no independent data set.
-
-    Raises
-    ------
-    ValueError
-        If there are too few machines or data sets.
+    One kernel at a time: a data set with another kernel is no independent data set. Raises
+    ValueError if there are too few machines or data sets.
     """
     lines = measured_lines(sheet, sheet.places_of(kernel), row_name(metric))
     machines = [machine for machine in sheet.machines if any(machine in line for line in lines)]
@@ -358,12 +347,12 @@ def split_gaps(
     """Return how much better a machine is than another on every split that both have done."""
     keys = [place._replace(machine=name) for name in (machine, reference)]
     if metric == ACCURACY:
-        ours, theirs = (sheet.facts.by_split.get(key, {}) for key in keys)
+        ours, theirs = (sheet.by_split.get(key, {}) for key in keys)
     else:
-        ours, theirs = (sheet.facts.measures.values.get((key, metric), {}) for key in keys)
-    both = sorted(ours.keys() & theirs.keys())
+        ours, theirs = (sheet.measures.values.get((key, metric), {}) for key in keys)
     sign = -1 if smaller_is_better(metric) else 1
-    return [sign * (ours[split] - theirs[split]) for split in both]
+    common = sorted(ours.keys() & theirs.keys())
+    return [sign * (ours[split] - theirs[split]) for split in common]
 
 
 def dataset_gaps(
@@ -371,14 +360,14 @@ def dataset_gaps(
 ) -> list[float]:
     """Return how much better the mean of a machine is than another's on every data set."""
     lines = measured_lines(sheet, sheet.places_of(kernel), row_name(metric))
-    both = [line for line in lines if machine in line and reference in line]
+    common = [line for line in lines if machine in line and reference in line]
     sign = -1 if smaller_is_better(metric) else 1
-    return [sign * (line[machine].mean - line[reference].mean) for line in both]
+    return [sign * (line[machine].mean - line[reference].mean) for line in common]
 
 
 def test_to_train(sheet: Sheet, place: Key) -> float:
-    """Return the rows tested on over the rows trained on, 0 where they are not known."""
-    sizes = sheet.facts.sizes.get(place.dataset, {})
+    """Return the ratio of test rows to training rows, 0 if they are not known."""
+    sizes = sheet.sizes.get(place.dataset, {})
     return sizes["n_test"] / sizes["n_train"] if {"n_test", "n_train"} <= sizes.keys() else 0.0
 
 
@@ -392,41 +381,40 @@ def direction(difference: float) -> str:
     return BETTER if difference > 0 else WORSE
 
 
-#: What the words of a choice mean.
+# -- below the results of every table --------------------------------------------------------------
+
+#: Meaning of the words of a choice.
 CHOICES = "median over splits and pairs; (min, max: how many choices lie at an end of the grid)"
 
 
 def parameters(sheet: Sheet) -> Grid:
-    """Return what each machine has selected from its own grid, medians over the choices."""
+    """Return the parameters that each machine has selected from its own grid."""
     chosen = [
         machine
         for machine in sheet.machines
-        if any(sheet.facts.selected.get(p._replace(machine=machine)) for p in sheet.places)
+        if any(sheet.selected.get(p._replace(machine=machine)) for p in sheet.places)
     ]
     rows = []
     for place in sheet.places if chosen else []:
-        found = (sheet.facts.selected.get(place._replace(machine=m), ()) for m in chosen)
-        texts = [", ".join(map(str, one)) or NOTHING for one in found]
+        found = (sheet.selected.get(place._replace(machine=m), ()) for m in chosen)
+        texts = [", ".join(map(str, choices)) or NOTHING for choices in found]
         rows.append([place.dataset, *place_heads(place), *texts])
     caption = f"Selected parameters: {CHOICES}"
     return Grid(place_columns(sheet, "data set", chosen), rows, caption)
 
 
 def certificates(sheet: Sheet) -> Grid:
-    """Return how the fits of each machine ended, their gaps and the largest violation."""
-    words = sheet.columns("machine", "fits", machines=())
-    numbers = ("gap asked", "median gap", "largest gap", "gaps above", "largest violation")
-    found = ((m, sheet.facts.fits[m]) for m in sheet.configured if m in sheet.facts.fits)
-    rows = [[sheet.label(machine), fits.ended(), *_figures(fits)] for machine, fits in found]
+    """Return how the fits of each machine ended, by which routes, gaps, and largest violation."""
+    numbers = ["gap asked", "median gap", "largest gap", "gaps above", "largest violation"]
+    found = {m: sheet.fits[m] for m in sheet.configured if m in sheet.fits}
+    routes = any(fits.routes for fits in found.values())
+    rows = []
+    for machine, fits in found.items():
+        gaps = fits.gap_tolerance, fits.median_gap, fits.worst_gap, fits.worst_violation
+        texts = [NOTHING if value is None else f"{value:.1e}" for value in gaps]
+        above = NOTHING if fits.n_above is None else f"{fits.n_above} of {len(fits.gaps)}"
+        words = [sheet.label(machine), fits.ended(), *[fits.routes_text() or NOTHING][:routes]]
+        rows.append([*words, *texts[:3], above, texts[3]])
+    heads = ["machine", "fits", *["route"][:routes]]
     caption = "Certificates of all fits: relative duality gaps, violations of constraints"
-    return Grid((*words, *map(Column, numbers)), rows, caption)
-
-
-def _figures(fits: Fits) -> list[str]:
-    above = NOTHING if fits.n_above is None else f"{fits.n_above} of {len(fits.gaps)}"
-    gaps = fits.gap_tolerance, fits.median_gap, fits.worst_gap
-    return [*map(_short, gaps), above, _short(fits.worst_violation)]
-
-
-def _short(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.1e}"
+    return Grid((*sheet.columns(*heads, machines=()), *map(Column, numbers)), rows, caption)

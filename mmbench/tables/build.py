@@ -9,8 +9,7 @@ from mmbench.tables.layouts import (
     GENERIC,
     check_any_metric,
     check_sized,
-    layout_module,
-    shows_any_metric,
+    find_layout,
 )
 from mmbench.tables.measures import check_metrics, measure
 from mmbench.tables.model import Table
@@ -19,7 +18,7 @@ from mmbench.tables.records import Experiment
 from mmbench.tables.render import check_format, renderer
 from mmbench.tables.results import Reference, each
 from mmbench.tables.rows import build_rows
-from mmbench.tables.sheet import Facts, Sheet, gather_facts
+from mmbench.tables.sheet import Sheet
 
 
 def check_names(fmt: str, layout: str | None, metrics: Sequence[str] = ()) -> None:
@@ -32,7 +31,7 @@ def check_names(fmt: str, layout: str | None, metrics: Sequence[str] = ()) -> No
     check_format(fmt)
     check_metrics(metrics)
     if layout is not None:
-        layout_module(layout)
+        find_layout(layout)
     if layout is not None and metrics:
         check_any_metric(layout, metrics)
 
@@ -84,27 +83,23 @@ def draw_tables(
 def sheet_of(
     experiment: Experiment | Reference, layout: str | None = None, metrics: Sequence[str] = ()
 ) -> Sheet:
-    """Return what a layout draws on: the rows of an experiment and the facts beside them."""
+    """Return what a layout draws on: the rows of an experiment, and its records if there are."""
     layout = _layout_of(experiment, layout, metrics)
     if any(cell.key.size is not None for cell in experiment.plan.cells):
         check_sized(layout)
     table = published_table(experiment.name, layout)
     published = comparable(table, experiment.plan.published_as) if table else []
+    name, plan = experiment.name, experiment.plan
     if isinstance(experiment, Reference):
         if metrics:
             raise UserError(f"{experiment.folder}: a table without records has no other metrics")
-        facts = Facts(
-            experiment.name,
-            published,
-            deviations=experiment.deviations,
-            remarks=experiment.remarks,
-        )
-        return Sheet(experiment.rows, facts, experiment.plan)
-    rows = build_rows(experiment.cells, published, compare=not experiment.plan.smoke)
-    shown = metrics or (experiment.plan.metrics if shows_any_metric(layout) else ())
+        deviations, remarks = experiment.deviations, experiment.remarks
+        return Sheet(experiment.rows, plan, name, published, deviations=deviations, remarks=remarks)
+    rows = build_rows(experiment.cells, published, compare=not plan.smoke)
+    shown = metrics or (plan.metrics if find_layout(layout).any_metric else ())
     measures = measure(experiment, shown)
     rows += measures.rows(experiment.cells)
-    return Sheet(rows, gather_facts(experiment, published, measures), experiment.plan)
+    return Sheet(rows, plan, name, published, experiment, measures)
 
 
 def _layout_of(
@@ -112,12 +107,12 @@ def _layout_of(
 ) -> str:
     """Return the layout that is asked for, else the experiment's, unless it lacks the metrics."""
     own = experiment.plan.layout
-    return layout or (GENERIC if metrics and not shows_any_metric(own) else own)
+    return layout or (GENERIC if metrics and not find_layout(own).any_metric else own)
 
 
 def published_table(experiment: str, layout: str) -> str | None:
     """Return the published table to compare with: the layout's own, else by experiment's name."""
-    return getattr(layout_module(layout), "PUBLISHED", None) or table_of_experiment(experiment)
+    return find_layout(layout).published or table_of_experiment(experiment)
 
 
 def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -134,5 +129,5 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
 
 def arrange(sheet: Sheet, layout: str | None = None) -> Table:
     """Return the table that a layout, the experiment's own by default, makes of a sheet."""
-    arranged = layout_module(layout or sheet.plan.layout).layout(sheet)
-    return replace(arranged, title=f"{sheet.facts.experiment}: {arranged.title}")
+    arranged = find_layout(layout or sheet.plan.layout).draw(sheet)
+    return replace(arranged, title=f"{sheet.experiment}: {arranged.title}")

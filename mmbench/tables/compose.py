@@ -1,6 +1,9 @@
 """From grids to a table: details below them, legend, notes of the layout, protocol and remarks."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
 
 from mmbench.tables.blocks import certificates, parameters
 from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Grid, Table
@@ -18,7 +21,6 @@ RUNS = {
     "time_series": "parts in time",
 }
 BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
-
 
 STANDARD_ERROR = "In parentheses: standard error over {}."
 STANDARD_DEVIATION = "After ±: standard deviation over {}."
@@ -53,8 +55,8 @@ def compose(
     texts = [
         *(legend(sheet, metric, spread, runs) if metric else []),
         *notes,
-        *sheet.facts.protocol,
-        *sheet.facts.remarks,
+        *sheet.protocol,
+        *sheet.remarks,
     ]
     grids = [*grids, *([parameters(sheet)] if choices else []), certificates(sheet)]
     return Table(title, [grid for grid in grids if grid.rows], texts, sheet.footnotes)
@@ -73,7 +75,7 @@ def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
         What the runs are, where not what the rule of the test part says.
     """
     rows = [row for row in sheet.rows if row.metric == metric]
-    runs = runs or RUNS.get(sheet.facts.rule, "splits")
+    runs = runs or RUNS.get(sheet.rule, "splits")
     lines = _marks(sheet, [row for row in rows if row.in_band is not None], runs)
     counts = sorted({row.n for row in rows if row.sd is not None and row.n})
     if counts:
@@ -89,7 +91,7 @@ def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
     """Return what the marks mean, by the ways in which the marked rows were compared."""
     if not rows:
         return []
-    same = sheet.facts.rule == "official"
+    same = sheet.rule == "official"
     errors = {_standard_error(row.n or 1, same, runs): None for row in rows}
     return [
         f"{IN_BAND} the published value lies within 2 standard errors of the difference, "
@@ -108,3 +110,56 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
     if same_test_rows:
         return f"of a mean over {runs} {own}, {means}, and with it {BINOMIAL}"
     return f"{own}, {means}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table is arranged, as data; `draw` makes the table of a sheet."""
+
+    #: One line for ``mmbench list layouts``.
+    about: str
+    title: str = ""
+    #: Functions of a sheet that return one grid or several.
+    blocks: Sequence[Callable[[Sheet], Grid | Iterable[Grid]]] = ()
+    #: Machines in the order of the paper; whether the others follow them.
+    machines: Sequence[str] = ()
+    others: bool = True
+    #: Remarks on this table; ``{machine}`` stands for its label.
+    notes: Sequence[str] = ()
+    #: Of the legend, as for `compose`.
+    metric: str = ""
+    spread: str = STANDARD_ERROR
+    runs: str = ""
+    #: The published table that it shows.
+    published: str | None = None
+    #: Whether it has a place for several training sizes, and for other metrics than the accuracy.
+    sized: bool = False
+    any_metric: bool = False
+    #: The function of a layout that is a module.
+    function: Callable[[Sheet], Table] | None = None
+
+    @classmethod
+    def of_module(cls, module: ModuleType) -> "Layout":
+        """Return the layout of a module with a function `layout`."""
+        return cls(
+            str(module.__doc__).partition("\n")[0],
+            published=getattr(module, "PUBLISHED", None),
+            sized=getattr(module, "SIZED", False),
+            any_metric=getattr(module, "ANY_METRIC", False),
+            function=module.layout,
+        )
+
+    def draw(self, sheet: Sheet) -> Table:
+        """Return the table of a sheet."""
+        if self.function:
+            return self.function(sheet)
+        sheet.arrange(self.machines)
+        if not self.others:
+            sheet.machines = [machine for machine in sheet.machines if machine in self.machines]
+        grids: list[Grid] = []
+        for block in self.blocks:
+            made = block(sheet)
+            grids += [made] if isinstance(made, Grid) else made
+        notes = (re.sub(r"\{(\w+)\}", lambda m: sheet.label(m[1]), note) for note in self.notes)
+        metric, spread, runs = self.metric, self.spread, self.runs
+        return compose(sheet, self.title, grids, *notes, metric=metric, spread=spread, runs=runs)

@@ -19,7 +19,7 @@ SPLIT_COLUMNS = (
     *_PLACE,
     *("seed", "status", "reason", *_METRICS, *_SIZES, "parameters"),
     *(f"seconds_{stage}" for stage in _STAGES),
-    *("n_fits", "fits", *_CERTIFICATES, "record"),
+    *("n_fits", "fits", "routes", *_CERTIFICATES, "record"),
 )
 #: Columns of `prediction_rows`.
 PREDICTION_COLUMNS = (*_PLACE, "row", "label", "predicted", "decision", "record")
@@ -28,8 +28,8 @@ PREDICTION_COLUMNS = (*_PLACE, "row", "label", "predicted", "decision", "record"
 def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
     """Yield a row for each record, failed jobs included, with `SPLIT_COLUMNS`.
 
-    ``parameters`` and ``fits`` are JSON: fixed and selected parameters, of each pair of classes
-    where they were selected so; how many fits ended how.
+    ``parameters``, ``fits`` and ``routes`` are JSON: fixed and selected parameters (one object per
+    pair of classes if each has its own choice); the number of fits by status, and by route.
     """
     for experiment, cell, record in _records(experiments):
         fits = record.fits
@@ -44,6 +44,7 @@ def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
             **{f"seconds_{stage}": record.cpu_seconds.get(stage) for stage in _STAGES},
             "n_fits": fits.get("n"),
             "fits": json.dumps(fits.get("statuses", {})),
+            "routes": json.dumps(fits.get("routes", {})),
             **{name: fits.get(name) for name in _CERTIFICATES},
         }
 

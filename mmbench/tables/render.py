@@ -85,10 +85,10 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
 
 def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
     name = row.key.dataset
-    deviations = (f"{name}: {text}" for text in sheet.facts.deviations.get(name, ()))
+    deviations = (f"{name}: {text}" for text in sheet.deviations.get(name, ()))
     notes = [row.note, row.objection, *deviations]
     fields = {**vars(row), **row.key._asdict(), "note": "; ".join(filter(None, notes))}
-    return {"experiment": sheet.facts.experiment} | {n: _text(v) for n, v in fields.items()}
+    return {"experiment": sheet.experiment} | {n: _text(v) for n, v in fields.items()}
 
 
 def _text(value: Any) -> Any:

@@ -30,6 +30,8 @@ class Fits:
     gap_tolerance: float | None = None
     #: How many have coefficients at the limit that the machine sets them.
     n_limited: int = 0
+    #: Number of fits by route; empty for records that name none.
+    routes: Counter[str] = field(default_factory=Counter)
 
     @property
     def median_gap(self) -> float | None:
@@ -57,6 +59,21 @@ class Fits:
         ended = ", ".join(f"{self.statuses[s]} {s.replace('_', ' ')}" for s in order)
         return f"{ended} ({self.n_limited} at the coefficient limit)" if self.n_limited else ended
 
+    def routes_text(self) -> str:
+        """Return the number of fits by route, the most frequent first.
+
+        Examples
+        --------
+        >>> Fits(routes=Counter({"interior point": 25, "SMO": 210})).routes_text()
+        'SMO 210, interior point 25'
+        """
+        return ", ".join(f"{route} {count}" for route, count in self.routes.most_common())
+
+
+def routes_of(fits: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Count the certificates of some fits by their route, as far as they name one."""
+    return Counter(str(fit["route"]) for fit in fits if fit.get("route"))
+
 
 def fits_of(records: Iterable[Record]) -> Fits:
     """Return what is known of the fits of finished records."""
@@ -75,6 +92,7 @@ def fits_of(records: Iterable[Record]) -> Fits:
             for record in records
             for pair in record.per_pair
         ),
+        routes_of(pair for record in records for pair in record.per_pair),
     )
 
 

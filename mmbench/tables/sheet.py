@@ -1,10 +1,10 @@
-"""What a layout draws on: the rows of an experiment, facts beside them, and its footnotes."""
+"""What a layout draws on: the rows of an experiment, the records behind them, and footnotes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key, Plan
@@ -18,147 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SMOKE = "Smoke version: fewer splits, rows and grid points; nothing is compared with the paper."
+LEAK = "LEAK: parameters were chosen by the accuracy on the test part; it is too high."
 
-
-@dataclass(frozen=True)
-class Facts:
-    """What a layout must know beside its rows."""
-
-    experiment: str
-    #: The rows of the published table compared with.
-    published: Sequence[Published] = ()
-    #: By data set: where the data differ from what the paper used, or look suspicious.
-    deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: By data set: ``n_train``, ``n_test``, ``n_classes``, ``n_features`` as far as known.
-    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    #: Accuracy in per cent of every split that counts.
-    by_split: Mapping[Key, Mapping[Split, float]] = field(default_factory=dict)
-    #: The metrics that are asked for.
-    measures: Measures = field(default_factory=Measures)
-    #: The certificates of the pairs of classes of every finished split.
-    per_pair: Mapping[Key, Mapping[Split, list]] = field(default_factory=dict)
-    #: The certificates of each machine.
-    fits: Mapping[str, Fits] = field(default_factory=dict)
-    #: The parameters that each cell's machine has selected.
-    selected: Mapping[Key, Sequence[Selected]] = field(default_factory=dict)
-    #: Takes a Key and a split, or a repeat and a fold (of several seeds the first), and returns
-    #: which test rows that run has right, shape (n_test,), or None where there is no such run.
-    hits: Callable[[Key, tuple[int, ...]], NDArray | None] = lambda key, split: None
-    #: How test parts are made, as in `SplitRef`; empty where it is not known.
-    rule: str = ""
-    #: What was done: test parts, choice of parameters, preprocessing.
-    protocol: tuple[str, ...] = ()
-    #: On the whole run: hardware, damaged records, mixed settings.
-    remarks: tuple[str, ...] = ()
-
-
-def gather_facts(
-    experiment: Experiment,
-    published: Sequence[Published] = (),
-    measures: Measures | None = None,
-) -> Facts:
-    """Return the facts of an experiment."""
-    by_dataset: dict[str, list[Record]] = {}
-    for record in experiment.records:
-        by_dataset.setdefault(record.job.dataset.name, []).append(record)
-    jobs = [record.job for cell in experiment.cells for record in cell.records]
-    return Facts(
-        experiment=experiment.name,
-        published=published,
-        deviations={name: _remarks_on_data(name, records) for name, records in by_dataset.items()},
-        sizes={name: _sizes(name, records) for name, records in by_dataset.items()},
-        by_split=_by_split(experiment, lambda record: record.metrics["accuracy_pct"]),
-        measures=measures or Measures(),
-        per_pair={cell.key: {r.at: r.per_pair for r in cell.done} for cell in experiment.cells},
-        fits=_fits(experiment),
-        selected={cell.key: selected(cell.done) for cell in experiment.cells},
-        hits=_hits(experiment),
-        rule=next((job.split.rule for job in jobs), ""),
-        protocol=protocol(jobs, experiment.plan.label),
-        remarks=(
-            *_leak(experiment),
-            *([SMOKE] if experiment.plan.smoke else []),
-            *experiment.remarks,
-            *_environment(experiment),
-        ),
-    )
-
-
-def _remarks_on_data(name: str, records: list[Record]) -> tuple[str, ...]:
-    """Return the deviations of a data set and the warnings on a user's file."""
-    texts = (text for record in records for text in (*record.deviations, *record.warnings))
-    return tuple(dict.fromkeys(text.removeprefix(f"{name}: ") for text in texts))
-
-
-def _sizes(name: str, records: list[Record]) -> dict[str, int]:
-    """Return rows as trained and tested on, classes as seen, features before preprocessing."""
-    from mmbench.datasets import card_names, load_card
-
-    sizes: dict[str, int] = {}
-    for record in records:
-        if record.done:
-            known = {"n_train", "n_test", "n_features"} & record.split.keys()
-            sizes |= {part: record.split[part] for part in known}
-            # what knows no pairs, such as a classifier of another package, names fewer classes
-            classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
-            sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
-    if name in card_names():
-        sizes["n_features"] = load_card(name).expect.shape[1]
-    return sizes
-
-
-def _by_split(experiment: Experiment, read: Callable[[Record], Any]) -> dict[Key, dict[Split, Any]]:
-    """Return something of every record that counts, by its cell and split."""
-    return {
-        cell.key: {record.at: read(record) for record in cell.counted} for cell in experiment.cells
-    }
-
-
-def _fits(experiment: Experiment) -> dict[str, Fits]:
-    """Return the certificates of each machine that has any."""
-    by_machine: dict[str, list[Record]] = {}
-    for cell in experiment.cells:
-        by_machine.setdefault(cell.key.machine, []).extend(cell.done)
-    return {machine: fits_of(records) for machine, records in by_machine.items() if records}
-
-
-def _hits(experiment: Experiment) -> Callable[[Key, tuple[int, ...]], Any]:
-    """Return `Facts.hits`; the arrays of a run are read when it is asked for."""
-    keys = _by_split(experiment, lambda record: record.key if record.arrays else None)
-
-    def hits(key: Key, split: tuple[int, ...]) -> Any:
-        found = keys.get(key, {})
-        record = next((found[at] for at in sorted(found) if at[: len(split)] == split), None)
-        if record is None:
-            return None
-        arrays = experiment.store.arrays(record)
-        return arrays["predicted"] == arrays["y_test"]
-
-    return hits
-
-
-def _leak(experiment: Experiment) -> tuple[str, ...]:
-    if not any(record.job.validates_on_test for record in experiment.records):
-        return ()
-    return ("LEAK: parameters were chosen by the accuracy on the test part; it is too high.",)
-
-
-def _environment(experiment: Experiment) -> tuple[str, ...]:
-    """Return one line for each computer and version that made the records."""
-    threads: dict[str, set[int]] = {}
-    for found in (record.environment for record in experiment.records if record.done):
-        computer = f"mmbench {found['mmbench']}, Python {found['python']}, {found['cpu']}"
-        threads.setdefault(computer, set()).add(found["threads"]["pairs"])
-    return tuple(
-        f"Run with {computer}; pairs of classes trained at a time: "
-        f"{' or '.join(map(str, sorted(counts)))}."
-        for computer, counts in threads.items()
-    )
-
-
-#: What a footnote is about: a machine on a data set, with a kernel; or the data set alone.
+#: Subject of a footnote: machine, data set and kernel; or the data set alone.
 Subject = tuple[str, str, str]
-#: A line or block of a table: the kernel and its degree.
+#: Kernel and degree: a line or block of a table.
 KernelKey = tuple[str, int | None]
 
 
@@ -168,8 +32,19 @@ class Sheet:
     Parameters
     ----------
     rows : sequence of Row
-    facts : Facts
     plan : Plan
+    experiment : str
+        Name of the experiment.
+    published : sequence of mapping
+        The rows of the published table.
+    source : Experiment, optional
+        The records; without them a sheet knows its rows alone.
+    measures : Measures, optional
+        The metrics asked for, computed from stored predictions.
+    deviations : mapping of str to sequence of str, optional
+        Deviations of each data set from the paper's, if there are no records.
+    remarks : sequence of str
+        Remarks on the whole run, if there are no records.
 
     Attributes
     ----------
@@ -180,11 +55,27 @@ class Sheet:
     datasets : list of str
     kernels : list of (kernel, degree)
     places : list of Key
-        One a line of a table with a column a machine: data set, kernel, degree and size.
+        The lines of a table with one column per machine: data set, kernel, degree and size.
+    cells : dict of Key to Cell
+        Empty without records.
     """
 
-    def __init__(self, rows: Sequence[Row], facts: Facts, plan: Plan):
-        self.rows, self.facts, self.plan = rows, facts, plan
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        plan: Plan,
+        experiment: str = "",
+        published: Sequence[Published] = (),
+        source: Experiment | None = None,
+        measures: Measures | None = None,
+        deviations: Mapping[str, tuple[str, ...]] | None = None,
+        remarks: tuple[str, ...] = (),
+    ):
+        self.rows, self.plan, self.experiment, self.published = rows, plan, experiment, published
+        self.measures = measures or Measures()
+        self.cells = {cell.key: cell for cell in source.cells} if source else {}
+        self._source, self._records = source, source.records if source else []
+        self._given = deviations or {}, remarks
         self._rows = {(row.key, row.metric): row for row in rows}
         self.keys = list(dict.fromkeys(row.key for row in rows))
         self.datasets = list(dict.fromkeys(key.dataset for key in self.keys))
@@ -196,8 +87,106 @@ class Sheet:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that are asked for; none where the layout decides."""
-        return self.facts.measures.names
+        """The metrics asked for; empty if the layout decides."""
+        return self.measures.names
+
+    # -- records ---------------------------------------------------------------------------------
+
+    @cached_property
+    def by_split(self) -> Mapping[Key, Mapping[Split, float]]:
+        """Accuracy (%) of every counted split, by cell."""
+        return {
+            key: {record.at: record.metrics["accuracy_pct"] for record in cell.counted}
+            for key, cell in self.cells.items()
+        }
+
+    @cached_property
+    def per_pair(self) -> Mapping[Key, Mapping[Split, list]]:
+        """Certificates of the pairs of classes of every finished split, by cell."""
+        return {
+            key: {record.at: record.per_pair for record in cell.done}
+            for key, cell in self.cells.items()
+        }
+
+    @cached_property
+    def fits(self) -> Mapping[str, Fits]:
+        """Certificates of all fits, by machine."""
+        by_machine: dict[str, list[Record]] = {}
+        for cell in self.cells.values():
+            by_machine.setdefault(cell.key.machine, []).extend(cell.done)
+        return {machine: fits_of(records) for machine, records in by_machine.items() if records}
+
+    @cached_property
+    def selected(self) -> Mapping[Key, Sequence[Selected]]:
+        """Parameters that each cell's machine has selected."""
+        return {key: selected(cell.done) for key, cell in self.cells.items()}
+
+    @cached_property
+    def _by_dataset(self) -> Mapping[str, list[Record]]:
+        found: dict[str, list[Record]] = {}
+        for record in self._records:
+            found.setdefault(record.job.dataset.name, []).append(record)
+        return found
+
+    @cached_property
+    def deviations(self) -> Mapping[str, tuple[str, ...]]:
+        """Deviations from the paper's data and warnings on a user's file, by data set."""
+        found = dict(self._given[0])
+        for name, records in self._by_dataset.items():
+            texts = (text for record in records for text in (*record.deviations, *record.warnings))
+            found[name] = tuple(dict.fromkeys(text.removeprefix(f"{name}: ") for text in texts))
+        return found
+
+    @cached_property
+    def sizes(self) -> Mapping[str, Mapping[str, int]]:
+        """Rows trained and tested on, classes, and features before preprocessing, by data set."""
+        return {name: _sizes(name, records) for name, records in self._by_dataset.items()}
+
+    @property
+    def rule(self) -> str:
+        """Rule of the test parts, as in `SplitRef`; empty without records."""
+        return next((r.job.split.rule for c in self.cells.values() for r in c.records), "")
+
+    @property
+    def protocol(self) -> tuple[str, ...]:
+        """Test parts, choice of parameters and preprocessing, in words."""
+        jobs = [record.job for cell in self.cells.values() for record in cell.records]
+        return protocol(jobs, self.plan.label)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """Remarks on the whole run: hardware, damaged records, mixed settings."""
+        if self._source is None:
+            return self._given[1]
+        leak = any(record.job.validates_on_test for record in self._records)
+        smoke = self.plan.smoke
+        return (*[LEAK][:leak], *[SMOKE][:smoke], *self._source.remarks, *self._environment())
+
+    def _environment(self) -> list[str]:
+        """Return one line per computer and version that made the records."""
+        threads: dict[str, set[int]] = {}
+        for found in (record.environment for record in self._records if record.done):
+            computer = f"mmbench {found['mmbench']}, Python {found['python']}, {found['cpu']}"
+            threads.setdefault(computer, set()).add(found["threads"]["pairs"])
+        return [
+            f"Run with {computer}; pairs of classes trained at a time: "
+            f"{' or '.join(map(str, sorted(counts)))}."
+            for computer, counts in threads.items()
+        ]
+
+    def hits(self, key: Key, split: tuple[int, ...]) -> NDArray | None:
+        """Return which test rows a run has right, shape (n_test,); None without such a run.
+
+        `split` is a repeat and a fold (the first of several seeds), or a whole split.
+        """
+        records = self.cells[key].counted if key in self.cells else []
+        record = min(
+            (r for r in records if r.at[: len(split)] == split), key=lambda r: r.at, default=None
+        )
+        if record is None or not record.arrays or self._source is None:
+            return None
+        arrays = self._source.store.arrays(record.key)
+        return arrays["predicted"] == arrays["y_test"]
 
     # -- looking up ------------------------------------------------------------------------------
 
@@ -226,7 +215,7 @@ class Sheet:
 
     def published_of(self, dataset: str) -> list[dict]:
         """Return the rows of the published table on a data set."""
-        return [dict(row) for row in self.facts.published if row["dataset"] == dataset]
+        return [dict(row) for row in self.published if row["dataset"] == dataset]
 
     # -- heads -----------------------------------------------------------------------------------
 
@@ -256,7 +245,7 @@ class Sheet:
         """Return the name of a line, citing where the data differ from the paper's."""
         marks = (
             self._mark(text, ("", place.dataset, ""))
-            for text in self.facts.deviations.get(place.dataset, ())
+            for text in self.deviations.get(place.dataset, ())
         )
         return join(name or self.name(place, kernel), "".join(marks))
 
@@ -311,5 +300,17 @@ class Sheet:
         )
 
 
-#: How a layout writes a row.
-Write = Callable[[Row | None], str]
+def _sizes(name: str, records: Sequence[Record]) -> dict[str, int]:
+    from mmbench.datasets import card_names, load_card
+
+    sizes: dict[str, int] = {}
+    for record in records:
+        if record.done:
+            known = {"n_train", "n_test", "n_features"} & record.split.keys()
+            sizes |= {part: record.split[part] for part in known}
+            # A classifier of another package that knows no pairs names fewer classes.
+            classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
+            sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
+    if name in card_names():
+        sizes["n_features"] = load_card(name).expect.shape[1]
+    return sizes

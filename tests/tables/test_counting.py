@@ -8,9 +8,9 @@ import pytest
 
 from mmbench.jobs.store import Key, Plan
 from mmbench.tables.blocks import published_lines
-from mmbench.tables.layouts.mamc_table2 import MACHINES, summary
+from mmbench.tables.layouts.papers import MAMC_MACHINES, summary
 from mmbench.tables.published import load_published, published_rows
-from mmbench.tables.sheet import Facts, Sheet
+from mmbench.tables.sheet import Sheet
 from mmbench.tables.statistics import Counts, Sample, best_and_worst, welch_p, win_tie_loss
 
 
@@ -20,15 +20,15 @@ def lines():
     published = published_rows("mamc_table2")
     datasets = dict.fromkeys(row["dataset"] for row in published if row["dataset"] != "average")
     assert len(datasets) == 13
-    sheet = Sheet([], Facts("mamc_table2", published), Plan("mamc_table2"))
-    sheet.machines = list(MACHINES)
+    sheet = Sheet([], Plan("mamc_table2"), published=published)
+    sheet.machines = list(MAMC_MACHINES)
     return published_lines(sheet, [Key(dataset, "rbf", None, "") for dataset in datasets])
 
 
 def test_published_averages_follow_from_the_published_means(lines):
     table = load_published("mamc_table2")
     printed = table[table["dataset"] == "average"].set_index("machine")["value"]
-    for machine in MACHINES:
+    for machine in MAMC_MACHINES:
         assert round(fmean(line[machine].mean for line in lines), 2) == printed[machine]
 
 
@@ -48,7 +48,7 @@ def test_published_wins_and_losses_follow_from_means_and_deviations(machine, pri
 
 
 def test_best_and_worst_follow_but_for_the_two_counts_that_the_paper_has_wrong(lines):
-    counts = best_and_worst([{m: line[m].mean for m in MACHINES} for line in lines])
+    counts = best_and_worst([{m: line[m].mean for m in MAMC_MACHINES} for line in lines])
     printed = {
         "mamc_bs": (1, 0),
         "mamc_bsg": (2, 0),
@@ -61,7 +61,7 @@ def test_best_and_worst_follow_but_for_the_two_counts_that_the_paper_has_wrong(l
 
 
 def test_rows_under_the_lines(lines):
-    rows = summary(lines, list(MACHINES))
+    rows = summary(lines, list(MAMC_MACHINES))
     assert rows["Average"] == ["84.12", "84.18", "83.60", "65.43", "85.34", "85.26"]
     assert rows["W/T/L"] == ["–", "1/11/1", "1/12/0", "13/0/0", "1/4/8", "2/3/8"]
 
@@ -69,7 +69,7 @@ def test_rows_under_the_lines(lines):
 def test_a_machine_that_misses_a_data_set_has_no_average(lines):
     holed = [dict(line) for line in lines]
     del holed[3]["svm"]
-    rows = summary(holed, list(MACHINES))
+    rows = summary(holed, list(MAMC_MACHINES))
     assert rows["Average"][-1] == "–"
     assert rows["Average"][0] == "84.12"
     assert Counts(*map(int, rows["W/T/L"][-1].split("/"))) == Counts(2, 3, 7)

@@ -38,9 +38,7 @@ def test_equal_machines_stand_as_in_the_table_the_first_on_top() -> None:
     splits = {"svm": {"1.1": 90.0}, "rmm": {"1.1": 90.0}, "m4": {"1.1": 95.0}}
     place = Key("iris", "rbf", None, "svm")
     by_split = {place._replace(machine=name): found for name, found in splits.items()}
-    sheet = SimpleNamespace(
-        machines=list(splits), label=str.upper, facts=SimpleNamespace(by_split=by_split)
-    )
+    sheet = SimpleNamespace(machines=list(splits), label=str.upper, by_split=by_split)
     assert list(_values(sheet, place)) == ["RMM", "SVM", "M4"]  # from below
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers.drawn import cells_of, table
 
-from mmbench.tables.layouts.m4_table1 import percentile
+from mmbench.tables.layouts.papers import percentile
 from mmbench.tables.statistics import paired_p
 
 MACHINES = ("m4", "svm", "mpm")

@@ -7,10 +7,10 @@ import pytest
 from helpers.drawn import cells_of, figure, table
 
 from mmbench.errors import UserError
-from mmbench.tables.layouts.mamc_table2 import MACHINES
+from mmbench.tables.layouts.papers import MAMC_MACHINES
 
 DATASETS = ("ida_heart", "ida_banana", "ida_thyroid")
-ERRORS = dict(zip(MACHINES, (20, 21, 22, 60, 18, 17), strict=True))
+ERRORS = dict(zip(MAMC_MACHINES, (20, 21, 22, 60, 18, 17), strict=True))
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def mamc(results):
         "mamc_table2",
         datasets=list(DATASETS),
         kernel="rbf",
-        machines=list(MACHINES),
+        machines=list(MAMC_MACHINES),
         layout="mamc_table2",
     )
     for shift, dataset in enumerate(DATASETS):

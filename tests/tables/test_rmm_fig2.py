@@ -18,7 +18,7 @@ from mmbench.jobs.store import Key, Plan, RecordStore
 from mmbench.running.worker import Context, execute
 from mmbench.tables.layouts.rmm_fig2 import curves
 from mmbench.tables.rows import Row
-from mmbench.tables.sheet import Facts, Sheet
+from mmbench.tables.sheet import Sheet
 
 NO_STORE = Path("no-such-store")  # data inside scikit-learn need none
 
@@ -65,7 +65,8 @@ def test_seconds_of_the_svm_are_those_inside_the_rmms():
     svm, warm, cold, lost = (Key("mnist", "poly", 2, name, 1000) for name in names)
     per_pair = {svm: {}, warm: fits(2.0, 5.0), cold: fits(4.0, 50.0)}
     rows = [Row(key, "errors_count", "optimal") for key in (svm, warm, cold, lost)]
-    sheet = Sheet(rows, Facts("rmm_fig2", per_pair=per_pair), Plan("rmm_fig2"))
+    sheet = Sheet(rows, Plan("rmm_fig2"))
+    sheet.per_pair = per_pair
     assert curves(sheet, svm._replace(machine="", size=None)) == {
         "svm": {1000: 3.0},
         "rmm_b1": {1000: 5.0},

@@ -57,8 +57,8 @@ def test_a_split_with_a_failed_fit_is_left_out_of_the_mean_and_said(half_failed)
 
 def test_a_split_with_a_failed_fit_is_left_out_of_tests_and_predictions(half_failed) -> None:
     (read,) = read_results([half_failed.folder])
-    facts = sheet_of(read).facts
-    repeats = {key.machine: {at[0] for at in found} for key, found in facts.by_split.items()}
+    sheet = sheet_of(read)
+    repeats = {key.machine: {at[0] for at in found} for key, found in sheet.by_split.items()}
     assert repeats == {"svm": {0, 1, 2}, "mmrm": {0, 1}}
 
 

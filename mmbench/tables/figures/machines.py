@@ -50,7 +50,7 @@ def _values(sheet: Sheet, place: Key) -> dict[str, list[float]]:
     found = {
         sheet.label(machine): list(splits.values())
         for machine in reversed(sheet.machines)
-        if (splits := sheet.facts.by_split.get(place._replace(machine=machine)))
+        if (splits := sheet.by_split.get(place._replace(machine=machine)))
     }
     return dict(sorted(found.items(), key=lambda item: fmean(item[1])))
 

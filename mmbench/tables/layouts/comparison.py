@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from mmbench.jobs.store import Key
-from mmbench.tables import blocks as metrics
 from mmbench.tables.blocks import (
     ACCURACY,
     BETTER,
     WORSE,
     dataset_gaps,
+    definitions,
     direction,
+    label,
     ranks_of,
     signed,
     split_gaps,
@@ -95,7 +96,7 @@ def layout(sheet: Sheet) -> Table:
     every, sheet.machines = sheet.machines, with_results(sheet, found.metric)
     head, grids = [], []
     if left_out := [sheet.label(name) for name in every if name not in sheet.machines]:
-        what = metrics.label(found.metric)
+        what = label(found.metric)
         head.append(f"Not compared, as there is no result of them ({what}): {', '.join(left_out)}.")
     for kernel in sheet.kernels:
         try:
@@ -108,11 +109,11 @@ def layout(sheet: Sheet) -> Table:
         grids.append(_over_data_sets(found, kernel))
     return compose(
         sheet,
-        f"Comparison of the machines over data sets and splits: {metrics.label(found.metric)}",
+        f"Comparison of the machines over data sets and splits: {label(found.metric)}",
         [*grids, _differences(found), _posteriors(found)],
         *head,
         *_questions(found, any(grid.rows for grid in grids)),
-        *metrics.definitions(sheet)[:1],
+        *definitions(sheet)[:1],
     )
 
 
@@ -211,7 +212,7 @@ def _differences(found: Comparison) -> Grid:
     ]
     rows.append(["better/same/worse", *(str(_count(table, machine)) for machine in others)])
     caption = (
-        f"{metrics.label(found.metric)} against that of {_name(found)} "
+        f"{label(found.metric)} against that of {_name(found)} "
         "(corrected resampled t-test: p after Holm; d)"
     )
     return Grid(sheet.columns("data", machines=others), rows, caption)

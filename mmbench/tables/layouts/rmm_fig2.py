@@ -65,7 +65,7 @@ def _curve(sheet: Sheet, place: Key, name: str, machines: Sequence[str]) -> dict
     found = {}
     for size in sizes_of(sheet, place):
         keys = [place._replace(machine=machine, size=size) for machine in machines]
-        values = [v for key in keys for v in extras(sheet.facts.per_pair.get(key, {}), name)]
+        values = [v for key in keys for v in extras(sheet.per_pair.get(key, {}), name)]
         if values:
             found[size] = fmean(values)
     return found

@@ -106,7 +106,7 @@ def _mcnemar(sheet: Sheet) -> Grid:
 
 
 def _discordant(sheet: Sheet, one: Key, other: Key) -> str:
-    ours, theirs = sheet.facts.hits(one, FIRST), sheet.facts.hits(other, FIRST)
+    ours, theirs = sheet.hits(one, FIRST), sheet.hits(other, FIRST)
     if ours is None or theirs is None:
         return NOTHING
     wins, losses = int(np.sum(ours & ~theirs)), int(np.sum(theirs & ~ours))
@@ -146,5 +146,5 @@ def _mean(row: Row | None) -> str:
 
 def _single(sheet: Sheet, key: Key) -> str:
     """Return the errors of the first run."""
-    hits = sheet.facts.hits(key, FIRST)
+    hits = sheet.hits(key, FIRST)
     return NOTHING if hits is None else str(int(np.sum(~hits)))

@@ -38,7 +38,7 @@ def write_report(
     """
     site = Site.create(folder)
     names = Names()
-    views = each(lambda one: View.of(one, names.free(one.name)), experiments, say)
+    views = each(lambda one: View(one, names.free(one.name)), experiments, say)
     for view in views:
         write_experiment(site, view)
         write_cells(site, view)

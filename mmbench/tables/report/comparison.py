@@ -138,7 +138,7 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None:
     """Return on how many test rows only the later run is right, and only the earlier one."""
     at = before.cells[key].counted[0].at[:2]
-    old, new = (view.sheet.facts.hits(key, at) for view in (before, after))
+    old, new = (view.sheet.hits(key, at) for view in (before, after))
     if old is None or new is None or len(old) != len(new):
         return None
     return int(np.sum(~old & new)), int(np.sum(old & ~new))

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from mmbench.tables.blocks import by_name
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
 from mmbench.tables.figures import draw_figure, figures_of, title_of
-from mmbench.tables.model import NOTHING, Table, kernel_text, verdict_mark
+from mmbench.tables.model import Table, kernel_text, verdict_mark
 from mmbench.tables.records import Experiment
 from mmbench.tables.render import to_csv
 from mmbench.tables.report import view as words
@@ -21,11 +20,9 @@ from mmbench.tables.report.comparison import Comparison
 from mmbench.tables.report.pictures import pictures_of
 from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.view import (
-    Summary,
     View,
     config_text,
     data_facts,
-    gap_text,
     remarks,
     run_facts,
     summarize,
@@ -37,41 +34,38 @@ from mmbench.tables.rows import Row
 RANKS = "critical_difference"
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A figure in a file; without one `words` says why it could not be drawn."""
+def drawings(site: Site, view: View) -> list[dict[str, str]]:
+    """Draw the figures of an experiment; for a reference table return those beside it.
 
-    name: str
-    title: str
-    file: str
-    words: str
-
-
-def drawings(site: Site, view: View) -> list[Drawing]:
-    """Draw the figures of an experiment; of a table of an earlier run show those beside it."""
+    Without a file, ``words`` says why a figure could not be drawn.
+    """
     if isinstance(view.experiment, Reference):
         images = sorted(view.experiment.folder.glob("*.png"))
+        for image in images:
+            shutil.copyfile(image, site.path(f"{view.folder}/figures/{image.name}"))
         if images:
-            return [_copied(site, view, image) for image in images]
-    # parts of one data set are not data sets over which ranks could be compared
-    ranks = [] if any(key.size is not None for key in view.keys) else [RANKS]
-    found = [_drawn(site, view, name) for name in (*figures_of(view.experiment), *ranks)]
-    return [one for one in found if one.file or one.name != RANKS]
+            named = [
+                (view.name if image.stem == "figure" else image.stem, image) for image in images
+            ]
+            return [_drawing(name, f"figures/{image.name}", "") for name, image in named]
+    found = [_drawn(site, view, name) for name in figures_of(view.experiment)]
+    # Training sizes of one data set are no data sets over which machines could be ranked.
+    if not any(key.size is not None for key in view.keys):
+        found += [ranks for ranks in [_drawn(site, view, RANKS)] if ranks["file"]]
+    return found
 
 
-def _copied(site: Site, view: View, image: Path) -> Drawing:
-    shutil.copyfile(image, site.path(f"{view.folder}/figures/{image.name}"))
-    name = view.name if image.stem == "figure" else image.stem
-    return Drawing(name, title_of(name), f"figures/{image.name}", "")
+def _drawing(name: str, file: str, words: str) -> dict[str, str]:
+    return {"name": name, "title": title_of(name), "file": file, "words": words}
 
 
-def _drawn(site: Site, view: View, name: str) -> Drawing:
+def _drawn(site: Site, view: View, name: str) -> dict[str, str]:
     file = f"figures/{name}.svg"
     try:
         words = draw_figure(name, view.experiment, site.path(f"{view.folder}/{file}"))
     except UserError as error:
-        return Drawing(name, title_of(name), "", str(error))
-    return Drawing(name, title_of(name), file, words)
+        return _drawing(name, "", str(error))
+    return _drawing(name, file, words)
 
 
 #: The layout of ranks and paired tests.
@@ -85,7 +79,7 @@ def write_experiment(site: Site, view: View) -> None:
         f"{view.folder}/{INDEX}",
         "experiment.html",
         view=view,
-        **summary_texts(summarize(view)),
+        **summarize(view),
         lines=[_line(view, row) for row in view.rows],
         sized=any(key.size is not None for key in view.keys),
         any_published=any(row.published is not None for row in view.rows),
@@ -194,37 +188,7 @@ def write_overview(
     site: Site, views: Sequence[View], comparisons: Sequence[Comparison] = ()
 ) -> Path:
     """Write the first page."""
-    lines = [{"view": view, **summary_texts(summarize(view))} for view in views]
+    lines = [{"view": view, **summarize(view)} for view in views]
     return site.page(
         INDEX, "overview.html", lines=lines, comparisons=comparisons, written=timestamp()
     )
-
-
-def summary_texts(summary: Summary) -> dict[str, object]:
-    """Return a summary in words, beside its numbers."""
-    gap = gap_text(summary.gap, summary.gap_tolerance, summary.violation, unknown="not known")
-    above = f"{summary.n_above} gaps above" if summary.n_above else ""
-    days = dict.fromkeys((summary.started, summary.finished))
-    return {
-        "summary": summary,
-        "certificate": ", ".join(filter(None, [gap, above])) or NOTHING,
-        "cpu": duration(summary.cpu_seconds),
-        # how many pairs were trained at a time stands on the experiment's own page
-        "computers": list(dict.fromkeys(one.partition(";")[0] for one in summary.computers)),
-        "when": " to ".join(days) or NOTHING,
-    }
-
-
-def duration(seconds: float) -> str:
-    """Return a time as people say it.
-
-    Examples
-    --------
-    >>> duration(0.4), duration(75.2), duration(4000), duration(200_000)
-    ('0.4 s', '75 s', '1.1 h', '56 h')
-    """
-    for length, unit in ((3600, "h"), (120, "min")):
-        if seconds >= length:
-            value = seconds / (3600 if unit == "h" else 60)
-            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable
 from typing import Any
 
 from mmbench.errors import FINISHED, SEVERITY, Status
@@ -14,24 +12,23 @@ from mmbench.jobs.record import Record
 from mmbench.jobs.store import CONFIG, Key
 from mmbench.tables.blocks import CALIBRATION, STAGES, by_name
 from mmbench.tables.build import arrange, sheet_of
-from mmbench.tables.model import Table, join, kernel_text, seconds_text
-from mmbench.tables.records import PUBLISHED_ONLY, Cell, Experiment
+from mmbench.tables.model import NOTHING, join, kernel_text, seconds_text
+from mmbench.tables.records import PUBLISHED_ONLY, Experiment
 from mmbench.tables.results import Reference
 from mmbench.tables.rows import SELECTED, Row
-from mmbench.tables.sheet import Sheet
 
-#: Characters of a name; file systems allow 255 bytes, and folders come before it.
+#: Longest name in characters; file systems allow 255 bytes, which include the folders.
 LENGTH = 80
 
 
 class Names:
-    """Gives out names that are safe in any file system and in an address, each one once."""
+    """Unique names that are safe in any file system and in an address."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def free(self, text: str) -> str:
-        """Return a name made of a text, numbered where it is taken.
+        """Return a name made of a text, numbered if the name is taken.
 
         Examples
         --------
@@ -49,7 +46,7 @@ class Names:
 
 
 def place_text(key: Key) -> str:
-    """Return where a cell stands, in words: data set, kernel and training size.
+    """Return data set, kernel and training size of a cell, in words.
 
     Examples
     --------
@@ -63,84 +60,43 @@ def place_text(key: Key) -> str:
 ACCURACY, ERRORS = "accuracy_pct", "errors_count"
 
 
-@dataclass(frozen=True)
 class View:
-    """What the pages of an experiment share."""
+    """An experiment and what its pages share.
 
-    experiment: Experiment | Reference
-    sheet: Sheet
-    #: In the layout of the experiment.
-    table: Table
-    #: Of its pages, below that of the report.
-    folder: str
+    Parameters
+    ----------
+    experiment : Experiment or Reference
+    folder : str
+        Folder of its pages, below the folder of the report.
+    """
 
-    @classmethod
-    def of(cls, experiment: Experiment | Reference, folder: str) -> View:
-        """Return the view of an experiment."""
-        sheet = sheet_of(experiment)
-        return cls(experiment, sheet, arrange(sheet), folder)
-
-    @property
-    def name(self) -> str:
-        """The experiment's name."""
-        return self.experiment.name
-
-    @property
-    def title(self) -> str:
-        """What its table shows."""
-        return self.table.title.removeprefix(f"{self.name}: ")
-
-    @property
-    def has_records(self) -> bool:
-        """Whether there are records, not the table of an earlier run alone."""
-        return isinstance(self.experiment, Experiment)
-
-    @cached_property
-    def cells(self) -> Mapping[Key, Cell]:
-        """The cells of the plan; none where there are no records."""
-        if not isinstance(self.experiment, Experiment):
-            return {}
-        return {cell.key: cell for cell in self.experiment.cells}
-
-    @cached_property
-    def pages(self) -> Mapping[Key, str]:
-        """The pages of the cells with records, below the folder of the experiment."""
+    def __init__(self, experiment: Experiment | Reference, folder: str):
+        self.experiment, self.folder, self.name = experiment, folder, experiment.name
+        self.sheet = sheet_of(experiment)
+        self.cells = self.sheet.cells
+        self.table = arrange(self.sheet)
+        self.title = self.table.title.removeprefix(f"{self.name}: ")
+        self.has_records = isinstance(experiment, Experiment)
+        published = {row.metric for row in self.sheet.rows if row.published is not None}
+        #: The metric by which cells are compared: errors if only these are published.
+        self.metric = ERRORS if ERRORS in published and ACCURACY not in published else ACCURACY
+        rows = (self.sheet.row(key, self.metric) for key in self.sheet.keys)
+        #: The row of this metric of every cell that was to run, and the cells' keys.
+        self.rows = [row for row in rows if row is not None and row.status != PUBLISHED_ONLY]
+        self.keys = [row.key for row in self.rows]
+        #: Cells that lack results.
+        self.incomplete = frozenset(row.key for row in self.rows if self._lacks_results(row))
         names = Names()
-        return {
+        #: Pages of the cells with records, below `folder`.
+        self.pages = {
             key: f"cells/{names.free(f'{place_text(key)} {key.machine}')}.html"
             for key, cell in self.cells.items()
             if cell.records
         }
 
-    @cached_property
-    def metric(self) -> str:
-        """What the cells are compared by: accuracy, or errors where only these are published."""
-        published = {row.metric for row in self.sheet.rows if row.published is not None}
-        return ERRORS if ERRORS in published and ACCURACY not in published else ACCURACY
-
-    @cached_property
-    def rows(self) -> list[Row]:
-        """The row of the metric of every cell that was to run."""
-        rows = (self.sheet.row(key, self.metric) for key in self.sheet.keys)
-        return [row for row in rows if row is not None and row.status != PUBLISHED_ONLY]
-
-    @cached_property
-    def incomplete(self) -> frozenset[Key]:
-        """The cells that lack results; of a table without records those that have none."""
-        return frozenset(
-            row.key
-            for row in self.rows
-            if (
-                len(self.cells[row.key].done) < self.cells[row.key].planned.n_splits
-                if row.key in self.cells
-                else row.measured is None
-            )
-        )
-
-    @cached_property
-    def keys(self) -> list[Key]:
-        """The cells of `rows`."""
-        return [row.key for row in self.rows]
+    def _lacks_results(self, row: Row) -> bool:
+        cell = self.cells.get(row.key)
+        return len(cell.done) < cell.planned.n_splits if cell else row.measured is None
 
     def heading(self, key: Key) -> str:
         """Return the name of a cell: machine, data set and kernel."""
@@ -220,7 +176,7 @@ def difference(row: Row) -> str:
 
 def parameters(view: View, key: Key) -> str:
     """Return the medians of the parameters that were selected."""
-    chosen = view.sheet.facts.selected.get(key)
+    chosen = view.sheet.selected.get(key)
     if chosen:
         return ", ".join(map(str, chosen))
     rows = (row for row in view.sheet.rows if row.key == key and row.metric.startswith(SELECTED))
@@ -293,85 +249,78 @@ SOUND = (*FINISHED, Status.UNCERTIFIED)
 RUN_WITH = "Run with "
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What the overview says of an experiment."""
-
-    #: Cells that were to run; of these compared with a published value; of these met.
-    n_cells: int
-    n_compared: int
-    n_in_band: int
-    #: Cells in which some split failed or was not run.
-    n_incomplete: int
-    #: Cells in which a job failed.
-    n_failed: int
-    #: Complete cells with a fit that is not optimal.
-    n_doubtful: int
-    #: Of all fits and jobs.
-    worst_status: str
-    #: The largest relative gap of machines of which one was asked, and what was asked; where that
-    #: is not known, the largest of all that did not end by a rule of their own.
-    gap: float | None
-    gap_tolerance: float | None
-    #: Gaps larger than asked.
-    n_above: int | None
-    #: The largest.
-    violation: float | None
-    #: Of selection, training and test, all splits together.
-    cpu_seconds: float
-    #: Days, in UTC; empty where they are not known.
-    started: str
-    finished: str
-    computers: tuple[str, ...]
-
-
-def summarize(view: View) -> Summary:
-    """Return the summary of an experiment, or of the table of one."""
+def summarize(view: View) -> dict[str, Any]:
+    """Return an experiment in one line: numbers under ``summary``, and some of them in words."""
+    sheet = view.sheet
     compared = [row.in_band for row in view.rows if row.in_band is not None]
     whole = (row for row in view.rows if row.key not in view.incomplete)
-    doubtful = [row for row in whole if row.status not in SOUND]
-    above = list(_values(view, "gaps_above_tolerance"))
-    started, finished = _days(view)
+    n_above = int(sum(_values(view, "gaps_above_tolerance")))
+    violation = max(_values(view, "worst_violation"), default=None)
     gap, asked = _largest_gap(view)
     timed = {f"seconds_{stage}" for stage in (*STAGES, CALIBRATION)}
-    return Summary(
-        n_cells=len(view.rows),
-        n_compared=len(compared),
-        n_in_band=sum(compared),
-        n_incomplete=len(view.incomplete),
-        n_failed=sum(bool(cell.failed) for cell in view.cells.values()),
-        n_doubtful=len(doubtful),
-        worst_status=_worst(row.status for row in view.rows),
-        gap=gap,
-        gap_tolerance=asked,
-        n_above=int(sum(above)) if above else None,
-        violation=max(_values(view, "worst_violation"), default=None),
-        cpu_seconds=sum(
-            row.measured * (row.n or 0)
-            for row in view.sheet.rows
-            if row.metric in timed and row.measured is not None
-        ),
-        started=started,
-        finished=finished,
-        computers=tuple(
-            dict.fromkeys(
-                note.removeprefix(RUN_WITH) for note in remarks(view) if note.startswith(RUN_WITH)
-            )
-        ),
+    seconds = sum(
+        row.measured * (row.n or 0)
+        for row in sheet.rows
+        if row.metric in timed and row.measured is not None
     )
+    records = [record for record in _records(view) if record.started]
+    started = min((record.started for record in records), default="")[:10]
+    finished = max((record.finished for record in records), default="")[:10]
+    statuses = {row.status for row in view.rows}
+    summary = {
+        "n_cells": len(view.rows),
+        "n_compared": len(compared),
+        "n_in_band": sum(compared),
+        "n_incomplete": len(view.incomplete),
+        "n_failed": sum(bool(cell.failed) for cell in view.cells.values()),
+        "n_doubtful": sum(row.status not in SOUND for row in whole),
+        "worst_status": ([str(s) for s in SEVERITY if s in statuses] or [""])[-1],
+        "gap": gap,
+        "cpu_seconds": seconds,
+        "started": started,
+    }
+    certificate = gap_text(gap, asked, violation, unknown="not known")
+    above = f"{n_above} gaps above" if n_above else ""
+    computers = (note.removeprefix(RUN_WITH) for note in remarks(view) if note.startswith(RUN_WITH))
+    return {
+        "summary": summary,
+        "certificate": ", ".join(filter(None, [certificate, above])) or NOTHING,
+        "cpu": duration(seconds),
+        # The number of pairs trained at a time stands on the experiment's own page.
+        "computers": list(dict.fromkeys(text.partition(";")[0] for text in computers)),
+        "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
+    }
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    Examples
+    --------
+    >>> duration(0.4), duration(75.2), duration(4000), duration(200_000)
+    ('0.4 s', '75 s', '1.1 h', '56 h')
+    """
+    for length, unit in ((3600, "h"), (120, "min")):
+        if seconds >= length:
+            value = seconds / (3600 if unit == "h" else 60)
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def remarks(view: View) -> tuple[str, ...]:
-    """Return what is to be said of a whole run: of a reference table, as its text says it."""
+    """Return the remarks on a whole run; of a reference table those of its text."""
     if isinstance(view.experiment, Experiment):
-        return view.sheet.facts.remarks
+        return view.sheet.remarks
     lines = (view.experiment.text or "").splitlines()
     return (*view.experiment.remarks, *(line[2:] for line in lines if line.startswith("- ")))
 
 
 def _largest_gap(view: View) -> tuple[float | None, float | None]:
-    by_rule = {row.key for row in view.rows if row.status == Status.STOPPED_BY_RULE}
-    keys = [key for key in view.keys if key not in by_rule]
+    """Return the largest gap and its tolerance, of machines with a tolerance if there are any.
+
+    Fits that stop by a rule of their own do not count.
+    """
+    keys = [row.key for row in view.rows if row.status != Status.STOPPED_BY_RULE]
     cells = [[view.sheet.value(k, m) for m in ("worst_gap", "gap_tolerance")] for k in keys]
     known = [(gap, asked) for gap, asked in cells if gap is not None]
     asked_of = [(gap, asked) for gap, asked in known if asked is not None]
@@ -381,22 +330,6 @@ def _largest_gap(view: View) -> tuple[float | None, float | None]:
 def _values(view: View, metric: str) -> Iterable[float]:
     values = (view.sheet.value(key, metric) for key in view.keys)
     return (value for value in values if value is not None)
-
-
-def _worst(statuses: Iterable[str]) -> str:
-    """Return the gravest status of a fit or job; empty where nothing was run."""
-    found = set(statuses)
-    known = [str(status) for status in SEVERITY if status in found]
-    return known[-1] if known else ""
-
-
-def _days(view: View) -> tuple[str, str]:
-    if not isinstance(view.experiment, Experiment):
-        return "", ""
-    records = [record for record in view.experiment.records if record.started]
-    if not records:
-        return "", ""
-    return min(r.started for r in records)[:10], max(r.finished for r in records)[:10]
 
 
 def config_text(view: View) -> str:
@@ -419,7 +352,7 @@ def _data_line(view: View, name: str, records: list[Record]) -> dict[str, Any]:
     from mmbench.tables.protocol import preprocessed
 
     card = load_card(name) if name in card_names() else None
-    sizes = view.sheet.facts.sizes.get(name, {})
+    sizes = view.sheet.sizes.get(name, {})
     return {
         "name": name,
         "title": card.title if card else str(records[0].job.dataset.path or ""),
@@ -428,7 +361,7 @@ def _data_line(view: View, name: str, records: list[Record]) -> dict[str, Any]:
         "preprocessing": preprocessed([record.job for record in records]),
         "splits": len({record.split["digest"] for record in records if record.done}),
         "licence": card.licence if card else "",
-        "deviations": view.sheet.facts.deviations.get(name, ()),
+        "deviations": view.sheet.deviations.get(name, ()),
     }
 
 

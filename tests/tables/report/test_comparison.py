@@ -17,7 +17,7 @@ from mmbench.tables.results import read_results
 
 
 def views_of(*folders: Path) -> list[View]:
-    return [View.of(one, str(k)) for k, one in enumerate(read_results(folders, replan))]
+    return [View(one, str(k)) for k, one in enumerate(read_results(folders, replan))]
 
 
 @pytest.fixture
