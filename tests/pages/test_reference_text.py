@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from mmbench.tables.statistics import counting_sd, difference_se
-from scripts import reference_text
-from scripts.reference_text import PAGE, REFERENCE, TEMPLATE, Table, page
+from results.pages import reference_text
+from results.pages.reference_text import PAGE, REFERENCE, TEMPLATE, Table, page
 
 #: Numbers that are no results: names, settings of the papers and of the data.
 GIVEN = (
@@ -21,7 +21,7 @@ GIVEN = (
 
 
 def test_the_page_is_what_the_tables_and_the_template_say() -> None:
-    assert page() == PAGE.read_text(), "run scripts/reference_text.py"
+    assert page() == PAGE.read_text(), "run results/pages/reference_text.py"
 
 
 def test_every_other_figure_of_the_template_is_marked_as_measured_apart() -> None:

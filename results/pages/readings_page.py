@@ -1,7 +1,7 @@
 """Write results/reference/readings.md from the table of readings: every figure comes from it.
 
-python scripts/readings_page.py            # writes the page
-python scripts/readings_page.py --check    # exits with 1 if the page is another
+python -m results.pages.readings_page            # writes the page
+python -m results.pages.readings_page --check    # exits with 1 if the page is another
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from typing import Any
 import jinja2
 import pandas as pd
 
-if __name__ == "__main__":  # as `python scripts/readings_page.py`
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from mmbench.machines import alias_of
-from scripts.readings import (
+from results.pages.readings import (
     CELL,
     ENOUGH,
     NOT_RUN,
@@ -34,7 +31,7 @@ from scripts.readings import (
     readings,
     reference,
 )
-from scripts.reference_text import KERNELS, LABELS, decimals, listing, name_of
+from results.pages.reference_text import KERNELS, LABELS, decimals, listing, name_of
 
 TEMPLATE = Path(__file__).with_name("readings.md.jinja")
 PAGE = REFERENCE / "readings.md"

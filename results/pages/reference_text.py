@@ -5,8 +5,8 @@ tables of ``table.md`` where only these have them; a claim in words is held by `
 stops with the sentence's line when the tables say otherwise. What was measured apart from the
 tables stands inside ``{% call apart() %}`` and is marked as such in the text.
 
-    python scripts/reference_text.py            # writes the page
-    python scripts/reference_text.py --check    # exits with 1 if the page is another
+    python -m results.pages.reference_text            # writes the page
+    python -m results.pages.reference_text --check    # exits with 1 if the page is another
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mmbench.tables.build import sheet_of
 from mmbench.tables.results import read_results
 from mmbench.tables.statistics import Ranks
 
-REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
+REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
 PAGE = REFERENCE / "README.md"
 WIDTH = 112

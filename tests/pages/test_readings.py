@@ -8,8 +8,8 @@ import pytest
 
 from mmbench.config.read import config_of
 from mmbench.tables.statistics import z_value
-from scripts import readings as script
-from scripts.readings import (
+from results.pages import readings as script
+from results.pages.readings import (
     NOT_RUN,
     TABLE,
     Reading,
@@ -21,7 +21,7 @@ from scripts.readings import (
     standard_error,
     table,
 )
-from scripts.readings_page import PAGE, Cell, entry, page
+from results.pages.readings_page import PAGE, Cell, entry, page
 
 EXPERIMENTS = tuple(dict.fromkeys(reading.of for reading in readings()))
 PIMA = {"experiment": "mmrm_table1", "dataset": "pima", "kernel": "linear", "degree": None}
@@ -61,9 +61,9 @@ def test_the_table_follows_from_the_reference_tables_and_the_page_from_the_table
     expected = {key_of(line): line for line in table(known)}
     assert list(expected) == list(known)
     for key, line in expected.items():
-        assert line.get("z") == pytest.approx(known[key]["z"]), "run scripts/readings.py"
+        assert line.get("z") == pytest.approx(known[key]["z"]), "run results/pages/readings.py"
     text = PAGE.read_text(encoding="utf-8")
-    assert page() == text, "run scripts/readings_page.py"
+    assert page() == text, "run results/pages/readings_page.py"
     assert "\n## What they say\n" in text and "\nIn the tables below" in text  # docs show this part
 
 

@@ -3,9 +3,9 @@
 ``readings.yaml`` states the readings. Each is an experiment of the reference tables with what its
 paper leaves open decided another way, for the cells outside two standard errors.
 
-    python scripts/readings.py write FOLDER       # a configuration a reading, for mmbench run
-    python scripts/readings.py collect RESULTS    # takes over what these runs have finished
-    python scripts/readings.py                    # writes the table again
+    python -m results.pages.readings write FOLDER       # a configuration a reading, for mmbench run
+    python -m results.pages.readings collect RESULTS    # takes over what these runs have finished
+    python -m results.pages.readings                    # writes the table again
 
 The table is results/reference/readings.csv, with a line for each cell and reading.
 ``readings_page.py`` writes the page beside it.
@@ -34,7 +34,7 @@ from mmbench.tables.render import to_csv
 from mmbench.tables.results import read_results
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CONFIGS, REFERENCE = ROOT / "configs", ROOT / "results" / "reference"
 SOURCE = Path(__file__).with_suffix(".yaml")
 TABLE = REFERENCE / "readings.csv"

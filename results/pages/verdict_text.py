@@ -4,9 +4,9 @@ Ranks and tests are those of the layout ``comparison``, over the cells of ``tabl
 ended is read from ``table.md``. What is said in words follows from a probability of at least
 `SURE`; otherwise it is said that nothing is decided.
 
-    python -m scripts.verdict_text                           # writes the page
-    python -m scripts.verdict_text --check                   # exits with 1 if the page is another
-    python -m scripts.verdict_text --from results/verdict    # first renews the tables by a full run
+    python -m results.pages.verdict_text  # writes the page
+    python -m results.pages.verdict_text --check  # exits with 1 if the page is another
+    python -m results.pages.verdict_text --from results/verdict  # renews the tables first
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from mmbench.tables.results import read_results
 from mmbench.tables.rows import SELECTED
 from mmbench.tables.sheet import KernelKey
 from mmbench.tables.statistics import Counts, Posterior, Ranks, signed_rank_posterior
-from scripts.reference_text import REFERENCE, Table, listing
+from results.pages.reference_text import REFERENCE, Table, listing
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "verdict.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
 #: The machine that the others are held against.
 SVM = "svm"
 #: Nothing is said in words of what is less probable.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draw the data sets of "verdict" or "verdict_large" from the KEEL repository, write their cards.
 
-    python scripts/draw_verdict.py verdict [--write]
+    python -m results.pages.draw_verdict verdict [--write]
 
 A set is eligible if it has the rows of its `Draw`, 2 to 90 attributes, 15 rows or more of every
 class, and no gaps, and if its rows are neither those of another card of mmbench nor of a set in
@@ -27,7 +27,7 @@ from mmbench.datasets.card import Card
 from mmbench.datasets.fetch.sources import obtain
 
 SEED = 2026
-CARDS = Path(__file__).parents[1] / "mmbench" / "datasets" / "cards"
+CARDS = Path(__file__).resolve().parents[2] / "mmbench" / "datasets" / "cards"
 
 #: Sets that the experiment leaves to others.
 EXCLUDED = "balance bupa glass iris liver musk parkinsons wine wpbc zoo".split()  # noqa: SIM905

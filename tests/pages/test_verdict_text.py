@@ -11,9 +11,9 @@ import pytest
 from mmbench.config.read import load_config
 from mmbench.resources import CONFIGS
 from mmbench.tables.render import COLUMNS
-from scripts import reference_text, verdict_text
-from scripts.draw_verdict import DRAWS, card_name, draw
-from scripts.verdict_text import PAGE, Verdict, page, renew
+from results.pages import reference_text, verdict_text
+from results.pages.draw_verdict import DRAWS, card_name, draw
+from results.pages.verdict_text import PAGE, Verdict, page, renew
 
 SETS = [f"keel_{k}" for k in range(8)]
 #: Accuracy, log loss, CPU seconds of selection and of training, by machine and parity of the set.
@@ -59,7 +59,7 @@ def _cell(name: str, machine: str, accuracy: float, loss: float, selection: floa
 
 
 def test_the_page_is_what_the_tables_and_the_template_say() -> None:
-    assert page() == PAGE.read_text("utf-8"), "run python -m scripts.verdict_text"
+    assert page() == PAGE.read_text("utf-8"), "run python -m results.pages.verdict_text"
 
 
 def test_without_tables_the_page_says_that_there_are_none(tmp_path, monkeypatch) -> None:
