@@ -5,9 +5,8 @@
 The rows are those of ringnorm (linear) and of MNIST's 3 and 8 in 80 principal components (rbf). One
 training, kernel values and factor included, in CPU seconds of one thread. Memory is the peak of
 arrays alive at once, in units of one n x n matrix of doubles; it is measured in a second run, up to
-4000 rows. With a kernel and more than 1000 rows the M4 works over the whole Gram matrix, with fewer
-in diagonal coordinates. Prints the exponent of time between neighbours, and the least-squares one
-over all.
+4000 rows. Prints the route of each training, the exponent of time between neighbours, and the
+least-squares exponent over all.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def report(name, X, y, sizes):
         part = order[:n]
         seconds, fit = seconds_of(X[part], y[part], kernel)
         times.append(seconds)
-        notes = [f"gap {fit.gap:.0e}", f"{fit.n_support} active rows"]
+        notes = [fit.route, f"gap {fit.gap:.0e}", f"{fit.n_support} active rows"]
         if n <= MEMORY_ROWS:
             notes.append(f"peak {peak_of(X[part], y[part], kernel):.2f} n x n")
         if len(times) > 1:

@@ -50,8 +50,8 @@ def read(mirror, name, kernel):
     y = np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)
     coordinates = LinearCoordinates if kernel == "linear" else KernelCoordinates
     problem = BinaryProblem(X, y, Kernel(kernel, gamma=1.0))
-    pencil = coordinates(problem).pencil(RIDGE[kernel])
-    return MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, C=1.0)
+    data = coordinates(problem).diagonal(RIDGE[kernel])
+    return MarginProblem(data.rows, y, data.delta, data.var_x, data.var_y, C=1.0)
 
 
 def at_penalty(problem, C):

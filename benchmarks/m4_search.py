@@ -4,9 +4,9 @@
 
 The rows are those of twonorm, and of MNIST's 3 and 8 in 80 principal components, at one kernel
 width; the points are the ridges 1e-4 and 1e-2, for the M4 each with eight C. CPU seconds of one
-thread: of the search, of certified trainings at each point, and of these in diagonal coordinates,
-which all points of a ridge share. Kernel values are included once each. The last number is the
-largest share by which an objective of the search is above the bound of the certified training.
+thread: of the search, of trainings at each point, and of trainings in diagonal coordinates, which
+all points of a ridge share. Kernel values are included once each. The last number is the largest
+relative excess of an objective of the search over the bound of the single training.
 """
 
 from __future__ import annotations

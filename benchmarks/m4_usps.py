@@ -3,11 +3,9 @@
     python benchmarks/m4_usps.py --mirror FOLDER [--pair 4 9] [--gamma 0.0078125]
 
 CPU seconds of one thread, best of several runs. The SVM is trained by libsvm and by our own steps;
-the M4 from a cold start at several C, to 1e-6, and on a path of C as a search takes it. What the
-M4 needs once for a width and a ridge, whatever C, is shown apart: the factor of the Gram matrix and
-the diagonal coordinates; a search needs the factor alone. Last comes a training as an estimator
-does it, over the Gram matrix, everything included. Ratios are to the SVM with its Gram matrix, and
-to our SVM's steps alone.
+the M4 from a cold start at several C, to 1e-6, in diagonal coordinates, whose time is shown apart;
+then as an estimator trains it, over the Gram matrix, everything included, on a path of C (a search)
+and at single C. Ratios are to the SVM with its Gram matrix, and to our SVM's steps alone.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from threadpoolctl import threadpool_limits
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, SVM
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.minimax.base import KernelRows
 from mmbench.machines.minimax.coordinates import KernelCoordinates
 
 RIDGE = 1e-3
@@ -80,21 +77,18 @@ def main():
         svm = svm_seconds(X, y, kernel, gram, gram_seconds)
         seconds, coordinates = best(lambda: KernelCoordinates(BinaryProblem(X, y, kernel)), 2)
         print(f"its factor   {seconds:8.4f} s   kernel values included")
-        seconds, pencil = best(lambda: coordinates.pencil(RIDGE), 2)
+        seconds, data = best(lambda: coordinates.diagonal(RIDGE), 2)
         print(f"coordinates  {seconds:8.4f} s")
         for factor in FACTORS:
             machine = M4(kernel="rbf", C_factor=factor, ridge=RIDGE)
-            seconds, model = best(lambda m=machine: m.solve(pencil, None))
+            seconds, model = best(lambda m=machine: m.solve(data, None))
             fit = model.fit
             print(
                 f"M4, C_factor {factor:5.1f} {seconds:8.4f} s   ratio {ratios_to(svm, seconds)}   "
                 f"{fit.iterations} rounds, gap {fit.gap:.0e}"
             )
-        path = [M4(kernel="rbf", C_factor=factor, ridge=RIDGE) for factor in FACTORS]
-        seconds, rows = best(lambda: KernelRows(BinaryProblem(X, y, kernel), RIDGE, path[0].tol), 2)
-        print(f"factor as far as a search needs it {seconds:8.4f} s, kernel values included")
-        factor = rows.at(RIDGE)
-        seconds, _ = best(lambda: path[0].solve_factor(path, factor, 0.5))
+        path = [{"C_factor": factor, "ridge": RIDGE} for factor in FACTORS]
+        seconds, _ = best(lambda: M4(kernel="rbf").train_path(BinaryProblem(X, y, kernel), path), 2)
         seconds /= len(path)
         print(f"M4, searched, a C {seconds:8.4f} s   ratio {ratios_to(svm, seconds)}")
         for factor in FACTORS:

@@ -1,9 +1,9 @@
-"""Linear rows, a slack a row, and few spreads: the cone programs of the M4 and the MPM.
+"""Cone programs of the M4 and the MPM, and the paper's searches over rho: the reference routes.
 
     min over x, xi   c'x + sum_i p_i xi_i
-    subject to       R x + xi >= h,  xi >= 0          (xi_i = 0 where the penalty is infinite)
+    subject to       R x + xi >= h,  xi >= 0          (xi_i = 0 if its penalty is infinite)
                      ||D_j x[:k]|| <= x[s_j]          for a few diagonal D_j
-                     q'x = 1                          (where there is a q)
+                     q'x = 1                          (if there is a q)
 
 The paper's (2), (3), (21) and (22) give every training point a cone of its own. Two cones suffice,
 because only two spreads occur; ``cone_a_row=True`` keeps the printed form. With
@@ -12,26 +12,33 @@ multipliers a of the rows and (z_j, zeta_j) of the cones the dual is
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
     0 <= a <= p,  ||z_j|| <= zeta_j
 
-The forms of the M4 as cone programs with two spreads.
+The forms of the M4 are
 
     margin     min sx + sy + C sum xi     y_i (w'z_i + b) >= 1 - xi_i
     budget     min sum xi                 the same rows,   sx + sy = 2/rho
     fixed rho  min sum xi                 y_i (w'z_i + b) >= rho s_i - xi_i,   w'(xm - ym) = 1
     step       min t                      the same with t for every xi_i: rho is feasible iff t <= 0
 
-With a reduction the last row is that of the class means: ``w'(xm - ym) >= 2 - xi_m`` in the first
-two, ``>= rho (sx + sy) - xi_m`` in the others. All are over (w, b, sx, sy), "step" over t too.
+With a reduction the last row is the row of the class means: ``w'(xm - ym) >= 2 - xi_m`` in the
+first two, ``>= rho (sx + sy) - xi_m`` in the others. All are over (w, b, sx, sy), "step" over t
+too.
+
+What the papers print, and ``solver="reference"`` follows: a search over rho with one cone program
+per value (`search_budget` for the soft, `bisect_rho` for the hard margin) and, for the
+normalization "mean", a cone per row.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.optimize import bisect, minimize_scalar
 
-from mmbench.machines.minimax.problem import MarginProblem
+from mmbench.machines.minimax.problem import MarginProblem, MarginSolution
+from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import Result
 
@@ -77,7 +84,7 @@ class SpreadProgram:
 
 @dataclass(frozen=True)
 class SpreadSolution(Result):
-    """The solution of a `SpreadProgram`; its bound is the solver's dual value."""
+    """The solution of a `SpreadProgram`; its bound is the dual value of the solver."""
 
     #: Shape (n_columns,).
     x: NDArray
@@ -86,6 +93,11 @@ class SpreadSolution(Result):
     #: lambda; 0 where there is no equation.
     equation_multiplier: float
 
+    def for_problem(self, problem: MarginProblem) -> MarginSolution:
+        """Return the solution of "margin" with this direction and these multipliers."""
+        w = self.x[: len(problem.delta)]
+        return problem.solution(w, self.multipliers, self.iterations)
+
 
 def solve_spread(
     program: SpreadProgram,
@@ -93,19 +105,12 @@ def solve_spread(
     tol: float = 1e-9,
     cone_a_row: bool = False,
 ) -> SpreadSolution:
-    """Solve a spread program with a general cone solver.
+    """Solve a spread program by Clarabel, or by ECOS if `solver` is "ecos".
 
-    Parameters
-    ----------
-    program : SpreadProgram
-    solver : {"auto", "reference", "clarabel", "ecos"}, default="clarabel"
-        The first two are Clarabel.
-    tol : float, default=1e-9
-    cone_a_row : bool, default=False
-        Whether a row that takes away a multiple of one spread has a cone of its own.
+    With `cone_a_row` a row that subtracts a multiple of one spread has a cone of its own.
     """
     layout = _Layout(program, cone_a_row)
-    native = "clarabel" if solver in ("auto", "reference") else solver
+    native = "ecos" if solver == "ecos" else "clarabel"
     found = solve_socp(layout.cone_program(), native, tol)
     x = layout.point(found.x)
     return SpreadSolution(
@@ -317,3 +322,51 @@ def _program(
     k = len(problem.delta)
     roots = (np.sqrt(problem.var_x), np.sqrt(problem.var_y))
     return SpreadProgram(cost, rows, sides, penalties, roots, (k + 1, k + 2), equation)
+
+
+# -- the searches over rho -------------------------------------------------------------------------
+
+
+def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolution:
+    """Solve a spread program to well below a relative gap of `tol`."""
+    return solve_spread(program, solver, min(1e-9, 1e-3 * tol))
+
+
+def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
+    """Search the budget ``sx + sy = 2/rho`` of the soft margin, in which the objective is convex.
+
+    A search has no multipliers of its own; the program in all variables at once gives the bound.
+    """
+    best = problem.trivial_solution()
+
+    def value(budget: float) -> float:
+        nonlocal best
+        program = budget_program(problem, 2.0 / budget)
+        found = solve_program(program, "reference", tol)
+        a = problem.C * found.multipliers  # found for unit penalty
+        iterations = best.iterations + found.iterations
+        best = best.better(problem.solution(found.x[: len(problem.delta)], a, iterations))
+        return float(budget + problem.C * program.value(found.x))
+
+    most = problem.trivial[0]
+    minimize_scalar(value, bounds=(0.0, most), method="bounded", options={"xatol": 1e-9 * most})
+    joint = solve_program(margin_program(problem), "reference", tol).for_problem(problem)
+    return replace(best, bound=max(best.bound, joint.bound))
+
+
+def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
+    """Bisect the largest rho for which (8), (9) are feasible; it is at most the MPM's kappa."""
+    k = len(problem.delta)
+    kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
+    best = problem.trivial_solution()
+
+    def step(rho: float) -> float:
+        nonlocal best
+        found = solve_program(step_program(problem, rho), "reference", 1e-3 * tol)
+        best = best.better(
+            problem.solution(found.x[:k], found.multipliers, best.iterations + found.iterations)
+        )
+        return float(found.x[-1])
+
+    bisect(step, 0.0, (1.0 + 1e-6) * kappa, xtol=0.1 * tol * kappa)
+    return best

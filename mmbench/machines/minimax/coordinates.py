@@ -29,7 +29,7 @@ EQUAL_MEANS = 1e-9
 
 
 @dataclass(frozen=True)
-class Pencil:
+class DiagonalData:
     """The training rows in coordinates that are uncorrelated within both classes."""
 
     #: U; their mean is the origin. Shape (n, k).
@@ -79,8 +79,8 @@ class Pencil:
         variance = np.where(positive, self.var_x, self.var_y)
         return np.einsum("ij,ij->i", centred, centred / np.maximum(variance, 1e-300))
 
-    def with_scatter(self, scatter: str) -> Pencil:
-        """Return this pencil with covariances (scatter "mean") or sums of squares ("sum")."""
+    def with_scatter(self, scatter: str) -> DiagonalData:
+        """Return this data with covariances (scatter "mean") or sums of squares ("sum")."""
         if scatter == "mean":
             return self
         n_x, n_y = self.totals
@@ -106,7 +106,7 @@ def diagonalise(
     ridge_y: float,
     carry: NDArray,
     weights: NDArray | None = None,
-) -> tuple[Pencil, NDArray]:
+) -> tuple[DiagonalData, NDArray]:
     """Change to coordinates in which both class covariances are diagonal and sum to the identity.
 
     Parameters
@@ -123,7 +123,7 @@ def diagonalise(
 
     Returns
     -------
-    Pencil
+    DiagonalData
     ndarray of shape (m, k)
         `carry` in the new coordinates.
 
@@ -134,6 +134,8 @@ def diagonalise(
     included.
     """
     sides = _sides(y, weights)
+    if not rows.shape[1]:  # a kernel matrix of zeros
+        return _diagonal_data(rows, y, np.zeros(0), np.zeros(0), weights=weights), carry
     total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     for side in sides:
         total = _add_covariance(total, rows, side, 1.0)
@@ -143,7 +145,7 @@ def diagonalise(
         rows, carry = _changed(rows, lambda part: part @ change), carry @ change
         if free or not rows.shape[1]:  # the second: all rows are equal
             none = np.zeros(rows.shape[1])
-            return _pencil(rows, y, none, none, free, weights), carry
+            return _diagonal_data(rows, y, none, none, free, weights), carry
     else:
         total[np.diag_indices_from(total)] += both
         factor = cholesky(total, lower=True, overwrite_a=True, check_finite=False)
@@ -164,7 +166,7 @@ def diagonalise(
     del matrix
     rows, carry = _changed(rows, lambda part: part @ vectors), carry @ vectors
     values = np.clip(values, 0.0, 1.0)
-    return _pencil(rows, y, values, 1.0 - values, weights=weights), carry
+    return _diagonal_data(rows, y, values, 1.0 - values, weights=weights), carry
 
 
 def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
@@ -209,16 +211,16 @@ def _without_ridge(
     return vectors[:, has] / np.sqrt(values[has]), False
 
 
-def _pencil(
+def _diagonal_data(
     rows: Rows,
     y: NDArray,
     var_x: NDArray,
     var_y: NDArray,
     free: bool = False,
     weights: NDArray | None = None,
-) -> Pencil:
+) -> DiagonalData:
     mean_x, mean_y = (_mean(rows, side) for side in _sides(y, weights))
-    return Pencil(rows, y, mean_x, mean_y, var_x, var_y, free, weights)
+    return DiagonalData(rows, y, mean_x, mean_y, var_x, var_y, free, weights)
 
 
 class LinearCoordinates:
@@ -241,11 +243,11 @@ class LinearCoordinates:
             MappedRows(problem.X, self.origin, self.basis) if mapped else problem.X - self.origin
         )
 
-    def pencil(self, ridge: float) -> Pencil:
+    def diagonal(self, ridge: float) -> DiagonalData:
         """Return the rows in the coordinates that belong to a ridge."""
         ridges = self.ridges(ridge)
-        pencil, self.change = diagonalise(self.rows, self.y, *ridges, self.basis, self.weights)
-        return pencil
+        data, self.change = diagonalise(self.rows, self.y, *ridges, self.basis, self.weights)
+        return data
 
     def ridges(self, ridge: float) -> tuple[float, float]:
         """Return the absolute ridges of the positive and the negative class."""
@@ -263,7 +265,7 @@ class LinearCoordinates:
         return np.average(part**2, axis=0, weights=self.weights[side])
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Return models over the features, given some in the coordinates of the last pencil."""
+        """Return models over the features, given some in the coordinates of the last data."""
         weights = [self.change @ model.w for model in found]
         return [
             replace(model, intercept=model.intercept - float(self.origin @ w), w=w)
@@ -286,7 +288,7 @@ class KernelCoordinates:
         self.origin = self.rows.mean(axis=0)
         self.rows -= self.origin
 
-    def pencil(self, ridge: float) -> Pencil:
+    def diagonal(self, ridge: float) -> DiagonalData:
         """Return the rows in the coordinates that belong to a ridge."""
         amount = ridge * self.unit
         carry = self.origin[None]
@@ -295,7 +297,7 @@ class KernelCoordinates:
         return self.last
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Return expansions over the rows of models in the coordinates of the last pencil."""
+        """Return expansions over the rows of models in the coordinates of the last data."""
         W = np.column_stack([np.asarray(model.w) for model in found])
         shifts = self.shift @ W
         values = (self.last.rows @ W + shifts)[self.pivots]

@@ -33,7 +33,7 @@ from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
-from mmbench.machines.minimax.coordinates import Pencil
+from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.mpm import direction
 from mmbench.machines.minimax.spread import Direction
 
@@ -69,32 +69,44 @@ class LDA(WeightedClassifier, CovarianceMachine):
         "A closed form, or the same criterion as a cone program by Clarabel.",
     )
 
-    def solve(self, pencil: Pencil, state: Any) -> BinaryModel:
-        if pencil.equal_means:
-            return majority_model(pencil, Status.TRIVIAL, "the class means are equal")
-        total, delta = pencil.var_x + pencil.var_y, pencil.delta
+    def solve(self, data: DiagonalData, state: Any) -> BinaryModel:
+        if data.equal_means:
+            return majority_model(data, Status.TRIVIAL, "the class means are equal")
+        total, delta = data.var_x + data.var_y, data.delta
         if self.solver == "auto":
             w = delta / total
-            spread = float(np.sqrt(delta @ w))
-            found = Direction.along(w, delta, (spread, 0.0), 1.0 / spread, 0)
+            w /= float(delta @ w)
+            spread = float(np.sqrt(total @ (w * w)))
+            bound = 1.0 / float(np.sqrt(delta @ (delta / total)))
+            found = Direction(
+                w,
+                spread,
+                0.0,
+                value=spread,
+                bound=bound,
+                violation=abs(float(delta @ w) - 1.0),
+                iterations=0,
+                status=Status.OPTIMAL,
+                route="closed form",
+            )
         else:
             found = direction(delta, total, np.zeros(len(total)), self.solver)
-        b = self._intercept(pencil, found.w)
-        return BinaryModel(b, certificate(found, self.tol, len(pencil.y)), w=found.w)
+        b = self._intercept(data, found.w)
+        return BinaryModel(b, certificate(found, self.tol, len(data.y)), w=found.w)
 
-    def _intercept(self, pencil: Pencil, w: NDArray) -> float:
-        rows: Any = pencil.rows
-        y = pencil.y
-        known: dict[str, Any] = {"classes": pencil.classes, "weights": pencil.weights}
+    def _intercept(self, data: DiagonalData, w: NDArray) -> float:
+        rows: Any = data.rows
+        y = data.y
+        known: dict[str, Any] = {"classes": data.classes, "weights": data.weights}
         problem = BinaryProblem(rows, y, Kernel("linear"), **known)
         costs = row_weights(problem, self.class_weight)
         if self.bias == "optimized":
-            return optimal_bias(pencil.rows @ w, y, weights=costs).b
-        middle = -0.5 * float(w @ (pencil.mean_x + pencil.mean_y))
+            return optimal_bias(data.rows @ w, y, weights=costs).b
+        middle = -0.5 * float(w @ (data.mean_x + data.mean_y))
         if costs is None or not isinstance(self.class_weight, Mapping):
             return middle
         sums = [float(costs[y > 0].sum()), float(costs[y < 0].sum())]
-        odds = np.divide(sums, pencil.totals)
-        count = 2.0 if self.scatter == "mean" else sum(pencil.totals)
-        variance = float((pencil.var_x + pencil.var_y) @ (w * w)) / count
+        odds = np.divide(sums, data.totals)
+        count = 2.0 if self.scatter == "mean" else sum(data.totals)
+        variance = float((data.var_x + data.var_y) @ (w * w)) / count
         return middle + variance * float(np.log(odds[0] / odds[1]))

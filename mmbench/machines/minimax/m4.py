@@ -3,17 +3,32 @@
     max over rho, w, b   rho    subject to   w'x_i + b >= rho sx,   -(w'y_j + b) >= rho sy   (1)-(3)
     sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-With slack the paper subtracts xi_i >= 0 on the right of (2), (3) and maximises ``rho - C sum xi``
-(20)-(22). (1)-(3) do not know the length of w, so as printed the slacks, and w with them, can
-shrink to nothing. Two normalizations make the program well posed:
+For the soft margin the paper subtracts xi_i >= 0 on the right of (2), (3) and maximises
+``rho - C sum xi`` (20)-(22). (1)-(3) do not fix the length of w, so as printed the slacks, and w
+with them, can shrink to nothing. Two normalizations make the program well posed:
 
     margin   rho (sx + sy) = 2:  min sx + sy + C sum xi,  y_i (w'z_i + b) >= 1 - xi_i
     mean     w'(xm - ym) = 1:    max rho - C sum xi over rho, (21), (22)
 
 Without slack both are (1)-(3). "margin" is one convex program, for Sx = Sy the SVM with the
-Mahalanobis norm; its b, with margins of 1 on both sides, becomes that of (2), (3) by adding
-``(sx - sy)/(sx + sy)``. "mean" is not convex in rho and has to be searched. There are no weights of
-rows or classes: the programs have one C for all slacks.
+Mahalanobis norm; its b, with margins of 1 on both sides, becomes the b of (2), (3) by adding
+``(sx - sy)/(sx + sy)``. "mean" is not convex in rho and has to be searched. There are no row or
+class weights: the programs have one C for all slacks.
+
+Routes of ``solver="auto"`` for n rows and k diagonal coordinates (`Fit.route`), and the benchmarks
+that compare them:
+
+    interior point    "margin" with k <= n/4 (linear, or a low-rank kernel matrix): O(n k^2) per
+                      step. benchmarks/linear_growth.py, benchmarks/m4_routes.py
+    reweighted        "margin" with k > n/4: a few SVMs in the coordinates. benchmarks/m4_routes.py
+    gram              "margin" over a kernel matrix of high rank: n^3/3 and a few SVMs.
+                      benchmarks/m4_growth.py, benchmarks/m4_search.py
+    cone program      hard margin, reduction, or an open gap of the first two: Clarabel, up to 30
+                      copies of the rows. benchmarks/m4_routes.py
+    branch and bound  "mean": a cone program per rho
+    closed form       equal means, no variance, or a class without constraints: the MPM's direction
+
+``solver="reference"`` is the paper's search over rho ("rho search"), see `cones`.
 
 References
 ----------
@@ -35,19 +50,14 @@ from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.minimax.base import SpreadMachine, certificate, majority_model
-from mmbench.machines.minimax.coordinates import Pencil, n_smaller
-from mmbench.machines.minimax.problem import LineSolution, MarginProblem, MarginSolution
-from mmbench.machines.minimax.spread import (
-    SpreadFactor,
-    SpreadGram,
-    minimax_direction,
-    minimax_gram,
-)
+from mmbench.machines.minimax.coordinates import DiagonalData, n_smaller
+from mmbench.machines.minimax.problem import MarginProblem, MarginSolution
+from mmbench.machines.minimax.spread import GramSpread, minimax_direction
 
 #: Rows with a multiplier above this share of the largest are support vectors.
 SUPPORT_SHARE = 1e-6
 
-#: Copies of the rows that a cone program of them holds in Clarabel.
+#: Copies of the rows that Clarabel holds for a cone program.
 CONE_ROW_COPIES = 30
 
 
@@ -126,8 +136,8 @@ class M4(SpreadMachine):
         "auto",
         choice("auto", "reweighted", "gram", "reference", "clarabel", "ecos"),
         '"auto" takes an interior point in the features or a few reweighted SVMs for the soft '
-        "margin without reduction, with a kernel and more than 1000 rows over the whole Gram "
-        'matrix ("gram"), and cone programs by Clarabel for the rest. "reference" solves a cone '
+        "margin without reduction, the whole kernel matrix if its rank is high "
+        '("gram"), and cone programs by Clarabel for the rest. "reference" solves a cone '
         "program for each rho of a search, as the paper does.",
     )
 
@@ -142,78 +152,55 @@ class M4(SpreadMachine):
             return cls.memory_needs
         return replace(cls.memory_needs, linear_row_copies=CONE_ROW_COPIES)
 
-    def solve(self, pencil: Pencil, state: Any) -> BinaryModel:
+    def solve(self, data: DiagonalData, state: Any) -> BinaryModel:
         if self.variant == "lda":
-            total = pencil.var_x + pencil.var_y
-            pencil = replace(pencil, var_x=total, var_y=total)
-        if not pencil.rows.shape[1]:
-            return majority_model(pencil, Status.TRIVIAL, "all rows are equal")
-        if pencil.equal_means:
+            total = data.var_x + data.var_y
+            data = replace(data, var_x=total, var_y=total)
+        if not data.rows.shape[1]:
+            return majority_model(data, Status.TRIVIAL, "all rows are equal")
+        if data.equal_means:
             kappa = 0.0
         else:
-            kappa = 1.0 / minimax_direction(pencil.delta, pencil.var_x, pencil.var_y).value
-        problem = self._problem(pencil, kappa)
+            kappa = 1.0 / minimax_direction(data.delta, data.var_x, data.var_y).value
+        problem = self._problem(data, kappa)
         if self.margin == "hard":
-            model = self._hard(pencil, problem, state)
+            model = self._hard(data, problem, state)
         elif self.normalization == "mean":
-            model = self._mean(pencil, problem)
+            model = self._mean(data, problem)
         else:
-            model = self._soft(pencil, problem, state)
+            model = self._soft(data, problem, state)
         kept = {"kept": len(problem.y)} if self.nu > 0 else {}
         return _with_facts(model, kappa=kappa, C=problem.C, **kept)
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether the program is the soft one of "margin", without reduction."""
+    def _has_gram_route(self) -> bool:
         soft = self.margin == "soft" and self.normalization == "margin"
-        return self.variant == "m4" and soft and self.nu == 0
+        return super()._has_gram_route() and soft and self.variant == "m4" and self.nu == 0
 
-    @property
-    def _searches_by_factor(self) -> bool:
-        return super()._searches_by_factor and self._is_plain
-
-    def solve_factor(
-        self, machines: Sequence[M4], factor: SpreadFactor, theta: float
-    ) -> tuple[list[BinaryModel], float]:
-        from mmbench.machines.minimax.m4_path import solve_path
-
-        def penalties(spread: float) -> list[float]:
-            return [machine._penalty(n_smaller(factor.y), 1.0 / spread) for machine in machines]
-
-        lines, spread, theta = solve_path(factor, penalties, theta, self.tol)
-        return [self._line_model(line, spread) for line in lines], theta
-
-    def solve_gram(self, problem: SpreadGram) -> BinaryModel | None:
-        found = minimax_gram(problem, self.tol) if self._is_plain else None
-        if found is None:
-            return None
+    def solve_gram(self, machines: Sequence[M4], spread: GramSpread) -> list[BinaryModel]:
         from mmbench.machines.minimax.gram import solve_gram
 
-        start, decision, metric = found
-        C = self._penalty(n_smaller(problem.y), 1.0 / start.value)
-        line = solve_gram(problem, C, start.w, decision, metric, self.tol)
-        model = self._line_model(line, start.value)
-        return replace(model, w=None, coef=model.w)
+        mpm = spread.minimax(self.tol)
+        penalties = [machine._penalty(n_smaller(spread.y), 1.0 / mpm.value) for machine in machines]
+        out = []
+        for found in solve_gram(spread, mpm, penalties, self.tol):
+            model = self._margin_model(found.line, found.solution)
+            model = replace(model, w=float(found.solution.w[0]) * found.direction)
+            out.append(_with_facts(model, kappa=1.0 / mpm.value, C=found.line.C))
+        return out
 
-    def _line_model(self, found: LineSolution, spread: float) -> BinaryModel:
-        """Return the model of a solution along a direction, given the MPM's total spread."""
-        model = self._margin_model(found.line, found.solution)
-        model = replace(model, w=float(found.solution.w[0]) * found.direction)
-        return _with_facts(model, kappa=1.0 / spread, C=found.line.C)
-
-    def _problem(self, pencil: Pencil, kappa: float) -> MarginProblem:
+    def _problem(self, data: DiagonalData, kappa: float) -> MarginProblem:
         """Return the points that keep a constraint of their own, and C."""
-        kept = np.ones(len(pencil.y), dtype=bool)
+        kept = np.ones(len(data.y), dtype=bool)
         if self.nu > 0:
-            squares = pencil.distances()
+            squares = data.distances()
             kept = squares / (1.0 + squares) >= self.nu
         return MarginProblem(
-            rows=pencil.rows if kept.all() else pencil.rows[kept],
-            y=pencil.y[kept],
-            delta=pencil.delta,
-            var_x=pencil.var_x,
-            var_y=pencil.var_y,
-            C=self._penalty(n_smaller(pencil.y), kappa),
+            rows=data.rows if kept.all() else data.rows[kept],
+            y=data.y[kept],
+            delta=data.delta,
+            var_x=data.var_x,
+            var_y=data.var_y,
+            C=self._penalty(n_smaller(data.y), kappa),
             removed=int((~kept).sum()),
         )
 
@@ -224,49 +211,52 @@ class M4(SpreadMachine):
         scale = kappa if self.normalization == "mean" else 1.0 / kappa if kappa else 1.0
         return float(self.C_factor * scale / n_smaller)
 
+    @property
+    def _coordinate_solver(self) -> str:
+        """The solver of a problem that has no Gram route."""
+        return "auto" if self.solver == "gram" else self.solver
+
     # -- the three programs ----------------------------------------------------------------------
 
-    def _soft(self, pencil: Pencil, problem: MarginProblem, state: Any) -> BinaryModel:
+    def _soft(self, data: DiagonalData, problem: MarginProblem, state: Any) -> BinaryModel:
         from mmbench.machines.minimax.soft import solve_soft
 
         if len(set(problem.y)) < 2:
-            return self._reduced_to_means(pencil, problem)
+            return self._reduced_to_means(data, problem)
         start = state if isinstance(state, MarginSolution) else None
         return self._margin_model(
-            problem, solve_soft(problem, self._solver_in_coordinates, self.tol, start)
+            problem, solve_soft(problem, self._coordinate_solver, self.tol, start)
         )
 
-    def _hard(self, pencil: Pencil, problem: MarginProblem, state: Any) -> BinaryModel:
+    def _hard(self, data: DiagonalData, problem: MarginProblem, state: Any) -> BinaryModel:
         from mmbench.machines.minimax.soft import solve_hard
 
-        if len(set(problem.y)) < 2 and not pencil.equal_means:
-            return self._reduced_to_means(pencil, problem)
+        if len(set(problem.y)) < 2 and not data.equal_means:
+            return self._reduced_to_means(data, problem)
         hard = replace(problem, C=np.inf)
         found: MarginSolution | Status = Status.INFEASIBLE
-        if not pencil.equal_means:
-            found = solve_hard(hard, self._solver_in_coordinates, self.tol)
+        if not data.equal_means:
+            found = solve_hard(hard, self._coordinate_solver, self.tol)
         if isinstance(found, MarginSolution):
             return self._margin_model(hard, found)
-        soft = self._soft(pencil, problem, state)
+        soft = self._soft(data, problem, state)
         bound = np.inf if found is Status.INFEASIBLE else -np.inf
         fit = replace(soft.fit, status=found, objective=np.inf, bound=bound)
         known = "not" if found is Status.INFEASIBLE else "not known to be"
         reason = f"the classes are {known} separable; the soft margin stands in"
         return _with_facts(replace(soft, fit=fit), reason=reason)
 
-    def _mean(self, pencil: Pencil, problem: MarginProblem) -> BinaryModel:
+    def _mean(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         from mmbench.machines.minimax.mean import least_penalty, solve_mean
 
-        if pencil.equal_means:
-            return majority_model(pencil, Status.INFEASIBLE, "the class means are equal")
+        if data.equal_means:
+            return majority_model(data, Status.INFEASIBLE, "the class means are equal")
         if least_penalty(problem) >= problem.C:
             reason = "C is so small that rho grows without end"
-            return majority_model(
-                pencil, Status.UNBOUNDED, reason, objective=-np.inf, bound=-np.inf
-            )
+            return majority_model(data, Status.UNBOUNDED, reason, objective=-np.inf, bound=-np.inf)
         if len(set(problem.y)) < 2:
-            return self._reduced_to_means(pencil, problem)
-        found = solve_mean(problem, self._solver_in_coordinates, self.tol)
+            return self._reduced_to_means(data, problem)
+        found = solve_mean(problem, self._coordinate_solver, self.tol)
         n_support = _n_support(found.multipliers)
         fit = certificate(found, self.tol, n_support, rho=found.rho, slack=found.slack)
         return BinaryModel(found.b, fit, w=found.w)
@@ -276,11 +266,12 @@ class M4(SpreadMachine):
         spreads = problem.spreads(found.w)
         total = float(spreads.sum())
         n_support = 0 if found.is_trivial else _n_support(found.multipliers)
-        fit = certificate(found, self.tol, n_support, rho=2.0 / total if total else np.inf)
+        rho = 2.0 / total if total else np.inf
+        fit = certificate(found, self.tol, n_support, rho=rho)
         shift = (spreads[0] - spreads[1]) / total if total else 0.0
         return BinaryModel(found.b + float(shift), fit, w=found.w, state=found)
 
-    def _reduced_to_means(self, pencil: Pencil, problem: MarginProblem) -> BinaryModel:
+    def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution when the points of a class have no constraints left: the MPM's.
 
         b satisfies the other class for nothing, and what remains is the row of the means. Its slack
@@ -288,27 +279,26 @@ class M4(SpreadMachine):
         nearest at which no point has slack.
         """
         penalty = problem.C * problem.removed
-        if pencil.equal_means:
+        if data.equal_means:
             value = 2.0 * penalty
             reason = "the class means are equal"
-            return majority_model(pencil, Status.TRIVIAL, reason, objective=value, bound=value)
-        found = minimax_direction(pencil.delta, problem.var_x, problem.var_y)
+            return majority_model(data, Status.TRIVIAL, reason, objective=value, bound=value)
+        found = minimax_direction(data.delta, problem.var_x, problem.var_y)
         kappa = 1.0 / found.value
-        b = -float(found.w @ pencil.mean_x) + kappa * found.spread_x
+        b = -float(found.w @ data.mean_x) + kappa * found.spread_x
         decision = problem.rows @ found.w
         if (problem.y > 0).any():
             b = max(b, float((kappa * found.spread_x - decision).max()))
         elif len(decision):
             b = min(b, float((-kappa * found.spread_y - decision).min()))
-        fit = replace(
-            certificate(found, self.tol, 0, rho=kappa), objective=-kappa, bound=-1.0 / found.bound
-        )
+        fit = certificate(found, self.tol, 0, rho=kappa)
+        fit = replace(fit, route="closed form", objective=-kappa, bound=-1.0 / found.bound)
         if self.normalization == "mean" and self.margin == "soft":
             return BinaryModel(b, fit, w=found.w)
         if penalty < found.value:
             reason = "C is so small that w = 0 is optimal"
             value = 2.0 * penalty
-            return majority_model(pencil, Status.TRIVIAL, reason, objective=value, bound=value)
+            return majority_model(data, Status.TRIVIAL, reason, objective=value, bound=value)
         fit = replace(fit, objective=2.0 * found.value, bound=2.0 * found.bound)
         return BinaryModel(2.0 * b, fit, w=2.0 * found.w)
 

@@ -27,10 +27,9 @@ from scipy.optimize import brentq
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.base.threshold import balanced, best_bias
-from mmbench.machines.minimax.cones import fixed_program, solve_spread
-from mmbench.machines.minimax.line_search import lowest_of_lines, minimise
+from mmbench.machines.minimax.branch_and_bound import lowest_of_lines, minimise
+from mmbench.machines.minimax.cones import fixed_program, solve_program, solve_spread
 from mmbench.machines.minimax.problem import MarginProblem
-from mmbench.machines.minimax.soft import solve_program
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 
@@ -71,7 +70,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     tol : float, default=1e-6
         Relative gap.
     """
-    search = _Search(problem, solver, tol)
+    search = _RhoSearch(problem, solver, tol)
     ends = [search.evaluate(0.0), search.evaluate(search.kappa)]
     while ends[-1].weight * problem.C < search.kappa and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
@@ -91,6 +90,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
         violation=abs(float(problem.delta @ best.w) - 1.0),
         iterations=search.iterations,
         status=Status.OPTIMAL,
+        route="branch and bound",
     )
 
 
@@ -102,7 +102,7 @@ def least_penalty(problem: MarginProblem) -> float:
 
 
 @dataclass(frozen=True)
-class _Point:
+class _RhoSolution:
     """The program of a rho: a solution, and what its multipliers prove."""
 
     #: The program's rho.
@@ -127,7 +127,7 @@ class _Point:
     uncertainty: float
 
 
-class _Search:
+class _RhoSearch:
     """The programs of all rho, and what their multipliers prove of others."""
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
@@ -136,7 +136,7 @@ class _Search:
         self.kappa, self.iterations = 1.0 / self.mpm.value, 0
         self._bounds: dict[tuple[float, float], float] = {}
 
-    def evaluate(self, at: float) -> _Point:
+    def evaluate(self, at: float) -> _RhoSolution:
         """Solve the program of a rho."""
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
@@ -154,7 +154,7 @@ class _Search:
         uncertainty = RESIDUAL_SHARE * self.tol * abs(problem.C * slack - rho)
         a = balanced(found.multipliers[:n], problem.y, 1.0)
         c = float(np.clip(found.multipliers[n:].sum(), 0.0, problem.removed))
-        return _Point(
+        return _RhoSolution(
             at,
             problem.C * slack - rho,
             rho,
@@ -185,21 +185,21 @@ class _Search:
         rho = max(0.0, float(ends[order[rises[0]]])) if len(rises) else 0.0
         return rho, float(np.maximum(0.0, rho * spreads - margins).sum())
 
-    def lower(self, left: _Point, right: _Point) -> float:
+    def lower(self, left: _RhoSolution, right: _RhoSolution) -> float:
         """Return a lower bound between two rho: of lines, and as g does not fall."""
         lines = [(self._bound(p, left.at), self._bound(p, right.at)) for p in (left, right)]
         lines = [line for line in lines if np.isfinite(line).all()]
         monotone = max(0.0, self._bound(left, left.at) + left.at) - right.at
         return max([monotone, *([lowest_of_lines(*lines)] if lines else [])])
 
-    def _bound(self, point: _Point, rho: float) -> float:
+    def _bound(self, point: _RhoSolution, rho: float) -> float:
         """Return ``C gamma(rho) - rho``; minus infinity where the multipliers give no gamma."""
         asked = point.at, rho  # the parts on both sides of a point ask for its own
         if asked not in self._bounds:
             self._bounds[asked] = self._bound_at(point, rho)
         return self._bounds[asked]
 
-    def _bound_at(self, point: _Point, rho: float) -> float:
+    def _bound_at(self, point: _RhoSolution, rho: float) -> float:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:

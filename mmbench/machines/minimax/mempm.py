@@ -35,8 +35,8 @@ from mmbench.machines.base.estimator import WeightedClassifier
 from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
-from mmbench.machines.minimax.coordinates import Pencil
-from mmbench.machines.minimax.line_search import minimise
+from mmbench.machines.minimax.branch_and_bound import minimise
+from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.mpm import direction
 from mmbench.machines.minimax.spread import Direction
 from mmbench.solvers.result import Result
@@ -85,27 +85,28 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
         '("reference") or the solver named.',
     )
 
-    def solve(self, pencil: Pencil, state: Any) -> BinaryModel:
-        if pencil.equal_means:
+    def solve(self, data: DiagonalData, state: Any) -> BinaryModel:
+        if data.equal_means:
             reason = "the class means are equal"
-            return majority_model(pencil, Status.INFEASIBLE, reason, objective=1.0, bound=1.0)
-        search = _Search(pencil, self.solver)
+            return majority_model(data, Status.INFEASIBLE, reason, objective=1.0, bound=1.0)
+        search = _BetaSearch(data, self.solver)
         best, bound = minimise(search.evaluate, search.lower, search.ends(), 0.5 * self.tol)
         alpha, beta = accuracy(best.kappa_x), accuracy(best.kappa_y)
         found = Result(
             value=best.value,
             bound=bound,
-            violation=abs(float(pencil.delta @ best.w) - 1.0),
+            violation=abs(float(data.delta @ best.w) - 1.0),
             iterations=search.iterations,
             status=Status.OPTIMAL,
+            route="branch and bound",
         )
-        fit = certificate(found, self.tol, len(pencil.y), alpha=alpha, beta=beta)
-        b = best.kappa_x * best.spread_x - float(best.w @ pencil.mean_x)
+        fit = certificate(found, self.tol, len(data.y), alpha=alpha, beta=beta)
+        b = best.kappa_x * best.spread_x - float(best.w @ data.mean_x)
         return BinaryModel(b, fit, w=best.w)
 
 
 @dataclass(frozen=True)
-class Biased:
+class _BetaSolution:
     """The best direction for a given beta."""
 
     #: ``arctan(kap(beta))``, and the objective.
@@ -121,12 +122,12 @@ class Biased:
     most_x: float
 
 
-class _Search:
+class _BetaSearch:
     """The problem for a given beta, and what two of them prove of those between."""
 
-    def __init__(self, pencil: Pencil, solver: str):
-        self.pencil, self.solver = pencil, solver
-        positive, negative = pencil.totals
+    def __init__(self, data: DiagonalData, solver: str):
+        self.data, self.solver = data, solver
+        positive, negative = data.totals
         self.theta = positive / (positive + negative)
         self.iterations = 0
         # The largest kap(beta): all the distance of the means is given to class y.
@@ -134,11 +135,11 @@ class _Search:
         _, spread = self._spreads(self.narrowest)
         self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
 
-    def ends(self) -> tuple[Biased, Biased]:
+    def ends(self) -> tuple[_BetaSolution, _BetaSolution]:
         """Return the points of the least and the largest beta."""
         return self.evaluate(0.0), self.evaluate(float(np.arctan(self.limit)))
 
-    def evaluate(self, angle: float) -> Biased:
+    def evaluate(self, angle: float) -> _BetaSolution:
         """Maximise ``(1 - kap(beta) sy)/sx`` by Dinkelbach's iteration, which only rises."""
         kappa_y = float(np.tan(angle))
         best, kappa_x = self.narrowest, self._ratio(self.narrowest, kappa_y)
@@ -150,7 +151,7 @@ class _Search:
             best, kappa_x = w, ratio
             if kappa_x == MAX_KAPPA or time_is_up():
                 break
-        return Biased(
+        return _BetaSolution(
             angle,
             error(self.theta, kappa_x, kappa_y),
             best,
@@ -160,7 +161,7 @@ class _Search:
             self._refuted(kappa_x, kappa_y),
         )
 
-    def lower(self, left: Biased, right: Biased) -> float:
+    def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return the least error with kap(alpha) on the chord between two points."""
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
@@ -189,17 +190,16 @@ class _Search:
 
     def _spreads(self, w: NDArray) -> tuple[float, float]:
         x, y = (
-            float(np.sqrt(variance @ (w * w)))
-            for variance in (self.pencil.var_x, self.pencil.var_y)
+            float(np.sqrt(variance @ (w * w))) for variance in (self.data.var_x, self.data.var_y)
         )
         return x, y
 
     def _weighted(self, weight_x: float, weight_y: float) -> Direction:
-        pencil = self.pencil
+        data = self.data
         found = direction(
-            pencil.delta,
-            np.maximum(weight_x**2 * pencil.var_x, 1e-30),
-            np.maximum(weight_y**2 * pencil.var_y, 1e-30),
+            data.delta,
+            np.maximum(weight_x**2 * data.var_x, 1e-30),
+            np.maximum(weight_y**2 * data.var_y, 1e-30),
             self.solver,
         )
         self.iterations += found.iterations

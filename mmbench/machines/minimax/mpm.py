@@ -7,10 +7,19 @@ probability of at least alpha = kappa^2 / (1 + kappa^2) by
 
     f(z) = w'z + b,    b = -(w'xm - kappa sqrt(w'Sx w)) = -(w'ym + kappa sqrt(w'Sy w)).
 
-With weights of the rows (`sample_weight`) means and covariances are weighted. There is no
-`class_weight`: each class has a mean and a covariance of its own, in which it cancels.
+With `sample_weight` means and covariances are weighted. There is no `class_weight`: each class has
+a mean and a covariance of its own, in which it cancels.
 
-(4) is the equation's number in the MMRM paper, (12) in the M4 paper.
+Routes, for n rows, d features, and a kernel matrix of rank r (`Fit.route`):
+
+    secant        linear kernel, low-rank kernel matrix, row weights: diagonal coordinates, O(n d^2)
+                  or O(n r^2), then O(d) or O(r) per theta
+    gram          kernel matrix of high rank: one Cholesky factor, n^3/3, and conjugate gradients
+    cone program  solver "reference", "clarabel" or "ecos"
+    closed form   equal class means, or a direction without variance
+
+benchmarks/m4_search.py compares the first two. (4) is the equation's number in the MMRM paper, (12)
+in the M4 paper.
 
 References
 ----------
@@ -21,7 +30,6 @@ classification. JMLR 3, 2002.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,15 +41,8 @@ from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.minimax.base import SpreadMachine, certificate, majority_model
-from mmbench.machines.minimax.coordinates import Pencil
-from mmbench.machines.minimax.spread import (
-    Direction,
-    SpreadFactor,
-    SpreadGram,
-    minimax_direction,
-    minimax_factor,
-    minimax_gram,
-)
+from mmbench.machines.minimax.coordinates import DiagonalData
+from mmbench.machines.minimax.spread import Direction, GramSpread, minimax_direction
 
 
 class MPM(WeightedClassifier, SpreadMachine):
@@ -50,8 +51,9 @@ class MPM(WeightedClassifier, SpreadMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One a pair. `objective` is (12), `bound` its dual value; ``extra`` has "kappa" and "alpha".
-        Equal class means: no w exists, status ``infeasible``, and the larger class is predicted.
+        One per pair. `objective` is (12), `bound` its dual value; ``extra`` has "kappa" and
+        "alpha". If the class means are equal no w exists: the status is ``infeasible``, and the
+        larger class is predicted.
 
     Examples
     --------
@@ -68,54 +70,42 @@ class MPM(WeightedClassifier, SpreadMachine):
     solver: str = parameter(
         "auto",
         choice("auto", "gram", "reference", "clarabel", "ecos"),
-        '"auto" solves the equation of the reweighted iteration, with a kernel and more than 1000 '
-        'rows over the whole Gram matrix ("gram"). "reference" is the cone program by Clarabel.',
+        '"auto" solves one equation in diagonal coordinates, or over the kernel matrix ("gram") if '
+        'its rank is high. "reference" is the cone program by Clarabel.',
     )
 
-    def solve(self, pencil: Pencil, state: Any) -> BinaryModel:
-        if pencil.equal_means:
+    def solve(self, data: DiagonalData, state: Any) -> BinaryModel:
+        if data.equal_means:
             return majority_model(
-                pencil,
+                data,
                 Status.INFEASIBLE,
                 "the class means are equal",
                 objective=np.inf,
                 bound=np.inf,
                 extra={"kappa": 0.0, "alpha": 0.0},
             )
-        found = direction(pencil.delta, pencil.var_x, pencil.var_y, self._solver_in_coordinates)
-        return self._model(found, float(found.w @ pencil.mean_x), len(pencil.y))
+        solver = "auto" if self.solver == "gram" else self.solver
+        found = direction(data.delta, data.var_x, data.var_y, solver)
+        return self._model(found, float(found.w @ data.mean_x), len(data.y))
 
-    def solve_factor(
-        self, machines: Sequence[MPM], factor: SpreadFactor, theta: float
-    ) -> tuple[list[BinaryModel], float]:
-        found, _, theta = minimax_factor(factor, theta, self.tol)
-        mean_x = float((factor.rows[factor.y > 0] @ found.w).mean())
-        model = self._model(found, mean_x, len(factor.y))
-        return [model] * len(machines), theta
-
-    def solve_gram(self, problem: SpreadGram) -> BinaryModel | None:
-        solution = minimax_gram(problem, self.tol)
-        if solution is None:
-            return None
-        found, decision, _ = solution
-        model = self._model(found, float(decision[problem.y > 0].mean()), len(problem.y))
-        return replace(model, w=None, coef=model.w)
+    def solve_gram(self, machines: Sequence[MPM], spread: GramSpread) -> list[BinaryModel]:
+        found = spread.minimax(self.tol)
+        decision = spread.gram @ found.w
+        mean_x = float(decision[spread.y > 0].mean())
+        return [self._model(found, mean_x, len(spread.y))] * len(machines)
 
     def _model(self, found: Direction, mean_x: float, n: int) -> BinaryModel:
         """Return the model of a direction, given its decision at the mean of the positive class."""
         kappa = 1.0 / found.value
-        fit = certificate(found, self.tol, n, kappa=kappa, alpha=kappa**2 / (1.0 + kappa**2))
+        alpha = kappa**2 / (1.0 + kappa**2)
+        fit = certificate(found, self.tol, n, kappa=kappa, alpha=alpha)
         return BinaryModel(kappa * found.spread_x - mean_x, fit, w=found.w)
 
 
 def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "auto") -> Direction:
-    """Return the w of smallest total spread with ``target'w = 1``, by the route of a solver's name.
+    """Return the w of smallest total spread with ``target'w = 1``, in diagonal coordinates.
 
-    Parameters
-    ----------
-    target, var_x, var_y : ndarray of shape (k,)
-        As for `mmbench.machines.minimax.spread.minimax_direction`.
-    solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
+    Solver "auto" is `minimax_direction`, and any other one a cone program.
     """
     if solver == "auto":
         return minimax_direction(target, var_x, var_y)
@@ -132,6 +122,16 @@ def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "au
         equation=np.append(target, [0.0, 0.0]),
     )
     found = solve_spread(program, solver)
-    w = found.x[:k]
-    spreads = [float(np.sqrt(variance @ (w * w))) for variance in (var_x, var_y)]
-    return Direction.along(w, target, spreads, found.equation_multiplier, found.iterations)
+    w = found.x[:k] / float(target @ found.x[:k])
+    spread_x, spread_y = (float(np.sqrt(variance @ (w * w))) for variance in (var_x, var_y))
+    return Direction(
+        w,
+        spread_x,
+        spread_y,
+        value=spread_x + spread_y,
+        bound=found.equation_multiplier,
+        violation=abs(float(target @ w) - 1.0),
+        iterations=found.iterations,
+        status=Status.OPTIMAL,
+        route="cone program",
+    )

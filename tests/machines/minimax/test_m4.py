@@ -23,7 +23,6 @@ from sklearn.svm import SVC
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM
-from mmbench.machines.minimax import soft as m4_margin
 from mmbench.machines.minimax.cones import fixed_program
 from mmbench.machines.minimax.coordinates import LinearCoordinates
 from mmbench.machines.minimax.mean import least_penalty, solve_mean
@@ -226,8 +225,8 @@ def test_mean_ends_where_rho_is_nearly_zero(real_problem):
 def test_mean_looks_as_far_as_there_may_be_a_better_rho():
     X, y = gaussians(seed=4, shift=0.5)
     fit = m4(normalization="mean", C_factor=1.2).train(problem(X, y)).fit
-    pencil = LinearCoordinates(problem(X, y)).pencil(1e-8)
-    data = MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, fit.extra["C"])
+    data = LinearCoordinates(problem(X, y)).diagonal(1e-8)
+    data = MarginProblem(data.rows, y, data.delta, data.var_x, data.var_y, fit.extra["C"])
     values = [-_fixed_value(data, rho) for rho in np.linspace(0, 1.5, 31)]
     assert fit.status is Status.OPTIMAL
     assert fit.bound <= fit.objective <= min(values) + 1e-6
@@ -432,12 +431,12 @@ def test_the_soft_form_as_printed_has_no_solution():
 @pytest.mark.parametrize("factor", [0.98, 1.02])
 def test_mean_is_bounded_from_the_least_penalty_on(factor):
     X, y = gaussians(shift=0.8)
-    pencil = LinearCoordinates(problem(X, y)).pencil(1e-8)
-    data = MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, C=1.0)
+    data = LinearCoordinates(problem(X, y)).diagonal(1e-8)
+    data = MarginProblem(data.rows, y, data.delta, data.var_x, data.var_y, C=1.0)
     price = least_penalty(data)
     machine = m4(normalization="mean", C=factor * price)
     fit = machine.train(problem(X, y)).fit
-    far = MarginProblem(pencil.rows, y, pencil.delta, pencil.var_x, pencil.var_y, factor * price)
+    far = MarginProblem(data.rows, y, data.delta, data.var_x, data.var_y, factor * price)
     criterion = [_fixed_value(far, rho) for rho in (20.0, 200.0)]
     if factor < 1:
         assert fit.status is Status.UNBOUNDED
@@ -450,7 +449,7 @@ def test_mean_is_bounded_from_the_least_penalty_on(factor):
 
 
 def _fixed_value(data, rho):
-    from mmbench.machines.minimax.soft import solve_program
+    from mmbench.machines.minimax.cones import solve_program
 
     program = fixed_program(data, rho)
     return rho - data.C * program.value(solve_program(program, "clarabel", 1e-6).x)
@@ -497,7 +496,9 @@ def test_kernel_without_ridge_is_refused_and_almost_without_is_degenerate():
 def test_hard_margin_is_infeasible_by_proof_alone(monkeypatch):
     X, y = separable()
     unsolved = SimpleNamespace(x=np.zeros(6), violation=0.0, bound=-np.inf)
-    monkeypatch.setattr(f"{m4_margin.__name__}.solve_lp", lambda *_args, **_options: unsolved)
+    monkeypatch.setattr(
+        "mmbench.machines.minimax.soft.solve_lp", lambda *_args, **_options: unsolved
+    )
     fit = m4(margin="hard").train(problem(X, y)).fit
     assert fit.status is Status.FAILED
     assert "not known to be separable" in fit.extra["reason"]

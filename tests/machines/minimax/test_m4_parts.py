@@ -15,7 +15,7 @@ from sklearn.base import clone
 from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax import coordinates
-from mmbench.machines.minimax.line_search import lowest_of_lines, minimise
+from mmbench.machines.minimax.branch_and_bound import lowest_of_lines, minimise
 from mmbench.machines.minimax.soft import solve_reweighted
 from mmbench.solvers.svm_dual.active_set import settle
 from mmbench.solvers.svm_dual.qp import PiecewiseQP

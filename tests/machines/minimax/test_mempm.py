@@ -12,7 +12,13 @@ from sklearn.datasets import load_wine
 from mmbench.errors import Status
 from mmbench.machines import MEMPM, MPM
 from mmbench.machines.minimax.coordinates import LinearCoordinates
-from mmbench.machines.minimax.mempm import MAX_CHORD_RATIO, _Search, accuracy, error, least_error
+from mmbench.machines.minimax.mempm import (
+    MAX_CHORD_RATIO,
+    _BetaSearch,
+    accuracy,
+    error,
+    least_error,
+)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -25,7 +31,7 @@ def test_it_guarantees_no_less_than_the_mpm(seed):
 def test_equal_accuracies_give_the_mpm():
     X, y = gaussians()
     alpha = MPM().train(problem(X, y)).fit.extra["alpha"]
-    search = _Search(LinearCoordinates(problem(X, y)).pencil(1e-8), "auto")
+    search = _BetaSearch(LinearCoordinates(problem(X, y)).diagonal(1e-8), "auto")
     angle = np.arcsin(np.sqrt(alpha))  # of kap(alpha)
     assert accuracy(search.evaluate(angle).kappa_x) == pytest.approx(alpha, rel=1e-6)
 

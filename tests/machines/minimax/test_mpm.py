@@ -67,7 +67,7 @@ def test_a_class_without_spread_along_the_solution_is_no_obstacle():
 
 
 def test_cone_solver_in_the_original_coordinates_finds_no_less(heart):
-    """Independent of the pencil: Clarabel on the program with the covariances' square roots."""
+    """Independent of the data: Clarabel on the program with the covariances' square roots."""
     import clarabel
     from scipy import sparse
 
