@@ -48,7 +48,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 from scipy.linalg.blas import dsyrk, dtrsv
 from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf
 from scipy.sparse.linalg import LinearOperator, cg
@@ -86,15 +85,7 @@ class Iterate:
 
 
 def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Iterate:
-    """Return a positive iterate with the coefficients and margins of a neighbour.
-
-    Parameters
-    ----------
-    u, c : ndarray of shape (n_columns,)
-        The neighbour's coefficients, and their costs.
-    margins, lam : ndarray of shape (n_rows,)
-        The neighbour's margins, and multipliers below the rows' costs.
-    """
+    """Return a positive iterate with a neighbour's coefficients and margins; lam is below cost."""
     return Iterate(
         u=u + 0.1 * (float(u[u > 0].mean()) if np.any(u > 0) else 1.0),
         b=0.0,
@@ -108,17 +99,17 @@ def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Ite
 #: Relative residual of conjugate gradients.
 CG_TOLERANCE = 1e-9
 
-#: Steps of conjugate gradients before the reduced equations are given up for the whole ones; and
-#: where these are too many to be factorised.
+#: Conjugate gradient steps after which `Whole` takes over from `Reduced`; and the limit of steps if
+#: the whole system is too large for a factorization.
 MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 
-#: Steps of iterative refinement of the whole system.
+#: Iterative refinement steps of the whole system.
 MAX_REFINEMENTS = 2
 
-#: Keeps an empty column from a division by zero.
+#: Smallest scale of a column; avoids a division by zero.
 SMALLEST_SCALE = 1e-300
 
-#: Relative shifts of the diagonal with which a Cholesky factor is tried.
+#: Relative shifts of the diagonal, tried in turn until the Cholesky factorization succeeds.
 DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 
 #: (r, r_u, r_b) to (du, dlam, db).
@@ -130,15 +121,7 @@ class NotSolved(Exception):
 
 
 class Workspace:
-    """What the reduced equations of all points share.
-
-    Arrays that every iteration writes anew are kept: fresh memory of their size costs as much time
-    as what is computed in it.
-
-    Parameters
-    ----------
-    A : ndarray of shape (n_rows, n_columns)
-    """
+    """Arrays that all iterations reuse: allocating them costs as much time as computing them."""
 
     def __init__(self, A: NDArray) -> None:
         n_rows, n_columns = A.shape
@@ -147,14 +130,9 @@ class Workspace:
         self._matrix = np.empty(n_rows * n_rows)
 
     def product(self, rows: NDArray, columns: NDArray, scale: NDArray, border: NDArray) -> NDArray:
-        """Return the lower triangle of ``B B'``, to be overwritten.
+        """Return the lower triangle of ``B B'`` with ``B = [A[rows, columns] * scale, border]``.
 
-        Parameters
-        ----------
-        rows, columns : ndarray of int
-        scale : ndarray of shape (len(columns),)
-        border : ndarray of shape (len(rows),)
-            B has these columns of A, scaled, and the border.
+        The result is valid until the next call and may be overwritten.
         """
         m, k = len(rows), len(columns)
         whole = self.A.shape == (m, k)
@@ -166,26 +144,11 @@ class Workspace:
 
 
 class Reduced:
-    """The reduced equations at one point.
+    """The Newton equations after elimination of du, with D = `diagonal` and Theta = `weight`.
 
-    Parameters
-    ----------
-    workspace : Workspace
-        Of A. It holds the factor, until the equations at another point take it.
-    y, diagonal : ndarray of shape (n_rows,)
-        Labels and D.
-    weight : ndarray of shape (n_columns,)
-        Theta.
-    threshold : float
-        A row is factorised if D is below this many times the diagonal of ``A Theta A'``.
-    max_steps : int
-        Of conjugate gradients.
-
-    Raises
-    ------
-    NotSolved
-        If the matrix has no Cholesky factor, or, when solving, if conjugate gradients do not
-        converge.
+    A row is part of the Cholesky factor if D is below `threshold` times the diagonal of
+    ``A Theta A'``. `NotSolved` is raised without a Cholesky factor or without convergence of the
+    conjugate gradients.
     """
 
     def __init__(
@@ -204,7 +167,7 @@ class Reduced:
         self.theta = float(curvature.mean())
         self._rest = diagonal + curvature
         near = diagonal < threshold * curvature
-        near[diagonal.argmin()] = True  # LAPACK takes no factor of no rows
+        near[diagonal.argmin()] = True  # LAPACK does not factor an empty matrix
         self._near = np.flatnonzero(near)
         gain = weight * (np.where(near, 1 / diagonal, 0.0) @ squares)
         self._factor = self._factorise(workspace, np.flatnonzero(gain > 0.1 / threshold))
@@ -263,14 +226,14 @@ class Reduced:
 
 
 class Refined(ABC):
-    """Equations that are solved by a factor and iterative refinement; arguments as `Reduced`."""
+    """Newton equations solved by a factorization and iterative refinement."""
 
     def __init__(self, A: Any, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
         self.A, self.y, self.diagonal, self.inverse = A, y, diagonal, 1 / weight
 
     @abstractmethod
     def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
-        """Return (du, dlam, db) by the factor."""
+        """Return (du, dlam, db) by the factorization."""
 
     def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
         """Return (du, dlam, db)."""
@@ -316,15 +279,9 @@ class Whole(Refined):
 
 
 class LowRank:
-    """``A = left @ right'``, with the products of an array.
+    """``A = left @ right'`` of shapes (n_rows, rank) and (n_columns, rank), as an operator."""
 
-    Parameters
-    ----------
-    left : ndarray of shape (n_rows, rank)
-    right : ndarray of shape (n_columns, rank)
-    """
-
-    __array_ufunc__ = None  # so that ``array @ A`` comes here
+    __array_ufunc__ = None  # ``array @ A`` is `__rmatmul__`
 
     def __init__(self, left: NDArray, right: NDArray) -> None:
         self.left, self.right = left, right
@@ -344,11 +301,11 @@ class LowRank:
         return self.left.nbytes + self.right.nbytes
 
     def part(self, rows: NDArray, columns: NDArray) -> LowRank:
-        """Return some rows and columns."""
+        """Return a submatrix."""
         return LowRank(self.left[rows], self.right[columns])
 
     def with_row(self, row: NDArray) -> LowRank:
-        """Return the matrix with one more row."""
+        """Return the matrix with a row appended."""
         left = np.zeros((len(self.left) + 1, self.left.shape[1] + 1))
         left[:-1, :-1], left[-1, -1] = self.left, 1.0
         return LowRank(left, np.column_stack([self.right, row]))
@@ -361,8 +318,8 @@ class OfLowRank(Refined):
         super().__init__(A, y, diagonal, weight)
         self._row_root, self._column_root = np.sqrt(diagonal), np.sqrt(weight)
         bordered = np.column_stack([A.left, y])
-        self._rows, R_rows = _qr(bordered / self._row_root[:, None])
-        self._columns, R_columns = _qr(A.right * self._column_root[:, None])
+        self._rows, R_rows = np.linalg.qr(bordered / self._row_root[:, None])
+        self._columns, R_columns = np.linalg.qr(A.right * self._column_root[:, None])
         p, q, rank = len(R_rows), len(R_columns), A.left.shape[1]
         self._ends = p, p + q
         matrix = np.zeros((p + q + 1,) * 2)
@@ -382,50 +339,30 @@ class OfLowRank(Refined):
         return u, lam, float(b[0])
 
 
-def _qr(matrix: NDArray) -> tuple[NDArray, NDArray]:
-    return qr(matrix, mode="economic", overwrite_a=True, check_finite=False)
-
-
-#: Fraction of the way to the boundary that a step goes.
+#: Step length relative to the distance to the boundary.
 BOUNDARY_FRACTION = 0.995
 
 #: Gondzio's correctors per iteration.
 MAX_CORRECTORS = 2
 
-#: The band, relative to mu, in which the correctors keep the products.
+#: Band of the products, relative to mu, that the correctors aim at.
 PRODUCT_BAND = (0.1, 10.0)
 
-#: A primal residual may not grow beyond this while the reduced equations are in use.
+#: Largest growth of the primal residual that `Reduced` may cause.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
-#: An iteration ends if the value is below minus this: multiples of the point have no lower end.
+#: Iterations end at a value below minus this: the program is unbounded, without its limit.
 UNBOUNDED_VALUE = 1e-3
 
-#: Largest order for which the whole system is factorised.
+#: Largest order of a system that `Whole` factorizes.
 MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
 
 
 class LpInteriorPoint:
-    """An iterate that can be carried on to a smaller tolerance.
+    """An interior point that can be continued to a smaller tolerance.
 
-    Parameters
-    ----------
-    A : ndarray or LowRank of shape (n_rows, n_columns)
-    y, cost : ndarray of shape (n_rows,)
-    c : ndarray of shape (n_columns,)
-    point : Iterate
-        Where to start; lam below cost.
-    limit : float
-        Largest sum of u.
-    multiplier : float, optional
-        Where to start the multiplier of the limit; by default as far from binding as the rows.
-
-    Attributes
-    ----------
-    A, y, cost : ndarray
-        With the row of the limit last.
-    central : Iterate or None
-        An iterate that is far enough from the boundary for another part to start from.
+    The row of the limit, largest sum of u, is appended to A, y and cost. Its multiplier starts at
+    `multiplier` times the limit, by default as far from binding as the rows.
     """
 
     def __init__(
@@ -443,7 +380,7 @@ class LpInteriorPoint:
         last = np.full(len(c), -1 / limit)
         self.A: Any = A.with_row(last) if isinstance(A, LowRank) else np.vstack([A, last])
         self.y, self.c, self.right = np.append(y, 0.0), c, np.append(np.ones(len(y)), -1.0)
-        # the limit's multiplier is at most what its slack would cost: the row is never violated
+        # the slack of the limit costs more than it can gain: the limit is never violated
         penalty = 2 * cost.sum() + limit * max(0.0, -c.min())
         self.cost = np.append(cost, penalty)
         mu = float(np.mean(point.z * point.lam))
@@ -457,7 +394,6 @@ class LpInteriorPoint:
         self.iterations = 0
         self.threshold = 100.0
         self.ill_conditioned = isinstance(A, LowRank)
-        self.complementarity = np.inf
 
     @property
     def slack(self) -> NDArray:
@@ -465,23 +401,20 @@ class LpInteriorPoint:
         return self.cost - self.point.lam
 
     def run(self, tol: float, max_iter: int = 100) -> bool:
-        """Iterate until the sum of the products is below `tol`, relative to ``1 + objective``.
+        """Iterate until the sum of the products, relative to ``1 + objective``, is below `tol`.
 
-        Returns
-        -------
-        bool
-            False when steps vanish, values are not finite, `max_iter` is reached or time is up.
+        Returns False if steps vanish, values are not finite, or iterations or time are used up.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)
             residuals = self._residuals()
-            self.complementarity = self._products_sum(self.point) / size
+            complementarity = self._products_sum(self.point) / size
             error = max(np.abs(r).max(initial=0.0) for r in residuals)
-            if not np.isfinite(self.complementarity + error):
+            if not np.isfinite(complementarity + error):
                 return False
             if self._value(residuals[0]) < -UNBOUNDED_VALUE:
                 return True
-            if self.complementarity < tol and error < max(tol, 1e-9) * 10:
+            if complementarity < tol and error < max(tol, 1e-9) * 10:
                 return True
             if time_is_up():
                 return False
@@ -492,9 +425,9 @@ class LpInteriorPoint:
         return False
 
     def restore_dual(self) -> None:
-        """Take a step in lam and s alone, which leaves ``A'lam + s = c`` and ``y'lam = 0``.
+        """Take a step in lam and s alone towards ``A'lam + s = c`` and ``y'lam = 0``.
 
-        What `run` leaves of these the limit multiplies, in the bound that lam proves.
+        The bound that lam proves loses the residual times the limit.
         """
         system, (rows, columns, balance) = self._system(), self._residuals()
         if system is None:
@@ -508,12 +441,12 @@ class LpInteriorPoint:
 
     @property
     def multiplier(self) -> float:
-        """What the limit adds to the cost of each coefficient."""
+        """Multiplier of ``sum(u) <= limit``."""
         return float(self.point.lam[-1]) / self.limit
 
     @property
     def objective(self) -> float:
-        """Value of the primal at the present point."""
+        """Primal objective."""
         return float(self.c @ self.point.u + self.cost @ self.point.xi)
 
     def _value(self, row_residual: NDArray) -> float:
@@ -538,7 +471,7 @@ class LpInteriorPoint:
     def _iterate(
         self, residuals: tuple[NDArray, NDArray, NDArray], target: float
     ) -> tuple[float, float] | None:
-        """Take one step in place; return its primal and dual length, None without one."""
+        """Take a step; return its primal and dual length, None if the equations are not solved."""
         system = self._system()
         if system is None:
             return None
@@ -561,7 +494,7 @@ class LpInteriorPoint:
     def _step(
         self, system: System, residuals: tuple[NDArray, NDArray, NDArray], target: float
     ) -> Iterate:
-        """Return Mehrotra's step: a predictor, then a corrector towards equal products."""
+        """Return Mehrotra's predictor and corrector step."""
         p, count = self.point, len(self.c) + 2 * len(self.y)
         products = (p.u * p.s, p.xi * self.slack, p.z * p.lam)
         mu = sum(float(q.sum()) for q in products) / count
@@ -582,7 +515,7 @@ class LpInteriorPoint:
         step: Iterate,
         goal: float,
     ) -> Iterate:
-        """Add Gondzio's correctors while each makes the step clearly longer."""
+        """Add Gondzio's correctors as long as the step grows by 0.01 or more."""
         for _ in range(MAX_CORRECTORS):
             lengths = self._lengths(step, 1.0)
             if min(lengths) > 0.9:
@@ -614,7 +547,7 @@ class LpInteriorPoint:
         residuals: tuple[NDArray, NDArray, NDArray],
         wanted: list[NDArray],
     ) -> Iterate:
-        """Return the Newton direction for wanted changes of the three products."""
+        """Return the Newton direction for given changes of the three products."""
         p, slack = self.point, self.slack
         rp, rd, rb = residuals
         cu, cx, cz = wanted
@@ -631,7 +564,7 @@ class LpInteriorPoint:
     def _refined(
         self, system: System, residuals: tuple[NDArray, NDArray, NDArray], step: Iterate
     ) -> Iterate:
-        """Solve once more for what a step of the reduced equations leaves of the rows' residual."""
+        """Refine a step of the reduced equations if its row residual is large."""
         left = residuals[0] - (self.A @ step.u + self.y * step.b + step.xi - step.z)
         if self.ill_conditioned or np.abs(left).max() < 0.1 * REDUCED_RESIDUAL_LIMIT:
             return step
@@ -640,7 +573,7 @@ class LpInteriorPoint:
         return step.moved(self._direction(system, rest, zeros), 1.0, 1.0)
 
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
-        """Return the longest primal and dual steps that keep the variables positive."""
+        """Return the primal and dual step lengths; at most 1."""
         p = self.point
         primal = min(_reach(p.u, step.u), _reach(p.xi, step.xi), _reach(p.z, step.z))
         dual = min(_reach(p.lam, step.lam), _reach(self.slack, -step.lam), _reach(p.s, step.s))
@@ -651,7 +584,7 @@ class LpInteriorPoint:
         return Workspace(self.A)
 
     def _system(self) -> System | None:
-        """Return the solver of the Newton equations at this point."""
+        """Return a solver of the Newton equations at this point, None if there is none."""
         p = self.point
         weight = p.u / p.s
         diagonal = p.xi / self.slack + p.z / p.lam
@@ -673,7 +606,7 @@ class LpInteriorPoint:
         return Whole(self.A, self.y, diagonal, weight)
 
     def _adapt(self, steps: int) -> None:
-        """Keep more or less in the factor of the next iteration, by what this one cost."""
+        """Adapt the size of the next preconditioner to the conjugate gradient steps."""
         if steps > 12:
             self.threshold = min(self.threshold * 3, 1e6)
         elif steps < 4:
@@ -681,7 +614,7 @@ class LpInteriorPoint:
 
 
 def _check_memory(A: NDArray | LowRank) -> None:
-    """Refuse a part that does not fit: how large one gets follows from the data alone."""
+    """Refuse a program that does not fit into the free memory; its size depends on the data."""
     needed = (PART_GRAMS - 1) * A.nbytes
     if needed > LEAST_CHECKED_BYTES:
         task = f"MMRM, an interior point of {A.shape[0]} rows and {A.shape[1]} coefficients,"
@@ -689,6 +622,6 @@ def _check_memory(A: NDArray | LowRank) -> None:
 
 
 def _reach(value: NDArray, step: NDArray) -> float:
-    """Return how far `value` may move along `step` before an entry is zero."""
+    """Return the step length at which an entry of `value` becomes zero."""
     down = step < 0
     return float(np.min(value[down] / -step[down], initial=np.inf))

@@ -100,9 +100,9 @@ def _solved_by_directions(program: LinearProgram, tol: float, by_highs: bool) ->
 
 
 class _Ratio(InteriorPoint):
-    """The interior point of program (28): w costs ``c'w``, not ``||w||^2 / 2``.
+    """The interior point of program (28): the cost of w is ``c'w`` instead of ``||w||^2 / 2``.
 
-    The multipliers 1/n_class are feasible, and remain so: ``A'lam = c`` holds from there on.
+    It starts from the feasible multipliers 1/n_class; all iterates satisfy ``A'lam = c``.
     """
 
     def __init__(self, program: LinearProgram, lam: NDArray):

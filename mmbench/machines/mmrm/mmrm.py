@@ -6,11 +6,10 @@ Linear machine, with the means x̄ and ȳ of the positive and the negative class
     subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
 
 Kernel machine: the same with ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` and alpha,
-beta >= 0 (29), (30), and with a limit on their sum that (30) does not have: see the notes of
-`MMRM`. With weights s_i of the rows the penalty on xi_i is ``C s_i`` in (28) and (30), and x̄ is
-``sum_i s_i x_i / sum_i s_i``, ȳ likewise. Both are linear programs. On separable data the solution
-maximises the margin ratio ``rho = d_b/d_w`` (20), where d_b is the gap between the projected
-classes and d_w the distance of their means less d_b.
+beta >= 0 (29), (30), and with a limit of their sum, see the notes of `MMRM`. Both are linear
+programs. With sample weights s_i the penalty on xi_i is ``C s_i``, and the means are weighted. On
+separable data the solution maximises the margin ratio ``rho = d_b/d_w`` (20), where d_b is the gap
+between the projected classes and d_w the distance of their means less d_b.
 
 Routes of ``solver="auto"``; the first that applies is in `Fit.route`:
 
@@ -98,37 +97,38 @@ class MMRM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair. `objective` is (28) or (30), `bound` a lower bound of it
-        within the limit of the coefficients. ``extra`` has "margin_ratio", "separable" (no slack
-        is used) and "at_coefficient_limit" (``rbf``, ``poly``): see Notes.
+        The certificate of each pair. `objective` is (28) or (30), `bound` a lower bound of the
+        optimal value within the limit of the coefficients. ``extra`` has "margin_ratio",
+        "separable" (all slacks are zero) and "at_coefficient_limit" (``rbf``, ``poly``): see Notes.
     margin_ratios_ : ndarray of shape (n_pairs,)
-        rho of each pair on its training rows; negative where the projections overlap.
+        rho of each pair on its training rows; negative if the projections overlap.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         alpha and -beta of each pair (``rbf``, ``poly``).
 
     Notes
     -----
-    Here n_x and n_y are the sums of the weights of the rows of each class, and n is that of both.
+    Here n_x and n_y are the sums of the sample weights of each class, n = n_x + n_y.
 
     Two outcomes are no failures but carry no information; both predict the majority class. Status
     "unbounded": C is too small, the program has no minimum. Status "trivial": w = 0 is optimal. For
     classes of different size this holds for a range of C, and if the mean of the smaller class lies
     among the points of the larger, for every C; ``class_weight="balanced"`` avoids it.
 
-    Where the Gram matrix is singular to working precision (a smooth kernel, features few), (30) has
-    no solution that double precision could hold: coefficients of 1e12 still lower the objective,
-    and what they fit is rounding errors of the kernel. So the program that is solved is (30) with::
+    If the Gram matrix is singular to working precision (a smooth kernel, few features), (30) has no
+    solution in double precision: coefficients of 1e12 still lower the objective, by fitting
+    rounding errors of the kernel. So the program that is solved is (30) with::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
-    Where ``fits_[i].extra["at_coefficient_limit"]`` is False this changes nothing: the same
-    multipliers certify the solution of (30) itself. Where it is True a larger limit has a lower
-    objective. The default, 2^20, is set by precision alone, not by accuracy: a dual constraint
-    that is violated by v costs the bound v times the limit, and rounding errors are 1e-16 times
-    the objective. The linear machine has no such limit; its `bound` holds for weights, in units of
-    the features' standard deviations, that sum to no more. Where columns are nearly equal it is
-    solved in orthonormal coordinates of the rows, its `bound` holds for weights of these, and
-    directions of 1e-8 of the largest spread or less are not used.
+    If ``fits_[i].extra["at_coefficient_limit"]`` is False this changes nothing: the same
+    multipliers certify the solution of (30) itself. If it is True a larger limit has a lower
+    objective. The default, 2^20, follows from precision, not from accuracy: a violation v of a dual
+    constraint lowers the bound by v times the limit, and rounding errors are 1e-16 times the
+    objective. The linear machine has no such limit; its `bound` holds for weights whose magnitudes,
+    in units of the features' standard deviations, sum to at most the limit. If columns are nearly
+    equal the linear machine is solved in orthonormal coordinates of the rows: its `bound` then
+    holds for weights in these coordinates, and directions with a relative spread of 1e-8 or less
+    are not used.
 
     Examples
     --------
@@ -165,21 +165,21 @@ class MMRM(WeightedClassifier):
         "Penalty on slack. Below ``max(1/n_x, 1/n_y)`` the program may be unbounded.",
     )
     C_factor: float = parameter(
-        10.0, positive(), "Where C is not given: C is this times ``max(1/n_x, 1/n_y)``."
+        10.0, positive(), "Without `C`, C is this times ``max(1/n_x, 1/n_y)``."
     )
     class_weight: dict | str | None = parameter(
         None,
         Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
         '"balanced" makes the penalty on slack inversely proportional to the size of the class: '
-        "``C n / (2 n_class)``, or ``C_factor / n_class``. Without it a small class may be given "
-        "up: see Notes. A dict multiplies the penalty of each class that it names.",
+        "``C n / (2 n_class)``, or ``C_factor / n_class``. Without it a small class may be "
+        "ignored: see Notes. A dict multiplies the penalty of each class that it names.",
         after="degree",
     )
     bias: str = parameter(
         "lp",
         choice("lp", "ratio"),
-        "b of the program, where the margins are +-1, or that of (22), where the ratio is the same "
-        "for both classes. (22) is meant for separable data; other pairs keep the program's b.",
+        '"lp": b of the program, with margins +-1. "ratio": b of (22), with the same ratio for '
+        "both classes; for separable pairs, others keep the program's b.",
         after="degree",
     )
     solver: str = parameter(

@@ -11,8 +11,8 @@ difference of the class means of the decision: with s_q the sum of the rows of c
 c = s_+/n_+ + s_-/n_-. Hence lam_i = 1/n_class is dual feasible as soon as every cost is at least
 that: the program is then bounded.
 
-With weights of the rows s_q and n_q are weighted sums, and within a class costs are proportional to
-weights, so that lam_i = weight_i/n_class takes the place of 1/n_class.
+With sample weights s_q and n_q are weighted sums and within a class costs are proportional to
+weights; lam_i = weight_i/n_class replaces 1/n_class.
 """
 
 from abc import ABC, abstractmethod
@@ -28,45 +28,32 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default of the largest sum of coefficients, about a million. A decision is then computed to
-#: 1e-9, and a bound to 1e-10 of its value: far below the tolerances asked. Programs whose limit is
-#: 64 times as large are the first that double precision fails to solve to 1e-6.
+#: Default limit of the sum of the coefficients, about a million. Decisions then have an error of
+#: 1e-9 and bounds a relative error of 1e-10, far below the tolerance. From 64 times this limit on
+#: double precision fails to solve some programs to 1e-6.
 COEFFICIENT_LIMIT = 2.0**20
 
-#: Rows from which an interior point solves, and rows are multiplied rather than made a matrix.
+#: Rows from which a linear program is solved by an interior point and its standardised rows are a
+#: linear operator.
 LEAST_ROWS = 200
 
-#: Rows of a Gram matrix turned to float64 at a time, in bytes.
+#: Size of the blocks of a Gram matrix that are converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
-
-#: Largest rank of a kernel matrix that is factored, as a share of its rows and in all, and numbers
-#: of its factor: with more an iteration takes no less time than with the whole matrix.
+#: Largest rank of a low-rank factor, relative to the rows and absolute, and its largest size: an
+#: iteration with more is no faster than with the dense matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
 class Program(ABC):
-    """What the two machines share; a subclass knows the matrix A.
+    """Labels, costs and class sums of a program; a subclass provides the matrix A.
 
-    Attributes
-    ----------
-    y : ndarray of shape (n_rows,)
-        -1.0 or +1.0.
-    cost : ndarray of shape (n_rows,)
-        Cost of a unit of slack. Zero for a row that repeats another, which carries its cost:
-        within a class the costs are proportional to the weights of such repeats.
-    row_weights : ndarray of shape (n_rows,)
-        How often each row counts in the mean of its class.
-    columns : ndarray of int
-        The columns that may be used; one of each set of equal ones.
-    class_sums : ndarray of shape (2, n_columns)
-        s_- and s_+.
-    nonnegative : bool
-        Whether u >= 0; else u is free.
-    limit : float
-        Largest sum of the magnitudes of u.
+    `row_weights` are the sample weights. A row that repeats another has cost zero: the first of
+    them carries the costs of all. `columns` are the columns in use, one of each set of equal ones;
+    `class_sums`, shape (2, n_columns), are s_- and s_+; `limit` is the largest sum of ``|u|``.
     """
 
+    #: Whether u >= 0; else u is free.
     nonnegative: ClassVar[bool]
 
     def __init__(
@@ -88,7 +75,7 @@ class Program(ABC):
 
     @abstractmethod
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a part of A in float64, shape (len(rows), len(columns))."""
+        """Return a submatrix of A in float64, shape (len(rows), len(columns))."""
 
     @abstractmethod
     def forward(self, u: NDArray) -> NDArray:
@@ -98,60 +85,48 @@ class Program(ABC):
     def adjoint(self, lam: NDArray) -> NDArray:
         """Return A'lam."""
 
-    def combined(self, rows: NDArray, lam: NDArray, columns: NDArray) -> NDArray:
-        """Return a combination of some rows of A, at some columns."""
-        return lam @ self.block(rows, columns)
-
     @cached_property
     def class_rows(self) -> tuple[NDArray, NDArray]:
-        """Rows that have a cost, of the negative and of the positive class."""
+        """Rows with a cost, of the negative and of the positive class."""
         used = self.cost > 0
         return np.flatnonzero(used & (self.y < 0)), np.flatnonzero(used & (self.y > 0))
 
     @cached_property
     def rows(self) -> NDArray:
-        """Rows that have a cost, in their order."""
+        """Rows with a cost."""
         return np.flatnonzero(self.cost > 0)
 
     @cached_property
     def class_cost(self) -> NDArray:
-        """Sum of the costs of each class (negative, positive)."""
+        """Sum of the costs per class (negative, positive)."""
         return np.array([self.cost[rows].sum() for rows in self.class_rows])
 
     @cached_property
     def class_sizes(self) -> NDArray:
-        """Sum of the weights of each class (negative, positive)."""
+        """Sum of the weights per class (negative, positive)."""
         return np.array([self.row_weights[self.y < 0].sum(), self.row_weights[self.y > 0].sum()])
 
     @property
     def class_shares(self) -> NDArray:
-        """Share of each row in the weight of its class."""
+        """Weight of each row relative to its class: the multipliers 1/n_class."""
         return self.row_weights / self.class_sizes[(self.y > 0).astype(int)]
 
     @cached_property
     def c(self) -> NDArray:
-        """The cost of u: difference of the class means of the decision."""
+        """Cost of u: the difference of the class means of the decision."""
         return (self.class_sums / self.class_sizes[:, None]).sum(axis=0)
 
     @property
     def surely_bounded(self) -> bool:
-        """Whether the costs are at least 1/n_class, which makes lam_i = 1/n_class feasible."""
+        """Whether all costs are at least 1/n_class, so that lam_i = 1/n_class is feasible."""
         return bool(np.all(self.class_cost >= 1 - 1e-12))
 
 
 class KernelProgram(Program):
-    """Program (30) of a Gram matrix.
+    """Program (30) of a Gram matrix, stored in float32 or float64 or computed in blocks.
 
-    The Gram matrix is divided by the mean of its diagonal, its sign apart, so that tolerances mean
-    the same for every kernel; `coefficients` undoes that.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n_samples, n_samples) or KernelMatrix
-        Stored values, float32 or float64, or one that is never whole; computed with in float64.
-    y, cost : ndarray of shape (n_samples,)
-    limit : float, optional
-    weights : ndarray of shape (n_samples,), optional
+    The Gram matrix is divided by `scale`, the magnitude of the mean of its diagonal, so that
+    tolerances mean the same for every kernel; `coefficients` undoes that.
     """
 
     nonnegative = True
@@ -173,14 +148,14 @@ class KernelProgram(Program):
         self.columns = self.rows
 
     def kernel_values(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a part of the Gram matrix in float64; it is the caller's to overwrite."""
+        """Return a submatrix of the Gram matrix in float64, which may be overwritten."""
         if isinstance(self.gram, KernelMatrix):
             return self.gram.block(rows, columns)
         return self.gram[np.ix_(rows, columns)].astype(np.float64, copy=False)
 
     @cached_property
     def factor(self) -> NDArray | None:
-        """F with ``K / scale = F F'``, shape (n_rows, rank), where the numerical rank is low."""
+        """F with ``K / scale = F F'``, shape (n_rows, rank), if the numerical rank is low."""
 
         def values(rows: NDArray, columns: NDArray) -> NDArray:
             return self.kernel_values(rows, columns) / self.scale
@@ -190,14 +165,14 @@ class KernelProgram(Program):
         return low_rank_factor(self.gram.diagonal() / self.scale, values, most)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a part of A in float64, shape (len(rows), len(columns))."""
+        """Return a submatrix of A in float64, shape (len(rows), len(columns))."""
         out = self.kernel_values(rows, columns)
         out *= self.y[columns] / self.scale
         out *= self.y[rows][:, None]
         return out
 
     def forward(self, u: NDArray) -> NDArray:
-        """Return A u; only the rows of the Gram matrix where u is not zero are read."""
+        """Return A u; only rows of the Gram matrix with a nonzero u are read."""
         return self.y * self._product(self.y * u)
 
     def adjoint(self, lam: NDArray) -> NDArray:
@@ -221,21 +196,10 @@ class KernelProgram(Program):
 
 
 class LinearProgram(Program):
-    """Program (28) of data, whose features are standardised: the machine is affine invariant.
+    """Program (28) of standardised features; the machine is affine invariant.
 
-    Parameters
-    ----------
-    X : ndarray or sparse array of shape (n_samples, n_features)
-    y, cost : ndarray of shape (n_samples,)
-    limit : float, optional
-    weights : ndarray of shape (n_samples,), optional
-
-    Attributes
-    ----------
-    Z : ndarray or MappedRows of shape (n_samples, n_features)
-        Standardised rows; of many no copy is made.
-    centre, spread : ndarray of shape (n_features,)
-        Mean and standard deviation of each column.
+    `Z`, shape (n_samples, n_features), are the standardised rows, an array or a linear operator;
+    `centre` and `spread` are the mean and the standard deviation of each feature.
     """
 
     nonnegative = False
@@ -263,7 +227,7 @@ class LinearProgram(Program):
         super().__init__(y, cost, X.shape[1], np.array(sums), limit, weights)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a part of A, shape (len(rows), len(columns))."""
+        """Return a submatrix of A, shape (len(rows), len(columns))."""
         return self.Z[rows][:, columns] * self.y[rows][:, None]
 
     def forward(self, u: NDArray) -> NDArray:
@@ -274,22 +238,16 @@ class LinearProgram(Program):
         """Return A'lam."""
         return self.Z.T @ (self.y * lam)
 
-    def combined(self, rows: NDArray, lam: NDArray, columns: NDArray) -> NDArray:
-        """Return a combination of some rows of A, at some columns; no part of A is formed."""
-        whole = np.zeros(len(self.y))
-        whole[rows] = lam
-        return self.adjoint(whole)[columns]
-
     def weights(self, u: NDArray, b: float) -> tuple[NDArray, float]:
-        """Return w and b for the features as they were given."""
+        """Return w and b of the original features."""
         w = u / self.scale
         return w, b - float(w @ self.centre)
 
 
 def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
-    """Return the costs with those of repeated samples moved to the first of them.
+    """Move the costs of equal samples of a class to the first of them.
 
-    Equal samples of one class have equal rows and columns, which would make the vertex degenerate.
+    Their rows and columns are equal, which would make the vertex degenerate.
     """
     keys = np.column_stack([X, y]) if isinstance(X, np.ndarray) else _sparse_keys(X, y)
     _, first, member = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -299,7 +257,7 @@ def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
 
 
 def _sparse_keys(X: Any, y: NDArray) -> NDArray:
-    """Return one number for each sparse row and its sign, the same for equal ones."""
+    """Return a number for each sparse row and its sign; equal rows have equal numbers."""
     X = X.copy()
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -309,20 +267,15 @@ def _sparse_keys(X: Any, y: NDArray) -> NDArray:
     return np.array([numbers.setdefault(row, len(numbers)) for row in rows])
 
 
-#: Rows of a smaller margin are near it.
+#: Rows with a smaller margin are near it.
 NEAR_MARGIN = 1.05
 
 
 @dataclass(frozen=True)
 class Guess:
-    """Coefficients of a neighbouring machine and its margins.
+    """Coefficients, shape (n_columns,), and margins y f(x), shape (n_rows,), of a similar machine.
 
-    Attributes
-    ----------
-    u : ndarray of shape (n_columns,)
-        Not negative; only its shape matters.
-    margins : ndarray of shape (n_rows,)
-        y f(x).
+    The coefficients are nonnegative; only their ratios matter.
     """
 
     u: NDArray
@@ -334,34 +287,22 @@ class Guess:
         return rows[(self.margins[rows] < NEAR_MARGIN) | (self.u[rows] > 0)]
 
 
-#: Largest diagonal entry of what a factor leaves, relative to that of the Gram matrix. Rounding
-#: errors of the kernel are of that size, and a factor that goes on multiplies them.
+#: Largest diagonal entry of the residual of a factor, relative to the Gram matrix: the size of the
+#: kernel's rounding errors, which further columns would multiply.
 REMAINDER = 1e-14
 
-
-#: Largest difference of a factor from some of the kernel's values, relative to the largest diagonal
-#: entry; a given matrix may be indefinite.
+#: Largest error of a factor in a sample of the kernel values, relative to the largest diagonal
+#: entry: a precomputed matrix may be indefinite.
 MOST_DIFFERENCE = 1e-12
 
 
 def low_rank_factor(
     diagonal: NDArray, block: Callable[[NDArray, NDArray], NDArray], most: int
 ) -> NDArray | None:
-    """Return F with ``K = F F'`` to rounding, None where K has a higher rank than `most`.
+    """Return F with ``K = F F'`` to rounding, None if the rank of K is above `most`.
 
-    Only the columns of K at the pivots are formed.
-
-    Parameters
-    ----------
-    diagonal : ndarray of shape (n_rows,)
-        Of K; destroyed.
-    block : callable
-        Returns the values of K at some rows and columns.
-    most : int
-
-    Returns
-    -------
-    ndarray of shape (n_rows, rank) or None
+    `diagonal` of K is overwritten; `block` returns K at given rows and columns. Only the columns of
+    the pivots are computed.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:
@@ -385,5 +326,5 @@ def low_rank_factor(
 
 
 def _rank(matrix: NDArray, remainder: float) -> int:
-    """Return the numerical rank of a matrix if it is positive semidefinite; else less."""
+    """Return the numerical rank of a positive semidefinite matrix; less if it is indefinite."""
     return int(dpstrf(matrix.T, tol=remainder, lower=1, overwrite_a=1)[2])

@@ -92,11 +92,10 @@ def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
     if len(tight) != len(positive) + 1:
         return None
     matrix = np.column_stack([program.block(tight, positive), program.y[tight]])
-    spread = program.cost[at_cost]
-    right = np.append(
-        program.c[positive] - program.combined(at_cost, spread, positive),
-        -program.y[at_cost] @ spread,
-    )
+    u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
+    lam[at_cost] = program.cost[at_cost]
+    reduced = program.c[positive] - program.adjoint(lam)[positive]
+    right = np.append(reduced, -program.y @ lam)
     lu, pivots, _ = dgetrf(matrix)
     solutions = []
     for trans, wanted in ((0, np.ones(len(tight))), (1, right)):
@@ -107,10 +106,8 @@ def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
         if not np.isfinite(x).all():
             return None
         solutions.append(x)
-    u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
-    u[positive], b = solutions[0][:-1], float(solutions[0][-1])
-    lam[tight], lam[at_cost] = solutions[1], spread
-    return Vertex(partition, u, b, lam)
+    u[positive], lam[tight] = solutions[0][:-1], solutions[1]
+    return Vertex(partition, u, float(solutions[0][-1]), lam)
 
 
 def polished(
