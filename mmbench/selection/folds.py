@@ -1,4 +1,4 @@
-"""The rows of a search: what is trained on and what validates."""
+"""The rows of a search, for training and for validation."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class Fold(NamedTuple):
 
     @property
     def both(self) -> bool:
-        """Whether both classes are there to train on."""
+        """Whether both classes occur among the training rows."""
         return bool((self.signs != self.signs[0]).any())
 
 
@@ -40,15 +40,15 @@ class InnerSplits:
 
     #: Folds of a cross-validation.
     folds: int | None
-    #: Share of rows held out in each of several random splits. Where both are None, the rows after
-    #: the training rows are held out.
+    #: Share of rows held out in each of several random splits. If `folds` and `split` are both
+    #: None, the rows after the training rows are held out.
     split: float | None
     #: Repetitions of the folds, or number of random splits.
     repeats: int
     seed: int
-    #: What belongs together: no split separates rows of one group. Shape (n_rows,).
+    #: Group of each row; no split separates rows of one group. Shape (n_rows,).
     groups: NDArray | None = None
-    #: Whether rows are in the order of time: each part is held out once, for what lies before it.
+    #: Whether rows are in the order of time: rows held out lie after the rows trained on.
     ordered: bool = False
 
     @property
@@ -63,17 +63,10 @@ class InnerSplits:
 
 
 class SearchRows:
-    """The rows of a search: those that may be trained on come first, others validate only.
+    """The rows of a search: rows that may be trained on come first, others validate only.
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    labels : ndarray of int of shape (n_rows,)
-        Classes of the training rows, counted from 0; -1 for one that no training row has.
-    n_train : int
-    pairs : list of (int, int)
-    planned : int
-        Trainings of pairs of the whole search.
+    `labels` holds the number of each row's class, -1 for a class without training rows; `planned`
+    is the number of trainings of pairs of the whole search.
     """
 
     planned = 0
@@ -85,40 +78,30 @@ class SearchRows:
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
         X = csr_array(X) if issparse(X) else np.asarray(X)
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
+        self.X_train = self.X[: self.n_train]  # these set gamma="scale" in the final fit
         self.pairs = class_pairs(len(classes))
         self._cut = cut
-        self._counted: list[int] = []  # threads append to it
+        self._done: list[int] = []  # threads append to it
 
     def plan(self, n_points: int) -> None:
-        """Take note of how many grid points the search has."""
+        """Set the number of grid points."""
         self.planned = n_points * self._cut.n_splits * len(self.pairs)
 
     def count(self, n_trainings: int) -> None:
-        """Take note of trainings of pairs that are done; no choice is made of any that ran short.
-
-        Raises
-        ------
-        OutOfTime
-            If no time is left.
-        """
-        self._counted.append(n_trainings)
+        """Count trainings of pairs as done; raises OutOfTime if no time is left."""
+        self._done.append(n_trainings)
         if time_is_up():
-            raise OutOfTime(sum(self._counted), self.planned)
-
-    @property
-    def X_train(self) -> NDArray:
-        """The rows that may be trained on, by which ``gamma="scale"`` is set in the final fit."""
-        return self.X[: self.n_train]
+            raise OutOfTime(sum(self._done), self.planned)
 
     def splits(self, rows: NDArray) -> Splits:
         """Return the inner splits of some rows, as positions in `rows`."""
-        if self._cut.on_rest:
+        cut = self._cut
+        if cut.on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
-        cut, labels = self._cut, self.labels[rows]
         if cut.ordered:
             return time_splits(len(rows), cut.folds, cut.split)
         groups = None if cut.groups is None else cut.groups[rows]
-        return inner_splits(labels, cut.folds, cut.split, cut.repeats, cut.seed, groups)
+        return inner_splits(self.labels[rows], cut.folds, cut.split, cut.repeats, cut.seed, groups)
 
 
 def inner_splits(
@@ -129,25 +112,10 @@ def inner_splits(
     seed: int,
     groups: NDArray | None = None,
 ) -> Splits:
-    """Return (training rows, validation rows) of every inner split, stratified.
+    """Return (training rows, validation rows) of every inner split; see `InnerSplits`.
 
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n_samples,)
-    folds : int or None
-        Number of folds; None when `split` is given.
-    split : float or None
-        Share of rows held out in each random split.
-    repeats : int
-        Repetitions of the folds, or number of random splits.
-    seed : int
-    groups : ndarray of shape (n_samples,), optional
-        What belongs together.
-
-    Raises
-    ------
-    ValueError
-        If both or neither of `folds` and `split` are given, or a class has too few rows.
+    Splits are stratified. Raises ValueError unless one of `folds` and `split` is given, and every
+    class has as many rows as there are folds.
     """
     if (folds is None) == (split is None):
         raise ValueError("selection takes either folds or split, not both and not neither")
@@ -155,38 +123,23 @@ def inner_splits(
     smallest = int(counts[counts > 0].min())
     if folds is not None and smallest < folds:
         raise ValueError(f"the smallest class has {smallest} rows, fewer than {folds} folds")
-    if groups is not None:
-        return _grouped_splits(labels, groups, folds, split, repeats, seed)
-    if folds is not None:
-        cutter = RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=seed)
-    else:
-        cutter = StratifiedShuffleSplit(n_splits=repeats, test_size=split, random_state=seed)
-    return list(cutter.split(np.zeros(len(labels)), labels))
-
-
-def _grouped_splits(
-    labels: NDArray,
-    groups: NDArray,
-    folds: int | None,
-    split: float | None,
-    repeats: int,
-    seed: int,
-) -> Splits:
-    """Return inner splits in which rows of one group stay together."""
     if folds is None:
-        cutter = GroupShuffleSplit(n_splits=repeats, test_size=split, random_state=seed)
-        return list(cutter.split(labels, labels, groups))
-    n_groups = len(np.unique(groups))
-    if n_groups < folds:
-        raise ValueError(f"there are {n_groups} groups to train on, fewer than {folds} folds")
-    cutters = (
-        StratifiedGroupKFold(folds, shuffle=True, random_state=seed + k) for k in range(repeats)
-    )
-    return [rows for cutter in cutters for rows in cutter.split(labels, labels, groups)]
+        shuffle = StratifiedShuffleSplit if groups is None else GroupShuffleSplit
+        cutters = [shuffle(n_splits=repeats, test_size=split, random_state=seed)]
+    elif groups is None:
+        cutters = [RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=seed)]
+    else:
+        n_groups = len(np.unique(groups))
+        if n_groups < folds:
+            raise ValueError(f"there are {n_groups} groups to train on, fewer than {folds} folds")
+        seeds = range(seed, seed + repeats)
+        cutters = [StratifiedGroupKFold(folds, shuffle=True, random_state=k) for k in seeds]
+    rows = np.zeros(len(labels))
+    return [found for cutter in cutters for found in cutter.split(rows, labels, groups)]
 
 
 def time_splits(n_rows: int, folds: int | None, split: float | None) -> Splits:
-    """Return inner splits of rows in the order of time: what is held out lies after the rest."""
+    """Return inner splits of rows in the order of time: rows held out lie after the others."""
     if folds is not None:
         return list(TimeSeriesSplit(folds).split(np.arange(n_rows)))
     first = n_rows - max(1, round(float(split or 0) * n_rows))

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 #: Parameters that change the Gram matrix; all other axes of a grid share it.
 KERNEL_AXES = ("kernel", "gamma", "gamma_scaling", "degree")
 
-Point = dict[str, Any]
+GridPoint = dict[str, Any]
 
-#: How far a value is from the preferred one; words of `SearchSpace.prefer`.
+#: Distance of a value to the preferred one, by the words of `SearchSpace.prefer`.
 RANKS: dict[str, Callable[[float], float]] = {
     "small": lambda value: value,
     "large": lambda value: -value,
@@ -21,13 +21,8 @@ RANKS: dict[str, Callable[[float], float]] = {
 }
 
 
-def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[Point]:
-    """Return every combination of the values of a grid.
-
-    Raises
-    ------
-    ValueError
-        If the grid has no axis or an axis has no value.
+def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
+    """Return every combination of the values of a grid; raises ValueError if there is none.
 
     Examples
     --------
@@ -40,7 +35,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[Point]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def group_by_kernel(points: Sequence[Point]) -> list[tuple[Point, list[int]]]:
+def group_by_kernel(points: Sequence[GridPoint]) -> list[tuple[GridPoint, list[int]]]:
     """Return (kernel parameters, indices of the points that share them), in order of appearance.
 
     Examples
@@ -54,26 +49,20 @@ def group_by_kernel(points: Sequence[Point]) -> list[tuple[Point, list[int]]]:
     return [(dict(key), members) for key, members in groups.items()]
 
 
-def kernel_part(point: Point) -> Point:
+def kernel_part(point: GridPoint) -> GridPoint:
     """Return the part of a grid point that changes the Gram matrix."""
     return {axis: point[axis] for axis in KERNEL_AXES if axis in point}
 
 
-def without_kernel(point: Point) -> Point:
+def without_kernel(point: GridPoint) -> GridPoint:
     """Return the part of a grid point that does not change the Gram matrix."""
     return {name: value for name, value in point.items() if name not in KERNEL_AXES}
 
 
-def best_point(points: Sequence[Point], scores: NDArray, prefer: Mapping[str, str]) -> int:
-    """Return the index of the best score; ties are decided by `prefer`, then by order.
+def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str, str]) -> int:
+    """Return the index of the largest score; scores that differ by 1e-12 are ties.
 
-    Parameters
-    ----------
-    points : sequence of dict
-    scores : ndarray of shape (n_points,)
-        The larger the better. Scores that differ by rounding only (1e-12) are ties.
-    prefer : mapping of str to {"small", "large", "near_one"}
-        Which value of a parameter wins a tie; the first key counts most.
+    Ties are decided by `prefer`, whose first key counts most, then by order.
 
     Examples
     --------
@@ -95,7 +84,7 @@ def staged(
 ) -> list[dict[str, Sequence[Any]]]:
     """Return the parts of a grid that are searched one after the other.
 
-    Axes in no stage join the first part; a stage without an axis in the grid is none.
+    Axes in no stage belong to the first part; stages without an axis in the grid are left out.
 
     Examples
     --------

@@ -1,14 +1,11 @@
-"""Scores of classifiers that share nothing: one training a grid point and split.
+"""Scores of every grid point on every inner split, of pairs of classes or of the whole classifier.
 
-Scores of machines that train all pairs of classes together: the split is the unit of work.
-
-Scores of every grid point on every inner split, of one pair of classes or of the vote.
-
-The kernel is the outer loop where all pairs read one stored matrix, so that a single one is alive;
-where that matrix is too large, each pair goes through the kernels with its own.
+The kernel is the outer loop if all pairs read one stored matrix, so that a single one is alive; if
+that matrix is too large, each pair goes through the kernels with its own.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 from joblib import Parallel
@@ -20,279 +17,193 @@ from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier, JointProblem
 from mmbench.machines.base.voting import pair_rows, summed_decisions, votes
-from mmbench.selection.folds import Fold, SearchRows, Splits
-from mmbench.selection.grid import Point, kernel_part, without_kernel
+from mmbench.selection.folds import Fold, SearchRows
+from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
 from mmbench.selection.views import Block, View, can_share, pair_blocks, shared_blocks
 
-
-def foreign_scores(
-    machine: ForeignClassifier,
-    data: SearchRows,
-    points: list[Point],
-    splits: Splits,
-    metric: Metric,
-    n_jobs: int,
-) -> NDArray:
-    """Return the (n_points, n_splits) values of a metric."""
-
-    def score(point: Point, train: NDArray, held: NDArray) -> float:
-        model = clone(machine).set_params(**point).fit(data.X[train], data.labels[train])
-        data.count(len(data.pairs))
-        truth, X = data.labels[held], data.X[held]
-        given = model.predict(X) if metric.source == "predictions" else model.class_scores(X)
-        if given is None:
-            raise ValueError(
-                f"{metric.label} needs class scores, which {type(model).__name__} lacks"
-            )
-        return metric.compute(truth, given, model.classes_)
-
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(score)(point, *rows) for point in points for rows in splits
-    )
-    return np.reshape(found, (len(points), len(splits)))
-
-
-def joint_scores(
-    machine: JointClassifier,
-    blocks: Iterable[Block],
-    data: SearchRows,
-    points: list[Point],
-    splits: Splits,
-    metric: Metric,
-    n_jobs: int,
-) -> NDArray:
-    """Return the (n_points, n_splits) scores of the one-vs-one vote.
-
-    Parameters
-    ----------
-    machine : JointClassifier
-        With the parameters that are not searched.
-    blocks : iterable of (list of int, View)
-        One a kernel.
-    data : SearchRows
-    points : list of dict
-        The grid.
-    splits : list of (ndarray, ndarray)
-        Rows to train on and rows to decide on.
-    metric : Metric
-    n_jobs : int
-        Threads over splits.
-    """
-    table = np.empty((len(points), len(splits)))
-    pool = Parallel(n_jobs=n_jobs, prefer="threads")
-    for members, view in blocks:
-        local = machine.with_params(kernel_part(points[members[0]]))
-        path = [without_kernel(points[k]) for k in members]
-        columns = pool(
-            delayed(_values)(local, view, data, path, train, held, metric) for train, held in splits
-        )
-        table[members] = np.column_stack(columns)
-    return table
-
-
-def _values(
-    machine: JointClassifier,
-    view: View,
-    data: SearchRows,
-    path: list[Point],
-    train: NDArray,
-    held: NDArray,
-    metric: Metric,
-) -> NDArray:
-    """Return the score on the rows held out at each point of a path."""
-    labels = data.labels
-    present, own = np.unique(labels[train], return_inverse=True)
-    if len(present) == 1:
-        nothing = np.zeros((len(held), 1))
-        return np.full(len(path), metric.of_votes(labels[held], nothing, nothing, present))
-    problem = JointProblem(view.problem(train, np.ones(len(train))), own)
-    decided = (view.decisions(m, train, held) for m in machine.train_jointly(problem, path))
-    found = np.array([_value(metric, labels[held], values, present) for values in decided])
-    data.count(len(path) * len(data.pairs))
-    return found
-
-
-def _value(metric: Metric, truth: NDArray, decisions: NDArray, classes: NDArray) -> float:
-    n = len(classes)
-    counts, confidence = votes(decisions, n), summed_decisions(decisions, n)
-    return metric.of_votes(truth, counts, confidence, classes)
-
-
-Machines = list[PairwiseClassifier]
 #: Grid points of one kernel, and their decisions on the held-out rows of each split, (n_held,
-#: n_points): whether they are positive, where no more is asked for.
+#: n_points); if only signs are needed, whether they are positive.
 Decided = list[tuple[list[int], list[NDArray]]]
 
 
-def pair_scores(
-    machines: Machines, data: SearchRows, points: list[Point], metric: Metric, n_jobs: int
-) -> list[NDArray]:
-    """Return one (n_points, n_splits) array of scores a pair, on the rows of that pair.
+class GridScores:
+    """Values of a metric at the points of a grid, by threads over pairs or splits."""
 
-    Parameters
-    ----------
-    machines : list of PairwiseClassifier
-        One a pair, with the parameters that are not searched.
-    data : SearchRows
-    points : list of dict
-    metric : Metric
-    n_jobs : int
-        Threads over pairs.
-    """
-    return Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_scores_of_pair)(machine, data, points, pair, metric)
-        for machine, pair in zip(machines, data.pairs, strict=True)
-    )
+    def __init__(self, data: SearchRows, points: list[GridPoint], metric: Metric, n_jobs: int):
+        self.data, self.points, self.metric = data, points, metric
+        self._threads = partial(Parallel, n_jobs=n_jobs, prefer="threads")
 
+    def of_pairs(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
+        """Return one (n_points, n_splits) array per pair, on the rows of the pair.
 
-def _scores_of_pair(
-    machine: PairwiseClassifier,
-    data: SearchRows,
-    points: list[Point],
-    pair: tuple[int, int],
-    metric: Metric,
-) -> NDArray:
-    rows, signs = pair_rows(data.labels, *pair)
-    folds = [Fold(train, signs[train], held) for train, held in data.splits(rows)]
-    table = np.empty((len(points), len(folds)))
-    n_own, X = int((rows < data.n_train).sum()), data.X[rows]
-    if n_own == len(rows):
-        blocks = shared_blocks(machine, X, points, data.X_train)
-    else:  # values of rows that only validate are not stored
-        blocks = pair_blocks(machine, X, np.arange(n_own), points, data.X_train)
-    for members, view in blocks:
-        path = [points[k] for k in members]
-        for s, decisions in enumerate(_decisions(machine, view, folds, path, data)):
-            truth = (signs[folds[s].held] > 0).astype(int)
-            table[members, s] = [_of_pair(metric, truth, values) for values in decisions.T]
-    return table
+        `machines` has one per pair, with the parameters that are not searched.
+        """
+        pairs = zip(machines, self.data.pairs, strict=True)
+        return self._threads()(delayed(self._of_pair)(machine, pair) for machine, pair in pairs)
 
+    def _of_pair(self, machine: PairwiseClassifier, pair: tuple[int, int]) -> NDArray:
+        data = self.data
+        rows, signs = pair_rows(data.labels, *pair)
+        folds = [Fold(train, signs[train], held) for train, held in data.splits(rows)]
+        table = np.empty((len(self.points), len(folds)))
+        n_own, X = int((rows < data.n_train).sum()), data.X[rows]
+        if n_own == len(rows):
+            blocks = shared_blocks(machine, X, self.points, data.X_train)
+        else:  # values of rows that only validate are not stored
+            blocks = pair_blocks(machine, X, np.arange(n_own), self.points, data.X_train)
+        for members, view in blocks:
+            for s, decisions in enumerate(self._decisions(machine, view, folds, members)):
+                truth = (signs[folds[s].held] > 0).astype(int)
+                for k, values in zip(members, decisions.T, strict=True):
+                    table[k, s] = self._value(truth, values[:, None], np.arange(2))
+        return table
 
-def _of_pair(metric: Metric, truth: NDArray, decisions: NDArray) -> float:
-    values = decisions[:, None]
-    return metric.of_votes(truth, votes(values, 2), summed_decisions(values, 2), np.arange(2))
-
-
-def vote_scores(
-    machines: Machines, data: SearchRows, points: list[Point], metric: Metric, n_jobs: int
-) -> list[NDArray]:
-    """Return the (n_points, n_splits) scores of the one-vs-one vote, in a list.
-
-    Parameters
-    ----------
-    machines, data, points, metric, n_jobs
-        As in `pair_scores`.
-    """
-    n_classes = int(data.labels.max()) + 1
-    splits = data.splits(np.arange(len(data.labels)))
-    if isinstance(machines[0], ForeignClassifier):
-        return [foreign_scores(machines[0], data, points, splits, metric, n_jobs)]
-    if isinstance(machines[0], JointClassifier) and n_classes > 2:
-        blocks = shared_blocks(machines[0], data.X, points, data.X)
-        return [joint_scores(machines[0], blocks, data, points, splits, metric, n_jobs)]
-    ranked = metric.source == "scores"
-    counts = [np.zeros((len(points), len(held), n_classes), np.int16) for _, held in splits]
-    confidence = [
-        np.zeros(count.shape if ranked else (len(points), 0), np.float32) for count in counts
-    ]
-    for (i, j), found in _decided_by_pairs(machines, data, points, splits, ranked, n_jobs):
-        for members, decided in found:
-            for count, total, values in zip(counts, confidence, decided, strict=True):
-                positive = values >= 0 if ranked else values
-                count[members, :, j] += positive.T
-                count[members, :, i] += ~positive.T
-                if ranked:
-                    total[members, :, j] += values.T
-                    total[members, :, i] -= values.T
-    columns = [
-        [
-            metric.of_votes(data.labels[held], *point, np.arange(n_classes))
-            for point in zip(count, total, strict=True)
+    def of_votes(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
+        """Return the (n_points, n_splits) scores of the one-vs-one vote, in a list."""
+        data, points, metric, machine = self.data, self.points, self.metric, machines[0]
+        n_classes = int(data.labels.max()) + 1
+        splits = data.splits(np.arange(len(data.labels)))
+        if isinstance(machine, ForeignClassifier):
+            found = self._threads()(
+                delayed(self._of_foreign)(machine, point, *rows)
+                for point in points
+                for rows in splits
+            )
+            return [np.reshape(found, (len(points), len(splits)))]
+        if isinstance(machine, JointClassifier) and n_classes > 2:
+            table = np.empty((len(points), len(splits)))
+            for members, view in shared_blocks(machine, data.X, points, data.X):
+                columns = self._threads()(
+                    delayed(self._of_joint)(machine, view, members, *rows) for rows in splits
+                )
+                table[members] = np.column_stack(columns)
+            return [table]
+        ranked = metric.source == "scores"
+        counts = [np.zeros((len(points), len(held), n_classes), np.int16) for _, held in splits]
+        confidence = [
+            np.zeros(count.shape if ranked else (len(points), 0), np.float32) for count in counts
         ]
-        for count, total, (_, held) in zip(counts, confidence, splits, strict=True)
-    ]
-    return [np.array(columns).T]
+        for (i, j), found in self._decided_by_pairs(machines, splits):
+            for members, decided in found:
+                for count, total, values in zip(counts, confidence, decided, strict=True):
+                    positive = values >= 0 if ranked else values
+                    count[members, :, j] += positive.T
+                    count[members, :, i] += ~positive.T
+                    if ranked:
+                        total[members, :, j] += values.T
+                        total[members, :, i] -= values.T
+        columns = [
+            [
+                metric.of_votes(data.labels[held], *point, np.arange(n_classes))
+                for point in zip(count, total, strict=True)
+            ]
+            for count, total, (_, held) in zip(counts, confidence, splits, strict=True)
+        ]
+        return [np.array(columns).T]
 
+    def _of_foreign(
+        self, machine: ForeignClassifier, point: GridPoint, train: NDArray, held: NDArray
+    ) -> float:
+        data, metric = self.data, self.metric
+        model = clone(machine).set_params(**point).fit(data.X[train], data.labels[train])
+        data.count(len(data.pairs))
+        X = data.X[held]
+        given = model.predict(X) if metric.source == "predictions" else model.class_scores(X)
+        if given is None:
+            name = type(model).__name__
+            raise ValueError(f"{metric.label} needs class scores, which {name} lacks")
+        return metric.compute(data.labels[held], given, model.classes_)
 
-def _decided_by_pairs(
-    machines: Machines,
-    data: SearchRows,
-    points: list[Point],
-    splits: Splits,
-    ranked: bool,
-    n_jobs: int,
-) -> Iterator[tuple[tuple[int, int], Decided]]:
-    """Yield a pair and what its models say, for every pair and grid point."""
-    pool = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    def _of_joint(
+        self,
+        machine: JointClassifier,
+        view: View,
+        members: list[int],
+        train: NDArray,
+        held: NDArray,
+    ) -> NDArray:
+        """Return the scores on the rows held out at the points of one kernel."""
+        data, path = self.data, [without_kernel(self.points[k]) for k in members]
+        machine = machine.with_params(kernel_part(self.points[members[0]]))
+        truth = data.labels[held]
+        present, own = np.unique(data.labels[train], return_inverse=True)
+        if len(present) == 1:
+            nothing = np.zeros((len(held), 1))
+            return np.full(len(path), self.metric.of_votes(truth, nothing, nothing, present))
+        problem = JointProblem(view.problem(train, np.ones(len(train))), own)
+        models = machine.train_jointly(problem, path)
+        found = [self._value(truth, view.decisions(m, train, held), present) for m in models]
+        data.count(len(path) * len(data.pairs))
+        return np.array(found)
 
-    def decided(blocks: Iterable[Iterable[Block]]) -> Iterator[tuple[tuple[int, int], Decided]]:
-        tasks = (
-            delayed(_decided_by_pair)(machine, data, pair, splits, points, own, ranked)
-            for machine, pair, own in zip(machines, data.pairs, blocks, strict=True)
-        )
-        return zip(data.pairs, pool(tasks), strict=True)
+    def _value(self, truth: NDArray, decisions: NDArray, classes: NDArray) -> float:
+        n = len(classes)
+        counts, confidence = votes(decisions, n), summed_decisions(decisions, n)
+        return self.metric.of_votes(truth, counts, confidence, classes)
 
-    if data.X.shape[0] == data.n_train and _can_share_view(machines, data.X):
-        for block in shared_blocks(machines[0], data.X, points, data.X):
-            yield from decided([[block]] * len(machines))
-    else:
-        rows = (np.flatnonzero(np.isin(data.labels[: data.n_train], pair)) for pair in data.pairs)
-        yield from decided(
-            pair_blocks(machine, data.X, own, points, data.X_train)
-            for machine, own in zip(machines, rows, strict=True)
-        )
+    def _decided_by_pairs(
+        self, machines: list[PairwiseClassifier], splits: list[tuple[NDArray, NDArray]]
+    ) -> Iterator[tuple[tuple[int, int], Decided]]:
+        """Yield every pair and the decisions of its models."""
+        data, points = self.data, self.points
+        pool = self._threads(return_as="generator")
 
+        def decided(blocks: Iterable[Iterable[Block]]) -> Iterator[tuple[tuple[int, int], Decided]]:
+            tasks = (
+                delayed(self._decided_by_pair)(machine, pair, own, splits)
+                for machine, pair, own in zip(machines, data.pairs, blocks, strict=True)
+            )
+            return zip(data.pairs, pool(tasks), strict=True)
 
-def _can_share_view(machines: Machines, X: NDArray) -> bool:
-    kernels = {machine.kernel_for(X) for machine in machines}
-    name, single = machines[0].kernel, machines[0].search_space.single_precision
-    return len(kernels) == 1 and (name == "linear" or can_share(X.shape[0], name, single))
-
-
-def _decided_by_pair(
-    machine: PairwiseClassifier,
-    data: SearchRows,
-    pair: tuple[int, int],
-    splits: Splits,
-    points: list[Point],
-    blocks: Iterable[Block],
-    ranked: bool,
-) -> Decided:
-    """Return, per block of grid points and split, the decisions on held-out rows or their signs.
-
-    The held-out rows are those of all classes: every pair votes on every row.
-    """
-    labels = data.labels
-    sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
-    folds = []
-    for train, held in splits:
-        own = train[sign_of[train] != 0]
-        folds.append(Fold(own, sign_of[own], held))
-    out = []
-    for members, view in blocks:
-        path = [points[k] for k in members]
-        decisions = _decisions(machine, view, folds, path, data)
-        out.append((members, [values if ranked else values >= 0 for values in decisions]))
-    return out
-
-
-def _decisions(
-    machine: PairwiseClassifier,
-    view: View,
-    folds: list[Fold],
-    points: list[Point],
-    data: SearchRows,
-) -> list[NDArray]:
-    """Train at the points of one kernel on each fold; return decisions, (n_held, n_points)."""
-    machine = machine.with_params(kernel_part(points[0]))
-    problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
-    trained = iter(machine.train_folds(problems, [without_kernel(point) for point in points]))
-    decided = []
-    for fold in folds:
-        if fold.both:
-            decided.append(view.decisions(next(trained), fold.train, fold.held))
+        kernels = {machine.kernel_for(data.X) for machine in machines}
+        name, single = machines[0].kernel, machines[0].search_space.single_precision
+        fits = name == "linear" or can_share(data.X.shape[0], name, single)
+        if data.X.shape[0] == data.n_train and len(kernels) == 1 and fits:
+            for block in shared_blocks(machines[0], data.X, points, data.X):
+                yield from decided([[block]] * len(machines))
         else:
-            decided.append(np.full((len(fold.held), len(points)), fold.signs[0]))
-        data.count(len(points))
-    return decided
+            labels = data.labels[: data.n_train]
+            yield from decided(
+                pair_blocks(
+                    machine, data.X, np.flatnonzero(np.isin(labels, pair)), points, data.X_train
+                )
+                for machine, pair in zip(machines, data.pairs, strict=True)
+            )
+
+    def _decided_by_pair(
+        self,
+        machine: PairwiseClassifier,
+        pair: tuple[int, int],
+        blocks: Iterable[Block],
+        splits: list[tuple[NDArray, NDArray]],
+    ) -> Decided:
+        """Return, by block of grid points and split, decisions on held-out rows of all classes."""
+        labels, signs_only = self.data.labels, self.metric.source != "scores"
+        sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
+        folds = []
+        for train, held in splits:
+            own = train[sign_of[train] != 0]
+            folds.append(Fold(own, sign_of[own], held))
+        out = []
+        for members, view in blocks:
+            decisions = self._decisions(machine, view, folds, members)
+            out.append((members, [v >= 0 if signs_only else v for v in decisions]))
+        return out
+
+    def _decisions(
+        self, machine: PairwiseClassifier, view: View, folds: list[Fold], members: list[int]
+    ) -> list[NDArray]:
+        """Train at the points of one kernel on each fold; return decisions, (n_held, n_points)."""
+        machine = machine.with_params(kernel_part(self.points[members[0]]))
+        problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
+        path = [without_kernel(self.points[k]) for k in members]
+        trained = iter(machine.train_folds(problems, path))
+        decided = []
+        for fold in folds:
+            if fold.both:
+                decided.append(view.decisions(next(trained), fold.train, fold.held))
+            else:
+                decided.append(np.full((len(fold.held), len(path)), fold.signs[0]))
+            self.data.count(len(path))
+        return decided

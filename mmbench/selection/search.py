@@ -16,27 +16,27 @@ from sklearn.base import clone
 from mmbench.kernels.matrix import is_given
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.selection.folds import InnerSplits, SearchRows
-from mmbench.selection.grid import Point, best_point, grid_points, staged
+from mmbench.selection.grid import GridPoint, best_point, grid_points, staged
 from mmbench.selection.metrics import METRICS, check_selectable
-from mmbench.selection.scores import pair_scores, vote_scores
+from mmbench.selection.scores import GridScores
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What a search found.
+    """The result of a search.
 
     Attributes
     ----------
     params : dict or list of dict
-        The chosen grid point; for scope "pair" one a pair, in the order of `class_pairs`.
+        The chosen grid point; for scope "pair" one per pair, in the order of `class_pairs`.
     scores : list of dict
-        Every grid point tried with the mean of the metric over the inner splits ("score") and its
+        Every grid point with the mean of the metric over the inner splits ("score") and its
         standard deviation ("sd"). For scope "pair" the mean over pairs.
     best_score : float
-        The mean of the choice (over pairs, too, for scope "pair").
+        The score of the choice, for scope "pair" the mean over pairs.
     """
 
-    params: Point | list[Point]
+    params: GridPoint | list[GridPoint]
     scores: list[dict[str, Any]] = field(repr=False)
     best_score: float
 
@@ -60,7 +60,7 @@ def select(
     seed: int = 0,
     n_jobs: int = 1,
     n_train: int | None = None,
-    pair_params: Sequence[Point] | None = None,
+    pair_params: Sequence[GridPoint] | None = None,
     tol: float | None = None,
     stages: Sequence[Sequence[str]] = (),
     metric: str = "accuracy",
@@ -80,17 +80,17 @@ def select(
     folds : int or None, default=5
         Folds of the cross-validation.
     split : float, optional
-        Share of rows held out, for repeated random splits instead of folds. Where `folds` and
+        Share of rows held out, for repeated random splits instead of folds. If `folds` and
         `split` are both None, the rows after the first `n_train` are held out.
     repeats : int, default=1
         Repetitions of the folds, or number of random splits.
     scope : {"global", "pair"}, default="global"
-        One choice by how good the whole one-vs-one classifier is, or one per pair of classes by how
-        good its binary machine is on that pair.
+        One choice by the score of the whole one-vs-one classifier, or one per pair of classes by
+        the score of its binary machine on the pair.
     prefer : mapping of str to {"small", "large", "near_one"}, optional
         Tie rule, before the machine's own.
     seed : int, default=0
-        Of the inner splits.
+        Seed of the inner splits.
     n_jobs : int, default=1
         Threads; they share the Gram matrices. Results do not depend on it.
     n_train : int, optional
@@ -99,16 +99,16 @@ def select(
     pair_params : sequence of dict, optional
         Parameters fixed per pair beforehand (inherited from another machine's selection).
     tol : float, optional
-        Tolerance of the trainings of the search, where it differs from that of the machine.
+        Tolerance of the trainings of the search, by default the machine's.
     stages : sequence of sequences of str, default=()
-        Axes that are searched one group after the other, each at the choices of the groups before
-        it and the machine's own values of those after. Axes in no group join the first.
+        Axes that are searched one group after the other, each with the choices of earlier groups
+        and the machine's own values of later axes. Axes in no group belong to the first.
     metric : str, default="accuracy"
-        What the choice goes by, one of `mmbench.selection.metrics.SELECTABLE`.
+        The metric to maximise, one of `mmbench.selection.metrics.SELECTABLE`.
     groups : ndarray of shape (n_samples,), optional
-        What belongs together: no inner split separates rows of one group.
+        Group of each row: no inner split separates rows of one group.
     ordered : bool, default=False
-        Whether rows are in the order of time: each part is held out for what lies before it.
+        Whether rows are in the order of time: rows held out lie after the rows trained on.
 
     Returns
     -------
@@ -135,14 +135,15 @@ def select(
         machine = machine.with_params({"tol": tol})
     data = SearchRows(X, y, n_train, InnerSplits(folds, split, repeats, seed, groups, ordered))
     data.plan(sum(map(len, parts)))
-    rule = {**(prefer or {}), **_others(machine.search_space.prefer, prefer or {})}
+    own = machine.search_space.prefer.items()
+    rule = {**(prefer or {}), **{k: v for k, v in own if k not in (prefer or {})}}
     given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]
-    score = pair_scores if scope == "pair" else vote_scores
-    chosen: Point = {}  # by the parts before, for all pairs
+    chosen: GridPoint = {}  # in earlier parts, for all pairs
     scores: list[dict[str, Any]] = []
     for points in parts:
         machines = [clone(machine).set_params(**params) for params in given]
-        tables = score(machines, data, points, METRICS[metric], n_jobs)
+        found = GridScores(data, points, METRICS[metric], n_jobs)
+        tables = found.of_pairs(machines) if scope == "pair" else found.of_votes(machines)
         if np.isnan(tables).any():
             raise ValueError(f"{metric} has no value where the rows held out are of one class")
         winners = [best_point(points, table.mean(axis=1), rule) for table in tables]
@@ -157,11 +158,7 @@ def select(
     return Selection(given if per_pair else chosen, scores, best)
 
 
-def _others(values: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in values.items() if name not in known}
-
-
-def _score_rows(points: list[Point], table: NDArray) -> list[dict[str, Any]]:
+def _score_rows(points: list[GridPoint], table: NDArray) -> list[dict[str, Any]]:
     means, deviations = table.mean(axis=1), table.std(axis=1)
     return [
         {**point, "score": float(mean), "sd": float(sd)}
