@@ -48,6 +48,22 @@ def test_a_card_fetches_over_https_and_from_no_package_index(card: Card):
     assert not any(re.search(r"pypi|conda|npmjs", url) for url in urls)
 
 
+@pytest.mark.parametrize("card", CARDS, **ids)
+def test_a_stranger_can_have_the_data_or_is_told_why_not(card: Card):
+    package = any(source.kind == "keel" for source in card.sources)
+    public = package or any(source.is_public for source in card.sources)
+    assert public or (card.not_public and "\n" not in card.not_public)
+
+
+@pytest.mark.parametrize("card", CARDS, **ids)
+def test_each_download_is_bounded(card: Card, mirror: Path):
+    for source in card.sources:
+        for file in source.files:
+            if (mirror / file.path).is_file() and len(file.sha256) == 1:
+                assert file.size == (mirror / file.path).stat().st_size
+            assert (file.size or 0) <= card.max_bytes(source)
+
+
 def test_an_unknown_card_names_the_nearest():
     with pytest.raises(UserError, match="unknown data set 'ionospere'; did you mean 'ionosphere'"):
         load_card("ionospere")

@@ -6,20 +6,24 @@ import bz2
 import gzip
 import hashlib
 import io
+import os
 import socket
 import tarfile
+import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.data_server import HTML, DataServer, files_in
 
-from mmbench.datasets import load_card
+from mmbench.datasets import DatasetRef, load_card, load_dataset
 from mmbench.datasets.card import Card
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, find
-from mmbench.datasets.fetch.sources import obtain
+from mmbench.datasets.fetch.sources import create, obtain
 from mmbench.datasets.parsers import parse
+from mmbench.datasets.parsers.images import describe
 from mmbench.errors import UserError
 
 ROWS = "".join(f"{i},{i % 7 / 4},{'red' if i % 3 else 'blue'}\n" for i in range(200))
@@ -192,6 +196,159 @@ def test_of_two_files_none_is_stored_when_one_fails(server: DataServer, store: P
     refusal(make_card({"kind": "files", "files": files}), store)
 
 
+# Servers without end
+
+
+def sized(url: str) -> Card:
+    source = file_source(url)
+    source["files"][0]["size"] = len(BODY)
+    return make_card(source)
+
+
+def test_a_body_without_end_is_left_at_the_size_that_the_card_knows(
+    server: DataServer, store: Path
+):
+    url = server.endless("/rows.data")
+    assert f"more than the {len(BODY)} bytes that were expected" in refusal(sized(url), store)
+    bounded = make_card({"kind": "url", "urls": [url], "max_bytes": 10**6})
+    assert "more than the 1000000 bytes" in refusal(bounded, store)
+
+
+def test_a_length_beyond_the_cards_is_refused_before_the_body(server: DataServer, store: Path):
+    assert "more than the" in refusal(sized(server.serve("/rows.data", BODY * 2)), store)
+
+
+def test_a_bound_follows_from_the_shape_of_the_data():
+    card = load_card("mnist")
+    assert card.max_bytes(card.sources[-1]) == 32 * 70000 * 785
+    assert load_card("iris").max_bytes(load_card("iris").sources[0]) == 2**28
+
+
+def test_a_body_that_unfolds_is_left_at_the_same_size(server: DataServer, store: Path):
+    bomb = gzip.compress(bytes(200_000_000), 9)
+    start = time.process_time()
+    assert "more than the" in refusal(sized(server.packed_body("/rows.data", bomb)), store)
+    assert time.process_time() - start < 1
+
+
+def test_a_body_packed_unasked_is_unpacked(server: DataServer, store: Path):
+    find(sized(server.packed_body("/rows.data", gzip.compress(BODY))), Places(store))
+    assert (store / "rows" / "rows.data").read_bytes() == BODY
+    cut = server.packed_body("/rows.data", b"no gzip")
+    line = refusal(sized(cut), store / "other")
+    assert "incorrect header" in line
+
+
+@pytest.mark.parametrize("kind", ["body", "head"])
+def test_a_byte_now_and_then_is_left_after_the_time_for_a_whole_file(
+    server: DataServer, store: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MMBENCH_DOWNLOAD_TIMEOUT", "1.5")
+    slow = server.endless("/s", b"1", 0.1) if kind == "body" else server.endless_head("/s")
+    start = time.monotonic()
+    line = refusal(sized(slow), store)
+    assert time.monotonic() - start < 5
+    assert "not complete within 1.5 s (MMBENCH_DOWNLOAD_TIMEOUT raises this limit)" in line
+
+
+def test_a_description_of_openml_without_end_is_left(
+    server: DataServer, store: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MMBENCH_DOWNLOAD_TIMEOUT", "1.5")
+    card = make_card(openml_source())
+    server.endless("/api/v1/xml/data/7")
+    assert "more than the 1048576 bytes" in refusal(card, store)
+    server.endless_head("/api/v1/xml/data/7")
+    assert "not complete within" in refusal(card, store)
+    server.openml(7, ARFF)
+    server.endless("/data/v1/download/7/set.arff", b"1", 0.1)
+    assert "not complete within" in refusal(card, store)
+
+
+def test_an_entity_that_unfolds_is_no_description(server: DataServer, store: Path):
+    lines = [b'<!ENTITY a0 "aaaaaaaaaa">']
+    lines += [f'<!ENTITY a{k} "{f"&a{k - 1};" * 10}">'.encode() for k in range(1, 12)]
+    body = b"<?xml version='1.0'?><!DOCTYPE x [" + b"".join(lines) + b"]><x>&a11;</x>"
+    server.serve("/api/v1/xml/data/7", body, kind="text/xml")
+    assert "not in OpenML's format" in refusal(make_card(openml_source()), store)
+
+
+@pytest.mark.parametrize("kind", ["size", "body", "head"])
+def test_an_lfw_server_without_end_is_left(
+    lfw: DataServer, store: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MMBENCH_DOWNLOAD_TIMEOUT", "1.5")
+    path = "/lfw-funneled.tgz"
+    if kind == "head":
+        lfw.endless_head(path)
+    else:
+        lfw.endless(path, bytes(2**16), 0.0) if kind == "size" else lfw.endless(path, b"1", 0.1)
+    card = load_card("lfw_people")
+    source = card.sources[-1].model_copy(update={"max_bytes": 10**6})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        line = refusal(card.model_copy(update={"sources": [source]}), store)
+    assert ("more than the 1000000 bytes" if kind == "size" else "not complete within") in line
+
+
+def test_the_limit_for_a_table_of_openml_is_the_users(server: DataServer, store: Path):
+    server.openml(7, ARFF + b"%" * 2**21)
+    options = {"options": (("max_megabytes", 1),)}
+    with pytest.raises(UserError, match="more than the 1048576 bytes"):
+        load_dataset(DatasetRef("a", "openml:7", **options), store=store)
+    load_dataset(DatasetRef("a", "openml:7"), store=store)
+
+
+# Places of files
+
+
+@pytest.mark.parametrize(
+    "path", ["../rows.data", "rows/../../x", "/tmp/x", "rows//x", "", ".", "C:/x", "a\\b", "a/./b"]
+)
+def test_a_path_that_leads_out_of_the_store_is_refused_with_the_card(path: str):
+    source = file_source("http://127.0.0.1/x")
+    source["files"][0]["path"] = path
+    with pytest.raises(ValueError, match="must lie below the store"):
+        make_card(source)
+
+
+def test_a_name_that_leads_out_of_the_store_is_refused_with_the_card():
+    values = load_card("iris").model_dump(exclude_defaults=True)
+    with pytest.raises(ValueError, match="name"):
+        Card.model_validate({**values, "name": "../iris"})
+
+
+def test_a_file_or_link_that_is_there_is_never_written_through(tmp_path: Path):
+    other = tmp_path / "other"
+    other.write_bytes(b"mine")
+    (tmp_path / "link").symlink_to(other)
+    for name in ("other", "link"):
+        with pytest.raises(FileExistsError):
+            create(tmp_path / name)
+    assert other.read_bytes() == b"mine"
+
+
+def test_a_link_in_the_store_is_replaced_and_not_followed(server: DataServer, store: Path):
+    other = store / "other"
+    (store / "rows").mkdir(parents=True)
+    other.write_bytes(b"mine")
+    (store / "rows" / "rows.data").symlink_to(other)
+    find(sized(server.serve("/rows.data", BODY)), Places(store))
+    assert other.read_bytes() == b"mine"
+    assert not (store / "rows" / "rows.data").is_symlink()
+
+
+def test_what_is_no_regular_file_in_the_store_is_passed_over(
+    server: DataServer, store: Path, content: str
+):
+    (store / "rows").mkdir(parents=True)
+    os.mkfifo(store / "rows" / "url.npz")
+    os.mkfifo(store / "rows" / "rows.data")
+    url = server.serve("/rows.data", BODY)
+    assert find(make_card(url_source(url), content=content), Places(store)).packed
+    find(sized(url), Places(store))
+
+
 # Sources whose bytes are unknown: parsed, compared with the card, kept as arrays.
 
 
@@ -342,12 +499,9 @@ def test_a_broken_openml_is_one_line_and_leaves_the_store_alone(
 def test_an_openml_out_of_reach_is_said_in_plain_words(
     store: Path, content: str, server: DataServer, monkeypatch: pytest.MonkeyPatch
 ):
-    import openml
-
     monkeypatch.setenv("MMBENCH_OPENML_SERVER", f"{closed_port()}/api/v1/xml")
     line = refusal(make_card(openml_source(), content=content), store)
     assert "OpenML data set 7: the server cannot be reached" in line
-    assert openml.config.server == "https://www.openml.org/api/v1/xml"  # as it was
 
 
 # scikit-learn
@@ -409,6 +563,61 @@ def test_lfw_pairs_come_through_scikit_learns_own_fetcher(lfw: DataServer, tmp_p
     assert data.X[:2, [0, -1]].tolist() == [[50, 60], [100, 130]]
     assert data.y.tolist() == [1, 0] * 10
     assert [test.tolist() for _, test in data.predefined[:2]] == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("name", ["lfw_people_50_hog", "lfw_pairs_hog", "lfw_pairs_lbp"])
+def test_descriptors_are_computed_from_the_images_of_the_fetcher(
+    lfw: DataServer, tmp_path: Path, name: str
+):
+    card = load_card(name)
+    source = card.sources[-1]
+    assert source.kind == "sklearn"
+    options = {k: v for k, v in source.options.items() if k != "min_faces_per_person"}
+    source = source.model_copy(update={"options": options})
+    data = obtain(card, source, tmp_path, progress=False)
+    plain = obtained("lfw_pairs" if "pairs" in name else "lfw_people", tmp_path)
+    images = plain.X.reshape(-1, 62, 47)
+    values = describe(images, source.options["descriptor"])
+    assert np.array_equal(data.X, values.reshape(len(data.X), -1))
+    assert data.X.shape[1] == card.n_features
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lfw_pairs_hog", "lfw_pairs_lbp"])
+def test_the_fetchers_pairs_give_the_descriptors_of_the_mirror(
+    mirror: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    from sklearn import datasets
+    from sklearn.utils import Bunch
+
+    X, pairs = (np.load(mirror / "lfw" / f"lfw_{part}.npz") for part in ("people", "pairs"))
+    images = (X["X"][pairs["index"]] / 255).astype(np.float32)
+    bunch = Bunch(pairs=images.reshape(6000, 2, 62, 47), target=pairs["target"])
+    monkeypatch.setattr(datasets, "fetch_lfw_pairs", lambda **options: bunch)
+    card = load_card(name)
+    data = obtain(card, card.sources[-1], tmp_path, progress=False)
+    assert data.content_hash() == card.expected(card.sources[0]).content
+
+
+@pytest.mark.parametrize("name", ["lfw_people_50_hog"])
+def test_the_fetchers_images_give_the_descriptors_of_the_mirror(
+    mirror: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    """If the fetcher delivers the mirror's images, the descriptors are equal: tolerance 0."""
+    from sklearn import datasets
+    from sklearn.utils import Bunch
+
+    arrays = np.load(mirror / "lfw" / "lfw_people.npz")
+    counts = np.bincount(arrays["target"])
+    kept = counts[arrays["target"]] >= 50
+    codes = np.unique(arrays["target"][kept], return_inverse=True)[1]
+    names = np.char.replace(arrays["names"][counts >= 50], "_", " ")
+    images = (arrays["X"][kept] / 255).astype(np.float32)
+    bunch = Bunch(images=images, target=codes, target_names=names)
+    monkeypatch.setattr(datasets, "fetch_lfw_people", lambda **options: bunch)
+    card = load_card(name)
+    data = obtain(card, card.sources[-1], tmp_path, progress=False)
+    assert data.content_hash() == card.expected(card.sources[0]).content
 
 
 def test_an_lfw_server_that_fails_is_one_line(lfw: DataServer, store: Path):

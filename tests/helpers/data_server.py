@@ -74,6 +74,52 @@ class DataServer:
         self.answers[path] = answer
         return self.url + path
 
+    def endless(self, path: str, chunk: bytes = b"1,2,red\n" * 4096, pause: float = 0.0) -> str:
+        """Send a head without a length, and then the same chunk until the client leaves."""
+
+        def answer(request: BaseHTTPRequestHandler) -> None:
+            request.send_response(200)
+            request.end_headers()
+            self._repeat(request, chunk, pause)
+
+        self.answers[path] = answer
+        return self.url + path
+
+    def endless_head(self, path: str) -> str:
+        """Send the fields of a head, a byte at a time, until the client leaves."""
+
+        def answer(request: BaseHTTPRequestHandler) -> None:
+            request.wfile.write(b"HTTP/1.0 200 OK\r\nX-Field: ")
+            self._repeat(request, b"x", 0.05)
+
+        self.answers[path] = answer
+        return self.url + path
+
+    def _repeat(self, request: BaseHTTPRequestHandler, chunk: bytes, pause: float) -> None:
+        request.close_connection = True
+        try:
+            while not self.release.wait(pause):
+                request.wfile.write(chunk)
+                request.wfile.flush()
+        except OSError:
+            """The client left."""
+
+    def packed_body(self, path: str, body: bytes) -> str:
+        """Send a body that the client is to unpack by gzip, asked for or not."""
+
+        def answer(request: BaseHTTPRequestHandler) -> None:
+            request.send_response(200)
+            request.send_header("Content-Encoding", "gzip")
+            request.send_header("Content-Length", str(len(body)))
+            request.end_headers()
+            try:
+                request.wfile.write(body)
+            except OSError:
+                """The client left."""
+
+        self.answers[path] = answer
+        return self.url + path
+
     def not_found(self, request: BaseHTTPRequestHandler) -> None:
         _send(request, b"<html>404</html>", 404, "text/html")
 

@@ -106,23 +106,32 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8, offset=header).reshape(sizes)
 
 
-PADDING = -1
-
-
 def fsvm(paths: Sequence[Path]) -> Parsed:
-    """Parse ``X``, ``y`` and ``kfold``; training uses the rows that a test list does not name.
+    """Parse a Matlab file of the public F-SVM code: ``X``, ``Y`` and ten lists of test rows.
 
-    The test lists hold some rows twice. They are kept as they are: a row counts as often as the
-    authors' code counts it.
+    Training uses the rows that a test list does not name. The test lists hold some rows twice, and
+    they are kept so: a row counts as often as the authors' code counts it.
     """
-    arrays = read_npz(paths[0])
-    X, y = arrays["X"].astype(np.float64), arrays["y"].astype(np.int64)
-    return Parsed(X, y, None, tuple(_fsvm_split(row, len(y)) for row in arrays["kfold"]))
+    arrays = read_mat(paths[0], ["X", "Y", "kfold"])
+    try:
+        X = np.ascontiguousarray(arrays["X"].T, dtype=np.float64)
+        y = arrays["Y"].ravel().astype(np.int64)
+        tests = [rows.ravel().astype(np.intp) - 1 for rows in arrays["kfold"].ravel()]
+    except (KeyError, ValueError, AttributeError) as error:
+        raise ValueError(f"{paths[0].name}: not a data file of F-SVM ({error})") from error
+    rows = np.arange(len(y))
+    return Parsed(X, y, None, tuple((np.setdiff1d(rows, test), test) for test in tests))
 
 
-def _fsvm_split(row: np.ndarray, n_samples: int) -> Rows:
-    test = row[row != PADDING].astype(np.intp)
-    return np.setdiff1d(np.arange(n_samples), test), test
+def read_mat(path: Path, names: list[str]) -> dict[str, NDArray]:
+    """Return arrays of a Matlab file; a ValueError says why it cannot be read."""
+    from scipy.io import loadmat
+
+    try:
+        return loadmat(path, variable_names=names)
+    except Exception as error:  # a damaged file raises nearly anything
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{path.name}: not a readable Matlab file ({reason})") from error
 
 
 #: The standardised values are rounded here, far below any meaning and far above the last bit, so
@@ -141,10 +150,8 @@ def ida(paths: Sequence[Path]) -> Parsed:
 
 def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
     """Parse one structure of ``benchmarks.mat``."""
-    from scipy.io import loadmat
-
     try:
-        entry = loadmat(paths[0], variable_names=[key])[key][0, 0]
+        entry = read_mat(paths[0], [key])[key][0, 0]
         X, t = np.asarray(entry["x"], dtype=np.float64), np.asarray(entry["t"]).ravel()
         splits = _splits(entry["train"], entry["test"], first=1)
     except (ValueError, KeyError, IndexError, TypeError, OSError, NotImplementedError) as error:
