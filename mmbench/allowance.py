@@ -1,9 +1,7 @@
-"""What a computation may still take: time, for which solvers ask between iterations, and memory.
+"""Limits of a computation: time, which solvers check between iterations, memory, BLAS threads.
 
-Whoever starts a computation allows it some (`within`); a solver that learns that `time_is_up` ends
-with the best that it has. Threads do not inherit an allowance: `delayed` hands it to them.
-
-How many threads of BLAS a training may take.
+The caller sets the limits of a block (`within`); a solver ends with its best solution if
+`time_is_up`. Threads do not inherit an allowance: `delayed` passes it to them.
 """
 
 import math
@@ -12,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 
@@ -35,18 +33,18 @@ class OutOfTime(Exception):
 
 @dataclass
 class Allowance:
-    """The time and the memory of one computation. What is pickled is the time that is left."""
+    """The time and the memory of one computation; pickled with the time that is left."""
 
     #: On the clock `time.monotonic`; infinite where there is no limit.
     end: float = math.inf
     #: Resident bytes of this process.
     memory: float = math.inf
-    #: Whether anybody has asked for time after the end, and so ended before it was done.
+    #: Whether `time_is_up` has been true, so that some computation ended early.
     exceeded: bool = False
 
     @property
     def seconds(self) -> float:
-        """What is left, 0 at least."""
+        """The seconds left, at least 0."""
         return max(0.0, self.end - time.monotonic())
 
     def __getstate__(self) -> tuple[float, float]:
@@ -62,7 +60,7 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 
 
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
-    """Return an allowance from now on, of no more than there is; None for all of that.
+    """Return an allowance from now on, within the current one; None for all that is left.
 
     Examples
     --------
@@ -93,7 +91,7 @@ def time_left() -> float:
 
 
 def time_is_up() -> bool:
-    """Whether a solver has to end now. To ask costs about 0.3 microseconds."""
+    """Whether a solver has to end now; a call takes about 0.3 microseconds."""
     allowance = _current.get()
     if time.monotonic() < allowance.end:
         return False
@@ -106,33 +104,28 @@ def memory_limit() -> float:
     return _current.get().memory
 
 
-@dataclass(frozen=True)
-class _Handed:
-    """A function that runs with an allowance."""
-
-    function: Callable[..., Any]
-    allowance: Allowance
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with within(self.allowance):
-            return self.function(*args, **kwargs)
-
-
 def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what `joblib.delayed` does, for calls with the allowance of this thread."""
+    """Return `joblib.delayed` of a function that is called with the allowance of this thread."""
     import joblib
 
-    return joblib.delayed(_Handed(function, _current.get()))
+    return joblib.delayed(partial(_call_within, _current.get(), function))
 
 
-#: Rows of the largest pair of classes from which BLAS may take several threads: an MMRM on 200 rows
-#: takes forty times as long with two as with one.
+def _call_within(
+    allowance: Allowance, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    with within(allowance):
+        return function(*args, **kwargs)
+
+
+#: Least rows of the largest pair of classes for several threads of BLAS: an MMRM on 200 rows takes
+#: forty times as long with two threads.
 BLAS_THREADS_FROM_ROWS = 1000
 
 
 @contextmanager
 def blas_threads_for(n_rows: int) -> Iterator[None]:
-    """Limit BLAS to one thread where matrices are so small that threads cost more than they do."""
+    """Limit BLAS to one thread if matrices are small."""
     if n_rows >= BLAS_THREADS_FROM_ROWS:
         yield
     else:
@@ -142,7 +135,7 @@ def blas_threads_for(n_rows: int) -> Iterator[None]:
 
 @cache
 def blas() -> Any:
-    """Return the controller of the BLAS libraries; to find them takes milliseconds."""
+    """Return the controller of the BLAS libraries, which takes milliseconds to find them."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
-#: Quoted values and unbroken words of more characters are cut, and lines of more in their middle.
+#: Longest quoted value, unbroken word and line, in characters; longer ones are cut.
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
-#: Of more names an error lists some.
+#: Largest number of names that an error lists.
 MAX_NAMES = 40
 LONG = re.compile(rf"(?<![\w'])'[^']{{{MAX_VALUE},}}'(?!\w)|\S{{{MAX_WORD},}}")
 
@@ -40,14 +40,7 @@ def readable(message: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'svm'?"`` for a near miss, else the list of valid names.
-
-    Parameters
-    ----------
-    name : object
-        What the user wrote.
-    known : iterable of str
-        The valid names.
+    """Return ``"; did you mean 'svm'?"`` for a near miss, else the list of known names.
 
     Examples
     --------
@@ -67,7 +60,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names with commas between them, of many the first and the last.
+    """Return names with commas between them; of many, only the first and the last.
 
     Examples
     --------
@@ -82,16 +75,16 @@ def listed(names: Sequence[str]) -> str:
 
 
 class NotEnoughMemory(ValueError, MemoryError):
-    """What was asked for does not fit: the message says what it needs and what would do."""
+    """A computation does not fit into memory; the message states its need and a remedy."""
 
 
 class BeyondLimit(NotEnoughMemory):
-    """What was asked for does not fit into the memory that a limit allows this process."""
+    """A computation does not fit into the memory limit of this process."""
 
 
 @contextmanager
 def memory_of(solver: str) -> Iterator[None]:
-    """Say which solver it was that found no memory, in one line; also decorates functions.
+    """Name the solver that ran out of memory, in one line; also decorates functions.
 
     Examples
     --------
@@ -144,12 +137,12 @@ SEVERITY = (
     Status.FAILED,
 )
 
-#: The training did what it was asked to do: there is nothing to tell of it.
+#: Statuses of a training that did as asked; no warning follows.
 FINISHED = (Status.OPTIMAL, Status.STOPPED_BY_RULE)
 
 
 def worst(statuses: Iterable[Status | str]) -> Status:
-    """Return the gravest of some statuses.
+    """Return the most severe of some statuses.
 
     Examples
     --------

@@ -14,7 +14,7 @@ A package declares them as entry points, in its ``pyproject.toml``::
     [project.entry-points."mmbench.cards"]
     mypackage = "mypackage.cards"      # a package that holds NAME.yaml
 
-Nothing of them is imported before it is asked for.
+Each is imported when it is first used.
 """
 
 import warnings
@@ -23,14 +23,10 @@ from importlib.metadata import entry_points
 
 
 def with_plugins(kind: str, own: Mapping[str, str]) -> dict[str, str]:
-    """Return what mmbench has and what installed packages add, by name.
+    """Return mmbench's own entries of a kind and those of installed packages, by name.
 
-    Parameters
-    ----------
-    kind : {"machines", "cards", "layouts", "figures"}
-    own : mapping of str to str
-        ``module`` or ``module:attribute`` of each that mmbench has. Their names are taken: an entry
-        of another package with one of them is left out, with a warning.
+    The values are ``module`` or ``module:attribute``. An entry of another package with a name that
+    is taken is left out, with a warning. `kind` is "machines", "cards", "layouts" or "figures".
     """
     found = dict(own)
     for entry in entry_points(group=f"mmbench.{kind}"):

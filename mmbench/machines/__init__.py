@@ -51,7 +51,7 @@ MACHINES = {
 # and what installed packages add
 MACHINES = with_plugins("machines", MACHINES)
 
-#: How tables call machines whose name is not that of the YAML file in capitals.
+#: Names in tables, if they differ from the name in capitals.
 LABELS = {
     "sigma_svm": "Σ-SVM",
     "lssvm": "LS-SVM",
@@ -73,7 +73,7 @@ class Alias:
     params : mapping
         The parameters that it fixes. A configuration may not set them otherwise.
     label : str
-        How tables call it.
+        Name in tables.
     stages : tuple of tuples of str
         Axes of the grid that selection searches one group after the other; see
         `mmbench.selection.select`.
@@ -146,7 +146,7 @@ __all__ = [
 
 
 def alias_of(name: str) -> Alias:
-    """Return what a name stands for; a machine's own name stands for it as it is.
+    """Return the machine and the parameters that a name stands for.
 
     Examples
     --------
@@ -159,14 +159,14 @@ def alias_of(name: str) -> Alias:
 
 
 def machine_class(name: str) -> type[PairwiseClassifier]:
-    """Return the estimator class behind the name of a machine or an alias, or ``module:Class``.
+    """Return the estimator class of a machine, an alias or ``module:Class``.
 
-    A classifier of another kind, as those of scikit-learn, comes in an adapter.
+    A classifier of another package, such as scikit-learn, is wrapped in an adapter.
 
     Raises
     ------
     UserError
-        If there is no such machine; the message holds the nearest name.
+        If there is no machine of this name; the message holds the nearest one.
     """
     machine = alias_of(name).machine
     if machine in MACHINES:
@@ -174,19 +174,12 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
         return getattr(import_module(module), attribute)
     if ":" not in machine:
         raise UserError(f"unknown machine {name!r}{did_you_mean(name, (*MACHINES, *ALIASES))}")
-    return _class_at(machine)
-
-
-def _class_at(path: str) -> Any:
-    """Return a machine from elsewhere, or an adapter of another classifier."""
-    from mmbench.machines.base.estimator import (
-        PairwiseClassifier,  # scikit-learn takes seconds to import
-    )
+    from mmbench.machines.base.estimator import PairwiseClassifier  # takes seconds to import
     from mmbench.machines.base.foreign import foreign_class, imported
 
-    found = imported(path)
+    found = imported(machine)
     ours = isinstance(found, type) and issubclass(found, PairwiseClassifier)
-    return found if ours else foreign_class(path)
+    return found if ours else foreign_class(machine)  # type: ignore[return-value]
 
 
 def make_machine(name: str, **params: Any) -> PairwiseClassifier:
@@ -197,7 +190,7 @@ def make_machine(name: str, **params: Any) -> PairwiseClassifier:
     name : str
         A machine, an alias or ``module:Class``.
     **params
-        Parameters of the estimator besides those that an alias fixes.
+        Parameters of the estimator that the alias leaves open.
 
     Examples
     --------

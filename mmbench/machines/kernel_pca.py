@@ -4,7 +4,7 @@
 
 With a kernel these are the components of kernel PCA: with ``H K H = V diag(n s) V'`` and H the
 centring matrix, row i has the coordinates ``sqrt(n s_k) V_ik``. One decomposition serves every
-hyper-parameter of a machine that sees the data through S, and every number of components.
+hyper-parameter of a machine that depends on the data through S, and every number of components.
 
 With weights of the rows, p_i of sum 1, these take the place of 1/n in S and in the mean. With P
 their diagonal matrix, ``P^(1/2) Kc P^(1/2) = V diag(s) V'`` for the matrix Kc of the rows less that
@@ -24,17 +24,17 @@ from mmbench.machines.base.problem import BinaryProblem
 from mmbench.solvers.ridge import FeatureGram, Gram
 from mmbench.solvers.rows import MappedRows
 
-#: A direction with less than this share of the largest variance has none.
+#: Relative variance below which a direction is left out.
 NO_VARIANCE = 1e-12
 
-#: Rows a feature from which a Gram matrix is not formed.
+#: Least rows per feature for which a Gram matrix is not formed.
 ROWS_PER_FEATURE = 2
 
-#: Up to this share of all components it pays to find no more than those that are wanted.
+#: Largest share of the components for which LAPACK finds no others.
 PARTIAL_SHARE = 0.25
 
-#: From so many rows on, and up to this share of all components, Lanczos steps find them faster than
-#: a reduction of the whole matrix: 2 to 40 times (`benchmarks/kernel_pca.py`).
+#: Least rows, and largest share of the components, for which Lanczos steps are faster than a
+#: reduction of the whole matrix: 2 to 40 times (`benchmarks/kernel_pca.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
@@ -54,12 +54,7 @@ class Spectrum:
     linear: bool
 
     def first(self, n_components: int | float | None) -> Spectrum:
-        """Return the first components only.
-
-        Parameters
-        ----------
-        n_components : int, float or None
-            How many; below 1 the share of the variance that they must reach; None: all.
+        """Return the first components: a number, a share of the variance below 1, or None for all.
 
         Examples
         --------
@@ -88,22 +83,10 @@ class Spectrum:
 def spectrum(
     problem: BinaryProblem, most: int | None = None, weights: NDArray | None = None
 ) -> Spectrum:
-    """Decompose the total scatter of the training rows, whatever their classes.
+    """Decompose the total scatter of the training rows of all classes.
 
-    Parameters
-    ----------
-    problem : BinaryProblem
-        Its kernel says in which space; its labels are not used.
-    most : int, optional
-        With a kernel, components that will do: those of largest variance.
-    weights : ndarray of shape (n,), optional
-        Of the rows, whatever their sum.
-
-    Returns
-    -------
-    Spectrum
-        Directions without variance are left out: no training row has a part in them. Rows that
-        are all equal get one coordinate, which is zero.
+    With a kernel, `most` is the number of components needed; weights may have any sum. Directions
+    without variance are left out; rows that are all equal get one coordinate, which is zero.
     """
     roots = _roots(weights)
     if problem.kernel.name == "linear":
@@ -119,7 +102,7 @@ def spectrum(
 
 
 def spectrum_of_many(X: NDArray, weights: NDArray | None = None) -> Spectrum:
-    """Decompose the scatter of many rows of few features; `rows` are known by their products."""
+    """Decompose the scatter of many rows of few features; `rows` is a linear operator."""
     shares = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
     origin = X.mean(axis=0) if weights is None else shares @ X
     variances, basis = _eigh(MappedRows(X, origin).product(shares))
@@ -162,16 +145,15 @@ def _rows(scaled: NDArray, roots: NDArray | None) -> NDArray:
 
 
 def is_flat(problem: BinaryProblem) -> bool:
-    """Whether a kernel's space is that of fewer features than rows, but for a constant."""
+    """Whether the kernel is of first degree, with fewer features than rows."""
     kernel, (n, d) = problem.kernel, problem.X.shape
     return kernel.name == "poly" and kernel.degree == 1 and d < n
 
 
 def gram_by_features(problem: BinaryProblem) -> Gram:
-    """Return the Gram matrix in float64, as rows of features where these are few.
+    """Return the Gram matrix in float64, as features if a linear kernel has few of them.
 
-    That is where a kernel has rows whose inner products are its values, shape (n, k) with
-    ``k <= n / ROWS_PER_FEATURE``.
+    A kernel of first degree is linear in the features and a constant.
     """
     kernel, X = problem.kernel, problem.X
     n, d = X.shape
@@ -184,7 +166,7 @@ def gram_by_features(problem: BinaryProblem) -> Gram:
 
 
 def _first_degree(problem: BinaryProblem, roots: NDArray | None) -> Spectrum:
-    """Return what `_kernel` does, at the cost of `_linear`."""
+    """Return the result of `_kernel` for a kernel of first degree, at the cost of `_linear`."""
     found = _linear(problem.X / np.sqrt(problem.kernel.divisor), roots)
     squares = None if roots is None else roots**2
     centred = _times(squares, found.rows - _mean(found.rows, roots))
@@ -205,7 +187,7 @@ def _kernel(gram: NDArray, roots: NDArray | None, most: int | None) -> Spectrum:
     centred /= n
     variances, vectors = _eigh(centred, most)
     lengths = np.sqrt(n * variances)
-    # Expansions are centred, sum 0, but for rounding, which short directions would magnify.
+    # expansions have sum 0 up to rounding, which short directions would magnify
     scaled = _times(roots, vectors)
     rest = _times(None if roots is None else roots**2, scaled.mean(axis=0))
     return Spectrum(
@@ -214,7 +196,7 @@ def _kernel(gram: NDArray, roots: NDArray | None, most: int | None) -> Spectrum:
 
 
 def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:
-    """Return the eigenvalues that are not zero, descending, at most so many, and their vectors."""
+    """Return the non-zero eigenvalues, descending, at most `most`, and their vectors."""
     if not np.isfinite(matrix).all():
         raise ValueError("the scatter of the training rows is not finite; scale the data")
     n = len(matrix)
@@ -231,22 +213,22 @@ def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
     n = len(matrix)
     wanted = [n - few, n - 1] if few < n else None
     values, vectors = eigh(matrix, driver="evr", subset_by_index=wanted, check_finite=False)
-    if len(values) < few:  # LAPACK misses some where many are equal
+    if len(values) < few:  # LAPACK may miss some of many equal ones
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
         values, vectors = values[-few:], vectors[:, -few:]
     return values, vectors
 
 
 def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
-    """Return what `_eigh_lapack` does; None where many eigenvalues are equal, zero for one."""
+    """Return the result of `_eigh_lapack`; None if it does not converge: many equal eigenvalues."""
     from scipy.linalg.blas import dsymv
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     n = len(matrix)
-    # memory bounds these products, and one triangle is half of it; a transpose is in BLAS's order
+    # products are bound by memory bandwidth: read one triangle, of the transpose in BLAS's order
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # a start of its own, as the default is another one each time; the work of a reduction at most
+    # a fixed start, as the default is random; at most the work of a reduction
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:
         values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))

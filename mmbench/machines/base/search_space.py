@@ -1,7 +1,4 @@
-"""How much memory there is, and how much of it the kernel values of a training may take.
-
-What a run has to know of a machine besides its parameters: how to search, how much memory.
-"""
+"""How a machine's parameters are searched, and how much memory a training takes of what is free."""
 
 from __future__ import annotations
 
@@ -15,18 +12,18 @@ from mmbench.allowance import memory_limit
 from mmbench.errors import BeyondLimit, NotEnoughMemory
 from mmbench.machines.base.parameters import parameter, positive
 
-#: What ``cache_size=None`` is: a share of the memory that is free, and no more than so many bytes.
+#: ``cache_size=None`` is this share of the free memory, up to MOST_CACHE_BYTES.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
-#: Trainings that need less are not checked: to ask what is free takes two milliseconds.
+#: Trainings that need less are not checked: reading the free memory takes two milliseconds.
 LEAST_CHECKED_BYTES = 2**28
 
-#: What would do where a training does not fit.
+#: Advice if a training does not fit.
 ADVICE = "SVM, RMM and MAMC hold no whole kernel matrix, and fewer rows take less"
 
 
 def cache_size() -> Any:
-    """Declare the memory that the kernel values of a training may take."""
+    """Declare the memory for kernel values in training."""
     return parameter(
         None,
         positive(optional=True),
@@ -46,14 +43,7 @@ def cache_bytes(size: float | None) -> float:
 
 
 def refuse_what_does_not_fit(task: str, needed: int) -> None:
-    """Raise an error if a task needs more memory than is free.
-
-    Raises
-    ------
-    NotEnoughMemory
-        A ``ValueError`` that says what it needs, what there is, and what would do; `BeyondLimit`
-        where a limit of this process leaves less than is free.
-    """
+    """Raise NotEnoughMemory if a task needs more than is free, BeyondLimit if more than allowed."""
     free, left = available_bytes(), allowed_bytes()
     needs = f"{task} needs about {needed / 1e9:.1f} GB"
     if needed > left:
@@ -63,7 +53,7 @@ def refuse_what_does_not_fit(task: str, needed: int) -> None:
 
 
 def allowed_bytes() -> float:
-    """Return what the limit of this process leaves, infinity without one."""
+    """Return the memory left of the limit of this process, infinity without a limit."""
     limit = memory_limit()
     if limit == math.inf:
         return limit
@@ -116,27 +106,26 @@ def _own_groups(root: Path) -> Iterator[Path]:
 #: sparse columns (12 bytes a number), and the solver's own factors.
 REFERENCE_GRAMS = 8
 
-#: Numbers that a machine without a whole Gram matrix holds for each row, and copies of the rows of
-#: one that computes it in parts.
+#: Workspace of a solver without a stored Gram matrix: floats per row, and copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
-#: Parts of a Gram matrix take no more than so many of it; up to so many rows a system of twice
-#: their number is factorised besides.
+#: Upper bound on the workspace of parts, in Gram matrices; below SMALL_PART_ROWS rows a 2n x 2n
+#: factorisation is added.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """How the hyper-parameters of a machine are searched where the user does not say.
+    """How the hyper-parameters of a machine are searched by default.
 
     Parameters
     ----------
     auto_grids : mapping of str to (str, tuple)
-        What ``auto`` means in a grid: ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces axis B.
+        Grids by the name ``auto``: ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces axis B.
     prefer : mapping of str to {"small", "large", "near_one"}
-        Which of several equally good grid points is taken, first key first.
+        Preferred values among equally good grid points; the first key counts most.
     tol : float or None
-        Tolerance of the trainings of a run's grid search; None for that of the final training.
+        Tolerance of the trainings of a run's grid search; None for the machine's `tol`.
     single_precision : bool
         Whether kernel values of order 1 may be stored in float32 during the search.
     """
@@ -155,29 +144,27 @@ class SearchSpace:
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """What one training holds at once, so that a run knows beforehand whether a job fits.
+    """The memory footprint of one training, by which a run knows whether a job fits.
 
     Parameters
     ----------
     gram_copies : int
-        Arrays as large as a pair's Gram matrix, that matrix included.
+        Number of arrays of the size of a pair's Gram matrix, itself included.
     linear_gram_copies : int or None
-        The same for a linear kernel, where rows take the place of most of them.
+        The same for a linear kernel; None for `gram_copies`.
     linear_row_copies : int or None
-        Arrays as large as a pair's rows that a linear kernel takes instead of any Gram matrix,
-        beside some vectors.
+        Number of arrays of the size of a pair's rows, if a linear kernel needs no Gram matrix.
     covariance_copies : int
-        Besides, arrays as large as a covariance matrix, or as the rows where these are fewer than
-        their features.
+        Number of arrays of the size of a covariance matrix, or of the rows if these are fewer than
+        their features, beside `linear_row_copies`.
     rows_per_feature : int
-        Rows a feature from which it does so.
+        Least rows per feature for which a linear kernel needs no Gram matrix.
     part_bytes : int
-        Most bytes taken for parts of that matrix; larger ones, of hard data, ask what is free.
+        Upper bound on parts of the Gram matrix, in bytes; larger parts are checked when needed.
     weight_copies : int
-        Arrays as large as a Gram matrix, or as the rows that take its place, that are held besides
-        where rows have weights.
+        Number of further arrays of that size if rows have weights.
     in_parts : bool
-        Whether `cache_size` bounds what kernel values take, where that is less.
+        Whether `cache_size` bounds the memory for kernel values.
     """
 
     gram_copies: int = 1
@@ -197,19 +184,10 @@ class MemoryNeeds:
         cache_bytes: float = math.inf,
         itemsize: int = 8,
     ) -> int:
-        """Return what one binary training holds beside its data, rather too large than too small.
+        """Return an upper estimate of the memory of one binary training beside its data.
 
-        Parameters
-        ----------
-        kernel : str
-        shape : (int, int)
-            Rows of the pair of classes, and their features.
-        by_reference : bool, default=False
-            Whether a reference solver trains, which takes the whole matrix.
-        cache_bytes : float, default=inf
-            What `cache_size` comes to.
-        itemsize : int, default=8
-            Bytes of a stored kernel value.
+        `shape` is the number of rows of the pair and of their features; `itemsize` the bytes of a
+        stored kernel value. A reference solver takes the whole matrix.
         """
         n, d = shape
         if self.in_features(kernel, n, d) and not by_reference:
@@ -225,7 +203,7 @@ class MemoryNeeds:
         return int(needed + parts)
 
     def with_weights(self) -> MemoryNeeds:
-        """Return what a training holds whose rows have weights."""
+        """Return the footprint of a training with weights of rows."""
         rows, more = self.linear_row_copies, self.weight_copies
         return replace(
             self,
@@ -235,11 +213,11 @@ class MemoryNeeds:
         )
 
     def in_features(self, kernel: str, n_rows: int, n_features: int) -> bool:
-        """Whether a training holds rows instead of any Gram matrix."""
+        """Whether a training needs no Gram matrix."""
         few = n_rows >= self.rows_per_feature * n_features
         return kernel == "linear" and self.linear_row_copies is not None and few
 
     def copies(self, kernel: str) -> int:
-        """Return the arrays as large as a Gram matrix that a training with a kernel holds."""
+        """Return the number of n x n arrays held during training."""
         linear = kernel == "linear" and self.linear_gram_copies is not None
         return self.linear_gram_copies if linear else self.gram_copies  # type: ignore[return-value]

@@ -1,23 +1,26 @@
-"""What machines with hinge loss share: thresholds, feasible multipliers, weights of slacks.
+"""Thresholds of a score: of least hinge loss, and of fewest training errors.
+
+A machine with hinge loss solves
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
-Whatever the penalty, b is the minimiser of the loss for a given w, and the dual asks of the
-multipliers ``0 <= a_i <= C`` and, as the penalty does not know b, ``y'a = 0``.
+Whatever the penalty, b minimises the loss for a given w, and the multipliers of the dual have
+``0 <= a_i <= C`` and, as the penalty does not depend on b, ``y'a = 0``.
 
-The threshold of a score with the fewest training errors: MAMC paper, section 2.3.
+The threshold with the fewest training errors is defined in the MAMC paper, section 2.3:
 
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
 A candidate is a gap between two neighbouring scores, one of class 2 (-1) below and one of class 1
-(+1) above: b lies in its middle and rho is half its width (20). No threshold has fewer errors than
-the best candidate, but perhaps the two that call all points the same, which the paper leaves out.
+(+1) above: b lies in its middle and rho is half its width (20). No other threshold has fewer errors
+than the best candidate, except perhaps the two with all points in one class, which the paper leaves
+out.
 
 With weights s of the rows ``E_R`` sums s_i where ``xi_i > 0``, and ``E_S = sum_i s_i xi_i``.
 
 (25) prints "arg max" for the class 1 point above a misclassified class 2 point; the nearest one is
-meant, "arg min". What (14)-(16) leave open goes to the larger rho, then to the smaller |b|.
+meant, "arg min". Ties of (14)-(16) go to the larger rho, then to the smaller |b|.
 
 References
 ----------
@@ -34,19 +37,12 @@ from numpy.typing import NDArray
 from mmbench.machines.base.estimator import row_weights
 from mmbench.machines.base.problem import BinaryProblem
 
-#: Sums of weights that differ by this share of all are the same.
+#: Relative difference below which sums of weights are equal.
 SUM_ROUNDING = 1e-12
 
 
 def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> float | NDArray:
-    """Return the penalty on the slack of each row, ``C s_i``; C where all weights are 1.
-
-    Parameters
-    ----------
-    problem, class_weight
-        As for `row_weights`.
-    C : float
-    """
+    """Return the penalty on the slack of each row, ``C s_i``, see `row_weights`; C if all are 1."""
     s = row_weights(problem, class_weight)
     return C if s is None else C * s
 
@@ -54,9 +50,9 @@ def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> floa
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:
     """Return a minimiser of ``sum_i s_i max(0, 1 - y_i (decision_i + b))`` over b, s the weights.
 
-    The slope is minus the weight of positive rows before the first kink and grows by that of a row
-    at each; of the interval where it is zero the middle is taken, as it knows nothing of the
-    classes' names.
+    The slope is minus the weight of positive rows before the first kink, and grows by the weight of
+    a row at each kink. The middle of the interval of slope zero is independent of the order of the
+    classes.
 
     Examples
     --------
@@ -82,13 +78,13 @@ def balanced(a: NDArray, y: NDArray, upper: float | NDArray) -> NDArray:
     return a * np.where(y > 0, lighter / positive, lighter / negative)
 
 
-#: Sums of one row's size that differ by less than this are equal.
+#: Relative difference below which the errors, slacks and margins of candidates are equal.
 TIE = 1e-12
 
 
 @dataclass(frozen=True)
 class Bias:
-    """A threshold and what it costs on the training rows."""
+    """A threshold with its errors and slacks on the training rows."""
 
     b: float
     #: The margin of (15); half the gap.
@@ -97,25 +93,17 @@ class Bias:
     errors: int | float
     #: E_S (16).
     slack: float
-    #: Whether all rows lie on one side, because no gap has class 2 below and class 1 above.
+    #: Whether all rows lie on one side, as no gap has class 2 below and class 1 above.
     one_class: bool = False
 
 
 def optimal_bias(
     scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
 ) -> Bias:
-    """Return the best threshold, in O(n log n).
+    """Return the best threshold, in O(n log n), with positive weights s, 1 by default.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples,)
-    y : ndarray of shape (n_samples,)
-        -1.0 or +1.0; both occur.
-    resolution : float, default=0.0
-        Neighbouring scores no further apart than this are the same score: repeated rows, whose
-        scores differ by rounding only, leave no gap between them.
-    weights : ndarray of shape (n_samples,), optional
-        s, all positive; 1 by default.
+    Neighbouring scores at most `resolution` apart are equal: repeated rows, whose scores differ by
+    rounding, have no gap between them.
 
     Examples
     --------
@@ -128,7 +116,7 @@ def optimal_bias(
     if not len(gaps):
         return one_class_bias(scores, y, weights)
     below, above = s[gaps], s[gaps + 1]
-    # Sums over class 1 up to the gap and class 2 after it: the rows on the wrong side.
+    # sums over the rows on the wrong side: class 1 up to the gap and class 2 after it
     own = np.ones(len(y), dtype=int) if weights is None else weights[order]
     low, high = np.where(positive, own, 0), np.where(positive, 0, own)[::-1]
     n_low, sum_low = np.cumsum(low)[gaps], np.cumsum(low * s)[gaps]
@@ -142,9 +130,9 @@ def optimal_bias(
 
 
 def one_class_bias(scores: NDArray, y: NDArray, weights: NDArray | None = None) -> Bias:
-    """Return a threshold beyond all scores, half their range away: the larger class wins.
+    """Return a threshold half the range of the scores beyond all of them: the larger class wins.
 
-    The last resort where no candidate exists. Equal classes: class 1, as for a score of zero.
+    It is taken if there is no candidate. Of equal classes class 1 wins, as for a score of zero.
     """
     own = np.ones(len(y), dtype=int) if weights is None else weights
     low, high = float(scores.min()), float(scores.max())
@@ -162,7 +150,7 @@ def given_bias(
     rho: float = 0.0,
     one_class: bool = False,
 ) -> Bias:
-    """Return what a threshold costs: the slacks of (16) in rows on the wrong side of it."""
+    """Return a threshold with the slacks (16) of the rows on its wrong side."""
     margins = y * (scores + b)
     wrong = margins < 0
     own = np.ones(len(y), dtype=int) if weights is None else weights
@@ -173,10 +161,7 @@ def given_bias(
 def reference_bias(
     scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
 ) -> Bias:
-    """Return the best threshold as the paper words it: every pair (i, j), and (15) at each row.
-
-    O(n^2); the route that `optimal_bias` is held against.
-    """
+    """Return the best threshold by every pair (i, j) of the paper, with (15) at each row."""
     own = np.ones(len(y), dtype=int) if weights is None else weights
     candidates = []
     for top in scores[y > 0]:
@@ -187,7 +172,7 @@ def reference_bias(
         top = scores[(y > 0) & (scores > bottom + resolution)].min()  # (25), arg min
         b, rho = -(top + bottom) / 2, (top - bottom) / 2  # (20)
         slack = rho - y * (scores + b)
-        # Rows that bound the gap have zero slack but for rounding, as have their duplicates.
+        # rows at the gap, and their duplicates, have zero slack up to rounding
         wrong = slack > rho / 2
         cost = own[wrong].sum().item(), float(own[wrong] @ slack[wrong])
         candidates.append(Bias(b, rho, *cost))
@@ -200,11 +185,11 @@ def reference_bias(
 
 
 def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
-    """Return the positions p for which s[p] and s[p + 1] bound a candidate."""
+    """Return the positions p of candidates between s[p] and s[p + 1]."""
     edges = np.flatnonzero(np.diff(s) > resolution)
     if not len(edges):
         return edges
-    # One block of equal scores after each edge, and one before the first.
+    # a block of equal scores after each edge, and one before the first
     starts = np.concatenate([[0], edges + 1])
     n_positive = np.add.reduceat(positive.astype(np.intp), starts)
     sizes = np.diff(np.append(starts, len(s)))
@@ -212,7 +197,7 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
 
 
 def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
-    """Return the first candidate in the order of the module's text; rounding decides no tie."""
+    """Return the first candidate in the order of the module's text, with ties up to rounding."""
     tie = TIE * (np.abs(b).max() + rho.max())
     left = np.flatnonzero(errors <= errors.min() + TIE * weights.sum())
     left = left[slack[left] <= slack[left].min() + len(errors) * weights.mean() * tie]

@@ -1,7 +1,8 @@
 """One-vs-one: the order of pairs, votes, and the rules for ties.
 
-Decision values of all pairs are kept, so every rule is a function of one stored array and none
-needs retraining. Pair k of classes i < j is positive for j, as scikit-learn has it for two classes.
+Decision values of all pairs are stored, so every rule is a function of one array and none needs
+retraining. Pair k of classes i < j is positive for j, as in scikit-learn for two classes. Arrays
+over pairs have shape (n_samples, n_pairs), arrays over classes (n_samples, n_classes).
 """
 
 from itertools import combinations
@@ -23,18 +24,7 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 def votes(decisions: NDArray, n_classes: int) -> NDArray:
-    """Count the votes of each class.
-
-    Parameters
-    ----------
-    decisions : ndarray of shape (n_samples, n_pairs)
-        A value of exactly zero is a vote for the positive class.
-    n_classes : int
-
-    Returns
-    -------
-    ndarray of int of shape (n_samples, n_classes)
-    """
+    """Count the votes of each class; a decision of exactly zero is one for the positive class."""
     counts = np.zeros((len(decisions), n_classes), dtype=np.int64)
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         positive = decisions[:, k] >= 0
@@ -46,8 +36,7 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
     """Return the index of the winning class of each row.
 
-    Ties go to the lowest index (libsvm's rule), or with `rng` to one of the tied classes drawn
-    uniformly.
+    Ties go to the lowest index (libsvm's rule), or with `rng` to a tied class drawn uniformly.
     """
     if rng is None:
         return counts.argmax(axis=1)
@@ -56,13 +45,7 @@ def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> 
 
 
 def expected_errors(counts: NDArray, truth: NDArray) -> float:
-    """Return the expected number of errors when ties are broken uniformly at random.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_samples, n_classes)
-    truth : ndarray of int of shape (n_samples,)
-        Index of the true class.
+    """Return the expected number of errors if ties are broken uniformly at random.
 
     Examples
     --------
@@ -75,30 +58,20 @@ def expected_errors(counts: NDArray, truth: NDArray) -> float:
 
 
 def n_ties(counts: NDArray) -> int:
-    """Return how many rows have more than one class with the most votes."""
+    """Return the number of rows with more than one class of most votes."""
     return int(((counts == counts.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
 
 
 def ovr_scores(decisions: NDArray, n_classes: int) -> NDArray:
-    """Return one score a class: its votes, moved by less than half a vote by its decision values.
+    """Return the votes of each class, moved by less than half a vote by its decision values.
 
-    The largest score is that of the class that `resolve_votes` takes: of equal votes the lowest.
-
-    Parameters
-    ----------
-    decisions : ndarray of shape (n_samples, n_pairs)
-    n_classes : int
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
+    The class that `resolve_votes` takes has the largest score.
     """
-    confidence = summed_decisions(decisions, n_classes)
-    return scores_of_votes(votes(decisions, n_classes), confidence)
+    return scores_of_votes(votes(decisions, n_classes), summed_decisions(decisions, n_classes))
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Return the sum over pairs of the decision values for each class less those against it."""
+    """Return the sum of the decision values for each class minus the sum against it."""
     confidence = np.zeros((len(decisions), n_classes))
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         confidence[:, j] += decisions[:, k]
@@ -107,16 +80,7 @@ def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def scores_of_votes(counts: NDArray, confidence: NDArray) -> NDArray:
-    """Return class scores by votes and summed decision values; of two classes the latter alone.
-
-    Parameters
-    ----------
-    counts, confidence : ndarray of shape (n_samples, n_classes)
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-    """
+    """Return class scores by votes and summed decision values; of two classes the latter alone."""
     if counts.shape[1] == 2:
         return confidence
     scores = counts + confidence / (3 * (np.abs(confidence) + 1))
@@ -131,12 +95,9 @@ def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, N
 
 
 def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the classes, sorted, and the number of each row's class.
+    """Return the sorted classes and the number of each row's class.
 
-    Raises
-    ------
-    ValueError
-        If the labels are no classes, are of kinds that cannot be sorted, or there is one class.
+    Raises ValueError if the labels are no classes, cannot be sorted, or are all equal.
     """
     kinds = sorted({type(label).__name__ for label in y}) if y.dtype == object else []
     if len(kinds) > 1:
