@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from mmbench.tables.blocks import certificates, parameters
-from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Grid, Table
+from mmbench.tables.model import NOTHING, Grid, Table
 from mmbench.tables.records import PUBLISHED_ONLY
-from mmbench.tables.rows import Row
+from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, Row, differences
 from mmbench.tables.sheet import Sheet
 
 #: What the runs of a cell are, by the rule of their test part.
@@ -93,9 +93,17 @@ def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
         return []
     same = sheet.rule == "official"
     errors = {_standard_error(row.n or 1, same, runs): None for row in rows}
+    marks = [row.mark for row in rows]
+    counts = ", ".join(f"{marks.count(m)} {m}" for m in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
+    published, same_sign, beyond_noise = differences(rows)
     return [
-        f"{IN_BAND} the published value lies within 2 standard errors of the difference, "
+        f"{IN_BAND} the published value lies within 2 standard errors of the difference, and the "
+        f"value of another machine in the row does not; {ALL_IN_BAND} it does, but so do the "
+        f"values of all other machines, so the comparison does not tell them apart; "
         f"{OUT_OF_BAND} it does not; no mark: not compared.",
+        f"Compared cells: {len(rows)}, of these {counts}. Published differences between machines "
+        f"beyond noise: {published}; with the same sign here: {same_sign}; beyond noise here too: "
+        f"{beyond_noise}. Noise: 2 standard errors of the difference of two means measured here.",
         f"Standard error of the difference: {'; '.join(errors)}.",
     ]
 

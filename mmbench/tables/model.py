@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from mmbench.tables.records import MISSING, PUBLISHED_ONLY
 from mmbench.tables.rows import Row
 
-if TYPE_CHECKING:
-    from mmbench.tables.rows import Row
-
-#: Marks of a comparison, explained in the legend of every table that has one.
-IN_BAND = "✓"
-OUT_OF_BAND = "✗"
+#: A cell without a value.
 NOTHING = "–"
 
 
@@ -105,13 +99,6 @@ def published_with_sd(row: Row | None, decimals: int) -> str:
         return NOTHING
     spread = "" if row.published_spread is None else f" ± {row.published_spread:.{decimals}f}"
     return f"{row.published:.{decimals}f}{spread}"
-
-
-def verdict_mark(row: Row | None) -> str:
-    """Return the mark of the comparison, empty where there was none."""
-    if row is None or row.in_band is None:
-        return ""
-    return IN_BAND if row.in_band else OUT_OF_BAND
 
 
 def kernel_text(kernel: str, degree: int | None) -> str:

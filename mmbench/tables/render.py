@@ -16,8 +16,8 @@ from itertools import groupby
 from typing import Any
 
 from mmbench.errors import UserError, did_you_mean
-from mmbench.tables.model import IN_BAND, NOTHING, OUT_OF_BAND, Column, Grid, Table
-from mmbench.tables.rows import Row
+from mmbench.tables.model import NOTHING, Column, Grid, Table
+from mmbench.tables.rows import IN_BAND, OUT_OF_BAND, Row
 from mmbench.tables.sheet import Sheet
 
 #: Formats that draw a layout. ``csv`` is the long table itself, see `mmbench.tables.render`.
@@ -61,6 +61,7 @@ COLUMNS = (
     "half_width",
     "z",
     "in_band",
+    "mark",
     "status",
     "note",
 )

@@ -4,13 +4,13 @@ import csv
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mmbench import resources
 from mmbench.errors import UserError
 from mmbench.jobs.store import CONFIG, Key, Plan
 from mmbench.tables.records import Experiment, Replan, read_experiment
-from mmbench.tables.rows import NO_TARGET, Row
+from mmbench.tables.rows import NO_TARGET, Row, with_marks
 
 CSV = "table.csv"
 MARKDOWN = "table.md"
@@ -57,7 +57,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Reference:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))
-        rows = [_row(line) for line in lines]
+        rows = with_marks(map(_row, lines))
     except (KeyError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: not a table of mmbench ({error})") from None
     deviations = {line["dataset"]: _notes(line)[1] for line in lines}
@@ -74,6 +74,7 @@ def _notes(line: Mapping[str, str]) -> tuple[str, str]:
 def _row(line: Mapping[str, str]) -> Row:
     degree, size = (int(line[name]) if line.get(name) else None for name in ("degree", "size"))
     note, mark, reason = _notes(line)[0].partition(NO_TARGET)
+    numbers: dict[str, Any] = {name: float(line[name]) for name in NUMBERS if line.get(name)}
     return Row(
         Key(line["dataset"], line["kernel"], degree, line["machine"], size),
         line["metric"],
@@ -82,7 +83,7 @@ def _row(line: Mapping[str, str]) -> Row:
         mark + reason,
         n=int(line["n"]) if line["n"] else None,
         in_band={"True": True, "False": False}.get(line["in_band"]),
-        **{name: float(line[name]) for name in NUMBERS if line.get(name)},
+        **numbers,
     )
 
 

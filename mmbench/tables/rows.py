@@ -1,5 +1,6 @@
 """The long tidy table: one row per cell and metric, with the published value and its band."""
 
+import itertools
 import math
 import statistics
 from collections import Counter
@@ -161,6 +162,11 @@ def _selected(name: str, grid: Sequence, records: Sequence[Record]) -> Selected 
     return Selected(name, median_low(values), len(values), *map(values.count, ends))
 
 
+#: Marks of a comparison, explained in the legend of every table that has one.
+IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
+#: Standard errors of a difference up to which it is noise; the margin is for rounding.
+NOISE = 2 + 1e-9
+
 #: How a remark begins that speaks of the published value alone.
 NO_TARGET = "the published value is no target"
 
@@ -226,6 +232,8 @@ class Row:
     z: float | None = None
     #: Whether the published value counts as met.
     in_band: bool | None = None
+    #: What the comparison shows, see `with_marks`; empty if there is none.
+    mark: str = ""
 
 
 def build_rows(
@@ -251,7 +259,67 @@ def build_rows(
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
         for p in published
     }
-    return [row for cell in cells for row in _rows(cell, known, compare)]
+    return with_marks(row for cell in cells for row in _rows(cell, known, compare))
+
+
+def with_marks(rows: Iterable[Row]) -> list[Row]:
+    """Return rows with marks, which say what a comparison could have shown.
+
+    `IN_BAND`: the published value lies in the band, and another machine's published value of the
+    same data set, kernel and metric does not. `ALL_IN_BAND`: so do all of them, so that the
+    comparison cannot tell the machine from the others. `OUT_OF_BAND`: it does not.
+    """
+    rows = list(rows)
+    targets = _by_place(row for row in rows if row.published is not None and not row.objection)
+
+    def mark(row: Row) -> str:
+        if row.in_band is None or row.measured is None:
+            return ""
+        if not row.in_band:
+            return OUT_OF_BAND
+        se = (row.half_width or 0.0) / 2
+        rivals = (other.published for other in targets[_place(row)] if other.published is not None)
+        told = any(abs(z_value(row.measured, value, se)) > NOISE for value in rivals)
+        return IN_BAND if told else ALL_IN_BAND
+
+    return [replace(row, mark=mark(row)) for row in rows]
+
+
+def _place(row: Row) -> tuple[Key, str]:
+    return row.key._replace(machine=""), row.metric
+
+
+def _by_place(rows: Iterable[Row]) -> dict[tuple[Key, str], list[Row]]:
+    """Return the rows of all machines by data set, kernel, size and metric."""
+    found: dict[tuple[Key, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault(_place(row), []).append(row)
+    return found
+
+
+def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
+    """Count differences between machines: published ones beyond noise, and those found here too.
+
+    Noise is two standard errors of the difference of two means measured here, for the published
+    difference as well: what the spread of a paper means is seldom known.
+
+    Returns
+    -------
+    published, same_sign, beyond_noise : int
+        Published differences beyond noise; how many have the same sign here; how many of these are
+        beyond noise here too.
+    """
+    counts = [0, 0, 0]
+    for compared in _by_place(row for row in rows if row.in_band is not None).values():
+        for one, other in itertools.combinations(compared, 2):
+            theirs = (one.published or 0.0) - (other.published or 0.0)
+            ours = (one.measured or 0.0) - (other.measured or 0.0)
+            noise = NOISE * math.hypot(one.se or 0.0, other.se or 0.0)
+            if abs(theirs) > noise:
+                counts[0] += 1
+                counts[1] += theirs * ours > 0
+                counts[2] += theirs * ours > 0 and abs(ours) > noise
+    return counts[0], counts[1], counts[2]
 
 
 def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[Row]:
@@ -341,4 +409,4 @@ def _compared(cell: Cell, row: Row, n_published: int | None) -> Row:
     counting = _counting_deviation(cell, row.metric, row.measured)
     se = difference_se(row.sd, row.n, n_published, counting, cell.same_test_rows)
     z = z_value(row.measured, row.published, se)
-    return replace(row, half_width=2 * se, z=z, in_band=abs(z) <= 2 + 1e-9)
+    return replace(row, half_width=2 * se, z=z, in_band=abs(z) <= NOISE)

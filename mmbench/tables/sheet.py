@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key, Plan
 from mmbench.tables.measures import Measures, Split
-from mmbench.tables.model import Column, Shown, join, kernel_text, verdict_mark
+from mmbench.tables.model import Column, Shown, join, kernel_text
 from mmbench.tables.protocol import protocol
 from mmbench.tables.records import MISSING, Experiment
 from mmbench.tables.rows import Fits, Published, Row, Selected, fits_of, selected
@@ -253,7 +253,7 @@ class Sheet:
 
     def marked(self, text: str, row: Row | None, kernel: bool = True) -> str:
         """Return the text of a cell with its mark and its footnotes."""
-        text = join(text, verdict_mark(row), self.cite(row, kernel))
+        text = join(text, row.mark if row else "", self.cite(row, kernel))
         return text if row is None else Shown(text, row)
 
     def cite(self, row: Row | None, kernel: bool = True) -> str:

@@ -12,11 +12,11 @@ from helpers.drawn import table
 
 from mmbench.commands.outputs import export
 from mmbench.errors import Status
-from mmbench.jobs.store import CONFIG, PLAN, RecordStore
+from mmbench.jobs.store import CONFIG, PLAN, Key, RecordStore
 from mmbench.tables.build import sheet_of
 from mmbench.tables.render import COLUMNS
 from mmbench.tables.results import read_results
-from mmbench.tables.rows import Row
+from mmbench.tables.rows import Row, differences
 
 
 def cell(experiment, machine: str, metric: str, **options) -> Row:
@@ -168,7 +168,7 @@ def test_a_smoke_table_compares_nothing(results) -> None:
         row = cell(experiment, machine, "errors_count")
         assert (row.published is None, row.in_band, row.z, row.note) == (False, None, None, "")
     text = table(experiment.folder)
-    assert not {"✓", "✗"} & set(text)
+    assert not {"✓", "~", "✗"} & set(text)
     assert "nothing is compared with the paper" in text
 
 
@@ -352,6 +352,37 @@ def test_damage_beside_the_records_is_told_by_every_command(results, name: str, 
     assert any(name in line and said in line for line in told)
 
 
+# -- marks -------------------------------------------------------------------------------------
+
+
+def test_a_mark_says_whether_the_band_tells_the_machines_apart(results) -> None:
+    # Published: SVM 98, RMM 96, MMRM 89 errors of 2007; a band is about 17 errors on each side.
+    experiment = results.experiment("usps_rbf", layout="mmrm_table2")
+    for machine, errors in (("svm", 70), ("rmm", 90), ("mmrm", 75)):
+        split = {"n_train": 7291, "n_test": 2007}
+        experiment.add(experiment.job("usps", machine), errors, 2007, split=split)
+    frame = pd.read_csv(io.StringIO(table(experiment.folder, fmt="csv")))
+    compared = frame[frame.mark.notna()].set_index("machine")
+    assert dict(compared.mark) == {"svm": "✗", "rmm": "~", "mmrm": "✓"}
+    text = table(experiment.folder)
+    assert "Compared cells: 3, of these 1 ✓, 1 ~, 1 ✗." in text
+    assert "Published differences between machines beyond noise: 0;" in text
+
+
+def test_published_differences_are_looked_for_here() -> None:
+    rows = [
+        Row(Key("a", "rbf", None, machine), "accuracy_pct", "optimal", **numbers)
+        for machine, numbers in {
+            "svm": {"measured": 90.0, "se": 0.1, "published": 90.0, "in_band": True},
+            "rmm": {"measured": 92.0, "se": 0.1, "published": 91.0, "in_band": True},
+            "m4": {"measured": 90.1, "se": 0.1, "published": 92.0, "in_band": False},
+            "mpm": {"measured": 80.0, "se": 0.1, "published": 99.0},
+        }.items()
+    ]
+    # All three differ in print; here the M4 is hardly better than the SVM, and worse than the RMM.
+    assert differences(rows) == (3, 2, 1)
+
+
 # -- the CSV -----------------------------------------------------------------------------------
 
 
@@ -368,6 +399,7 @@ def test_the_csv_has_exactly_the_documented_columns(usps) -> None:
             "half_width",
             "z",
             "in_band",
+            "mark",
             "status",
             "note",
         ),

@@ -11,7 +11,7 @@ from mmbench.tables.blocks import by_name
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
 from mmbench.tables.figures import draw_figure, figures_of, title_of
-from mmbench.tables.model import Table, kernel_text, verdict_mark
+from mmbench.tables.model import Table, kernel_text
 from mmbench.tables.records import Experiment
 from mmbench.tables.render import to_csv
 from mmbench.tables.report import view as words
@@ -28,7 +28,7 @@ from mmbench.tables.report.view import (
     summarize,
 )
 from mmbench.tables.results import Reference
-from mmbench.tables.rows import Row
+from mmbench.tables.rows import ALL_IN_BAND, Row
 
 #: Drawn of any experiment with machines and data sets enough.
 RANKS = "critical_difference"
@@ -141,7 +141,7 @@ def _line(view: View, row: Row) -> dict[str, Any]:
         "measured": row.measured,
         "difference": apart,
         "verdict": verdict_text(row),
-        "mark": verdict_mark(row),
+        "mark": row.mark,
         "seconds": sum(seconds) if seconds else None,
         "gap": view.sheet.value(key, "worst_gap"),
         "parameters": words.parameters(view, key),
@@ -158,6 +158,8 @@ def verdict_text(row: Row) -> str:
     """Return the outcome of the comparison in a word."""
     if row.in_band is None:
         return "not compared"
+    if row.mark == ALL_IN_BAND:
+        return "in band, as all"
     return "in band" if row.in_band else "out of band"
 
 

@@ -15,7 +15,7 @@ from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.model import NOTHING, join, kernel_text, seconds_text
 from mmbench.tables.records import PUBLISHED_ONLY, Experiment
 from mmbench.tables.results import Reference
-from mmbench.tables.rows import SELECTED, Row
+from mmbench.tables.rows import ALL_IN_BAND, SELECTED, Row
 
 #: Longest name in characters; file systems allow 255 bytes, which include the folders.
 LENGTH = 80
@@ -171,6 +171,7 @@ def difference(row: Row) -> str:
         return ""
     apart = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
     verdict = "in the band" if row.in_band else "out of the band"
+    verdict += ", as all published values of the row" if row.mark == ALL_IN_BAND else ""
     return f"{signed(row.measured - row.published, row.metric)}{apart}: {verdict}"
 
 
