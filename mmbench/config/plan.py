@@ -23,9 +23,10 @@ from mmbench.datasets import (
     split_slots,
 )
 from mmbench.errors import UserError
+from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
 from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, group_by_cell
-from mmbench.machines import alias_of, machine_class
+from mmbench.machines import alias_of, machine_class, make_machine
 from mmbench.machines.base.foreign import ForeignClassifier
 
 # -- jobs --------------------------------------------------------------------------------------
@@ -102,6 +103,10 @@ def _draft(
     machine = config.machine_of(column)
     cls = machine_class(machine)
     params, grid = settings(config, column, kernel, degree, entry)
+    known = parameters_of(make_machine(machine, **params))
+    defaults = {n: v for n, v in known.items() if n not in {"kernel", *params, *grid}}
+    if not issubclass(cls, ForeignClassifier):
+        defaults = for_kernel(defaults, kernel)
     return Job(
         experiment=config.name,
         split=SplitRef(config.protocol.test.rule),
@@ -116,6 +121,7 @@ def _draft(
         + alias_of(machine).version
         + cls.kernel_versions.get(kernel, 0),
         variant="" if column == machine else column,
+        defaults=tuple(sorted(defaults.items())),
         calibrate=config.machines[column].calibrate,
         **given,
     )

@@ -66,17 +66,31 @@ def evaluate(
     if np.isnan(decisions).any():
         pair = machine.fits_[int(np.isnan(decisions).any(axis=0).argmax())].pair
         raise ValueError(f"decision values of the pair {_name(pair)} are not numbers")
-    # Votes are counted on the values as they are stored: a record agrees with itself.
-    largest = np.finfo(np.float32).max
-    decisions = decisions.clip(-largest, largest).astype(np.float32)
     metrics, predicted = count_errors(decisions, machine.classes_, data.y_test, ties, seed)
     arrays = {
         "test_index": data.test_index,
         "predicted": storable(predicted),
-        "decisions": decisions,
+        "decisions": rounded(decisions),
         "y_test": storable(data.y_test),
     }
     return metrics, arrays | of_classes(machine, data.X_test)
+
+
+def rounded(decisions: NDArray) -> NDArray:
+    """Return decision values in float32, unless a sign or an order would change.
+
+    Examples
+    --------
+    >>> rounded(np.array([[1.0], [2.0]])).dtype, rounded(np.array([[1e-60], [2.0]])).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    largest = np.finfo(np.float32).max
+    single = decisions.clip(-largest, largest).astype(np.float32)
+    same = np.array_equal(np.sign(single), np.sign(decisions)) and all(
+        len(np.unique(short)) == len(np.unique(long))
+        for short, long in zip(single.T, decisions.T, strict=True)
+    )
+    return single if same else decisions
 
 
 def of_classes(machine: PairwiseClassifier, X: NDArray) -> dict[str, NDArray]:

@@ -109,6 +109,8 @@ class Job:
     machine_version: int = 1
     #: Name of the machine's column in tables, where that is not the machine's own.
     variant: str = field(default="", metadata=ADDED)
+    #: Parameters of the estimator that are neither fixed here nor selected: its defaults.
+    defaults: Pairs = field(default=(), metadata=ADDED)
     #: How decisions are mapped to probabilities, which are stored beside them: "sigmoid" or
     #: "isotonic".
     calibrate: str | None = field(default=None, metadata=ADDED)

@@ -200,6 +200,10 @@ class Record:
     deviations: list[str] = field(default_factory=list)
     #: What is suspicious in a user's file.
     warnings: list[str] = field(default_factory=list)
+    #: All parameters of the fitted estimator; selected ones are in `selection` too.
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    #: "version", "commit" and "fingerprint" of the code behind the machine.
+    code: Mapping[str, Any] = field(default_factory=dict)
     #: Versions, computer and threads.
     environment: Mapping[str, Any] = field(default_factory=dict)
     #: The limits of the job: "time" in seconds, "memory" in bytes.

@@ -234,6 +234,8 @@ PLAN = "plan.json"
 LOCK = ".lock"
 #: Where damaged records go.
 QUARANTINE = "quarantine"
+#: Where finished records go whose jobs are run again on request.
+SUPERSEDED = "superseded"
 
 #: Name of an array to the array.
 Arrays = Mapping[str, Any]
@@ -428,7 +430,8 @@ class RecordStore:
             return None
         files = (path for path in self._records.iterdir() if path.suffix in (".json", ".npz"))
         unplanned = [path for path in files if path.stem not in plan.jobs]
-        return sorted([*unplanned, *(self._records / QUARANTINE).glob("*")])
+        aside = [p for name in (QUARANTINE, SUPERSEDED) for p in (self._records / name).glob("*")]
+        return sorted([*unplanned, *aside])
 
     def recover(self, keys: Iterable[str], say: Callable[[str], Any]) -> dict[str, Content]:
         """Return the intact ones of the records named; damaged ones are moved out of the way.
@@ -446,12 +449,16 @@ class RecordStore:
             except FileNotFoundError:
                 continue
             except BadRecord as error:
-                folder = self._quarantine(key)
+                folder = self._move(key, QUARANTINE)
                 say(f"{self.path_of(key)}: {error}; moved to {folder}, its job runs again")
         return found
 
-    def _quarantine(self, key: str) -> Path:
-        target = self._records / QUARANTINE
+    def set_aside(self, key: str) -> Path:
+        """Move a finished record out of the way of a new one; nothing reads it any more."""
+        return self._move(key, SUPERSEDED)
+
+    def _move(self, key: str, folder: str) -> Path:
+        target = self._records / folder
         target.mkdir(exist_ok=True)
         for suffix in (".json", ".npz"):
             if os.path.lexists(self.path_of(key, suffix)):

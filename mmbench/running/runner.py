@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmbench.errors import FINISHED, Status, UserError
+from mmbench.jobs.identity import fingerprint
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, is_done, new_record
@@ -223,6 +224,7 @@ def run(
     mirror: str | None = None,
     limits: Limits = NO_LIMITS,
     source: RecordStore | None = None,
+    rerun: str | None = None,
     progress: Callable[[int], Progress] = progress_for,
 ) -> Summary:
     """Run the jobs that have no result yet, and store their records.
@@ -242,6 +244,8 @@ def run(
         Of each job. A job that they have stopped before is not run again.
     source : RecordStore, optional
         The records of another experiment, whose selected parameters some jobs use.
+    rerun : {"changed"}, optional
+        Run the finished jobs again whose machine has other sources now.
     progress : callable
         Gets the number of jobs to run.
 
@@ -254,7 +258,7 @@ def run(
         data, mirror, limits=limits, remote=executor.remote, scheduler=executor.scheduler
     )
     with store.locked():
-        return _Run(jobs, store, executor, context, source, progress).go()
+        return _Run(jobs, store, executor, context, source, rerun, progress).go()
 
 
 class _Run:
@@ -267,6 +271,7 @@ class _Run:
         executor: Executor,
         context: Context,
         source: RecordStore | None,
+        rerun: str | None,
         progress: Callable[[int], Progress],
     ):
         said: list[str] = []
@@ -275,11 +280,22 @@ class _Run:
         if source is not None:
             elsewhere = {key: source.find(key) for key in keys if key not in found}
             found |= {key: record for key, record in elsewhere.items() if record is not None}
+        unique = {job.key: job for job in jobs}
+        changed = [k for k in found if k in unique and has_other_sources(unique[k], found[k])]
+        if rerun == "changed":
+            for key in changed:
+                store.set_aside(key)
+                del found[key]
+        elif changed:
+            said.append(
+                f"{len(changed)} finished jobs ({_machines(unique, changed)}) were made by other "
+                "sources with today's parameters and version; --rerun changed runs them again"
+            )
         self.results = {key: record for key, record in found.items() if is_done(record)}
         stopped = {k: r for k, r in found.items() if context.limits.reached_before(r)}
-        unique = {job.key: job for job in jobs}
         settled = {**self.results, **stopped}
         self.open = {key: job for key, job in unique.items() if key not in settled}
+        said += outdated(self.open.values(), store)
         self.summary = Summary()
         for key in unique:
             if key in settled:
@@ -375,6 +391,52 @@ def _outcome(job: Job, future: Future, limits: Limits) -> tuple[Content, Arrays]
         raise error
     reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
     return new_record(job, Status.FAILED, reason), {}
+
+
+def has_other_sources(job: Job, record: Content) -> bool:
+    """Whether a record was made by other sources of its machine than the installed ones."""
+    then = record.get("code", {}).get("fingerprint")
+    return is_done(record) and bool(then) and then != fingerprint(job.machine)
+
+
+def _machines(jobs: Mapping[str, Job], keys: Iterable[str]) -> str:
+    return ", ".join(sorted({jobs[key].machine for key in keys}))
+
+
+def outdated(jobs: Iterable[Job], store: RecordStore) -> list[str]:
+    """Return a line per machine whose records are of another version or of other defaults.
+
+    The jobs of these records run again; the records stay in the folder.
+    """
+    waiting = {_place(job): job for job in jobs}
+    known, counts = {job.key for job in waiting.values()}, Counter[str]()
+    for key in store.keys() if waiting else ():
+        record = {} if key in known else store.find(key) or {}
+        if not record or not is_done(record):
+            continue
+        then = Job.from_dict(record["job"])
+        job = waiting.get(_place(then))
+        if job is not None and (difference := _difference(then, job)):
+            counts[f"{job.column}: {difference}"] += 1
+    return [f"{text}: {count} finished jobs run again" for text, count in sorted(counts.items())]
+
+
+def _place(job: Job) -> Hashable:
+    """Return what two jobs of one cell and split have in common, whatever their parameters."""
+    return job.dataset_hash, job.kernel, job.degree, job.column, job.split
+
+
+def _difference(then: Job, now: Job) -> str:
+    """Return in which version or defaults two jobs differ that are equal otherwise."""
+    if replace(then, defaults=now.defaults, machine_version=now.machine_version).key != now.key:
+        return ""
+    if then.machine_version != now.machine_version:
+        return f"version {then.machine_version} of the machine, {now.machine_version} today"
+    if not then.defaults:
+        return "recorded without the defaults of the parameters"
+    old, new = dict(then.defaults), dict(now.defaults)
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return ", ".join(f"default {n}={old.get(n)!r}, {new.get(n)!r} today" for n in names)
 
 
 def _farewell(summary: Summary, store: RecordStore) -> str:

@@ -200,6 +200,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         evaluate,
         storable,
     )
+    from mmbench.jobs.identity import identity, parameters_of
     from mmbench.jobs.train import job_seeds, train
     from mmbench.running.cluster import Spread
 
@@ -226,6 +227,8 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         "selection": selection,
         "seeds": seeds,
         "split": data.split,
+        "parameters": parameters_of(machine),
+        "code": identity(job.machine, job.machine_version),
         **certificates(machine.fits_, machine.gap_tolerance),
         "deviations": data.deviations,
         "warnings": [*data.warnings, *notes],

@@ -1,0 +1,132 @@
+"""The identity of the code behind a record, and what makes a finished job run again."""
+
+from __future__ import annotations
+
+import ast
+import io
+from dataclasses import replace
+
+from helpers.serial_executor import SerialExecutor
+from helpers.small_run import NO_DATA, make_jobs
+
+from mmbench.config.plan import plan
+from mmbench.config.read import config_of
+from mmbench.jobs import identity
+from mmbench.jobs.store import RecordStore
+from mmbench.machines import SVM
+from mmbench.running.progress import Lines
+from mmbench.running.runner import run
+
+
+def digest(source):
+    return identity.without_docstrings(ast.parse(source))
+
+
+def test_rewording_leaves_the_fingerprint_and_code_does_not():
+    source = 'def f(x):\n    """Return x."""\n    return x + 1  # why\n'
+    reworded = 'def f(x):\n    """The same number."""\n\n    return (x + 1)\n'
+    assert digest(source) == digest(reworded)
+    assert digest(source) != digest(source.replace("+ 1", "+ 2"))
+
+
+def test_the_fingerprint_is_of_all_modules_behind_a_machine():
+    modules = identity.modules_behind("mmbench.machines.svm")
+    assert {"mmbench.machines.svm", "mmbench.machines.base.estimator"} <= modules
+    assert "mmbench.kernels.matrix" in modules
+    assert not any("mmrm" in name or "tables" in name for name in modules)
+    assert identity.fingerprint("svm") != identity.fingerprint("mmrm")
+    assert identity.fingerprint("mamc") == identity.fingerprint("mamc_b")
+
+
+def test_a_plug_in_has_a_fingerprint_of_all_its_modules(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "own_machines"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "step.py").write_text("STEP = 1\n")
+    (folder / "machine.py").write_text(
+        "from mmbench.machines.svm import SVM\nfrom own_machines.step import STEP\n"
+        "class Own(SVM):\n    pass\n"
+    )
+    modules = identity.modules_behind("own_machines.machine")
+    assert {"own_machines.step", "mmbench.machines.svm", "mmbench.kernels.matrix"} <= modules
+    before = identity.fingerprint("own_machines.machine:Own")
+    (folder / "step.py").write_text("STEP = 2\n")
+    for cached in (identity.fingerprint, identity._source):
+        cached.cache_clear()
+    assert identity.fingerprint("own_machines.machine:Own") != before
+
+
+def test_an_installed_classifier_has_none():
+    assert identity.fingerprint("sklearn.svm:SVC") == ""
+
+
+def lines_of(jobs, store, **options):
+    stream = io.StringIO()
+    summary = run(
+        jobs,
+        store,
+        SerialExecutor(),
+        data=NO_DATA,
+        progress=lambda total: Lines(total, stream),
+        **options,
+    )
+    return summary, stream.getvalue().splitlines()
+
+
+def test_a_record_names_its_code_and_all_parameters(tmp_path):
+    jobs = make_jobs(1)
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    lines_of(jobs, store)
+    record = store.read(jobs[0].key)
+    assert record["code"] == identity.identity("svm", jobs[0].machine_version)
+    assert set(record["parameters"]) == set(SVM().get_params()) - identity.EXECUTION
+    assert record["parameters"]["C"] == record["selection"]["params"]["C"]
+
+
+def test_a_changed_default_runs_the_job_again_and_is_named(tmp_path):
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    jobs = [replace(job, defaults=(("tol", 1e-5),)) for job in make_jobs(1)[:1]]
+    lines_of(jobs, store)
+    changed = [replace(job, defaults=(("tol", 1e-4),)) for job in jobs]
+    summary, said = lines_of(changed, store)
+    assert (summary.done, summary.reused) == (1, 0)
+    assert "svm: default tol=1e-05, 0.0001 today: 1 finished jobs run again" in said
+    raised = [replace(changed[0], machine_version=9)]
+    summary, said = lines_of(raised, store)
+    assert summary.done == 1
+    assert any("version 1 of the machine, 9 today: 2 finished" in line for line in said), said
+
+
+def test_other_sources_are_named_and_run_again_on_request(tmp_path, monkeypatch):
+    jobs = make_jobs(1)[:1]
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    lines_of(jobs, store)
+    monkeypatch.setattr("mmbench.running.runner.fingerprint", lambda machine: "other")
+    summary, said = lines_of(jobs, store)
+    assert summary.reused == 1 and any("--rerun changed" in line for line in said)
+    summary, said = lines_of(jobs, store, rerun="changed")
+    assert (summary.done, summary.reused) == (1, 0)
+    aside = store.folder / "records" / "superseded"
+    assert {path.name for path in aside.iterdir()} == {
+        f"{jobs[0].key}{s}" for s in (".json", ".npz")
+    }
+
+
+def test_a_plan_has_the_defaults_of_every_estimator(tmp_path):
+    config = config_of(
+        {
+            "name": "own",
+            "datasets": ["wine"],
+            "kernel": "linear",
+            "protocol": {"test": {"kfold": 3}},
+            "machines": {
+                "mmrm": {"params": {"tol": 1e-5}},
+                "logistic": {"estimator": "sklearn.linear_model.LogisticRegression"},
+            },
+        }
+    )
+    jobs = {job.column: job for job in plan(config, tmp_path)}
+    assert dict(jobs["mmrm"].defaults)["C_factor"] == 10.0
+    assert "tol" not in dict(jobs["mmrm"].defaults) and "gamma" not in dict(jobs["mmrm"].defaults)
+    assert dict(jobs["logistic"].defaults)["max_iter"] == 100
