@@ -115,7 +115,10 @@ def test_an_arff_file_is_read_like_a_csv(tmp_path: Path):
         ("age,kind\n1,a,9\n2,b,9\n", "a row does not have 2 fields (data row 1 has 3)"),
         ("age,age,kind\n1,2,a\n3,4,b\n", "two columns are named 'age'"),
         ("age,,kind\n1,2,a\n3,4,b\n", "column 2 has no name"),
-        (",age,kind\n0,2,a\n1,4,b\n", "column 1 has no name in the first line; index: 1"),
+        (
+            ",age,kind\n0,2,a\n1,4,b\n",
+            "column 1 has no name in the first line; to leave it out, say",
+        ),
         (
             "5.1,3.5,1\n4.9,3.0,0\n",
             "must hold the names of the columns, or say header: false",

@@ -174,7 +174,8 @@ def test_gaps_and_categories_that_no_step_treats_are_refused(tmp_path: Path, ste
 def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
     line = refusal(tmp_path, "my.csv", MIXED, drop="id")
     assert "data row 1, column 'colour': text 'red' where a number is needed" in line
-    assert line.endswith("drop it or say categorical: auto")
+    advice = "say categorical: auto (--set 'datasets[0].categorical=auto')"
+    assert f"; if it holds categories, {advice}; to leave it out, say drop: [id, colour]" in line
     line = refusal(tmp_path, "my.csv", CSV.replace(",", ";").replace(".", ","))
     advice = "if ',' is the decimal mark, say decimal: , (--set 'datasets[0].decimal=,')"
     assert line.endswith(f"text '2,5' where a number is needed; {advice}")

@@ -72,8 +72,10 @@ def check_width(n_columns: int, most: int) -> None:
 def say(key: str, value: object) -> str:
     """Return the advice to set a key of a table, in a file or on the command line."""
     if isinstance(value, list | tuple):
-        words = (v if WORD.fullmatch(str(v)) else json.dumps(v, ensure_ascii=False) for v in value)
-        value = f"[{', '.join(map(str, words))}]"
+        words = [
+            str(v) if isinstance(v, int) or WORD.fullmatch(v) else json.dumps(v) for v in value
+        ]
+        value = f"[{', '.join(words)}]"
     return f"say {key}: {value} (--set 'datasets[0].{key}={value}')"
 
 
@@ -86,16 +88,26 @@ def read_csv(
     decimal: str = ".",
     missing: Sequence[str] | None = None,
     max_columns: int = MOST_COLUMNS,
+    left_out: Sequence[Column] = (),
 ) -> pd.DataFrame:
     """Read CSV text; blank lines are skipped.
 
     Without a header, columns are named ``"1"``, ``"2"``, ...; without a separator, it is the
-    commonest of comma, semicolon and tab in the first record, or blanks.
+    commonest of comma, semicolon and tab in the first record, or blanks. Of a decimal comma, it is
+    a comma only if the header has no other. Columns that are left out need no name.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
-    first, body, separator = _first_record(text, separator, decimal)
+    if stated := re.match(r'"?sep=(.)"?\n', text):  # as Excel writes it
+        separator, text = separator or stated[1], text[stated.end() :]
+    first, body, found = _first_record(text, separator, decimal)
+    if len(first) == 1 and header and decimal == "," and not separator:
+        comma = _first_record(text, ",", decimal)
+        first, body, found = comma if len(comma[0]) > 1 else (first, body, found)
+    separator = found
     check_width(len(first), max_columns)
     names = [" ".join(name.split()) for name in first]
+    numbers = {k % (len(names) + 1) for k in left_out if isinstance(k, int)}
+    names = [name or (f"column {k}" if k in numbers else "") for k, name in enumerate(names, 1)]
     if header:
         check_names(names)
     else:
@@ -131,8 +143,9 @@ def check_names(names: list[str]) -> None:
     """Refuse column names that are empty, equal or numbers."""
     if "" in names:
         number = names.index("") + 1
-        hint = "; index: 1 leaves it out" if number == 1 and len(names) > 1 else ""
-        raise ValueError(f"column {number} has no name in the first line{hint}")
+        key = say("index", 1) if number == 1 else say("drop", [number])
+        hint = f"to leave it out, {key}"
+        raise ValueError(f"column {number} has no name in the first line; {hint}")
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         hint = "; say header: false if the first line holds data" if is_number(name) else ""
@@ -201,8 +214,9 @@ class Attribute(NamedTuple):
     is_number: bool
 
 
-#: Types of numbers in lower case.
+#: Types in lower case.
 ARFF_NUMBERS = ("numeric", "real", "integer")
+ARFF_TEXT = ("string", "date")
 #: One value of an ARFF line, quoted by ' or " or bare, and the blanks or comma behind it; or the
 #: beginning of a comment.
 TOKEN = re.compile(
@@ -259,6 +273,8 @@ def _attribute(line: str) -> Attribute:
     kind = line[match.end() :].strip() if match else ""
     if not kind.startswith("{"):
         word = re.split(r"[\s%]", kind, maxsplit=1)[0].lower()
+        if name and word not in (*ARFF_NUMBERS, *ARFF_TEXT):
+            raise ValueError(f"attribute {name!r}: type {word!r} is not read")
         return Attribute(_unescaped(name), None, word in ARFF_NUMBERS)
     values, end = _tokens(kind, 1)
     if kind[end : end + 1] != "}":

@@ -104,7 +104,9 @@ def _table(ref: DatasetRef, options: FileOptions, places: Places) -> Table | Spa
         return sklearn_table(name, places, options.max_megabytes * 2**20)
     path, default, ignored = _file(ref, places)
     table = read_file(path, options, default if ref.target is None else ref.target)
-    return table._replace(ignored=ignored) if isinstance(table, Table) else table
+    if isinstance(table, Table):
+        table = table._replace(ignored=(*table.ignored, *ignored))
+    return table
 
 
 def _file(ref: DatasetRef, places: Places) -> tuple[Path, str | None, tuple[str, ...]]:

@@ -39,6 +39,8 @@ DATE = re.compile(r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9
                   r"([0-9]{4}|[0-9]{2}))([T ]+[0-9]{1,2}:[0-9]{2}.*)?")  # fmt: skip
 #: Names of columns of numbers that name the rows.
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
+#: Largest number up to which float64 holds every whole number.
+EXACT = 2**53
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 
 
@@ -87,6 +89,8 @@ def features_of(table: Table | SparseTable, options: FileOptions) -> Features:
     chosen, remarks = _chosen(table, options)
     nominal = _nominal(table, chosen, options)
     numbers = [name for name in chosen if name not in nominal]
+    if table.nominal.get(label):
+        _codes(frame[label], table.nominal[label])  # refuses a class that is not declared
     y, more = _labels(frame[label])
     codes = [_codes(frame[name], nominal[name]) for name in chosen if name in nominal]
     X = np.column_stack([_numbers(frame[numbers], options), *codes])
@@ -95,6 +99,7 @@ def features_of(table: Table | SparseTable, options: FileOptions) -> Features:
     if options.categorical == "auto":
         remarks += [r for name in nominal for r in _doubtful(frame[name], options)]
     remarks += [*_data_as_names(chosen), *_row_numbers(X, names, options)]
+    remarks += _rounded(frame[numbers], options)
     remarks += [*_constant_columns(X, names), *_contradictions(X, y)]
     groups, time = (
         None if column is None else read(frame[column_name(column, list(frame.columns))])
@@ -132,14 +137,14 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
     chosen = [name for name in chosen if name not in dropped and name not in ignored]
     if not chosen:
         raise ValueError(f"no column beside the target {target!r}")
-    if target in table.unusable:
+    if target in table.unusable and table.unusable[target] not in ("dates", "times"):
         raise ValueError(f"target {target!r} holds {table.unusable[target]}, not classes")
     for name in chosen:
         if name in table.unusable:
             holds = f"column {name!r} holds {table.unusable[name]}, neither numbers nor categories"
             raise ValueError(f"{holds}; {leave_out([name], options)}")
     listed = ", ".join(map(repr, ignored))
-    return chosen, [f"left out, as OpenML says: {listed}"] if ignored else []
+    return chosen, [f"left out, as the source declares: {listed}"] if ignored else []
 
 
 def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
@@ -255,8 +260,10 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
     if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
         hints.append(f"if {other!r} is the decimal mark, {say('decimal', other)}")
     if not hints and all_text:
-        hints = ["drop it or say categorical: auto"]
-    elif not hints and not is_number(cell) and options.missing is None:
+        hints = [leave_out([name], options)]
+        if not DATE.fullmatch(cell):
+            hints.insert(0, f"if it holds categories, {say('categorical', 'auto')}")
+    elif not hints and not re.search(r"\d", cell) and options.missing is None:
         hints = [f"if it marks a missing value, {say('missing', ['', cell])}"]
     return "".join(f"; {hint}" for hint in hints)
 
@@ -353,6 +360,14 @@ def _row_numbers(X: NDArray, names: list[str], options: FileOptions) -> list[str
         f"column {name!r} numbers the rows; {leave_out([name], options)}" for name in counting
     ] + [f"column {name!r} looks like an id of the rows; {leave_out([name], options)}"
          for name in ids]  # fmt: skip
+
+
+def _rounded(frame: pd.DataFrame, options: FileOptions) -> list[str]:
+    """Report whole numbers that float64 rounds: they are keys, and no measurements."""
+    whole = frame.select_dtypes("integer")
+    large = [str(name) for name in whole if (whole[name].abs() > EXACT).any()]
+    return [f"column {name!r} holds numbers beyond 2^53, which are rounded; "
+            f"{leave_out([name], options)}" for name in large]  # fmt: skip
 
 
 def _constant_columns(X: NDArray, names: list[str]) -> list[str]:

@@ -145,7 +145,13 @@ def _read_file(
         frame, nominal = read_arff(text, options.missing or (), options.max_columns)
         return Table(frame, column_name(target, list(frame.columns), "target column"), nominal)
     form = options.model_dump(include={"header", "separator", "decimal", "missing", "max_columns"})
-    frame = read_csv(text, text_columns(options, target), **form)
+    left_out = [*options.drop, *([] if options.index is None else [options.index])]
+    frame = read_csv(text, text_columns(options, target), left_out=left_out, **form)
+    names = list(frame.columns)
+    if len(names) == 1 and target not in names and options.separator is None:
+        mark = next(iter(re.findall(r"[^\w\s\"']", names[0])), "|")
+        hint = f"if fields are separated, {say('separator', mark)}"
+        raise ValueError(f"the first line is one field, {names[0]!r}; {hint}")
     return Table(frame, column_name(target, list(frame.columns), "target column"))
 
 
@@ -211,7 +217,6 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
     except (OSError, pyarrow.ArrowException) as error:
         raise ValueError(f"not a readable Parquet file ({error})") from error
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    table = table.drop_columns([name for name in index if isinstance(name, str)])
     names = table.schema.names
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     if count > 1:
@@ -223,7 +228,8 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
         names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= len(names) else c
         for c in text_columns(options, label)
     }
-    return _from_arrow(table, label, words, options, _declared(file))
+    ignored = tuple(name for name in index if isinstance(name, str))
+    return _from_arrow(table, label, words, options, _declared(file))._replace(ignored=ignored)
 
 
 def _declared(file: parquet.ParquetFile) -> set[str]:
@@ -256,7 +262,7 @@ def _from_arrow(
             continue
         if types.is_decimal(kind):
             column = column.cast("string" if name in words else "float64")
-        series = column.to_pandas()
+        series = column.cast("float64" if types.is_null(kind) else column.type).to_pandas()
         if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
             try:
                 series = series.map(lambda v: v.decode(options.encoding), na_action="ignore")
@@ -329,6 +335,8 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
         raise ValueError(
             f"needs X of shape (rows, columns) and y (rows,), not {X.shape}, {y.shape}"
         )
+    if y.dtype.kind == "S":
+        y = np.char.decode(y, "utf-8")
     if X.dtype.kind not in "buif":
         raise ValueError(f"X must hold numbers, not {X.dtype}")
     frame = pd.DataFrame(X, columns=[str(k + 1) for k in range(X.shape[1])])
