@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,39 +19,45 @@ if TYPE_CHECKING:
 
     from mmbench.config.model import Config
 
-#: Every machine with its own grid, but that those after the SVM take over its width, and what else
-#: they have in common with it; beside two classifiers that everybody knows.
+_USE = {"use": "svm"}
+#: The machines that are compared, cheap ones first. Machines after the SVM take over its width, and
+#: the parameters that they have in common with it.
 MACHINES: dict[str, dict[str, Any]] = {
-    "svm": {"grid": {"C": "auto", "gamma": "auto"}},
-    "rmm": {"use": "svm", "grid": {"B": "auto"}},
-    "mmrm": {"use": "svm", "grid": {"C": "auto"}},
-    "sigma_svm": {"use": "svm", "grid": {"D": "auto"}},
-    "fsvm": {"use": "svm", "grid": {"C": "auto"}},
-    "rsvm_plus": {"use": "svm", "grid": {"C": "auto", "lam": "auto"}},
-    "rsvm_mu_plus": {"use": "svm", "grid": {"C": "auto", "lam": "auto"}},
-    "mrsvm": {"use": "svm", "grid": {"C": "auto"}},
-    "m4": {"use": "svm", "grid": {"C": "auto"}},
-    "lda": {"use": "svm", "grid": {"ridge": "auto"}},
-    "mpm": {"use": "svm", "grid": {"ridge": "auto"}},
-    "mempm": {"use": "svm", "grid": {"ridge": "auto"}},
-    "klda": {"grid": {"gamma": "auto", "eta": "auto"}},
-    "mamc": {"grid": {"Cm": "auto", "gamma": "auto"}},
-    "lssvm": {"grid": {"C": "auto", "gamma": "auto"}},
     "logistic_regression": {
         "estimator": "sklearn.linear_model.LogisticRegression",
         "params": {"max_iter": 1000},
         "grid": {"C": {"log10": [-3, 3]}},
         "label": "logistic regression",
     },
+    "lssvm": {"grid": {"C": "auto", "gamma": "auto"}},
+    "klda": {"grid": {"gamma": "auto", "eta": "auto"}},
+    "mamc_b": {"grid": {"Cm": "auto", "gamma": "auto"}},
+    "svm": {"grid": {"C": "auto", "gamma": "auto"}},
+    "rmm": {**_USE, "grid": {"B": "auto"}},
+    "lda": {**_USE, "grid": {"ridge": "auto"}},
+    "mpm": {**_USE, "grid": {"ridge": "auto"}},
+    "m4": {**_USE, "grid": {"C": "auto"}},
     "random_forest": {
         "estimator": "sklearn.ensemble.RandomForestClassifier",
         "params": {"n_estimators": 200},
-        "grid": {"max_features": [0.2, 0.4, 0.8]},
         "label": "random forest",
     },
 }
-#: More training rows take hours rather than minutes.
+#: The other machines: many times as much time for about the same accuracy.
+MORE: dict[str, dict[str, Any]] = {
+    "mamc": {"grid": {"Cm": "auto", "gamma": "auto"}},
+    "sigma_svm": {**_USE, "grid": {"D": "auto"}},
+    "mempm": {**_USE, "grid": {"ridge": "auto"}},
+    "fsvm": {**_USE, "grid": {"C": "auto"}},
+    "mrsvm": {**_USE, "grid": {"C": "auto"}},
+    "mmrm": {**_USE, "grid": {"C": "auto"}},
+    "rsvm_plus": {**_USE, "grid": {"C": "auto", "lam": "auto"}},
+    "rsvm_mu_plus": {**_USE, "grid": {"C": "auto", "lam": "auto"}},
+}
+#: Most training rows: more take hours rather than minutes.
 MAX_TRAIN = 1000
+#: Most classes: each pair of them is a training.
+MAX_CLASSES = 100
 #: The rest of the experiment.
 SETTINGS: dict[str, Any] = {
     "preprocess": [{"impute": "median"}, "one_hot", "standard"],
@@ -110,8 +118,8 @@ def easy(
     from mmbench.commands.outputs import figure, table
 
     path = data if isinstance(data, str | Path) else _written(data, Path(results))
-    config = config_for(Path(path), target, options.pop("set", ()), all_machines)
-    (finished,) = run(config, results, say=say, **options)
+    config = config_for(Path(path), target, options.pop("set", ()), all_machines, say)
+    (finished,) = run(config, results, say=say, by_machine=True, **options)
     folder = finished.folder
     if not any((folder / "records").glob("*.npz")):  # nothing has a result
         return Comparison("", folder, finished.exit_code)
@@ -130,16 +138,59 @@ def show(
     """Return the experiment that `easy` runs, as YAML."""
     from mmbench.config.read import to_yaml
 
-    return to_yaml(config_for(Path(path), target, overrides, every))
+    return to_yaml(config_for(Path(path), target, overrides, every, to_stderr))
 
 
 def config_for(
-    path: Path, target: str | int | None, overrides: Iterable[str] = (), every: bool = False
+    path: Path, target: str | int | None, overrides: Iterable[str], every: bool, say: Say
 ) -> Config:
-    """Return the experiment that `easy` runs."""
+    """Return the experiment that `easy` runs, fitted to the classes of the data."""
     from mmbench.config.read import config_of
 
-    return config_of(experiment_of(path, target, every), Path(f"easy {path.name}"), overrides)
+    content, name = experiment_of(path, target, every), Path(f"easy {path.name}")
+    config = config_of(content, name, overrides)
+    return config_of(content, name, [*overrides, *_for_classes(config, say)])
+
+
+def _for_classes(config: Config, say: Say) -> Iterator[str]:
+    """Yield settings that leave out classes of fewer rows than folds, and thin evenly."""
+    from mmbench.datasets import load_dataset
+
+    (entry,), protocol = config.datasets, config.protocol
+    if protocol.test.rule != "kfold":
+        return
+    y = load_dataset(entry.ref(config.steps_of(entry)), store=Path()).y
+    counts = Counter(map(str, y.tolist()))
+    folds, inner = int(protocol.test.arg or 0), config.select.ref.folds or 2
+    # each training part lacks the rows of one fold
+    kept = {c: n for c, n in counts.items() if n >= folds and n - -(-n // folds) >= inner}
+    if len(kept) < 2:
+        _, n = [*counts.most_common(2), ("", 0)][1]
+        if n < 3:
+            raise UserError(f"{entry.path}: the second largest class has {n} rows, 3 are needed")
+        fewer = f"--set 'protocol.test={{kfold: {min(n, folds)}}}' --set select.folds=2"
+        raise UserError(
+            f"{entry.path}: only {len(kept)} classes have enough rows for {folds} folds; {fewer}"
+        )
+    if len(kept) > MAX_CLASSES and not entry.classes:
+        common = ", ".join(c for c, _ in counts.most_common(5))
+        option = f"--set 'datasets[0].classes=[{common}]'"
+        raise UserError(
+            f"{entry.path}: {len(kept)} classes make {len(kept) * (len(kept) - 1) // 2} pairs; "
+            f"choose at most {MAX_CLASSES} classes, as by {option}"
+        )
+    if len(kept) < len(counts) and not entry.classes:
+        yield f"datasets[0].classes={json.dumps(list(kept))}"
+        rare = [c for c in counts if c not in kept]
+        rows = sum(counts[c] for c in rare)
+        say(f"left out: {rows} rows of classes with too few rows for {folds} folds: {listed(rare)}")
+    n_train = sum(kept.values()) * (folds - 1) // folds
+    if isinstance(protocol.max_train, int) and protocol.max_train < n_train:
+        share = protocol.max_train / n_train
+        if min(kept.values()) * (folds - 1) // folds * share < inner + 1:
+            size = max(inner, -(-protocol.max_train // len(kept)))
+            yield f"protocol.max_train={{per_class: {size}}}"
+            say(f"trains on at most {size} rows of each class, as some classes are rare")
 
 
 def _written(frame: pd.DataFrame, results: Path) -> Path:
@@ -162,7 +213,7 @@ def experiment_of(path: Path, target: str | int | None, every: bool = False) -> 
         raise UserError(f"{path}: say which column holds the classes: --target, one of {names}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", inner_path(path).stem).strip("_-") or "data"
     label = f"my_{name}" if name in card_names() else name
-    data: dict[str, Any] = {"path": str(path.resolve()), "name": label}
+    data: dict[str, Any] = {"path": str(path.resolve()), "name": label, "unlabelled": "drop"}
     if isinstance(target, str):
         number = re.fullmatch(r"-?[0-9]+", target) and target not in _columns(path)
         target = int(target) if number else target
@@ -170,7 +221,8 @@ def experiment_of(path: Path, target: str | int | None, every: bool = False) -> 
         data["target"] = target
     if not knows_target(str(path)):
         data["categorical"] = "auto"
-    return {"name": f"easy_{name}", "datasets": [data], **SETTINGS, "machines": MACHINES}
+    machines = {**MACHINES, **MORE} if every else MACHINES
+    return {"name": f"easy_{name}", "datasets": [data], **SETTINGS, "machines": machines}
 
 
 def _columns(path: Path) -> Sequence[str]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from mmbench.commands.options import Options, Say
@@ -20,9 +21,10 @@ from mmbench.config.smoke import smoke
 from mmbench.datasets import load_dataset, split_at, split_slots, too_few_rows
 from mmbench.errors import SEVERITY, UserError, did_you_mean
 from mmbench.jobs.job import Job
+from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, Plan, RecordStore
 from mmbench.running.local import Executor
-from mmbench.running.runner import EXIT_FAILED, EXIT_INTERRUPTED, run
+from mmbench.running.runner import EXIT_FAILED, EXIT_INTERRUPTED, Summary, run
 
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
@@ -211,15 +213,28 @@ def _run(experiment: PlannedExperiment, executor: Executor, options: Options, sa
         for damage in RecordStore(folder).damage():
             say(f"{folder}: {damage}; it is replaced")
     store = RecordStore.create(folder, to_yaml(experiment.config), experiment.plan)
-    done = run(
-        experiment.jobs,
-        store,
-        executor,
-        data=Path(options.store).absolute(),
-        mirror=options.mirror,
-        limits=options.limits.over(experiment.config.limits.amounts),
-        source=RecordStore(experiment.source) if experiment.source else None,
-    )
+    groups = [experiment.jobs]
+    if options.by_machine:
+        groups = [
+            [job for job in experiment.jobs if job.column == column]
+            for column in experiment.config.machines
+        ]
+    done = Summary()
+    for group in filter(None, groups):
+        if done.interrupted:
+            done.left += len(group)
+            continue
+        done += run(
+            group,
+            store,
+            executor,
+            data=Path(options.store).absolute(),
+            mirror=options.mirror,
+            limits=options.limits.over(experiment.config.limits.amounts),
+            source=RecordStore(experiment.source) if experiment.source else None,
+        )
+        if options.by_machine:
+            say(_line(group, store, experiment.plan))
     for line in done.wrong_input:
         say(line)
     if others := len(set(store.keys()) - experiment.plan.jobs):
@@ -239,3 +254,15 @@ def _run(experiment: PlannedExperiment, executor: Executor, options: Options, sa
     code = max(done.exit_code, EXIT_FAILED if options.strict and done.doubtful else 0)
     reasons = [str(record["reason"]) for record in done.failed]
     return Finished(name, folder, done.done, done.reused, reasons, done.left, code)
+
+
+def _line(jobs: Sequence[Job], store: RecordStore, plan: Plan) -> str:
+    """Return the mean accuracy of a machine, or how its jobs ended."""
+    records = [record for job in jobs if (record := store.find(job.key)) is not None]
+    label = plan.label(jobs[0].column)
+    values = [r["metrics"]["accuracy_pct"] for r in records if is_done(r)]
+    if not values:
+        return f"{label}: {', '.join(dict.fromkeys(r['status'] for r in records)) or 'not run'}"
+    failed = f", {len(jobs) - len(values)} failed" * (len(values) < len(jobs))
+    seconds = sum(sum(r["cpu_seconds"].values()) for r in records if is_done(r))
+    return f"{label}: {fmean(values):.1f} % correct, {seconds:.1f} CPU s{failed}"

@@ -45,6 +45,8 @@ class Options:
         Whether fits that are not optimal count as failed.
     time_limit, memory_limit : str, optional
         Limits of a job, as ``"1h"`` and ``"8 GB"``, in place of those of the configuration.
+    by_machine : bool
+        Whether to run one machine after the other and to say the mean accuracy of each.
     scheduler : str, optional
         Address of a Dask scheduler, or "local"; by default processes on this computer are used.
     """
@@ -60,6 +62,7 @@ class Options:
     time_limit: str | None = None
     memory_limit: str | None = None
     scheduler: str | None = None
+    by_machine: bool = False
 
     @property
     def limits(self) -> Limits:

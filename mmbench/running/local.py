@@ -236,12 +236,17 @@ class LocalExecutor:
         return []
 
     def cancel(self) -> None:
+        """Kill the workers that run a task; idle workers wait for the next one."""
+        for worker in self._workers:
+            if worker.future is not None:
+                worker.kill()
+                worker.future = None
+
+    def close(self) -> None:
         """Kill the workers."""
         for worker in self._workers:
             worker.kill()
             worker.future = None
-
-    close = cancel
 
     def kill(self) -> None:
         """Kill the processes, from any thread; their tasks end with `WorkerDied`."""

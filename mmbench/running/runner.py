@@ -200,6 +200,17 @@ class Summary:
         if status not in HARMLESS:
             self.doubtful[status] += 1
 
+    def __add__(self, other: "Summary") -> "Summary":
+        """Return the counts of two runs of one experiment."""
+        return Summary(
+            self.done + other.done,
+            self.reused + other.reused,
+            self.failed + other.failed,
+            self.doubtful + other.doubtful,
+            self.left + other.left,
+            self.interrupted or other.interrupted,
+        )
+
     @property
     def wrong_input(self) -> list[str]:
         """What the user can mend, one line each, without repetition."""
@@ -235,7 +246,7 @@ def run(
         With the jobs whose parameters they use, unless those have their records already.
     store : RecordStore
     executor : Executor
-        Its workers are released at the end.
+        Its busy workers are ended at the end.
     data : Path
         Local store of data files.
     mirror : str, optional

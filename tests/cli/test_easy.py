@@ -81,22 +81,28 @@ def test_of_many_columns_the_first_and_the_last_are_named(tmp_path):
 
 
 def test_every_machine_is_there_and_the_experiment_can_be_had(table):
-    done = easy(table, "--target=-1", "--show")
+    done = easy(table, "--target=-1", "--show", "--all")
     assert done.exit_code == 0, done.output
     shown = yaml.safe_load(done.stdout)
-    assert set(shown["machines"]) == {*ALL, "logistic_regression", "random_forest"}
-    assert shown["machines"].keys() == MACHINES.keys()
+    known = {*ALL, "mamc_b", "logistic_regression", "random_forest"}
+    assert set(shown["machines"]) == known
+    some = yaml.safe_load(easy(table, "--target=-1", "--show").stdout)["machines"]
+    assert list(some) == list(MACHINES)
     assert shown["datasets"][0]["target"] == -1
     assert not (table.parent / "results").exists()
     (table.parent / "own.yaml").write_text(done.stdout)
     assert load_config(table.parent / "own.yaml").name == "easy_my_data"
 
 
+FORTY = "--set=protocol.test={kfold: 40}"
 WRONG = {
     "no target": ([], "--target, one of a, b, c, ward, 7"),
     "no such target": (["--target=d"], "no target column 'd'"),
     "continuous": (["--target=a"], "it is continuous"),
-    "one row a class": (["--target=7", "--set=protocol.test={kfold: 40}"], "fewer than 40 folds"),
+    "one row a class": (
+        ["--target=7", "--set=protocol.test={kfold: 40}"],
+        "--set 'protocol.test={kfold: 30}'",
+    ),
     "bad value": (["--target=7", "--set=kernel=lin"], "did you mean 'linear'"),
     "bad key": (["--target=7", "--set=folds=3"], "'folds' is a key of select.folds"),
 }
@@ -115,3 +121,80 @@ def test_what_is_wrong_is_one_line_and_nothing_is_made(name, table):
 def test_a_file_that_is_none_is_named(tmp_path):
     assert "no such file" in easy(tmp_path / "no.csv", "--target=a").stderr
     assert "is a folder" in easy(tmp_path, "--target=a").stderr
+
+
+def write(folder: Path, labels: list[str], name: str = "t.csv") -> Path:
+    X = np.random.default_rng(0).normal(size=(len(labels), 2)).round(3)
+    lines = [f"{a},{b},{label}" for (a, b), label in zip(X.tolist(), labels, strict=True)]
+    (folder / name).write_text("\n".join(["a,b,kind", *lines]) + "\n")
+    return folder / name
+
+
+ONE = ["--set=machines={lda: {params: {ridge: 0.1}}}", "--target=kind", "--jobs=1"]
+COMMON = ["x", "y"] * 20
+#: Labels of a table, options, and words of what is said.
+STRANGE = {
+    "a class of one row": ([*COMMON, "z"], [], "left out: 1 rows of classes with too few rows"),
+    "a class of four rows": ([*COMMON, *"zzzz"], [], "left out: 4 rows of classes"),
+    "a class of five rows": ([*COMMON, *"zzzzz"], [], "5 jobs done"),
+    "no label": ([*COMMON, "", ""], [], "2 rows without 'kind' are left out"),
+    "a rare class of many rows": (
+        ["x", "y"] * 500 + ["z"] * 5,
+        ["--set=protocol.max_train=100"],
+        "trains on at most 34 rows of each class",
+    ),
+    "more classes than rows to train on": (
+        [f"c{k % 30}" for k in range(240)],
+        ["--set=protocol.max_train=20"],
+        "trains on at most 3 rows of each class",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_strange_table_runs_and_says_how(name, tmp_path):
+    labels, options, words = STRANGE[name]
+    done = easy(write(tmp_path, labels), *ONE, *options)
+    assert done.exit_code == 0, done.stderr
+    assert words in done.stderr
+    assert "| LDA " in done.stdout
+
+
+REFUSED = {
+    "three rows a class": (
+        list("xyz") * 3,
+        "--set 'protocol.test={kfold: 3}' --set select.folds=2",
+    ),
+    "two rows a class": (list("xyz") * 2, "3 are needed"),
+    "many classes": ([f"c{k % 120}" for k in range(720)], "--set 'datasets[0].classes=[c0, c1, "),
+    "continuous": ([f"{k / 7:.4f}" for k in range(50)], "pandas.qcut"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_table_that_cannot_run_has_one_line_with_the_option_that_goes_on(name, tmp_path):
+    labels, words = REFUSED[name]
+    path = write(tmp_path, labels)
+    done = easy(path, *ONE)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert done.stderr.strip().count("\n") == 0
+    if words.startswith("--set"):
+        options = [f"--set={part.strip(chr(39) + ' ')}" for part in words.split("--set ")[1:]]
+        options = [f"{option}c2]" if option.endswith(",") else option for option in options]
+        assert easy(path, *ONE, *options).exit_code == 0
+
+
+def test_a_data_frame_is_compared_in_python(tmp_path):
+    import pandas as pd
+
+    import mmbench
+
+    frame = pd.read_csv(write(tmp_path, COMMON))
+    machines = "machines={lda: {params: {ridge: 0.1}}}"
+    said: list[str] = []
+    found = mmbench.easy(frame, "kind", tmp_path / "results", set=[machines], say=said.append)
+    assert found.exit_code == 0
+    assert "| LDA " in found.text
+    assert len(mmbench.load(found.folder)) == 5
+    assert any(line.startswith("LDA: ") for line in said), "each machine is said when it is done"

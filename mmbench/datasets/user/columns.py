@@ -86,7 +86,12 @@ def features_of(table: Table | SparseTable, options: FileOptions) -> Features:
     if frame.empty:
         raise ValueError("the file has no rows")
     label = table.target
+    dropped: list[str] = []
+    if options.unlabelled == "drop":
+        table, dropped = _labelled(table, options)
+        frame = table.frame
     chosen, remarks = _chosen(table, options)
+    remarks += dropped
     nominal = _nominal(table, chosen, options)
     numbers = [name for name in chosen if name not in nominal]
     if table.nominal.get(label):
@@ -268,6 +273,19 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
     return "".join(f"; {hint}" for hint in hints)
 
 
+def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
+    """Leave out the rows without a label or a group."""
+    names = [table.target]
+    if options.groups is not None:
+        names.append(column_name(options.groups, list(table.frame.columns)))
+    kept = table.frame[names].notna().all(axis=1)
+    if kept.all() or not kept.any():
+        return table, []
+    frame = table.frame[kept].reset_index(drop=True)
+    without = f"{(~kept).sum()} rows without {' and '.join(map(repr, names))} are left out"
+    return table._replace(frame=frame), [without]
+
+
 def _refuse_missing(column: pd.Series) -> None:
     missing = np.flatnonzero(column.isna())
     if len(missing):
@@ -310,7 +328,8 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
         return y, _mixed(values.tolist(), numbers)
     holds = f"target {column.name!r} holds {len(values)} distinct numbers such as {numbers[-1]}"
     if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:
-        raise ValueError(f"{holds}: it is continuous, and classes are needed")
+        advice = "name another column, or make classes of it, as by pandas.qcut(values, 3)"
+        raise ValueError(f"{holds}: it is continuous, and classes are needed: {advice}")
     if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:
         return y, [f"{holds}, some only once: is it continuous, or a number of the row?"]
     return y, []

@@ -104,6 +104,8 @@ class FileOptions(BaseModel):
     drop: Columns = ()
     #: A column of groups, such as patients: no split separates rows of one group.
     groups: OneColumn = None
+    #: Whether rows without a label or a group are an error or are left out.
+    unlabelled: Literal["error", "drop"] = "error"
     #: A column of numbers or ISO dates that orders the rows, for the rule ``time_series``.
     time: OneColumn = None
     #: Columns of categories; ``auto`` takes all columns of text. A column whose format declares
