@@ -124,7 +124,8 @@ def test_a_plan_has_the_defaults_of_every_estimator(tmp_path):
                 "mmrm": {"params": {"tol": 1e-5}},
                 "logistic": {"estimator": "sklearn.linear_model.LogisticRegression"},
             },
-        }
+        },
+        tmp_path / "own.yaml",
     )
     jobs = {job.column: job for job in plan(config, tmp_path)}
     assert dict(jobs["mmrm"].defaults)["C_factor"] == 10.0
