@@ -284,6 +284,8 @@ class KernelCoordinates:
         self.y, self.weights = problem.y, problem.weights
         gram = problem.copied_gram()
         self.unit = float(np.average(np.diagonal(gram), weights=problem.weights))
+        if self.unit < 0:
+            raise ValueError("the diagonal of the kernel matrix is negative")
         self.rows, self.pivots = pivoted_cholesky(gram)
         self.origin = self.rows.mean(axis=0)
         self.rows -= self.origin

@@ -76,7 +76,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
         ends.append(search.evaluate(2.0 * ends[-1].at))
     # Within so narrow an interval a bound is as good as the solver's multipliers are: dividing it
     # again tells nothing. So ends what is separated by nearly every w, where rho is nearly zero.
-    best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.5 * tol)
+    best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     if ends[-1].weight * problem.C < search.kappa:  # C is so near the least that rho has no end
         bound = -np.inf
     return MeanSolution(

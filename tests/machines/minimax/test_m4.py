@@ -222,6 +222,15 @@ def test_mean_ends_where_rho_is_nearly_zero(real_problem):
     assert abs(fit.objective) < 0.05 * fit.extra["kappa"]
 
 
+@pytest.mark.parametrize("factor", [2.0, 1000.0])
+def test_mean_is_certified_where_rho_is_a_small_share_of_kappa(factor):
+    wide = Kernel("rbf", 0.05)
+    machine = m4(wide, ridge=1e-2, normalization="mean", C_factor=factor)
+    fit = machine.train(problem(*gaussians(shift=0.3), wide)).fit
+    assert fit.status is Status.OPTIMAL
+    assert fit.extra["rho"] < 0.01 * fit.extra["kappa"]
+
+
 def test_mean_looks_as_far_as_there_may_be_a_better_rho():
     X, y = gaussians(seed=4, shift=0.5)
     fit = m4(normalization="mean", C_factor=1.2).train(problem(X, y)).fit
