@@ -27,12 +27,13 @@ from mmbench.machines.base.problem import BinaryProblem, Fit, judged, out_of_tim
 #: Seconds in which nothing can be solved.
 AT_ONCE = 1e-9
 
+#: Problems that take more steps than are done between two looks at the clock.
 ITERATIVE = [
-    SVM(),
+    SVM(C=1e4),
     SVM(kernel="linear", C=100.0),
-    RMM(),
+    RMM(C=1e4),
     RMM(form="penalty"),
-    SigmaSVM(),
+    SigmaSVM(C=1e4),
     M4(),
     M4(kernel="linear", normalization="mean"),
     MMRM(),
