@@ -22,7 +22,7 @@ from mmbench.datasets import load_dataset, split_at
 from mmbench.kernels import Kernel
 from mmbench.machines import RSVMMuPlus, RSVMPlus
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.radius.base import GRID
+from mmbench.machines.radius.rsvm import GRID
 from mmbench.machines.svm import SVM
 
 DATASETS = ("ida_german", "ida_image", "ida_ringnorm", "ida_splice", "ida_waveform")

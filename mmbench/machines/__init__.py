@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from mmbench.machines.minimax.mempm import MEMPM
     from mmbench.machines.minimax.mpm import MPM
     from mmbench.machines.mmrm.mmrm import MMRM
-    from mmbench.machines.radius.machines import MRSVM, RSVMMuPlus, RSVMPlus
+    from mmbench.machines.radius.mrsvm import MRSVM
+    from mmbench.machines.radius.rsvm import RSVMMuPlus, RSVMPlus
     from mmbench.machines.rmm import RMM
     from mmbench.machines.sigma_svm import SigmaSVM
     from mmbench.machines.svm import SVM
@@ -44,9 +45,9 @@ MACHINES = {
     "mempm": "mmbench.machines.minimax.mempm:MEMPM",
     "m4": "mmbench.machines.minimax.m4:M4",
     "fsvm": "mmbench.machines.fsvm.fsvm:FSVM",
-    "rsvm_plus": "mmbench.machines.radius.machines:RSVMPlus",
-    "rsvm_mu_plus": "mmbench.machines.radius.machines:RSVMMuPlus",
-    "mrsvm": "mmbench.machines.radius.machines:MRSVM",
+    "rsvm_plus": "mmbench.machines.radius.rsvm:RSVMPlus",
+    "rsvm_mu_plus": "mmbench.machines.radius.rsvm:RSVMMuPlus",
+    "mrsvm": "mmbench.machines.radius.mrsvm:MRSVM",
 }
 # and what installed packages add
 MACHINES = with_plugins("machines", MACHINES)

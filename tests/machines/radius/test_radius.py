@@ -16,8 +16,8 @@ from scipy.optimize import linprog, minimize, minimize_scalar
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import MRSVM, RSVMMuPlus, RSVMPlus
-from mmbench.machines.radius.problem import CHUNK, RadiusProblem, far_pairs
-from mmbench.machines.radius.programs import FIRST_COLUMNS, solve_all_pairs, solve_generating
+from mmbench.machines.radius.generation import FIRST_FEATURES, solve_all_pairs, solve_generating
+from mmbench.machines.radius.pairs import CHUNK, PairProblem, far_pairs
 from mmbench.machines.svm import train_svm
 from mmbench.solvers.cones import ConeProgram, solve_socp
 
@@ -42,7 +42,7 @@ def half_squares(X):
 
 
 def centred(X, y, C, lam, simplex):
-    return RadiusProblem(X - X.mean(axis=0), y, C, lam, simplex)
+    return PairProblem(X - X.mean(axis=0), y, C, lam, simplex)
 
 
 # -- against the programs as they are printed ---------------------------------------------------
@@ -188,7 +188,7 @@ def test_columns_are_generated_where_a_kernel_makes_many():
     X, y = gaussians(n_x=60, n_y=50, d=4)
     found = solve_generating(centred(RBF(X, X), y, 10.0, 10.0, simplex=True), 1e-6)
     assert found.gap < 1e-6
-    assert FIRST_COLUMNS <= len(found.columns) < 110
+    assert FIRST_FEATURES <= len(found.features) < 110
 
 
 @pairwise
@@ -365,13 +365,13 @@ def test_duplicates_constant_features_and_equal_rows(machine):
 
 @pairwise
 def test_a_solver_that_gives_up_proves_no_trivial_optimum(machine, monkeypatch):
-    from mmbench.machines.radius import programs as radius_cone
+    from mmbench.machines.radius import listed
 
     def nothing(program, tol):
         found = solve_socp(program, tol=tol)
         return replace(found, x=np.full_like(found.x, np.nan))
 
-    monkeypatch.setattr(radius_cone, "solve_socp", nothing)
+    monkeypatch.setattr(listed, "solve_socp", nothing)
     model = train(machine, *gaussians(), solver="clarabel")
     assert not model.w.any()
     assert model.fit.status is Status.INACCURATE

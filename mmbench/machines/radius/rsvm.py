@@ -1,0 +1,273 @@
+"""R-SVM+ and R-SVM_mu+: an SVM with a penalty on the radius of the data, one weight per feature.
+
+    R-SVM+      min over w, b, xi, r      1/2 ||w||^2 + lambda r + C sum_i xi_i              (9)
+                subject to                1/2 sum_k w_k^2 (x_ik - x_jk)^2 <= r   for all i, j
+
+    R-SVM_mu+   min over w, b, xi, mu, r  1/2 sum_k w_k^2 / mu_k + lambda r + C sum_i xi_i    (7)
+                subject to                1/2 sum_k mu_k (x_ik - x_jk)^2 <= r    for all i, j
+                                          sum_k mu_k = 1,  mu >= 0
+
+both with ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0`` and ``f(x) = w'x + b``. With lambda = 0, R-SVM+
+is the SVM; in R-SVM_mu+ the best mu is then ``|w_k| / ||w||_1``, which leaves ``1/2 ||w||_1^2``.
+
+A kernel matrix takes the place of the data ("proximity space"): feature k of x is ``k(x_k, x)``.
+With weights s_i of the rows the penalty on xi_i is ``C s_i``. In R-SVM+ with a kernel, ``w_k^2``
+becomes ``w_k^2 / s_k``: a row of weight 2 counts twice as a row and twice as a feature.
+
+Routes (`Fit.route`). Few of the n (n - 1)/2 pairs are active: all but the reference add violated
+pairs to a restricted problem until the gap is closed. benchmarks/rsvm_plus_pairs.py compares them.
+
+============ ============================================== ====================================
+route        when                                           cost of a restricted problem
+============ ============================================== ====================================
+"interior"   default                                        (n + m) k^2 + k^3 per iteration, m
+                                                            pairs and k features; R-SVM+ with
+                                                            k > n + m: (n + m)^2 k
+"clarabel"   ``solver="clarabel"``, or a relative gap above a general cone solver: 1.2 to 2.1 times
+             1e-3 by "interior" (a rare class in the other) as long with 8 to 13 features, 3 to 7
+                                                            with the 60 of Sonar, 10 to 16 with the
+                                                            60 of Splice
+"reference"  ``solver="reference"``                         one cone program with all pairs
+"equal rows" all rows are equal                             none
+============ ============================================== ====================================
+
+References
+----------
+H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.errors import Status
+from mmbench.machines.base.estimator import (
+    WeightedClassifier,
+    class_weight,
+    kernel_parameter,
+    row_weights,
+)
+from mmbench.machines.base.parameters import Param, choice, parameter, positive
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.radius.generation import solve_all_pairs, solve_generating
+from mmbench.machines.radius.pairs import PairProblem
+from mmbench.machines.svm import tolerance
+
+#: The published grid of C and of lambda.
+GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
+
+#: Coefficients below this share of the largest count as zero.
+ZERO_COEFFICIENT = 1e-6
+
+#: A feature is constant if its range is within this share of its largest magnitude.
+ROUNDING = 16 * np.finfo(float).eps
+
+
+class ScaledFeatures:
+    """Features of the training rows, centred and divided by their root mean square length `unit`.
+
+    Raises ValueError if the square of the unit leaves the range of double precision.
+    """
+
+    def __init__(self, problem: BinaryProblem):
+        self.linear = problem.kernel.name == "linear"
+        rows = np.asarray(problem.X if self.linear else problem.gram, dtype=np.float64)
+        self.origin = rows.mean(axis=0)
+        self.rows = rows - self.origin
+        constant = np.ptp(rows, axis=0) <= ROUNDING * np.abs(rows).max(axis=0)
+        self.rows[:, constant] = 0.0  # its mean may differ from it by rounding
+        largest = float(np.abs(self.rows).max(initial=0.0))
+        self.unit = float(np.sqrt(np.mean(np.einsum("ij,ij->i", self.rows, self.rows))))
+        if largest > 0 and not 0.0 < self.unit < np.inf:
+            raise ValueError(
+                "squares of the features leave the range of double precision; scale the data"
+            )
+        if self.unit > 0:
+            self.rows /= self.unit
+
+    def model(self, w: NDArray, b: float, u: NDArray, state: Any = None, **fit: Any) -> BinaryModel:
+        """Return the model of w and b in these features; `fit` is in the units of the data."""
+        w = w / self.unit if self.unit > 0 else w
+        coefficients = np.abs(u if self.linear else w)
+        n_support = int((coefficients > ZERO_COEFFICIENT * coefficients.max()).sum())
+        weights = {"w": w} if self.linear else {"coef": w}
+        intercept = b - float(self.origin @ w)
+        return BinaryModel(
+            intercept, Fit(**fit, seconds=0.0, n_support=n_support), state=state, **weights
+        )
+
+
+class RadiusMachine(WeightedClassifier):
+    """Base of the machines that weigh the margin against a radius.
+
+    A subclass implements `_solve`.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_pairs, n_support)
+        w of each pair of classes; its features are training rows (``rbf``, ``poly``).
+    support_, support_vectors_ : ndarray
+        Rows whose feature has a non-zero w for some pair of classes (``rbf``, ``poly``).
+    """
+
+    # The centred features, their products with weights, and the systems of an interior point.
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
+        gram_copies=9, linear_row_copies=4, covariance_copies=20
+    )
+    search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
+        {"C": ("C", GRID)}, tol=1e-3
+    )
+
+    C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    class_weight: dict | str | None = class_weight()
+    kernel: Any = kernel_parameter(
+        "linear",
+        ' Any kernel other than "linear" makes the features: feature k of x is ``k(x_k, x)``, with '
+        "one feature per training row.",
+    )
+
+    def _solve(
+        self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
+    ) -> BinaryModel:
+        """Solve one binary problem with row weights s, from a neighbour's `BinaryModel.state`."""
+        raise TypeError(f"{type(self).__name__} does not implement _solve")
+
+    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
+        started, y = time.perf_counter(), problem.y
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # the status says so
+            features, s = ScaledFeatures(problem), row_weights(problem, self.class_weight)
+            if features.unit > 0:
+                model = self._solve(features, y, s, None if warm is None else warm.state)
+            else:
+                costs = self.C * (np.ones(len(y)) if s is None else s)
+                negative, positive = float(costs[y < 0].sum()), float(costs[y > 0].sum())
+                value = 2.0 * min(negative, positive)  # slack 2 per row of the smaller class
+                model = features.model(
+                    np.zeros(features.rows.shape[1]),
+                    1.0 if positive >= negative else -1.0,
+                    np.zeros(len(y)),
+                    status=Status.TRIVIAL,
+                    objective=value,
+                    bound=value,
+                    max_violation=0.0,
+                    iterations=0,
+                    route="equal rows",
+                    extra={"reason": "all rows are equal"},
+                )
+        return replace(model, fit=replace(model.fit, seconds=time.perf_counter() - started))
+
+
+class PairwiseRadiusMachine(RadiusMachine):
+    """Base of R-SVM+ and R-SVM_mu+; `simplex` says whether the distances are weighted by mu."""
+
+    simplex: ClassVar[bool]
+    search_space: ClassVar[SearchSpace] = RadiusMachine.search_space.extended(
+        {"lam": ("lam", GRID)},
+        prefer={"C": "small", "lam": "large", "gamma": "small", "degree": "small"},
+    )
+
+    lam: float = parameter(
+        1.0, Param(low=0), "The paper's lambda: penalty on the radius.", after="C"
+    )
+    solver: str = parameter(
+        "auto",
+        choice("auto", "interior", "clarabel", "reference"),
+        '"auto" is "interior": an interior point for a restricted problem with few pairs and few '
+        'features, to which violated ones are added. "clarabel" solves the restricted problems by '
+        'a general solver, "reference" one program with all pairs.',
+    )
+    tol: float = parameter(1e-6, positive(), "Relative duality gap.")
+
+    def _solve(
+        self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
+    ) -> BinaryModel:
+        # w is larger by the unit, 1/2 ||w||^2 by its square; so is r of R-SVM_mu+
+        square = features.unit**2
+        length = square if self.simplex else 1.0
+        lam = self.lam * square * length
+        if not np.isfinite(lam):
+            raise ValueError(
+                "powers of the features leave the range of double precision; scale the data"
+            )
+        C = self.C if s is None else self.C * s
+        roots = 1.0 if s is None or features.linear or self.simplex else np.sqrt(s)
+        problem = PairProblem(features.rows * roots, y, C * square, lam, self.simplex, roots)
+        tol = tolerance(self.tol, len(y))
+        if self.solver == "reference":
+            found = solve_all_pairs(problem, tol)
+        else:
+            found = solve_generating(problem, tol, warm, cone=self.solver == "clarabel")
+        u = found.u / square
+        # w = 0 proves nothing if the solver stopped early
+        trivial = found.status is Status.OPTIMAL and not found.w.any()
+        return features.model(
+            *(found.w * roots, found.b, u),
+            state=found.active(),
+            status=Status.TRIVIAL if trivial else found.status,
+            objective=found.value / square,
+            bound=found.bound / square,
+            max_violation=max(abs(float(u.sum())), float((y * u - C).max()), 0.0),
+            iterations=found.iterations,
+            route=found.route,
+            extra={"r": found.r * length, "pairs": len(found.pairs), "rounds": found.rounds},
+        )
+
+    def path_key(self, point: Mapping[str, Any]) -> tuple:
+        """Order a path by C, then lambda."""
+        return (point.get("C", 0), point.get("lam", 0))
+
+
+class RSVMPlus(PairwiseRadiusMachine):
+    """R-SVM+, one-vs-one.
+
+    Attributes
+    ----------
+    fits_ : list of Fit
+        The certificate of each pair of classes. `objective` is (9) at the returned w and b with the
+        r of all pairs of rows, `bound` a dual value, `max_violation` the violation of the dual.
+        `extra` has "r", "pairs" (number in the last restricted problem) and "rounds".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mmbench.machines import RSVMPlus
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = RSVMPlus(C=10, lam=0.1).fit(X[::2], y[::2])
+    >>> round(machine.score(X[1::2], y[1::2]), 2)
+    0.97
+    >>> [str(fit.status) for fit in machine.fits_]
+    ['optimal', 'optimal', 'optimal']
+    """
+
+    simplex = False
+
+
+class RSVMMuPlus(PairwiseRadiusMachine):
+    """R-SVM_mu+, one-vs-one.
+
+    Attributes
+    ----------
+    fits_ : list of Fit
+        The certificate of each pair of classes. `objective` is (7) at the returned w, b and mu with
+        the r of all pairs of rows, `bound` a dual value, `max_violation` the violation of the dual.
+        `extra` has "r", "pairs" (number in the last restricted problem) and "rounds".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mmbench.machines import RSVMMuPlus
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = RSVMMuPlus(C=10, lam=0.1).fit(X[::2], y[::2])
+    >>> round(machine.score(X[1::2], y[1::2]), 2)
+    0.97
+    >>> [str(fit.status) for fit in machine.fits_]
+    ['optimal', 'optimal', 'optimal']
+    """
+
+    version: ClassVar[int] = 2
+    simplex = True
