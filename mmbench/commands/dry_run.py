@@ -62,7 +62,7 @@ def _describe(experiment: PlannedExperiment, slots: int) -> str:
         rows.append(
             (
                 job.dataset.name,
-                job.kernel + ("" if job.degree is None else f" {job.degree}"),
+                _kernel(job),
                 job.column,
                 len(jobs),
                 sum(job.key in stored for job in jobs),
@@ -78,6 +78,12 @@ def _describe(experiment: PlannedExperiment, slots: int) -> str:
     lines.append(f"largest job: about {readable(largest)} of memory")
     rest = [job for job in experiment.jobs if job.key not in stored]
     return "\n".join([*lines, _time_text(rest, here, reference, slots)])
+
+
+def _kernel(job: Job) -> str:
+    if issubclass(machine_class(job.machine), ForeignClassifier):
+        return "-"
+    return job.kernel + ("" if job.degree is None else f" {job.degree}")
 
 
 def _time_text(

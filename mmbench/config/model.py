@@ -327,8 +327,13 @@ class Config(Strict):
         return path if ":" in path else ":".join(path.rsplit(".", 1))
 
     def kernels_of(self, column: str) -> list[str]:
-        """Return the kernels that the machine of a column runs with."""
-        return self.machines[column].kernel or self.kernel
+        """Return the kernels that the machine of a column runs with.
+
+        An estimator of another package has no kernel: it runs once, beside the first one.
+        """
+        entry = self.machines[column]
+        kernels = entry.kernel or self.kernel
+        return kernels[:1] if entry.estimator else kernels
 
     def steps_of(self, entry: DatasetEntry) -> Steps:
         """Return the preprocessing of a data set."""

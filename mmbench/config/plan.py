@@ -51,10 +51,12 @@ def plan(
             )
         splits = split_refs(config, described)
         for kernel, degree in kernels_and_degrees(config):
+            degrees = [d for k, d in kernels_and_degrees(config) if k == kernel]
             drafts = [
                 _draft(config, entry, column, kernel, degree, dataset=dataset, dataset_hash=content)
                 for column in config.machines
                 if kernel in config.kernels_of(column)
+                and (degree in degrees[:1] or not config.machines[column].estimator)
             ]
             for split in splits:
                 keys: dict[str, str] = {}

@@ -201,32 +201,32 @@ def storable(labels: NDArray) -> NDArray:
 
 def calibrated_probabilities(
     machine: PairwiseClassifier, job: Job, data: Prepared, seed: int
-) -> tuple[NDArray, list[str]]:
-    """Return the probabilities of the classes of the test rows, and what is to be said of them.
+) -> tuple[NDArray | None, list[str]]:
+    """Return the probabilities of the classes of the test rows, and warnings.
 
-    Parameters
-    ----------
-    machine : PairwiseClassifier
-        With the selected parameters; fitted, so that its classes are known.
-    job : Job
-        Says by which method, and of how many folds.
-    data : Prepared
-    seed : int
-        Of the folds.
-
-    Returns
-    -------
-    probabilities : ndarray of shape (n_test, n_classes)
-    warnings : list of str
-
-    Raises
-    ------
-    OutOfTime
-        If the time of the job is up before the trainings are done.
+    The machine has the selected parameters and is fitted, so that its classes are known. If the
+    folds cannot calibrate it, there are no probabilities, and a warning says why: the job keeps
+    its predictions.
     """
+    try:
+        return _calibrated(machine, job, data, seed)
+    except MemoryError:
+        raise
+    except ValueError as error:
+        return None, [f"calibration: no probabilities, as {error}"]
+
+
+def _calibrated(
+    machine: PairwiseClassifier, job: Job, data: Prepared, seed: int
+) -> tuple[NDArray, list[str]]:
     labels = np.searchsorted(machine.classes_, data.y_train)
     groups = None if data.groups_pool is None else data.groups_pool[: len(labels)]
     folds = inner_splits(labels, job.calibration_folds, None, 1, seed, groups)
+    for train, _ in folds:
+        lacking = np.setdiff1d(labels, labels[train])
+        if len(lacking):  # possible if groups are kept together
+            label = machine.classes_[lacking[0]]
+            raise ValueError(f"the training part of a fold has no row of class {label}")
     own = machine.estimator if isinstance(machine, ForeignClassifier) else machine
     model = CalibratedClassifierCV(clone(own), method=job.calibrate, cv=folds, ensemble=False)
     with warnings.catch_warnings(record=True) as caught:

@@ -110,12 +110,16 @@ def progress_for(total: int, stream: TextIO | None = None) -> Progress:
 
 
 def describe(job: Job) -> str:
-    """Return a job in a few words: ``usps mmrm rbf``, with its split where there are several."""
+    """Return a job in a few words: ``usps mmrm rbf``, with its split if there are several.
+
+    A classifier of another package has no kernel.
+    """
     degree = "" if job.degree is None else str(job.degree)
     split = job.split
     numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"
     size = "" if split.size is None else f" {split.size} rows"
-    return f"{job.dataset.name}{numbers} {job.column} {job.kernel}{degree}{size}"
+    kernel = "" if ":" in job.machine else f" {job.kernel}{degree}"
+    return f"{job.dataset.name}{numbers} {job.column}{kernel}{size}"
 
 
 def outcome(record: Content) -> str:

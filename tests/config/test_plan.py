@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from mmbench.commands.experiments import keep_only, parse_only
 from mmbench.config.model import Config
-from mmbench.config.plan import plan
+from mmbench.config.plan import plan, plan_of
 from mmbench.config.read import load_config, to_yaml
 from mmbench.config.smoke import smoke
+from mmbench.jobs.store import key_of
 
 #: The example of the design page, comments included.
 EXAMPLE = """\
@@ -240,3 +241,15 @@ def test_a_width_may_be_a_word_of_scikit_learn(word, tmp_path: Path):
     )
     jobs = by_machine(offline_plan(config_from(text, tmp_path), tmp_path))
     assert dict(jobs["svm"].params)["gamma"] == dict(jobs["rmm"].params)["gamma"] == word
+
+
+def test_an_estimator_runs_once_whatever_the_kernels(tmp_path: Path):
+    text = EXAMPLE.replace("kernel: rbf", "kernel: [linear, poly, rbf]\ndegree: [2, 3]")
+    text = text.replace(
+        "machines:\n", "machines:\n  nb: {estimator: sklearn.naive_bayes.GaussianNB}\n"
+    )
+    config = config_from(text, tmp_path)
+    jobs = [job for job in offline_plan(config, tmp_path) if job.column == "nb"]
+    assert len({job.key for job in jobs}) == len(jobs) == len({job.split.at for job in jobs})
+    keys = {cell.key for cell in plan_of(config).cells if cell.key.machine == "nb"}
+    assert keys == {key_of(job) for job in jobs}

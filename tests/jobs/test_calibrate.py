@@ -61,3 +61,19 @@ def test_folds_are_those_of_the_selection_or_five(job, folds):
     select = replace(job.select, folds=folds, split=None if folds else 0.2)
     assert replace(job, select=select, calibrate="sigmoid").calibration_folds == (folds or 5)
     assert replace(job, select=select).calibration_folds is None
+
+
+def test_a_class_of_one_group_leaves_probabilities_out_and_keeps_the_predictions(
+    job, context, monkeypatch
+):
+    data = prepare(job, context.data, None)
+    labels = np.unique(data.y_train, return_inverse=True)[1]
+    groups = np.where(labels == 0, 0, 1 + np.arange(len(labels)) % 4)
+    grouped = replace(data, groups_pool=groups)
+    monkeypatch.setattr("mmbench.jobs.data.prepare", lambda *_: grouped)
+    plain, _ = execute(replace(job, grid=()), context)
+    record, arrays = execute(replace(job, grid=(), calibrate="sigmoid"), context)
+    assert is_done(record), record["reason"]
+    assert record["metrics"] == plain["metrics"]
+    assert "probabilities" not in arrays
+    assert "no probabilities, as the training part of a fold has no row" in record["warnings"][-1]
