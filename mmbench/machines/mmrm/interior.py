@@ -92,9 +92,18 @@ def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Ite
         xi=np.maximum(1 - margins, 0.01),
         z=np.maximum(margins - 1, 0.3),
         lam=lam,
-        s=np.full(len(c), 0.01 * np.abs(c).mean()),
+        s=np.full(len(c), 0.01 * size_of(c)),
     )
 
+
+def size_of(c: NDArray) -> float:
+    """Return the mean ``|c|``; 1 if the class means are equal but for rounding errors."""
+    mean = float(np.abs(c).mean())
+    return mean if mean > ROUNDED_COST else 1.0
+
+
+#: Mean ``|c|`` that is a rounding error of class means of order one.
+ROUNDED_COST = 1e-12
 
 #: Relative residual of conjugate gradients.
 CG_TOLERANCE = 1e-9

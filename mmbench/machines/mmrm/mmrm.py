@@ -87,6 +87,9 @@ GUESS_TOLERANCE = 1e-2
 #: Largest kernel matrix that is stored: 13,000 rows.
 MOST_GRAM_BYTES = 1.4e9
 
+#: Range of the penalties on slack; beyond it their products with margins lose all digits.
+MIN_COST, MAX_COST = 1e-100, 1e100
+
 #: Largest sum of the slacks of separable data.
 SEPARABLE_SLACK = 1e-6
 
@@ -277,7 +280,14 @@ def slack_costs(
         sizes = [float(s[problem.y == sign].sum()) for sign in (-1.0, 1.0)]
         # "balanced" multiplies by n / (2 n_class)
         C = 2 * C_factor / sum(sizes) if class_weight == "balanced" else C_factor / min(sizes)
-    return slack_penalties(problem, C, class_weight) * np.ones(len(problem.y))
+    cost = slack_penalties(problem, C, class_weight) * np.ones(len(problem.y))
+    low, high = float(cost.min()), float(cost.max())
+    if not MIN_COST <= low <= high <= MAX_COST:
+        raise ValueError(
+            f"MMRM: penalties on slack, C times a sample's weight, are {low:.2g} to {high:.2g}; "
+            f"they must be {MIN_COST:g} to {MAX_COST:g}"
+        )
+    return cost
 
 
 def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -> dict[str, Any]:

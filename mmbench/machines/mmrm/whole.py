@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import CertifiedSolution, best, certify, constant_bias
-from mmbench.machines.mmrm.interior import Iterate, LowRank, LpInteriorPoint, first_iterate
+from mmbench.machines.mmrm.interior import Iterate, LowRank, LpInteriorPoint, first_iterate, size_of
 from mmbench.machines.mmrm.program import Guess, KernelProgram
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
@@ -129,8 +129,7 @@ def _large_coefficients(program: Shifted, guess: Guess) -> LpInteriorPoint:
     A, lam = program.part(rows), _shares(program, 0.9999)
     z = np.maximum(margins - 1, 0.3)
     reduced = c - lam @ A
-    smallest = SMALL_REDUCED_COST * (float(np.abs(c).mean()) or 1.0)
-    multiplier = smallest + 2 * float(np.abs(reduced).max())
+    multiplier = SMALL_REDUCED_COST * size_of(c) + 2 * float(np.abs(reduced).max())
     s = reduced + multiplier
     u = np.mean(z * lam) / s
     point = Iterate(u=u, b=0.0, xi=np.maximum(1 - margins, 0.01), z=z, lam=lam, s=s)

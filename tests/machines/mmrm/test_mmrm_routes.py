@@ -190,6 +190,45 @@ def test_a_rare_class_that_overlaps_the_other_is_solved_as_a_whole(kernel, share
     assert fit.gap <= 1e-6
 
 
+@pytest.mark.parametrize("n", [60, 260])
+@pytest.mark.parametrize("gamma", ["scale", 0.5])
+def test_every_sample_in_both_classes_is_no_obstacle(n, gamma):
+    """The class means are equal: the cost of u is a rounding error."""
+    X, y = overlapping(n=n)
+    fit = fit_of(np.vstack([X, X]), np.concatenate([y, -y]), gamma=gamma)
+    assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
+    assert fit.objective == pytest.approx(20.0)  # C_factor 10: all slacks are 1
+    assert 0 <= fit.gap <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "kernel, solver",
+    [("rbf", "auto"), ("rbf", "reference"), ("linear", "auto"), ("linear", "reference")],
+)
+@pytest.mark.parametrize("kind", ["constant column", "one row", "all equal", "huge", "tiny"])
+def test_odd_data_end_in_a_certificate_that_holds(kind, kernel, solver):
+    X, y = overlapping(n=40)
+    if kind == "constant column":
+        X[:, 1] = 3.0
+    elif kind == "one row":
+        y = np.where(np.arange(40) == 0, 1.0, -1.0)
+    elif kind == "all equal":
+        X[:] = 1.0
+    else:
+        X *= 1e150 if kind == "huge" else 1e-150
+    fit = fit_of(X, y, kernel=kernel, solver=solver)
+    assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
+    assert fit.bound <= fit.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("C, weight", [(1e-300, 1.0), (1e300, 1.0), (1e6, 1e-290)])
+def test_penalties_beyond_double_precision_are_refused_in_one_line(kernel, C, weight):
+    X, y = overlapping()
+    with pytest.raises(ValueError, match="MMRM: penalties on slack"):
+        MMRM(kernel=kernel, C=C).fit(X, y, sample_weight=np.full(60, weight))
+
+
 def test_a_solver_that_no_longer_exists_is_refused_in_one_line():
     with pytest.raises(ValueError, match=r"MMRM: solver must be .*interior"):
         fit_of(*overlapping(), solver="generation")
