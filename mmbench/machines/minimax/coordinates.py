@@ -1,9 +1,9 @@
 """Coordinates of the training rows in which both class covariances are diagonal.
 
-Everything that LDA, MPM, MEMPM and M4 ask of the data are inner products with the training points
-and the spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``. A change of coordinates that diagonalises
-Sx and Sy together makes a spread cost O(k) and turns every machine into one over n rows of k
-numbers. It is made once for a training set, a kernel width and a ridge, and serves every C.
+LDA, MPM, MEMPM and M4 need the data for inner products with the training points and for the spreads
+``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||`` only. In coordinates that diagonalise both covariances a
+spread costs O(k), and every machine is a linear one over n rows of k numbers. The coordinates are
+computed once per training set, kernel width and ridge, and serve every C.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from scipy.linalg import blas, cho_solve, cholesky, eigh, lapack, qr, solve_tria
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
-#: From so many rows on, features are mapped in products; coordinates of a row are not kept.
+#: From this many rows on coordinates are computed in products with the features and not stored.
 LEAST_MAPPED_ROWS = 5000
 
-#: Without a ridge, a direction with less than this share of the largest variance has none.
+#: Without a ridge, variances below this share of the largest one count as zero.
 NO_VARIANCE = 1e-12
 
 #: Class means closer than this, in units of the spread between them, are equal.
@@ -42,12 +42,12 @@ class DiagonalData:
     #: Variances of the two classes, ridge included. Shape (k,).
     var_x: NDArray
     var_y: NDArray
-    #: The one coordinate is a direction along which neither class varies while their means differ:
-    #: every machine of this family separates the classes along it with an infinite margin.
+    #: Whether the only coordinate is a direction along which neither class varies while the means
+    #: differ: every machine of the family separates the classes along it with an infinite margin.
     free: bool = False
-    #: Of the rows; 1 by default. Shape (n,).
+    #: Row weights; None if all are 1. Shape (n,).
     weights: NDArray | None = None
-    #: The negative and the positive class as the user labelled them, where they are known.
+    #: Labels of the negative and the positive class; empty if not known.
     classes: tuple = ()
 
     @property
@@ -57,18 +57,18 @@ class DiagonalData:
 
     @property
     def equal_means(self) -> bool:
-        """Whether no direction tells the class means apart."""
+        """Whether the class means coincide up to rounding."""
         return float(np.linalg.norm(self.delta)) <= EQUAL_MEANS
 
     @property
     def totals(self) -> tuple[float, float]:
-        """The weight of the positive and of the negative class."""
+        """Total weight of the positive and of the negative class."""
         positive, negative = _sides(self.y, self.weights)
         return float(positive.sum()), float(negative.sum())
 
     @property
     def majority(self) -> float:
-        """The sign of the larger class; of equal ones the positive."""
+        """The sign of the larger class; +1 if both have the same size."""
         positive, negative = self.totals
         return 1.0 if positive >= negative else -1.0
 
@@ -80,7 +80,7 @@ class DiagonalData:
         return np.einsum("ij,ij->i", centred, centred / np.maximum(variance, 1e-300))
 
     def with_scatter(self, scatter: str) -> DiagonalData:
-        """Return this data with covariances (scatter "mean") or sums of squares ("sum")."""
+        """Return the data with covariances (scatter "mean") or sums of squares ("sum")."""
         if scatter == "mean":
             return self
         n_x, n_y = self.totals
@@ -88,7 +88,7 @@ class DiagonalData:
 
 
 def _sides(y: NDArray, weights: NDArray | None) -> tuple[NDArray, NDArray]:
-    """Return the weights of the rows of either class, zero in the other; the positive first."""
+    """Return the row weights of the positive and of the negative class, zero elsewhere."""
     own = 1.0 if weights is None else weights
     return (y > 0) * own, (y < 0) * own
 
@@ -109,29 +109,9 @@ def diagonalise(
 ) -> tuple[DiagonalData, NDArray]:
     """Change to coordinates in which both class covariances are diagonal and sum to the identity.
 
-    Parameters
-    ----------
-    rows : ndarray or MappedRows of shape (n, d)
-        Their mean is the origin. Where they are mapped, their map alone changes.
-    y : ndarray of shape (n,)
-    ridge_x, ridge_y : float
-        Added to the variances of the positive and the negative class.
-    carry : ndarray of shape (m, d)
-        Other vectors to take along.
-    weights : ndarray of shape (n,), optional
-        Of the rows; 1 by default.
-
-    Returns
-    -------
-    DiagonalData
-    ndarray of shape (m, k)
-        `carry` in the new coordinates.
-
-    Notes
-    -----
     With ``Sx + Sy = L L'`` the rows ``F L^-T`` have covariances A and I - A, and the eigenvectors
-    of A finish. At no time are there more than four arrays of the size of `rows`, the caller's
-    included.
+    of A diagonalise both. The mean of `rows` is zero; `carry` holds other vectors to transform. At
+    most four arrays of the size of `rows` exist at a time, including the caller's.
     """
     sides = _sides(y, weights)
     if not rows.shape[1]:  # a kernel matrix of zeros
@@ -170,17 +150,14 @@ def diagonalise(
 
 
 def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
-    """Return rows in other coordinates: a copy, or the map to them."""
+    """Return rows in other coordinates; of mapped rows only the map changes."""
     if isinstance(rows, MappedRows):
         return replace(rows, map=change(np.asarray(rows.map)))
     return change(rows)
 
 
 def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -> NDArray:
-    """Add a multiple of the covariance of some rows to the lower triangle of a matrix, in place.
-
-    BLAS adds to its argument; numpy would need a second matrix for the product.
-    """
+    """Add a multiple of a class covariance to the lower triangle of a matrix, in place by BLAS."""
     mean, factor = _mean(rows, side), factor / float(side.sum())
     for own in blocks(*rows.shape):
         weights = side[own]
@@ -193,14 +170,14 @@ def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -
 
 
 def _mean(rows: Rows, side: NDArray) -> NDArray:
-    """Return the mean of rows by weights."""
+    """Return the weighted mean of the rows."""
     return (rows.T @ side) / side.sum()
 
 
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return a map (d, k) onto the directions with variance, scaled to one; or onto a free one."""
+    """Return a map (d, k) onto directions of unit variance, or onto one without any, and which."""
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)
     has = values > NO_VARIANCE * values[-1]
@@ -224,7 +201,7 @@ def _diagonal_data(
 
 
 class LinearCoordinates:
-    """The features, or coordinates of the span of the rows where that is smaller."""
+    """The features, or coordinates of the span of the rows if there are fewer rows."""
 
     def __init__(self, problem: BinaryProblem):
         self.y, self.weights = problem.y, problem.weights
@@ -244,28 +221,24 @@ class LinearCoordinates:
         )
 
     def diagonal(self, ridge: float) -> DiagonalData:
-        """Return the rows in the coordinates that belong to a ridge."""
+        """Return the rows in the diagonal coordinates of a ridge."""
         ridges = self.ridges(ridge)
         data, self.change = diagonalise(self.rows, self.y, *ridges, self.basis, self.weights)
         return data
 
     def ridges(self, ridge: float) -> tuple[float, float]:
         """Return the absolute ridges of the positive and the negative class."""
-        x, y = (
-            ridge * float(self._variances(side).sum()) / len(self.origin)
-            for side in (self.y > 0, self.y < 0)
-        )
-        return x, y
-
-    def _variances(self, side: NDArray) -> NDArray:
-        """Return the variance of each coordinate within a class."""
-        if self.weights is None:
-            return self.rows[side].var(axis=0)
-        part = self.rows[side] - _mean(self.rows, side * self.weights)
-        return np.average(part**2, axis=0, weights=self.weights[side])
+        amounts = []
+        for side in (self.y > 0, self.y < 0):
+            weights = None if self.weights is None else self.weights[side]
+            part = self.rows[side]
+            part = part - np.average(part, axis=0, weights=weights)
+            variances = np.average(part**2, axis=0, weights=weights)
+            amounts.append(ridge * float(variances.sum()) / len(self.origin))
+        return amounts[0], amounts[1]
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Return models over the features, given some in the coordinates of the last data."""
+        """Return models over the features, given models in the last diagonal coordinates."""
         weights = [self.change @ model.w for model in found]
         return [
             replace(model, intercept=model.intercept - float(self.origin @ w), w=w)
@@ -276,8 +249,8 @@ class LinearCoordinates:
 class KernelCoordinates:
     """A pivoted Cholesky factor of the Gram matrix, ``K = F F'``.
 
-    It stops where what is left is rounding. A direction w is expanded over the pivots alone: the
-    values ``g = F w`` are reproduced there by ``a = K_pp^-1 g_p``, and so everywhere.
+    It stops when the remainder is rounding. A direction w is expanded over the pivots p alone:
+    ``a = K_pp^-1 (F w)_p`` reproduces ``F w`` at the pivots, and so everywhere.
     """
 
     def __init__(self, problem: BinaryProblem):
@@ -291,7 +264,7 @@ class KernelCoordinates:
         self.rows -= self.origin
 
     def diagonal(self, ridge: float) -> DiagonalData:
-        """Return the rows in the coordinates that belong to a ridge."""
+        """Return the rows in the diagonal coordinates of a ridge."""
         amount = ridge * self.unit
         carry = self.origin[None]
         self.last, carried = diagonalise(self.rows, self.y, amount, amount, carry, self.weights)
@@ -299,7 +272,7 @@ class KernelCoordinates:
         return self.last
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Return expansions over the rows of models in the coordinates of the last data."""
+        """Return expansions over the rows, given models in the last diagonal coordinates."""
         W = np.column_stack([np.asarray(model.w) for model in found])
         shifts = self.shift @ W
         values = (self.last.rows @ W + shifts)[self.pivots]
@@ -313,21 +286,10 @@ class KernelCoordinates:
         ]
 
 
-def pivoted_cholesky(gram: NDArray, left: float = -1.0) -> tuple[NDArray, NDArray]:
-    """Factor a positive semidefinite matrix up to a small remainder, in place.
+def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
+    """Return F, shape (n, rank), with ``gram = F F'`` up to rounding, and its pivots.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n)
-        Symmetric, C-contiguous; destroyed.
-    left : float, optional
-        Largest diagonal element that may remain; by default rounding alone does.
-
-    Returns
-    -------
-    factor : ndarray of shape (n, rank)
-        F with ``gram = F F'``; its rows at the pivots are lower triangular.
-    pivots : ndarray of shape (rank,)
+    The rows of F at the pivots are lower triangular. `gram` is C-contiguous, and overwritten.
 
     Examples
     --------
@@ -339,8 +301,8 @@ def pivoted_cholesky(gram: NDArray, left: float = -1.0) -> tuple[NDArray, NDArra
     >>> pivots
     array([2, 0], dtype=int32)
     """
-    # The transpose of a symmetric array is itself, in the order of LAPACK.
-    triangle, order, rank, _ = lapack.dpstrf(gram.T, tol=left, lower=1, overwrite_a=1)
+    # The transpose of a symmetric array is the array itself, in the memory order of LAPACK.
+    triangle, order, rank, _ = lapack.dpstrf(gram.T, lower=1, overwrite_a=1)
     for column in range(1, rank):
         triangle[:column, column] = 0.0
     factor = np.empty((len(gram), rank))

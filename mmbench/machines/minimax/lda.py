@@ -3,17 +3,19 @@
     max over w != 0   w'(xm - ym) / sqrt(w'(Sx + Sy)w),      w = (Sx + Sy)^-1 (xm - ym)
 
 with xm and ym the means of the positive and the negative class and Sx and Sy their covariances. The
-criterion leaves b open: here it puts the boundary in the middle between the means, or where the
-training errors are fewest.
+criterion leaves b open: it is in the middle between the projected means, or minimises the number of
+training errors.
 
-With weights of the rows (`sample_weight`) means and covariances are weighted, and so are training
-errors. Weights c of classes say what errors cost and move b alone: they multiply those of training
-errors, and where b is in the middle between the means they move it by
+With `sample_weight` means, covariances and training errors are weighted. Class weights c are costs
+of errors and move b alone: they multiply the weights of training errors, and if b is in the middle
+between the means they move it by
 
     v log(c_x / c_y),      v = w'(Sx + Sy)w / 2
 
 with ``w'(xm - ym) = 1``: Bayes' rule for normal classes that are equally likely and share the
-covariance (Sx + Sy)/2. "balanced" leaves the middle, as it counts classes as equal.
+covariance (Sx + Sy)/2. "balanced" leaves b in the middle, as the classes then count the same.
+
+`Fit.route` is "closed form", or "cone program" for solver "reference".
 
 References
 ----------
@@ -44,8 +46,8 @@ class LDA(WeightedClassifier, CovarianceMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One a pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` at ``w'(xm - ym) = 1``, the reciprocal of
-        the criterion, and `bound` its dual value. Equal class means: status ``trivial``.
+        One per pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` at ``w'(xm - ym) = 1``, the reciprocal
+        of the criterion, and `bound` its dual value. Equal class means: status ``trivial``.
 
     Examples
     --------

@@ -107,25 +107,25 @@ class M4(SpreadMachine):
     C_factor: float = parameter(
         10.0,
         positive(),
-        "Where C is not given: C in units of the least useful one, ``1/(n_min kappa)`` in the "
+        "C in units of the least useful one if C is not given, ``1/(n_min kappa)`` in the "
         'normalization "margin" and ``kappa/n_min`` in "mean", with n_min the size of the smaller '
         "class and kappa the MPM's. For classes of one size w = 0 is optimal below 1.",
     )
     margin: str = parameter(
         "soft",
         choice("soft", "hard"),
-        '"hard" admits no slack; where classes are not separable the fit says ``infeasible`` and '
+        '"hard" admits no slack; if the classes are not separable the status is ``infeasible`` and '
         "the classifier is the soft one.",
     )
     normalization: str = parameter(
-        "margin", choice("margin", "mean"), "Of the soft margin; see Notes."
+        "margin", choice("margin", "mean"), "Normalization of the soft margin; see Notes."
     )
     nu: float = parameter(
         0.0,
         Param(low=0, high=1),
-        "Reduction: only points with ``d^2/(1 + d^2) >= nu`` keep a constraint of their own, d "
-        "being the Mahalanobis distance to their class mean; the others share one. With 1 the MPM "
-        "remains.",
+        "Reduction: only points with ``d^2/(1 + d^2) >= nu`` have a constraint of their own, where "
+        "d is the Mahalanobis distance to their class mean; the others share one. With 1 the M4 is "
+        "the MPM.",
     )
     variant: str = parameter(
         "m4",
@@ -189,7 +189,7 @@ class M4(SpreadMachine):
         return out
 
     def _problem(self, data: DiagonalData, kappa: float) -> MarginProblem:
-        """Return the points that keep a constraint of their own, and C."""
+        """Return the problem with C and the points that the reduction keeps."""
         kept = np.ones(len(data.y), dtype=bool)
         if self.nu > 0:
             squares = data.distances()
@@ -262,7 +262,7 @@ class M4(SpreadMachine):
         return BinaryModel(found.b, fit, w=found.w)
 
     def _margin_model(self, problem: MarginProblem, found: MarginSolution) -> BinaryModel:
-        """Return the model of the normalization "margin", its b moved to that of (2), (3)."""
+        """Return the model of a solution of "margin", with the b of (2), (3)."""
         spreads = problem.spreads(found.w)
         total = float(spreads.sum())
         n_support = 0 if found.is_trivial else _n_support(found.multipliers)
@@ -272,11 +272,11 @@ class M4(SpreadMachine):
         return BinaryModel(found.b + float(shift), fit, w=found.w, state=found)
 
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
-        """Return the solution when the points of a class have no constraints left: the MPM's.
+        """Return the MPM's solution, for a class none of whose points has a constraint.
 
-        b satisfies the other class for nothing, and what remains is the row of the means. Its slack
-        is paid for as soon as that is worth it. b is not determined: the MPM's is taken, or the
-        nearest at which no point has slack.
+        b satisfies the other class at no cost, and only the row of the means remains; its slack is
+        used if that is cheaper than w. b is not determined: the MPM's b is taken, or the nearest
+        one at which no point has slack.
         """
         penalty = problem.C * problem.removed
         if data.equal_means:
@@ -304,7 +304,7 @@ class M4(SpreadMachine):
 
 
 def _with_facts(model: BinaryModel, **facts: Any) -> BinaryModel:
-    """Return a model whose certificate has more facts in its `extra`."""
+    """Return the model with more facts in `Fit.extra`; existing ones are kept."""
     return replace(model, fit=replace(model.fit, extra={**facts, **model.fit.extra}))
 
 

@@ -8,12 +8,12 @@ unbounded. With it, ``g(rho) ~ rho min(nx, ny)/kappa`` for large rho, kappa bein
 if and only if C exceeds ``kappa/min(nx, ny)``.
 
 g need not be convex, so rho is found by branch and bound. Multipliers a of the points and c of the
-row of means, of any rho, give the lower bound gamma(rho), the largest number for which
+row of means, found for any rho, give a lower bound gamma(rho), the largest number for which
 
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
 These (gamma, rho) are a convex set, and so ``C gamma(rho) - rho`` is concave: between two rho it is
-no smaller than the line between its ends. Where ``C (sum_x a + c) >= kappa`` it rises for ever, and
+no smaller than the line between its ends. If ``C (sum_x a + c) >= kappa`` it rises for ever, and
 no larger rho is of interest.
 """
 
@@ -33,14 +33,14 @@ from mmbench.machines.minimax.problem import MarginProblem
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 
-#: What rounding may leave in the dual's equation, as a share of the tolerance of the objective at a
-#: w of twice the spreads that the solution has.
+#: Tolerance of the dual equation, as a share of the tolerance of the objective at a w of twice the
+#: spreads of the solution.
 RESIDUAL_SHARE = 0.2
 
-#: Values of rho, each twice the one before, among which the last of interest is sought.
+#: Largest number of values of rho, each twice the one before, that bound the search.
 MAX_ENDS = 30
 
-#: Steps of a bracket around gamma; each is four times the one before.
+#: Largest number of steps of a bracket around gamma, each four times the one before.
 MAX_BRACKET_STEPS = 40
 
 
@@ -59,25 +59,18 @@ class MeanSolution(Result):
 
 
 def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MeanSolution:
-    """Minimise ``C g(rho) - rho``.
+    """Minimise ``C g(rho) - rho``; both classes have points, and C is above `least_penalty`.
 
-    Parameters
-    ----------
-    problem : MarginProblem
-        With points of both classes, different means and C above `least_penalty`.
-    solver : {"auto", "reference", "clarabel", "ecos"}, default="auto"
-        "reference" gives each point a cone, as the paper.
-    tol : float, default=1e-6
-        Relative gap.
+    Solver "reference" gives each point a cone, as the paper does.
     """
     search = _RhoSearch(problem, solver, tol)
     ends = [search.evaluate(0.0), search.evaluate(search.kappa)]
     while ends[-1].weight * problem.C < search.kappa and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
-    # Within so narrow an interval a bound is as good as the solver's multipliers are: dividing it
-    # again tells nothing. So ends what is separated by nearly every w, where rho is nearly zero.
+    # In narrower intervals the accuracy of the multipliers limits the bound. The search ends in one
+    # if rho is nearly zero.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
-    if ends[-1].weight * problem.C < search.kappa:  # C is so near the least that rho has no end
+    if ends[-1].weight * problem.C < search.kappa:  # C is so near the least one that rho is open
         bound = -np.inf
     return MeanSolution(
         best.w,
@@ -95,7 +88,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
 
 
 def least_penalty(problem: MarginProblem) -> float:
-    """Return the C up to which rho grows without end."""
+    """Return the largest C for which rho grows without end."""
     n_positive = int((problem.y > 0).sum())
     spread = minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     return 1.0 / (spread * (min(n_positive, len(problem.y) - n_positive) + problem.removed))
@@ -103,11 +96,11 @@ def least_penalty(problem: MarginProblem) -> float:
 
 @dataclass(frozen=True)
 class _RhoSolution:
-    """The program of a rho: a solution, and what its multipliers prove."""
+    """The solution of the program of a rho, and the bound of its multipliers."""
 
     #: The program's rho.
     at: float
-    #: The objective at (w, b) and at the rho that is best for them.
+    #: The objective at (w, b) and at the best rho for them.
     value: float
     rho: float
     slack: float
@@ -122,13 +115,13 @@ class _RhoSolution:
     weight: float
     #: The solver's, for the program's rho.
     gamma: float
-    #: By how much p and q may be too long, and what that is worth in the objective.
+    #: Tolerance of the length of p and q, and its effect on the objective.
     residual: float
     uncertainty: float
 
 
 class _RhoSearch:
-    """The programs of all rho, and what their multipliers prove of others."""
+    """The programs of all rho, and the bounds that their multipliers give at other rho."""
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
         self.problem, self.solver, self.tol = problem, solver, tol
@@ -170,9 +163,9 @@ class _RhoSearch:
         )
 
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
-        """Return the rho that is best for (w, b), and the sum of slacks there.
+        """Return the best rho for (w, b), and its sum of slacks.
 
-        The slope in rho is -1 and C times the spreads of the rows that have slack.
+        The slope in rho is -1 plus C times the spreads of the rows with slack.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = np.where(problem.y > 0, spread_x, spread_y)
@@ -186,15 +179,15 @@ class _RhoSearch:
         return rho, float(np.maximum(0.0, rho * spreads - margins).sum())
 
     def lower(self, left: _RhoSolution, right: _RhoSolution) -> float:
-        """Return a lower bound between two rho: of lines, and as g does not fall."""
+        """Return a lower bound between two rho, by lines and by the monotony of g."""
         lines = [(self._bound(p, left.at), self._bound(p, right.at)) for p in (left, right)]
         lines = [line for line in lines if np.isfinite(line).all()]
         monotone = max(0.0, self._bound(left, left.at) + left.at) - right.at
         return max([monotone, *([lowest_of_lines(*lines)] if lines else [])])
 
     def _bound(self, point: _RhoSolution, rho: float) -> float:
-        """Return ``C gamma(rho) - rho``; minus infinity where the multipliers give no gamma."""
-        asked = point.at, rho  # the parts on both sides of a point ask for its own
+        """Return ``C gamma(rho) - rho``; minus infinity if the multipliers give no gamma."""
+        asked = point.at, rho  # the intervals on both sides of a point need the same bound
         if asked not in self._bounds:
             self._bounds[asked] = self._bound_at(point, rho)
         return self._bounds[asked]
@@ -203,7 +196,7 @@ class _RhoSearch:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:
-            """Return the length of p and q less what they may have."""
+            """Return the length of p and q minus the largest length allowed."""
             target = point.target + gamma * self.problem.delta
             if not target.any():
                 return -room
@@ -221,7 +214,7 @@ class _RhoSearch:
 def _bracket(
     excess: Callable[[float], float], start: float, step: float
 ) -> tuple[float, float] | None:
-    """Return where a convex function rises through zero, if it is found from `start`."""
+    """Return an interval in which a convex function rises through zero; None if not found."""
     low = high = start
     value = excess(start)
     if value <= 0:

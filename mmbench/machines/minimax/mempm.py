@@ -9,8 +9,7 @@ the MPM forces them to be equal. At the optimum ``kap(alpha) sx + kap(beta) sy =
 beta the best alpha comes from ``max (1 - kap(beta) sy) / sx``, a ratio of a concave and a convex
 function. Decision: ``f(z) = w'z - b'``.
 
-With weights of the rows (`sample_weight`) means and covariances are weighted, and theta is the
-share of the weight.
+With `sample_weight` means and covariances are weighted, and theta is the share of the weight.
 
 Beta is found by branch and bound, since there may be several local optima. The least of
 ``kap(alpha) sx + kap(beta) sy`` over w is concave in (kap(alpha), kap(beta)), so the largest
@@ -41,15 +40,15 @@ from mmbench.machines.minimax.mpm import direction
 from mmbench.machines.minimax.spread import Direction
 from mmbench.solvers.result import Result
 
-#: Rounds of the ratio's iteration; it converges quadratically.
+#: Largest number of Dinkelbach iterations; they converge quadratically.
 MAX_RATIO_ROUNDS = 60
 
-#: kap(alpha) of a class that has no spread; alpha is 1 then.
+#: kap(alpha) of a class without spread, for which alpha is 1.
 MAX_KAPPA = 1e12
 
-#: Where kap, or 1, differs by more than this from end to end, roots of a chord's polynomial drown
-#: in rounding. Up to it the least error of random chords is that of a fine grid, to 1e-13; with a
-#: hundred times as much it is up to 1e-4 of it higher, and would be no bound.
+#: Largest ratio of kap, or of kap to 1, between the ends of a chord for which the roots of its
+#: polynomial are accurate. Up to it the least error of random chords agrees with a fine grid to
+#: 1e-13; at a hundred times this ratio it is up to 1e-4 too high, and no bound.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -59,8 +58,8 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One a pair. `objective` is ``1 - (theta alpha + (1 - theta) beta)``, the error that cannot
-        be exceeded, `bound` a lower bound of it over all beta; ``extra`` has "alpha" and "beta".
+        One per pair. `objective` is ``1 - (theta alpha + (1 - theta) beta)``, the largest
+        possible error, `bound` a lower bound of it over all beta; ``extra`` has "alpha" and "beta".
     intercept_ : ndarray of shape (n_pairs,)
         -b' of each pair.
 
@@ -109,28 +108,28 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
 class _BetaSolution:
     """The best direction for a given beta."""
 
-    #: ``arctan(kap(beta))``, and the objective.
+    #: ``arctan(kap(beta))`` and the objective.
     at: float
     value: float
     #: Shape (k,).
     w: NDArray
-    #: Its spread in the positive class, kap(alpha) and kap(beta).
+    #: Spread of w in the positive class, kap(alpha) and kap(beta).
     spread_x: float
     kappa_x: float
     kappa_y: float
-    #: A kap(alpha) that no direction exceeds at this beta.
+    #: Upper bound of kap(alpha) over all directions at this beta.
     most_x: float
 
 
 class _BetaSearch:
-    """The problem for a given beta, and what two of them prove of those between."""
+    """The problems for all beta, and lower bounds between two of them."""
 
     def __init__(self, data: DiagonalData, solver: str):
         self.data, self.solver = data, solver
         positive, negative = data.totals
         self.theta = positive / (positive + negative)
         self.iterations = 0
-        # The largest kap(beta): all the distance of the means is given to class y.
+        # At the largest kap(beta) class y has the whole distance of the means.
         self.narrowest = self._weighted(0.0, 1.0).w
         _, spread = self._spreads(self.narrowest)
         self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
@@ -140,7 +139,7 @@ class _BetaSearch:
         return self.evaluate(0.0), self.evaluate(float(np.arctan(self.limit)))
 
     def evaluate(self, angle: float) -> _BetaSolution:
-        """Maximise ``(1 - kap(beta) sy)/sx`` by Dinkelbach's iteration, which only rises."""
+        """Maximise ``(1 - kap(beta) sy)/sx`` by Dinkelbach's iteration, which never falls."""
         kappa_y = float(np.tan(angle))
         best, kappa_x = self.narrowest, self._ratio(self.narrowest, kappa_y)
         for _ in range(MAX_RATIO_ROUNDS):
@@ -170,10 +169,9 @@ class _BetaSearch:
         return max(monotone, least_error(self.theta, *ends))
 
     def _refuted(self, kappa_x: float, kappa_y: float) -> float:
-        """Return a kap(alpha) that no direction reaches.
+        """Return a kap(alpha) that no direction reaches, by steps of growing size.
 
-        ``kap(alpha) sx + kap(beta) sy <= 1`` must hold; a dual value of its left hand side above 1
-        refutes a kap(alpha). The step is enlarged until it does.
+        It is refuted by a dual value of ``kap(alpha) sx + kap(beta) sy`` above 1.
         """
         step = 1e-10 * max(1.0, kappa_x)
         while kappa_x + step < MAX_KAPPA:
@@ -218,15 +216,7 @@ def error(theta: float, kappa_x: float, kappa_y: float) -> float:
 
 
 def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) -> float:
-    """Return the least error between two points, each kap going straight from one to the other.
-
-    Parameters
-    ----------
-    theta : float
-    x : tuple of float
-        kap(alpha), which falls.
-    y : tuple of float
-        kap(beta), which rises.
+    """Return the least error on the chord between two points, given by kap(alpha) and kap(beta).
 
     Examples
     --------

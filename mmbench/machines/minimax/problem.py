@@ -2,11 +2,11 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     sx = ||Sx^{1/2} w||, sy alike
 
-Between this, the normalisation "margin", and the constraints (2), (3) of the paper lies a shift of
-b alone: with ``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
+This program, the normalization "margin", differs from the constraints (2), (3) of the paper by a
+shift of b: with ``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
 
-Reduction: the points that are removed leave their share in one row of the class means, with slack
-xi_m: ``w'(xm - ym) >= 2 - xi_m``.
+Reduction: the removed points are replaced by one row of the class means, with slack xi_m:
+``w'(xm - ym) >= 2 - xi_m``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import Rows
 
-#: Slack that rounding may leave in a hard margin: w is long where the margin is narrow.
+#: Slack that rounding may leave in a hard margin: w is long if the margin is narrow.
 HARD_SLACK = 1e-6
 
 
@@ -33,9 +33,9 @@ class MarginSolution(Result):
     #: Shape (k,).
     w: NDArray
     b: float
-    #: Of the points, between 0 and C. Shape (n,).
+    #: Multipliers of the points, between 0 and C. Shape (n,).
     multipliers: NDArray
-    #: (ex, ey) of the reweighting, from which a neighbouring problem may start. Shape (2,).
+    #: (ex, ey) of the reweighted SVM, a start for a neighbouring problem. Shape (2,).
     weights: NDArray | None = None
 
     @property
@@ -44,7 +44,7 @@ class MarginSolution(Result):
         return not self.w.any()
 
     def better(self, other: MarginSolution) -> MarginSolution:
-        """Return the smaller value of two, with the larger bound; the rest is the later one's."""
+        """Return the w of the smaller value with the larger bound, and the other's fields."""
         best = self if self.value <= other.value else other
         names = ("w", "b", "value", "violation", "status")
         better = {name: getattr(best, name) for name in names}
@@ -55,11 +55,11 @@ class MarginSolution(Result):
 class MarginProblem:
     """Rows, class spreads and the penalty on slack."""
 
-    #: The points that have a constraint of their own. Shape (n, k).
+    #: Points with a constraint of their own. Shape (n, k).
     rows: Rows
     #: -1.0 or +1.0. Shape (n,).
     y: NDArray
-    #: Difference of the class means, of all points. Shape (k,).
+    #: Difference of the class means, removed points included. Shape (k,).
     delta: NDArray
     #: Variances of the positive and the negative class; the coordinates are uncorrelated in both.
     #: Shape (k,).
@@ -67,7 +67,7 @@ class MarginProblem:
     var_y: NDArray
     #: Penalty on slack; infinite for the hard margin.
     C: float
-    #: Number of points that the reduction took away.
+    #: Number of points removed by the reduction.
     removed: int = 0
 
     def spreads(self, w: NDArray) -> NDArray:
@@ -76,7 +76,7 @@ class MarginProblem:
         return np.sqrt(np.array([self.var_x @ squares, self.var_y @ squares]))
 
     def slack(self, w: NDArray, b: float) -> float:
-        """Return the sum of slacks at unit margin, the removed points' share included."""
+        """Return the sum of slacks, including the slack of the removed points."""
         own = np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b)).sum()
         return float(own + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
 
@@ -88,34 +88,26 @@ class MarginProblem:
         return spread + self.C * slack
 
     def violation(self, w: NDArray, b: float) -> float:
-        """Return what a hard margin misses; slack takes care of a soft one."""
+        """Return the largest violation of a hard margin; a soft one has none."""
         if np.isfinite(self.C):
             return 0.0
         return float(np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b)).max())
 
     @property
     def trivial(self) -> tuple[float, float]:
-        """The objective "margin" at w = 0, and the b that it takes: the larger class."""
+        """The objective at w = 0, and its b, the sign of the larger class."""
         n_positive = int((self.y > 0).sum())
         smaller = min(n_positive, len(self.y) - n_positive)
         sign = 1.0 if 2 * n_positive >= len(self.y) else -1.0
         return self.C * 2.0 * (smaller + self.removed), sign
 
     def bound(self, a: NDArray, share: float = 0.0) -> float:
-        """Return the largest dual value of "margin" along some multipliers.
+        """Return the largest dual value of a multiple of the multipliers.
 
-        Parameters
-        ----------
-        a : ndarray of shape (n,)
-            Multipliers of the points; they are clipped to [0, C] and balanced.
-        share : float, default=0.0
-            Multiplier of the row of means, between 0 and ``removed * C``.
-
-        Notes
-        -----
-        ``sum a + 2 share`` is a lower bound if ``v = sum a_i y_i z_i + share delta`` is Dx p + Dy q
-        with ``||p||, ||q|| <= 1``, that is, if no w has ``v'w > sx + sy``. All multipliers are
-        scaled, down if need be, and up as far as this and their own bounds allow.
+        a are the multipliers of the points, clipped to [0, C] and balanced; `share` is the
+        multiplier of the row of means, between 0 and ``removed * C``. ``sum a + 2 share`` is a
+        lower bound if ``v = sum a_i y_i z_i + share delta`` is Dx p + Dy q with
+        ``||p||, ||q|| <= 1``, that is, if no w has ``v'w > sx + sy``.
         """
         a = balanced(a, self.y, self.C)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0
@@ -138,9 +130,9 @@ class MarginProblem:
         return factor * w, factor * b
 
     def _best_factor(self, w: NDArray, margins: NDArray) -> float:
-        """Return the minimiser of "margin" over multiples of a solution, 1 where it has none.
+        """Return the best multiple of a solution, 1 if there is none.
 
-        It is where the slope, ``sx + sy - C (sum of the margins with slack)``, changes its sign.
+        There the slope, ``sx + sy - C (sum of the margins with slack)``, changes its sign.
         """
         weights = np.ones(len(margins))
         if self.removed:
@@ -176,15 +168,9 @@ class MarginProblem:
         iterations: int,
         weights: NDArray | None = None,
     ) -> MarginSolution:
-        """Return the best multiple of a direction, or w = 0, with the bound of some multipliers.
+        """Return the best multiple of a direction, or w = 0, with the bound of the multipliers.
 
-        Parameters
-        ----------
-        w : ndarray of shape (k,)
-        multipliers : ndarray of shape (n,) or (n + 1,)
-            Of the points and, with a reduction, of the row of means.
-        iterations : int
-        weights : ndarray of shape (2,), optional
+        With a reduction the last multiplier belongs to the row of means.
         """
         w, b = self.tuned(w)
         a, share = multipliers[: len(self.y)], float(multipliers[len(self.y) :].sum())
@@ -209,23 +195,23 @@ class MarginProblem:
 
 @dataclass(frozen=True)
 class LineSolution:
-    """A direction w0, and the best solution among its multiples."""
+    """A direction and the best solution among its multiples."""
 
-    #: w0, or coefficients of it.
+    #: The direction, or its coefficients c over the rows.
     direction: NDArray
-    #: The problem restricted to multiples of w0.
+    #: The problem restricted to multiples of the direction.
     line: MarginProblem
-    #: With ``w`` of shape (1,), the multiple of w0; its bound is one of the whole problem.
+    #: Its ``w``, of shape (1,), is the multiple; its bound holds for the whole problem.
     solution: MarginSolution
 
 
 def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginProblem:
-    """Return the problem along one direction, given its decisions up to b and its (sx, sy)."""
+    """Return the problem along one direction, given its decision values without b and (sx, sy)."""
     var_x, var_y = np.square(spreads)[:, None]
     means = np.array([decision[y > 0].mean() - decision[y < 0].mean()])
     return MarginProblem(decision[:, None], y, means, var_x, var_y, C=C)
 
 
 def middle_bias(decision: NDArray, y: NDArray) -> float:
-    """Return the b that puts zero in the middle between the classes' nearest decisions."""
+    """Return the b in the middle between the nearest decision values of the two classes."""
     return float(-0.5 * (decision[y > 0].min() + decision[y < 0].max()))

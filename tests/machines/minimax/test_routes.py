@@ -19,7 +19,6 @@ from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.base.problem import PartProblem
 from mmbench.machines.base.threshold import best_bias
 from mmbench.machines.minimax import base
-from mmbench.machines.minimax.coordinates import pivoted_cholesky
 from mmbench.selection.search import select
 
 RBF = Kernel("rbf", 0.5)
@@ -316,19 +315,7 @@ def test_a_search_finds_w_where_zero_is_nearly_as_good(real_data):
     assert gap_to_refitting(M4(kernel="rbf"), minmax(data.X), data.y, grid, folds=5) < 1e-9
 
 
-# -- parts and memory --------------------------------------------------------------------------
-
-
-@given(st.integers(0, 10**6), st.sampled_from([1e-8, 1e-4, 1e-2]))
-@settings(deadline=None, max_examples=25)
-def test_a_factor_leaves_no_more_than_its_tolerance(seed, left):
-    X = np.random.RandomState(seed).normal(size=(30, 2))
-    gram = RBF(X, X)
-    factor, pivots = pivoted_cholesky(gram.copy(), left)
-    rest = gram - factor @ factor.T
-    assert np.abs(rest).max() <= left * (1 + 1e-6)
-    assert np.allclose(rest[pivots], 0.0, atol=1e-10)
-    assert len(pivots) < 30 or left < 1e-4
+# -- memory ------------------------------------------------------------------------------------
 
 
 def peak_of(call):
