@@ -171,7 +171,7 @@ NOISE = 2 + 1e-9
 NO_TARGET = "the published value is no target"
 
 #: Metrics that are averaged over splits: how to read one from a record.
-METRICS: dict[str, Callable[[Record], float | None]] = {
+AVERAGED: dict[str, Callable[[Record], float | None]] = {
     "accuracy_pct": lambda r: r.metrics["accuracy_pct"],
     "errors_count": lambda r: r.metrics["errors_count"],
     "errors_expected": lambda r: r.metrics.get("errors_expected"),
@@ -187,7 +187,7 @@ METRICS: dict[str, Callable[[Record], float | None]] = {
 ASKED = {"seconds_calibration"}
 
 #: Metrics of all fits of a cell together, as in `Fits`.
-OF_FITS = {
+CERTIFICATES = {
     "worst_violation": lambda fits: fits.worst_violation,
     "worst_gap": lambda fits: fits.worst_gap,
     "median_gap": lambda fits: fits.median_gap,
@@ -324,7 +324,7 @@ def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
 
 def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[Row]:
     """Return a cell's rows: every metric of a cell that ran, else what is published."""
-    metrics = list(METRICS) if cell.done else ["accuracy_pct", "errors_count"]
+    metrics = list(AVERAGED) if cell.done else ["accuracy_pct", "errors_count"]
     found = {metric: known.get((cell.key, metric)) for metric in metrics}
     if cell.planned.published_only:
         metrics = [metric for metric in metrics if found[metric]]
@@ -336,7 +336,7 @@ def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool)
 def _rows_of_fits(cell: Cell) -> list[Row]:
     """Return the certificates of a cell's fits, as far as they are known."""
     fits = fits_of(cell.done)
-    values = {metric: read(fits) for metric, read in OF_FITS.items()}
+    values = {metric: read(fits) for metric, read in CERTIFICATES.items()}
     return [
         Row(cell.key, metric, cell.status, cell.note, measured=float(value), n=len(cell.done))
         for metric, value in values.items()
@@ -369,7 +369,7 @@ def _row(cell: Cell, metric: str, published: Published | None, compare: bool) ->
 
 def _measured(cell: Cell, metric: str) -> dict[str, Any]:
     """Return value, spread, standard error and count of a metric over the splits that count."""
-    values = [float(v) for v in map(METRICS[metric], cell.counted) if v is not None]
+    values = [float(v) for v in map(AVERAGED[metric], cell.counted) if v is not None]
     if not values:
         return {}
     out: dict[str, Any] = {"measured": statistics.fmean(values), "n": len(values)}

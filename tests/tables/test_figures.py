@@ -14,7 +14,7 @@ from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.resources import REFERENCE
 from mmbench.tables.figures.machines import _values
-from mmbench.tables.figures.mmrm_fig2 import Point, fit_line, pair_points
+from mmbench.tables.figures.mmrm_fig2 import PairResult, fit_line, pair_points
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
@@ -51,8 +51,8 @@ def test_the_accuracy_of_a_pair_counts_its_own_two_classes_alone() -> None:
     truth = np.array(["a", "a", "b", "b", "c"])
     decisions = np.array([[-1, 1, 1], [1, 1, 1], [1, 1, -1], [1, 1, -1], [9, 1, 1]], dtype=float)
     assert pair_points(fits, {"y_test": truth, "decisions": decisions}) == [
-        Point("a/b", 2.0, 75.0, True),
-        Point("b/c", 3.0, 100.0, False),
+        PairResult("a/b", 2.0, 75.0, True),
+        PairResult("b/c", 3.0, 100.0, False),
     ]
 
 
@@ -63,7 +63,7 @@ def test_labels_compare_as_numbers_and_as_text() -> None:
 
 
 def test_points_on_a_line_give_that_line() -> None:
-    points = [Point("", x, 98.182 + 0.20354 * x, True) for x in (1.0, 2.0, 4.0)]
+    points = [PairResult("", x, 98.182 + 0.20354 * x, True) for x in (1.0, 2.0, 4.0)]
     line = fit_line(points)
     assert line.slope == pytest.approx(0.20354)
     assert line.intercept == pytest.approx(98.182)
@@ -71,7 +71,7 @@ def test_points_on_a_line_give_that_line() -> None:
 
 
 def test_equal_margin_ratios_give_no_line() -> None:
-    assert fit_line([Point("", 1.0, accuracy, True) for accuracy in (98, 99, 100)]) is None
+    assert fit_line([PairResult("", 1.0, accuracy, True) for accuracy in (98, 99, 100)]) is None
 
 
 def test_pairs_with_slack_are_drawn_but_not_fitted(margin_ratios, tmp_path) -> None:

@@ -33,7 +33,7 @@ REDUCED, PLAIN = colour(0), colour(1)
 
 
 @dataclass(frozen=True)
-class Point:
+class Threshold:
     """What one threshold gave."""
 
     nu: float
@@ -69,10 +69,10 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
     return _describe(curve, mpm)
 
 
-def _point(sheet: Sheet, key: Key, cell: Cell | None) -> Point:
+def _point(sheet: Sheet, key: Key, cell: Cell | None) -> Threshold:
     rows = {row.metric: row for row in sheet.rows if row.key == key}
     accuracy, time = rows["accuracy_pct"], rows["seconds_training"]
-    return Point(
+    return Threshold(
         nu=threshold(cell.done[0]) if cell else nu_of(key.machine),
         accuracy=accuracy.measured or 0.0,
         error=accuracy.se or 0.0,
@@ -99,7 +99,7 @@ def _kept(record: Record) -> float:
     return record.per_pair[0]["extra"].get("kept", rows := record.split["n_train"]) / rows
 
 
-def _plot(curve: list[Point], mpm: list[Point], dataset: str, output: Path) -> None:
+def _plot(curve: list[Threshold], mpm: list[Threshold], dataset: str, output: Path) -> None:
     with drawing(output, PAGE, 2.8) as canvas:
         left, right = canvas.subplots(1, 2)
         at = [point.nu for point in curve]
@@ -124,7 +124,7 @@ def _plot(curve: list[Point], mpm: list[Point], dataset: str, output: Path) -> N
         canvas.suptitle(f"The reduced M4 against its threshold, {splits}")
 
 
-def _label_kept(axes: Axes, curve: list[Point]) -> None:
+def _label_kept(axes: Axes, curve: list[Threshold]) -> None:
     """Write at each point how many rows are left."""
     for point in curve:
         axes.annotate(
@@ -138,11 +138,11 @@ def _label_kept(axes: Axes, curve: list[Point]) -> None:
     axes.annotate("beside each point: rows kept", (0.03, 0.45), xycoords="axes fraction")
 
 
-def _share(point: Point) -> str:
+def _share(point: Threshold) -> str:
     return "" if point.kept is None else f"{100 * point.kept:.0f} %"
 
 
-def _describe(curve: list[Point], mpm: list[Point]) -> str:
+def _describe(curve: list[Threshold], mpm: list[Threshold]) -> str:
     lines = [
         f"nu {point.nu:.2f}: {point.accuracy:.2f} ({point.error:.2f}) % correct, "
         f"{point.milliseconds:.2f} ms"

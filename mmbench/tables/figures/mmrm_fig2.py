@@ -35,7 +35,7 @@ OURS, THEIRS = colour(0), colour(1)
 
 
 @dataclass(frozen=True)
-class Point:
+class PairResult:
     """One pair of classes: margin ratio on its training rows, accuracy (%) on its test rows."""
 
     pair: str
@@ -45,7 +45,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class Regression:
     """A least-squares line, and how far it is to be trusted."""
 
     slope: float
@@ -87,7 +87,7 @@ def _choose_cell(experiment: Experiment) -> Cell:
 
 def pair_points(
     per_pair: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray]
-) -> list[Point]:
+) -> list[PairResult]:
     """Return one point a pair of classes that has a margin ratio and test rows.
 
     Parameters
@@ -108,11 +108,13 @@ def pair_points(
             continue
         right = (decisions[rows] >= 0) == (truth[rows] == positive)
         separable = bool(fit["extra"].get("separable", True))
-        points.append(Point(f"{negative}/{positive}", ratio, 100 * float(right.mean()), separable))
+        points.append(
+            PairResult(f"{negative}/{positive}", ratio, 100 * float(right.mean()), separable)
+        )
     return points
 
 
-def fit_line(points: list[Point]) -> Line | None:
+def fit_line(points: list[PairResult]) -> Regression | None:
     """Return the least-squares line ``accuracy = slope * ratio + intercept``, if points allow."""
     from scipy.stats import linregress
 
@@ -120,7 +122,7 @@ def fit_line(points: list[Point]) -> Line | None:
     if len(points) < MIN_POINTS or np.ptp(ratios) == 0:
         return None
     fit = linregress(ratios, [point.accuracy for point in points])
-    return Line(fit.slope, fit.intercept, fit.rvalue, fit.pvalue, len(points))
+    return Regression(fit.slope, fit.intercept, fit.rvalue, fit.pvalue, len(points))
 
 
 def published_line() -> tuple[float, float]:
@@ -140,7 +142,7 @@ def equation(slope: float, intercept: float) -> str:
     return f"accuracy = {slope:.5g} ρ + {intercept:.5g}"
 
 
-def _plot(points: list[Point], line: Line | None, dataset: str, output: Path) -> None:
+def _plot(points: list[PairResult], line: Regression | None, dataset: str, output: Path) -> None:
     with drawing(output, COLUMN, 3.5) as canvas:
         axes = canvas.subplots()
         _scatter(axes, points)
@@ -159,7 +161,7 @@ def _plot(points: list[Point], line: Line | None, dataset: str, output: Path) ->
         canvas.legend(loc="outside lower center")
 
 
-def _scatter(axes: Axes, points: list[Point]) -> None:
+def _scatter(axes: Axes, points: list[PairResult]) -> None:
     """Draw the pairs: filled where separable, hollow where not, the lowest ones named."""
     for separable, face, label in (
         (True, OURS, "separable pair"),
@@ -187,7 +189,7 @@ def _scatter(axes: Axes, points: list[Point]) -> None:
         )
 
 
-def _describe(points: list[Point], n_pairs: int, line: Line | None, dataset: str) -> str:
+def _describe(points: list[PairResult], n_pairs: int, line: Regression | None, dataset: str) -> str:
     hollow = sum(not point.separable for point in points)
     counts = [f"{n_pairs} pairs of {dataset}"]
     if hollow:

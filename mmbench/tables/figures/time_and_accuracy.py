@@ -36,7 +36,7 @@ LINE, FRAME = 0.2, 0.75
 ROPE_PCT = 1.0
 
 
-class Point(NamedTuple):
+class Tradeoff(NamedTuple):
     """A machine against the first one, over data sets."""
 
     #: Mean difference of accuracies in per cent, and twice its standard error.
@@ -73,7 +73,7 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
     return "\n".join(_describe(sheet, kernel, points) for kernel, points in panels.items())
 
 
-def points_of(sheet: Sheet, kernel: KernelKey) -> dict[str, Point]:
+def points_of(sheet: Sheet, kernel: KernelKey) -> dict[str, Tradeoff]:
     """Return what is drawn of each machine with a kernel, the cheapest first."""
     first, *others = sheet.machines
     found = {}
@@ -83,7 +83,7 @@ def points_of(sheet: Sheet, kernel: KernelKey) -> dict[str, Point]:
         if len(gaps) > 1 and len(ratios):
             error = 2 * float(gaps.std(ddof=1)) / np.sqrt(len(gaps))
             low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75]).tolist()
-            found[machine] = Point(float(gaps.mean()), error, middle, low, high, len(gaps))
+            found[machine] = Tradeoff(float(gaps.mean()), error, middle, low, high, len(gaps))
     return dict(sorted(found.items(), key=lambda item: item[1].time))
 
 
@@ -103,7 +103,7 @@ def _lines(axes: Axes, names: list[str]) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def _gains(axes: Axes, sheet: Sheet, points: dict[str, Point], kernel: str) -> None:
+def _gains(axes: Axes, sheet: Sheet, points: dict[str, Tradeoff], kernel: str) -> None:
     _lines(axes, [sheet.label(machine) for machine in points])
     first, n = sheet.label(sheet.machines[0]), max(point.n for point in points.values())
     axes.axvspan(-ROPE_PCT, ROPE_PCT, color="0.93", lw=0)
@@ -114,7 +114,7 @@ def _gains(axes: Axes, sheet: Sheet, points: dict[str, Point], kernel: str) -> N
     axes.set_title(kernel, loc="left")
 
 
-def _times(axes: Axes, sheet: Sheet, points: dict[str, Point]) -> None:
+def _times(axes: Axes, sheet: Sheet, points: dict[str, Tradeoff]) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     _lines(axes, [""] * len(points))
@@ -130,7 +130,7 @@ def _times(axes: Axes, sheet: Sheet, points: dict[str, Point]) -> None:
     axes.set_xlabel(f"CPU time over that of {first}:\nsearch (own and taken over), training, test")
 
 
-def _describe(sheet: Sheet, kernel: KernelKey, points: dict[str, Point]) -> str:
+def _describe(sheet: Sheet, kernel: KernelKey, points: dict[str, Tradeoff]) -> str:
     texts = (
         f"{sheet.label(machine)} {p.gain:+.2f} ± {p.error:.2f} in {p.time:.2g} times the time"
         for machine, p in points.items()

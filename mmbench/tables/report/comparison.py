@@ -16,11 +16,25 @@ import numpy as np
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import total
 from mmbench.tables.model import kernel_text
-from mmbench.tables.report import pictures as plotted
-from mmbench.tables.report import view as words
-from mmbench.tables.report.pictures import Picture, axis, bars, line_name, lines_spec, points
+from mmbench.tables.report.pictures import (
+    Picture,
+    Point,
+    axis,
+    line,
+    line_name,
+    lines_spec,
+    traces,
+)
 from mmbench.tables.report.site import Site
-from mmbench.tables.report.view import ACCURACY, View, config_text, run_facts
+from mmbench.tables.report.view import (
+    ACCURACY,
+    View,
+    config_text,
+    metric_name,
+    number,
+    run_facts,
+    signed,
+)
 from mmbench.tables.rows import Row
 from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p
 
@@ -59,7 +73,7 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """What happened, in words."""
+        """What happened, in"""
         if self.beyond_noise:
             return "better" if self.gain > 0 else "worse"
         if self.same:
@@ -170,7 +184,7 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TwoRuns:
     """Two runs and what became of their cells."""
 
     before: View
@@ -202,101 +216,75 @@ class Comparison:
         }
 
 
-def write_comparison(site: Site, before: View, after: View) -> Comparison:
+def write_comparison(site: Site, before: View, after: View) -> TwoRuns:
     """Write the page of two runs."""
     page = f"comparisons/{before.folder}-and-{after.folder}.html"
-    found = Comparison(before, after, changes(before, after), page)
+    found = TwoRuns(before, after, changes(before, after), page)
     ratios = time_ratios(found.changes)
+    metric, lines = after.metric, []
+    for change in found.changes:
+        old, new = change.before.measured or 0.0, change.after.measured or 0.0
+        lines.append({
+            "change": change,
+            "kernel": kernel_text(change.key.kernel, change.key.degree),
+            "machine": after.sheet.label(change.key.machine),
+            "before": number(old, metric),
+            "after": number(new, metric),
+            "apart": new - old,
+            "apart_text": signed(new - old, metric),
+        })  # fmt: skip
     site.page(
         page,
         "comparison.html",
         runs={"A": before, "B": after},
         found=found,
-        lines=[_line(after, change) for change in found.changes],
+        lines=lines,
         ratios=[(after.sheet.label(m), ratio, n) for m, (ratio, n) in ratios.items()],
         pictures=_pictures(after, found.changes),
-        metric=words.metric_name(after.metric),
+        metric=metric_name(metric),
         facts=_differing_facts(before, after),
         config=_config_diff(before, after),
     )
     return found
 
 
-def _line(view: View, change: Change) -> dict[str, object]:
-    metric = change.after.metric
-    old, new = change.before.measured or 0.0, change.after.measured or 0.0
-    return {
-        "change": change,
-        "kernel": kernel_text(change.key.kernel, change.key.degree),
-        "machine": view.sheet.label(change.key.machine),
-        "before": words.number(old, metric),
-        "after": words.number(new, metric),
-        "apart": new - old,
-        "apart_text": words.signed(new - old, metric),
-    }
-
-
 def _pictures(view: View, found: Sequence[Change]) -> list[Picture]:
+    """Return changes of accuracy and ratios of times; points open the cells of the later run."""
     n_lines = len({change.key._replace(machine="") for change in found})
-    gains = [
-        _points(view, mine, [c.gain for c in mine], [c.error and 2 * c.error for c in mine])
-        for mine in _by_machine(view, found)
-    ]
-    times = [
-        _points(view, mine, [c.ratio for c in mine], [None] * len(mine))
-        for mine in _by_machine(view, [c for c in found if c.ratio is not None])
-    ]
+    gains, times = [], []
+    for change in found:
+        p = "" if change.p != change.p else f" (corrected p {change.p:.2g})"
+        hint = f"B less A: {signed(change.gain, ACCURACY)} %{p}"
+        name, hollow = line_name(view, change.key), change.beyond_noise
+        error = change.error and 2 * change.error
+        gains.append(Point(change.key, change.gain, name, error, hollow, hint))
+        if change.ratio is not None:
+            times.append(Point(change.key, change.ratio, name, None, hollow, hint))
+    root = f"../{view.folder}/"
     made = [
         Picture(
             "gains",
             "Change of accuracy",
             "Accuracy (%) of B minus that of A. Bars: two standard errors. Hollow: beyond noise.",
-            lines_spec(gains, n_lines, axis("accuracy (%), B less A", zeroline=True)),
+            lines_spec(
+                traces(view, gains, root=root),
+                n_lines,
+                axis("accuracy (%), B less A", zeroline=True),
+            ),
         ),
         Picture(
             "times",
             "Times as ratios",
             "CPU time of a split in B over that in A, on a logarithmic axis; the line is at 1.",
             lines_spec(
-                times,
+                traces(view, times, root=root),
                 n_lines,
                 axis("CPU time, B over A", type="log"),
-                shapes=[plotted.line("x", 1.0)],
+                shapes=[line("x", 1.0)],
             ),
         ),
     ]
     return [picture for picture in made if picture.spec["data"]]
-
-
-def _by_machine(view: View, found: Sequence[Change]) -> list[list[Change]]:
-    groups = ([c for c in found if c.key.machine == name] for name in view.sheet.machines)
-    return [group for group in groups if group]
-
-
-def _points(
-    view: View, mine: Sequence[Change], x: Sequence, errors: Sequence[float | None]
-) -> plotted.Trace:
-    """Return the points of a machine's cells; they open the cells of the later run."""
-    keys = [change.key for change in mine]
-    trace = points(
-        view,
-        keys[0].machine,
-        keys,
-        x,
-        [line_name(view, key) for key in keys],
-        hollow=[change.beyond_noise for change in mine],
-        error_x=bars(errors),
-    )
-    pages = [f"../{view.folder}/{page}" if page else "" for page in trace["customdata"]]
-    hovers = [
-        f"{text}<br>{_told(change)}" for text, change in zip(trace["hovertext"], mine, strict=True)
-    ]
-    return trace | {"customdata": pages, "hovertext": hovers}
-
-
-def _told(change: Change) -> str:
-    p = "" if change.p != change.p else f" (corrected p {change.p:.2g})"
-    return plotted.label(f"B less A: {words.signed(change.gain, words.ACCURACY)} %{p}")
 
 
 def _differing_facts(before: View, after: View) -> list[tuple[str, str, str]]:

@@ -14,17 +14,22 @@ from mmbench.tables.figures import draw_figure, figures_of, title_of
 from mmbench.tables.model import Table, kernel_text
 from mmbench.tables.records import Experiment
 from mmbench.tables.render import to_csv
-from mmbench.tables.report import view as words
 from mmbench.tables.report.cell import limits_text
-from mmbench.tables.report.comparison import Comparison
+from mmbench.tables.report.comparison import TwoRuns
 from mmbench.tables.report.pictures import pictures_of
 from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.view import (
     View,
     config_text,
     data_facts,
+    details,
+    metric_name,
+    number,
+    parameters,
+    published,
     remarks,
     run_facts,
+    signed,
     summarize,
 )
 from mmbench.tables.results import Reference
@@ -84,9 +89,7 @@ def write_experiment(site: Site, view: View) -> None:
         sized=any(key.size is not None for key in view.keys),
         any_published=any(row.published is not None for row in view.rows),
         several_statuses=len({row.status for row in view.rows}) > 1,
-        details={
-            key: (f"details-{k}", words.details(view, key)) for k, key in enumerate(view.keys)
-        },
+        details={key: (f"details-{k}", details(view, key)) for k, key in enumerate(view.keys)},
         pictures=pictures_of(view),
         drawings=drawings(site, view),
         ranks=ranks_table(view),
@@ -96,7 +99,7 @@ def write_experiment(site: Site, view: View) -> None:
         runs=run_facts(view),
         config=config_text(view),
         files=files,
-        metric=words.metric_name(view.metric),
+        metric=metric_name(view.metric),
     )
 
 
@@ -144,12 +147,12 @@ def _line(view: View, row: Row) -> dict[str, Any]:
         "mark": row.mark,
         "seconds": sum(seconds) if seconds else None,
         "gap": view.sheet.value(key, "worst_gap"),
-        "parameters": words.parameters(view, key),
+        "parameters": parameters(view, key),
         "texts": {
-            "measured": "" if row.measured is None else words.number(row.measured, row.metric),
-            "sd": "" if row.sd is None else words.number(row.sd, row.metric),
-            "published": words.published(row),
-            "difference": "" if apart is None else words.signed(apart, row.metric),
+            "measured": "" if row.measured is None else number(row.measured, row.metric),
+            "sd": "" if row.sd is None else number(row.sd, row.metric),
+            "published": published(row),
+            "difference": "" if apart is None else signed(apart, row.metric),
         },
     }
 
@@ -186,9 +189,7 @@ def _limits(view: View, row: Row) -> list[str]:
     return list(dict.fromkeys(filter(None, texts)))
 
 
-def write_overview(
-    site: Site, views: Sequence[View], comparisons: Sequence[Comparison] = ()
-) -> Path:
+def write_overview(site: Site, views: Sequence[View], comparisons: Sequence[TwoRuns] = ()) -> Path:
     """Write the first page."""
     lines = [{"view": view, **summarize(view)} for view in views]
     return site.page(

@@ -5,76 +5,45 @@ the same colour and mark in all pictures of an experiment.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from math import sqrt
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from mmbench.jobs.record import plain
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import split_gaps, total_with_search, with_search_text
 from mmbench.tables.figures.style import colour
 from mmbench.tables.records import Cell
-from mmbench.tables.report import view as words
-from mmbench.tables.report.view import ACCURACY, View, place_text
+from mmbench.tables.report.view import ACCURACY, View, details, metric_name, place_text
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Pixels of a picture, of a line of a list of data sets, and of a machine in it.
+#: Pixels: height of a picture, of a line of a list of data sets, and of a machine in the line.
 HEIGHT, LINE, STEP = 420, 24, 11
 
-Trace = dict[str, Any]
 
+class Picture(NamedTuple):
+    """A figure of plotly (data and layout), with the name of its element in the page."""
 
-@dataclass(frozen=True)
-class Picture:
-    """A picture with its name."""
-
-    #: Of its element in the page.
     name: str
     title: str
     caption: str
-    #: ``data`` and ``layout`` for plotly.
     spec: Mapping[str, Any]
 
 
-def points(
-    view: View,
-    machine: str,
-    keys: Sequence[Key],
-    x: Sequence,
-    y: Sequence,
-    hollow: Sequence[bool] = (),
-    **more: Any,
-) -> Trace:
-    """Return the points of a machine, each with what it says and the page that it opens."""
-    k = view.sheet.machines.index(machine)
-    mark = MARKS[k % len(MARKS)]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": label(view.sheet.label(machine)),
-        "x": list(x),
-        "y": list(y),
-        "hovertext": [_hover(view, key) for key in keys],
-        "hoverinfo": "text",
-        "customdata": [view.pages.get(key, "") for key in keys],
-        "marker": {
-            "color": colour(k),
-            "symbol": [f"{mark}-open" if open_ else mark for open_ in hollow] or mark,
-            "size": 10,
-        },
-        **more,
-    }
+class Point(NamedTuple):
+    """The point of a cell; `error` is half its bar, `hint` the last line of its hover text."""
 
-
-def _hover(view: View, key: Key) -> str:
-    facts = [f"{name}: {value}" for name, value in words.details(view, key) if value]
-    return "<br>".join([f"<b>{label(view.heading(key))}</b>", *map(label, facts)])
+    key: Key
+    x: float
+    y: float | str
+    error: float | None = None
+    hollow: bool = False
+    hint: str = ""
 
 
 def label(text: str) -> str:
-    """Return a text that the drawing script, which knows some tags, shows as it is.
+    """Return a text with the tags that plotly knows escaped.
 
     Examples
     --------
@@ -82,11 +51,6 @@ def label(text: str) -> str:
     'a &lt; b &amp; c'
     """
     return escape(text, quote=False)
-
-
-def bars(widths: Sequence[float | None]) -> dict[str, Any]:
-    """Return bars of some half widths around points."""
-    return {"type": "data", "array": list(widths), "thickness": 1, "width": 3}
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
@@ -109,33 +73,81 @@ def band(low: float, high: float) -> dict[str, Any]:
 
 
 def note(at: float, text: str) -> dict[str, Any]:
-    """Return words at the right end of a line across the picture."""
+    """Return a text at the right end of a line across the picture."""
     place = {"xref": "paper", "x": 1, "xanchor": "right", "y": at, "yanchor": "bottom"}
     return {**place, "text": label(text), "showarrow": False}
 
 
 def line_name(view: View, place: Key) -> str:
-    """Return the name of a line: data set, and kernel and training size where there are several."""
+    """Return the name of a line: data set; kernel and size if there are several."""
     if place.size is not None or len(view.sheet.kernels) > 1:
         return label(place_text(place))
     return label(place.dataset)
 
 
-def spec(traces: Sequence[Trace], height: int = HEIGHT, **layout: Any) -> dict[str, Any]:
-    """Return what the drawing script takes, in JSON types."""
-    return plain({"data": traces, "layout": {"height": height, **layout}})
+def traces(
+    view: View,
+    points: Sequence[Point],
+    machines: Sequence[str] = (),
+    named: bool = False,
+    bars: bool = True,
+    root: str = "",
+) -> list[dict[str, Any]]:
+    """Return one trace per machine; its points show their details and open their pages.
+
+    With `named` hollow points bear the name of the machine. `root` leads to the pages.
+    """
+    made = []
+    for machine in machines or view.sheet.machines:
+        mine = [point for point in points if point.key.machine == machine]
+        if not mine:
+            continue
+        k, name = view.sheet.machines.index(machine), view.sheet.label(machine)
+        mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in mine]
+        trace: dict[str, Any] = {
+            "type": "scatter",
+            "mode": "markers+text" if named else "markers",
+            "name": label(name),
+            "x": [point.x for point in mine],
+            "y": [point.y for point in mine],
+            "hovertext": [_hover(view, point) for point in mine],
+            "hoverinfo": "text",
+            "customdata": [f"{root}{page}" if page else "" for page in pages],
+            "marker": {"color": colour(k), "symbol": mark, "size": 10},
+        }
+        if any(point.hollow for point in mine) or named:
+            symbols = [f"{mark}-open" if point.hollow else mark for point in mine]
+            trace["marker"]["symbol"] = symbols
+        if named:
+            trace["text"] = [f" {name} " if point.hollow else "" for point in mine]
+            trace |= {"textposition": "middle right", "cliponaxis": False}
+        if bars:
+            widths = [point.error for point in mine]
+            trace["error_x"] = {"type": "data", "array": widths, "thickness": 1, "width": 3}
+        made.append(trace)
+    return made
+
+
+def _hover(view: View, point: Point) -> str:
+    facts = [f"{name}: {value}" for name, value in details(view, point.key) if value]
+    lines = [f"<b>{label(view.heading(point.key))}</b>", *map(label, facts)]
+    return "<br>".join([*lines, *[label(point.hint)][: len(point.hint)]])
+
+
+def spec(made: Sequence[Mapping], height: int = HEIGHT, **layout: Any) -> dict[str, Any]:
+    """Return a figure in JSON types."""
+    return plain({"data": made, "layout": {"height": height, **layout}})
 
 
 def lines_spec(
-    traces: Sequence[Trace], n_lines: int, xaxis: Mapping[str, Any], **layout: Any
+    made: Sequence[dict[str, Any]], n_lines: int, xaxis: Mapping[str, Any], **layout: Any
 ) -> dict[str, Any]:
-    """Return a picture with a line a data set, in it the machines one below another."""
-    step = max(LINE, STEP * len(traces))
-    for trace in traces:
+    """Return a figure with one line per data set, in which the machines lie below one another."""
+    for trace in made:
         trace |= {"orientation": "h", "offsetgroup": trace["name"], "alignmentgroup": "all"}
     return spec(
-        traces,
-        height=150 + step * max(n_lines, 2),
+        made,
+        height=150 + max(LINE, STEP * len(made)) * max(n_lines, 2),
         scattermode="group",
         xaxis=xaxis,
         yaxis=axis("", autorange="reversed", type="category"),
@@ -144,36 +156,28 @@ def lines_spec(
 
 
 def pictures_of(view: View) -> list[Picture]:
-    """Return the pictures of an experiment, as far as it has what they show."""
+    """Return the pictures of an experiment for which it has results."""
     made = (against_published(view), machine_differences(view), time_and_accuracy(view))
     return [picture for picture in made if picture is not None]
 
 
 def against_published(view: View) -> Picture | None:
-    """Return measured less published values, the band as a bar; those out of it are named."""
-    compared = {row.key: row for row in view.rows if row.in_band is not None}
-    if not compared:
+    """Return measured minus published values, with the band as a bar."""
+    rows = [row for row in view.rows if row.in_band is not None]
+    if not rows:
         return None
-    traces = []
-    for machine in view.sheet.machines:
-        keys = [key for key in compared if key.machine == machine]
-        rows = [compared[key] for key in keys]
-        trace = points(
-            view,
-            machine,
-            keys,
-            [(row.measured or 0) - (row.published or 0) for row in rows],
-            [line_name(view, key) for key in keys],
-            hollow=[not row.in_band for row in rows],
-            mode="markers+text",
-            text=["" if row.in_band else f" {view.sheet.label(machine)} " for row in rows],
-            textposition="middle right",
-            cliponaxis=False,
-            error_x=bars([row.half_width for row in rows]),
+    points = [
+        Point(
+            row.key,
+            (row.measured or 0) - (row.published or 0),
+            line_name(view, row.key),
+            row.half_width,
+            not row.in_band,
         )
-        traces += [trace] if keys else []
-    name = words.metric_name(view.metric)
-    known = any(row.half_width is not None for row in compared.values())
+        for row in rows
+    ]
+    name = metric_name(view.metric)
+    known = any(row.half_width is not None for row in rows)
     return Picture(
         "against-published",
         "Measured against published",
@@ -181,79 +185,89 @@ def against_published(view: View) -> Picture | None:
         + ("Bar: the band of two standard errors, met where it reaches zero. " if known else "")
         + "Hollow and named: out of the band.",
         lines_spec(
-            traces,
-            len({line_name(view, key) for key in compared}),
+            traces(view, points, named=True),
+            len({point.y for point in points}),
             axis(f"{name} measured less published", zeroline=True),
         ),
     )
 
 
 def machine_differences(view: View) -> Picture | None:
-    """Return accuracies less those of the first machine, a line a data set."""
-    first, others = _reference(view)
-    places = [p for p in view.sheet.places if _accuracy(view, p, first) is not None]
+    """Return accuracies minus those of the first machine, one line per data set."""
+    first, others, accuracies = _accuracies(view)
+    places = [place for place in view.sheet.places if (place, first) in accuracies]
     if not others or not places:
         return None
-    traces = []
-    for machine in others:
-        at = [p for p in places if _accuracy(view, p, machine) is not None]
-        gaps = [split_gaps(view.sheet, place, machine, first) for place in at]
-        traces.append(
-            points(
-                view,
-                machine,
-                [place._replace(machine=machine) for place in at],
-                [_gain(view, place, machine, first) for place in at],
-                [line_name(view, place) for place in at],
-                error_x=bars([2 * stdev(g) / sqrt(len(g)) if len(g) > 1 else None for g in gaps]),
-            )
-        )
-    label = view.sheet.label(first)
-    paired = any(bar is not None for trace in traces for bar in trace["error_x"]["array"])
+    points = []
+    for place in places:
+        for machine in others:
+            if (place, machine) in accuracies:
+                gaps = split_gaps(view.sheet, place, machine, first)
+                error = 2 * stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else None
+                gain = accuracies[place, machine] - accuracies[place, first]
+                key = place._replace(machine=machine)
+                points.append(Point(key, gain, line_name(view, place), error))
+    name = view.sheet.label(first)
+    paired = any(point.error is not None for point in points)
     return Picture(
         "machine-differences",
-        f"Accuracy minus that of {label}",
-        f"A line a data set: accuracy (%) minus that of {label}."
+        f"Accuracy minus that of {name}",
+        f"A line a data set: accuracy (%) minus that of {name}."
         + (" Bars: two standard errors of the mean over splits that both have." if paired else ""),
-        lines_spec(traces, len(places), axis(f"accuracy (%) minus that of {label}", zeroline=True)),
+        lines_spec(
+            traces(view, points, others),
+            len(places),
+            axis(f"accuracy (%) minus that of {name}", zeroline=True),
+        ),
     )
 
 
 def time_and_accuracy(view: View) -> Picture | None:
     """Return accuracy against CPU time; relative to the first machine over several data sets."""
-    first, others = _reference(view)
-    places = [p for p in view.sheet.places if _known(view, p, first)]
+    first, others, accuracies = _accuracies(view)
+    sheet = view.sheet
+    times = {(p, m): total_with_search(sheet, p._replace(machine=m)) for p, m in accuracies}
+    places = [place for place in sheet.places if times.get((place, first))]
     if not others or not places:
         return None
-    relative, label = len(places) > 1, view.sheet.label(first)
-    traces = []
-    for machine in others if relative else [first, *others]:
-        at = [place for place in places if _known(view, place, machine)]
-        costs = [
-            _seconds(view, p, machine) / (_seconds(view, p, first) if relative else 1) for p in at
-        ]
-        gains = [
-            _gain(view, p, machine, first) if relative else _accuracy(view, p, machine) for p in at
-        ]
-        keys = [place._replace(machine=machine) for place in at]
-        traces.append(points(view, machine, keys, costs, gains))
-    cost, gain = ("CPU seconds a split", "accuracy (%)")
+    relative, name = len(places) > 1, sheet.label(first)
+    points = []
+    for place in places:
+        for machine in others if relative else [first, *others]:
+            if time := times.get((place, machine)):
+                unit, zero = times[place, first], accuracies[place, first]
+                cost, gain = (time / (unit or 1), -zero) if relative else (time, 0.0)
+                key = place._replace(machine=machine)
+                points.append(Point(key, cost, gain + accuracies[place, machine]))
+    cost_name, gain_name = "CPU seconds a split", "accuracy (%)"
     if relative:
-        cost = f"CPU time as a multiple of that of {label}"
-        gain = f"accuracy (%) minus that of {label}"
+        cost_name = f"CPU time as a multiple of that of {name}"
+        gain_name = f"accuracy (%) minus that of {name}"
     return Picture(
         "time-and-accuracy",
         "Time against accuracy",
         "CPU seconds of selection, training and test of a split, on a logarithmic axis."
-        + with_search_text(view.sheet, [first, *others])
-        + (f" Each point is a data set; {label} stands where the lines cross." if relative else ""),
+        + with_search_text(sheet, [first, *others])
+        + (f" Each point is a data set; {name} stands where the lines cross." if relative else ""),
         spec(
-            traces,
-            xaxis=axis(cost, type="log"),
-            yaxis=axis(gain, zeroline=relative),
+            traces(view, points, [first, *others], bars=False),
+            xaxis=axis(cost_name, type="log"),
+            yaxis=axis(gain_name, zeroline=relative),
             shapes=[line("x", 1.0)] if relative else [],
         ),
     )
+
+
+def _accuracies(view: View) -> tuple[str, list[str], dict[tuple[Key, str], float]]:
+    """Return the first machine configured that has results, the others, and all accuracies (%)."""
+    ran = {row.key.machine for row in view.rows if row.measured is not None}
+    first, *others = [machine for machine in view.sheet.configured if machine in ran] or [""]
+    values = {
+        (row.key._replace(machine=""), row.key.machine): row.measured
+        for row in view.sheet.rows
+        if row.metric == ACCURACY and row.measured is not None
+    }
+    return first, others, values
 
 
 def splits_picture(view: View, cell: Cell) -> Picture | None:
@@ -276,7 +290,10 @@ def splits_picture(view: View, cell: Cell) -> Picture | None:
         "mode": "markers",
         "x": list(range(1, len(values) + 1)),
         "y": values,
-        "hovertext": _split_names(cell),
+        "hovertext": [
+            f"repeat {record.at[0]}, fold {record.at[1]}: {value:.2f} %"
+            for record, value in zip(cell.counted, values, strict=True)
+        ],
         "hoverinfo": "text",
         "marker": {"color": colour(0), "size": 8},
         "showlegend": False,
@@ -294,35 +311,3 @@ def splits_picture(view: View, cell: Cell) -> Picture | None:
             annotations=notes,
         ),
     )
-
-
-def _split_names(cell: Cell) -> list[str]:
-    return [
-        f"repeat {record.at[0]}, fold {record.at[1]}: {record.metrics['accuracy_pct']:.2f} %"
-        for record in cell.counted
-    ]
-
-
-def _reference(view: View) -> tuple[str, Sequence[str]]:
-    """Return the machine that others are held against, the first one configured, and the others."""
-    ran = {row.key.machine for row in view.rows if row.measured is not None}
-    machines = [machine for machine in view.sheet.configured if machine in ran]
-    return (machines[0], machines[1:]) if machines else ("", [])
-
-
-def _accuracy(view: View, place: Key, machine: str) -> float | None:
-    return view.sheet.value(place._replace(machine=machine), ACCURACY)
-
-
-def _gain(view: View, place: Key, machine: str, first: str) -> float:
-    """Return the accuracy of a machine minus that of the first, both known."""
-    return (_accuracy(view, place, machine) or 0.0) - (_accuracy(view, place, first) or 0.0)
-
-
-def _seconds(view: View, place: Key, machine: str) -> float:
-    """Return the CPU seconds of a split, what is taken over included; 0 where not known."""
-    return total_with_search(view.sheet, place._replace(machine=machine)) or 0.0
-
-
-def _known(view: View, place: Key, machine: str) -> bool:
-    return _accuracy(view, place, machine) is not None and _seconds(view, place, machine) > 0
