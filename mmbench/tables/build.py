@@ -22,12 +22,7 @@ from mmbench.tables.sheet import Sheet
 
 
 def check_names(fmt: str, layout: str | None, metrics: Sequence[str] = ()) -> None:
-    """Refuse an unknown format, layout or metric, and a layout that shows the accuracy alone.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse an unknown format, layout or metric, and a layout that shows the accuracy alone."""
     check_format(fmt)
     check_metrics(metrics)
     if layout is not None:
@@ -45,24 +40,12 @@ def draw_tables(
 ) -> str:
     """Return the tables of some experiments, measured beside published.
 
-    Parameters
-    ----------
-    experiments : sequence of Experiment or Reference
-        A reference table is drawn as it was from its records, but for other formats and layouts.
-    fmt : {"markdown", "latex", "csv"}
-        ``csv`` is the long tidy table, whatever the layout.
-    layout : str, optional
-        Layout instead of the one that each experiment's configuration names.
-    say : callable, optional
-        Gets a line for each experiment that the layout cannot show.
-    metrics : sequence of str, default=()
-        What is shown of each classification, in place of what each experiment says. Layouts of
-        papers show accuracies: without `layout` it is then the generic one.
-
-    Raises
-    ------
-    UserError
-        If the layout or format is unknown, or the layout can show none of the experiments.
+    A reference table is drawn as it was from its records, except in other formats and layouts;
+    ``csv`` is the long tidy table in any layout. `layout` and `metrics` replace those of the
+    configurations; with `metrics` the default layout is the generic one, if the experiment's own
+    shows accuracies alone. `say` gets a line per experiment that the layout cannot show.
+    Raises UserError if the layout or format is unknown, or the layout can show none of the
+    experiments.
     """
     check_names(fmt, layout, metrics)
     if fmt == "csv":

@@ -11,7 +11,7 @@ from mmbench.tables.records import PUBLISHED_ONLY
 from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, Row, differences
 from mmbench.tables.sheet import Sheet
 
-#: What the runs of a cell are, by the rule of their test part.
+#: Names of the runs of a cell, by the rule of their test part.
 RUNS = {
     "official": "seeds of the selection",
     "predefined": "splits",
@@ -65,14 +65,8 @@ def compose(
 def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
     """Return what marks and spreads of a metric mean, as far as they occur.
 
-    Parameters
-    ----------
-    sheet : Sheet
-    metric : str
-    spread : str
-        What stands beside a mean, with a place for the number of runs.
-    runs : str, optional
-        What the runs are, where not what the rule of the test part says.
+    `spread` explains the number beside a mean, with a place for the number of runs; `runs` names
+    the runs, by default according to the rule of the test part.
     """
     rows = [row for row in sheet.rows if row.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")

@@ -21,9 +21,9 @@ from mmbench.tables.rows import Row
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: The only one that is no number.
+#: The only metric that is no number.
 CONFUSION = "confusion_matrix"
-#: What the long table calls a metric, where that is another name.
+#: Names of metrics in the long table, if they differ.
 ROW_NAMES = {"accuracy": "accuracy_pct"}
 
 #: A split, as (repeat, fold, seed).
@@ -31,15 +31,15 @@ Split = tuple[int, int, int]
 
 
 class Lacking(Exception):
-    """What a record lacks that a metric needs."""
+    """The stored arrays that a metric needs and a record lacks."""
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often test rows of a class were taken for one, over all splits."""
+    """Counts of test rows by true and predicted class, over all splits."""
 
     labels: list[str]
-    #: A row a true class, a column a predicted one.
+    #: One row per true class, one column per predicted class.
     counts: list[list[int]]
 
 
@@ -48,9 +48,9 @@ class Measures:
     """The metrics of an experiment's cells."""
 
     names: tuple[str, ...] = ()
-    #: By cell and metric, the value on every split that has one.
+    #: Values on splits, by cell and metric.
     values: dict[tuple[Key, str], dict[Split, float]] = field(default_factory=dict)
-    #: By cell and metric, what how many records lack.
+    #: Number of records by what they lack, by cell and metric.
     lacking: dict[tuple[Key, str], Counter[str]] = field(default_factory=dict)
     confusion: dict[Key, Confusion] = field(default_factory=dict)
 
@@ -88,12 +88,7 @@ def metric_names() -> list[str]:
 
 
 def check_metrics(names: Sequence[str]) -> None:
-    """Refuse unknown metrics, and one that occurs twice.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse unknown metrics, and one that occurs twice."""
     known = metric_names()
     for k, name in enumerate(names):
         if name not in known:
@@ -126,18 +121,7 @@ def measure(experiment: Experiment, names: Sequence[str]) -> Measures:
 def value_of(name: str, record: Record, arrays: Mapping[str, NDArray]) -> float:
     """Return a metric of one record.
 
-    Parameters
-    ----------
-    name : str
-        One of `mmbench.selection.metrics.METRICS`.
-    record : Record
-    arrays : mapping of str to ndarray
-        Those stored with it; empty if there are none.
-
-    Raises
-    ------
-    Lacking
-        Says what the record does not hold.
+    `name` is a key of `mmbench.selection.metrics.METRICS`; `arrays` are the record's stored arrays.
     """
     import numpy as np
 

@@ -9,11 +9,7 @@ from mmbench.jobs.job import Job
 def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:
     """Return lines that say how the numbers of an experiment came about.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-    label : callable
-        How tables call a machine.
+    `label` returns the name of a machine in tables.
     """
     if not jobs:
         return ()

@@ -32,20 +32,8 @@ def published_tables() -> list[str]:
 def load_published(table: str) -> pd.DataFrame:
     """Return a published table.
 
-    Parameters
-    ----------
-    table : str
-        Name such as ``mmrm_table2``; see `published_tables`.
-
-    Returns
-    -------
-    DataFrame
-        One row a number; missing numbers are NA, missing words are empty strings.
-
-    Raises
-    ------
-    UserError
-        If there is no such table.
+    `table` is a name of `published_tables`. One row per number; missing numbers are NA, missing
+    words are empty strings. Raises UserError if there is no such table.
     """
     import pandas as pd
 
@@ -57,10 +45,7 @@ def load_published(table: str) -> pd.DataFrame:
 def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
     """Return the rows of a published table; missing numbers are None.
 
-    Raises
-    ------
-    UserError
-        If there is no such table.
+    Raises UserError if there is no such table.
     """
     if table not in published_tables():
         raise UserError(

@@ -161,18 +161,9 @@ class Experiment:
 def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
     """Return the experiment in a folder.
 
-    Parameters
-    ----------
-    folder : Path
-    replan : callable
-        Plans a folder that has no plan of its own. What it cannot plan is shown by its records.
-    mix : bool
-        Whether records of all settings are taken, not only those that are planned.
-
-    Raises
-    ------
-    UserError
-        If it holds no intact record.
+    `replan` plans a folder without a plan of its own; without any plan the records are shown. With
+    `mix` records of all settings are taken, not only planned ones.
+    Raises UserError if it holds no intact record.
     """
     store = RecordStore(folder)
     records, damaged = store.records()

@@ -26,12 +26,7 @@ FORMATS = (*DRAWN, "csv")
 
 
 def check_format(fmt: str) -> None:
-    """Refuse an unknown format.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse an unknown format."""
     if fmt not in FORMATS:
         raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, FORMATS)}")
 

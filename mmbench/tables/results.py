@@ -22,10 +22,10 @@ class Reference:
     """The table of an earlier run."""
 
     folder: Path
-    #: Made of the configuration of the same name, which gives the layout.
+    #: Plan of the configuration of the same name, which gives the layout.
     plan: Plan
     rows: list[Row]
-    #: By data set: where the data differ from what the paper used.
+    #: Deviations from the paper's data, by data set.
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -48,10 +48,7 @@ class Reference:
 def read_reference(folder: Path, plan: Plan | None) -> Reference:
     """Return the table in a folder.
 
-    Raises
-    ------
-    UserError
-        If its CSV is no long table.
+    Raises UserError if its CSV is no long table.
     """
     path = folder / CSV
     try:
@@ -102,20 +99,8 @@ def read_results(
 ) -> list[Experiment | Reference]:
     """Return the experiments in results folders, or those whose folders they are.
 
-    Parameters
-    ----------
-    paths : iterable of Path
-    replan : callable, optional
-        Plans a folder that has no plan of its own; see `read_experiment`.
-    mix : bool
-        Whether records of all settings are taken, not only those that are planned.
-    say : callable, optional
-        Gets a line for each folder that cannot be read; the others are returned.
-
-    Raises
-    ------
-    UserError
-        If a path is no such folder, or no folder in it can be read.
+    `replan` and `mix` are those of `read_experiment`; `say` gets a line per folder that cannot be
+    read. Raises UserError if a path is no results folder, or no folder in it can be read.
     """
 
     def read(folder: Path) -> Experiment | Reference:
@@ -129,12 +114,9 @@ def read_results(
 def each(
     make: Callable[[Item], Made], items: Iterable[Item], say: Callable[[str], object]
 ) -> list[Made]:
-    """Return what is made of some items; a line is said of each that does not do.
+    """Return `make` of every item; `say` gets a line for each item for which it fails.
 
-    Raises
-    ------
-    UserError
-        If none of them does.
+    Raises UserError if it fails for all.
     """
     made: list[Made] = []
     faults: list[str] = []
@@ -156,10 +138,7 @@ def folders_in(path: Path) -> list[Path]:
     Where there is no experiment, those of the reference tables. "reference", where there is no
     such folder, is that of the tables that come with mmbench.
 
-    Raises
-    ------
-    UserError
-        If there is none.
+    Raises UserError if there is none.
     """
     if path.parts[:1] == (REFERENCE,) and not path.exists():
         path = resources.REFERENCE.joinpath(*path.parts[1:])

@@ -167,10 +167,10 @@ IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
 #: Standard errors of a difference up to which it is noise; the margin is for rounding.
 NOISE = 2 + 1e-9
 
-#: How a remark begins that speaks of the published value alone.
+#: Prefix of remarks about the published value.
 NO_TARGET = "the published value is no target"
 
-#: Metrics that are averaged over splits: how to read one from a record.
+#: Metrics that are averaged over splits, each with the function that reads it from a record.
 AVERAGED: dict[str, Callable[[Record], float | None]] = {
     "accuracy_pct": lambda r: r.metrics["accuracy_pct"],
     "errors_count": lambda r: r.metrics["errors_count"],
@@ -183,7 +183,7 @@ AVERAGED: dict[str, Callable[[Record], float | None]] = {
     "n_support": lambda r: r.fits.get("n_support_mean"),
 }
 
-#: Metrics of machines that were asked for them.
+#: Metrics that are left out for machines without them.
 ASKED = {"seconds_calibration"}
 
 #: Metrics of all fits of a cell together, as in `Fits`.
@@ -195,7 +195,7 @@ CERTIFICATES = {
     "gaps_above_tolerance": lambda fits: fits.n_above,
 }
 
-#: Begins the metric of a parameter of a machine's own grid, as ``selected_C``.
+#: Prefix of the metric of a selected parameter, as ``selected_C``.
 SELECTED = "selected_"
 
 #: Metrics that count errors among the test rows: a single run has a binomial standard error.
@@ -211,10 +211,10 @@ class Row:
 
     key: Key
     metric: str
-    #: Of the cell; the worst that happened, and what is not as it should be.
+    #: Gravest status of the cell, and a remark on what is not as it should be.
     status: str
     note: str = ""
-    #: Why the published value is no target.
+    #: Reason for which the published value is no target.
     objection: str = ""
     #: Mean over splits, standard deviation and standard error; None without results.
     measured: float | None = None
@@ -222,13 +222,13 @@ class Row:
     se: float | None = None
     #: Number of splits.
     n: int | None = None
-    #: What the paper prints.
+    #: The paper's value and the spread that it prints.
     published: float | None = None
     published_spread: float | None = None
-    #: Of the band in which a published value counts as met, two standard errors of the difference;
-    #: None where they are not compared.
+    #: Half width of the band in which a published value counts as met: two standard errors of the
+    #: difference. None if they are not compared.
     half_width: float | None = None
-    #: Standard errors that the published value lies above the measured one.
+    #: Published minus measured value, in standard errors of the difference.
     z: float | None = None
     #: Whether the published value counts as met.
     in_band: bool | None = None
@@ -241,19 +241,8 @@ def build_rows(
 ) -> list[Row]:
     """Return the long table of an experiment.
 
-    Parameters
-    ----------
-    cells : iterable of Cell
-        In the order in which they are to be shown.
-    published : iterable of mapping
-        The rows of a published table.
-    compare : bool
-        Whether they are held against ours, or only shown beside them.
-
-    Returns
-    -------
-    list of Row
-        A cell without results has nothing measured; nothing is imputed.
+    `published` are the rows of a published table; without `compare` they are shown, not compared.
+    A cell without results has nothing measured; nothing is imputed.
     """
     known = {
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
@@ -303,11 +292,8 @@ def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
     Noise is two standard errors of the difference of two means measured here, for the published
     difference as well: what the spread of a paper means is seldom known.
 
-    Returns
-    -------
-    published, same_sign, beyond_noise : int
-        Published differences beyond noise; how many have the same sign here; how many of these are
-        beyond noise here too.
+    Returns the number of published differences beyond noise, how many of them have the same sign
+    here, and how many of these are beyond noise here too.
     """
     counts = [0, 0, 0]
     for compared in _by_place(row for row in rows if row.in_band is not None).values():

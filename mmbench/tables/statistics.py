@@ -26,12 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 def counting_sd(errors: float, n: int) -> float:
     """Return the binomial standard deviation of an error count, ``sqrt(e (1 - e/n))``.
 
-    Parameters
-    ----------
-    errors : float
-        Errors made; an expected number may be fractional.
-    n : int
-        Test rows.
+    `errors` of `n` test rows; an expected number may be fractional.
 
     Examples
     --------
@@ -46,16 +41,10 @@ def difference_se(
 ) -> float:
     """Return the standard error of the difference of our mean and a published one.
 
-    Parameters
-    ----------
-    sd : float or None
-        Our standard deviation over runs; None for a single one.
-    n, n_published : int or None
-        Our number of runs, and the paper's; None where it is not stated.
-    counting : float
-        The binomial deviation of the errors of one run; 0 for what is no count.
-    same_test_rows : bool
-        Whether all runs, and the paper's, tested on the same rows: the official test part.
+    `sd` is our standard deviation over runs (None for a single run), `n` and `n_published` are the
+    numbers of runs (None if the paper does not state it), `counting` is the binomial deviation of
+    the errors of one run (0 for other metrics), and `same_test_rows` says whether all runs, the
+    paper's included, tested on the official test part.
 
     Notes
     -----
@@ -85,7 +74,7 @@ def difference_se(
 def z_value(measured: float, published: float, se: float) -> float:
     """Return how many standard errors a published value lies above the measured one.
 
-    Published values are decimals: what differs by binary rounding alone is equal.
+    Published values are decimals; values that differ by binary rounding alone are equal.
 
     Examples
     --------
@@ -99,10 +88,8 @@ def z_value(measured: float, published: float, se: float) -> float:
 def mcnemar_p(wins: int, losses: int) -> float:
     """Return the two-sided p-value of McNemar's exact test.
 
-    Parameters
-    ----------
-    wins, losses : int
-        Test rows that only the first machine has right, and only the second.
+    `wins` and `losses` are the numbers of test rows that only the first and only the second machine
+    has right.
 
     Examples
     --------
@@ -166,12 +153,7 @@ def welch_p(one: Sample, other: Sample) -> float:
 def win_tie_loss(pairs: Iterable[tuple[Sample, Sample]], level: float = WELCH_LEVEL) -> Counts:
     """Count on how many data sets the first machine is significantly better, the same, worse.
 
-    Parameters
-    ----------
-    pairs : iterable of (Sample, Sample)
-        One a data set; larger means are better.
-    level : float, default=0.05
-        Below this p-value a difference counts.
+    One pair per data set; larger means are better. Differences count with a p-value below `level`.
     """
     wins = ties = losses = 0
     for one, other in pairs:
@@ -187,16 +169,8 @@ def best_and_worst(
 ) -> dict[Name, tuple[int, int]]:
     """Count how often each name has the largest and the smallest value of a row.
 
-    Parameters
-    ----------
-    rows : sequence of mapping of name to value
-        One a data set.
-    decimals : int or None, default=2
-        Values are compared as they are printed; equal ones all count. None: as they are.
-
-    Returns
-    -------
-    dict of name to (best, worst)
+    One row per data set. Values are compared as printed with `decimals` (None: unrounded); all
+    equal values count.
 
     Examples
     --------
@@ -226,7 +200,7 @@ class Ranks:
     n: int
     #: Friedman's chi-square.
     statistic: float
-    #: Of the hypothesis that all machines are the same.
+    #: P-value of the hypothesis that all machines are the same.
     p: float
     #: Nemenyi: mean ranks that differ by less are not significantly different.
     critical_difference: float
@@ -251,17 +225,8 @@ class Ranks:
 def rank_machines(rows: Sequence[Mapping[str, float]], decimals: int = 2) -> Ranks:
     """Rank machines on every data set and test whether they differ.
 
-    Parameters
-    ----------
-    rows : sequence of mapping of str to float
-        One a data set, the same machines in each; larger is better.
-    decimals : int, default=2
-        Values are compared as they are printed.
-
-    Raises
-    ------
-    ValueError
-        With fewer than three machines or two data sets.
+    One row per data set with the same machines; larger is better, and values are compared as
+    printed with `decimals`. Raises ValueError with fewer than three machines or two data sets.
     """
     from scipy.stats import friedmanchisquare, rankdata
 
@@ -301,12 +266,8 @@ def critical_difference(n_machines: int, n_datasets: int, level: float = LEVEL) 
 def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     """Return the p-value of a paired t-test; NaN for fewer than two differences.
 
-    Parameters
-    ----------
-    differences : array-like of shape (n_splits,)
-        Of two machines on the same splits.
-    test_to_train : float, default=0.0
-        Rows tested on over rows trained on: corrects for training rows that splits share.
+    `differences` of two machines on the same splits; `test_to_train`, the ratio of test rows to
+    training rows, corrects for training rows that splits share.
 
     Notes
     -----
@@ -358,10 +319,8 @@ def holm(p_values: ArrayLike) -> NDArray:
 def wilcoxon_p(differences: ArrayLike) -> float:
     """Return the p-value of Wilcoxon's signed-rank test; NaN for fewer than two differences.
 
-    Parameters
-    ----------
-    differences : array-like of shape (n_datasets,)
-        Of the mean results of two machines. Zeros are ranked, and count half for either sign.
+    `differences` of the mean results of two machines, one per data set. Zeros are ranked, and count
+    half for either sign.
 
     Examples
     --------
@@ -407,20 +366,9 @@ def correlated_posterior(
 ) -> Posterior | None:
     """Return the posterior of the mean difference on one data set: the correlated t-test.
 
-    Parameters
-    ----------
-    differences : array-like of shape (n_splits,)
-        Of two machines on the same splits.
-    rope : float
-        Differences up to this are practically none.
-    test_to_train : float
-        Rows tested on over rows trained on; the correlation of two splits is taken to be the share
-        of rows that are tested on.
-
-    Returns
-    -------
-    Posterior or None
-        None for fewer than two differences.
+    `differences` of two machines on the same splits; differences up to `rope` are practically none;
+    `test_to_train` is the ratio of test rows to training rows. The correlation of two splits is
+    taken to be the share of test rows. None for fewer than two differences.
 
     Examples
     --------
@@ -452,17 +400,8 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     1/2 on which there is no difference. A draw speaks for the side on which most of the weight of
     the means of two data sets lies.
 
-    Parameters
-    ----------
-    differences : array-like of shape (n_datasets,)
-        Of the mean results of two machines.
-    rope : float
-        Differences up to this are practically none.
-
-    Returns
-    -------
-    Posterior or None
-        None for fewer than two differences.
+    `differences` of the mean results of two machines, one per data set; differences up to `rope`
+    are practically none. None for fewer than two differences.
 
     Examples
     --------

@@ -34,12 +34,7 @@ SUFFIXES = (".pdf", ".png", ".svg")
 
 
 def check_figure(name: str, output: Path | None) -> None:
-    """Refuse an unknown figure or format of file.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse an unknown figure or format of file."""
     if name not in FIGURES:
         raise UserError(f"unknown figure {name!r}{did_you_mean(name, FIGURES)}")
     if output and output.suffix.lower() not in SUFFIXES:
@@ -52,10 +47,7 @@ def choose(name: str, results: Sequence[Experiment | Reference]) -> Experiment |
     The experiment or reference table that bears the figure's name, or else the only one with
     results of its machine.
 
-    Raises
-    ------
-    UserError
-        If there is none, or several.
+    Raises UserError if there is none, or several.
     """
     module = import_module(FIGURES[name])
     machine = module.MACHINE
@@ -108,19 +100,8 @@ def _machines(results: Experiment | Reference) -> set[str]:
 def draw_figure(name: str, experiment: Experiment | Reference, output: Path) -> str:
     """Draw a figure and return its numbers.
 
-    Parameters
-    ----------
-    name : str
-        One of `FIGURES`.
-    experiment : Experiment or Reference
-        As from `choose`.
-    output : path
-        File to write; its suffix (png, pdf, svg) says the format.
-
-    Raises
-    ------
-    UserError
-        If the records do not do, or the output cannot be written.
+    The suffix of `output` (png, pdf, svg) says the format. Raises UserError if the records do not
+    suffice, or the output cannot be written.
     """
     try:
         return import_module(FIGURES[name]).draw(experiment, output)

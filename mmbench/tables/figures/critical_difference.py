@@ -37,10 +37,7 @@ FIRST_BAR, BAR_STEP, FIRST_LABEL = 0.45, 0.3, 0.6
 def draw(experiment: Experiment | Reference, output: Path) -> str:
     """Write the diagram of an experiment and return its numbers in words.
 
-    Raises
-    ------
-    UserError
-        If too few machines or data sets have results.
+    Raises UserError if too few machines or data sets have results.
     """
     sheet = sheet_of(experiment)
     try:

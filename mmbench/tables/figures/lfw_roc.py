@@ -42,10 +42,7 @@ Curves = dict[str, list[tuple[NDArray, float]]]
 def draw(experiment: Experiment, output: Path) -> str:
     """Write the curves of an experiment with two classes and return the areas in words.
 
-    Raises
-    ------
-    UserError
-        If no data set has two classes.
+    Raises UserError if no data set has two classes.
     """
     panels: dict[Panel, Curves] = {}
     for cell in experiment.cells:
@@ -74,11 +71,7 @@ def _curves(experiment: Experiment, cell: Cell) -> list[tuple[NDArray, float]]:
 def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     """Return the share of positives accepted at each share of `GRID` of negatives, and the area.
 
-    Parameters
-    ----------
-    decisions : ndarray of shape (n_samples,)
-    positive : ndarray of bool of shape (n_samples,)
-        Both kinds occur.
+    `positive` has both values.
 
     Examples
     --------

@@ -47,18 +47,8 @@ Decision = Callable[[NDArray], NDArray]
 def draw_sets(experiment: Experiment, output: Path, sets: Mapping[str, str]) -> str:
     """Write a figure with a panel a set and return the accuracies in words.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        With records of the M4 on the sets.
-    output : path
-    sets : mapping of str to str
-        Title of the panel by the name of the set.
-
-    Raises
-    ------
-    UserError
-        If a set has no record of the M4, or a machine no longer decides as its record says.
+    `sets` maps the name of a set to the title of its panel. Raises UserError if a set has no record
+    of the M4, or a machine no longer decides as its record says.
     """
     panels = {name: _first_split(experiment, name) for name in sets}
     lines = []

@@ -51,10 +51,7 @@ class Threshold:
 def draw(experiment: Experiment | Reference, output: Path) -> str:
     """Write the figure of an experiment's M4 results and return its numbers in words.
 
-    Raises
-    ------
-    UserError
-        If results of several data sets or kernels meet.
+    Raises UserError if results of several data sets or kernels meet.
     """
     sheet = sheet_of(experiment)
     done = [key for key in sheet.keys if sheet.value(key, "accuracy_pct") is not None]

@@ -26,10 +26,7 @@ LINE, FRAME = 0.27, 0.9
 def draw(experiment: Experiment, output: Path) -> str:
     """Write the figure and return the means.
 
-    Raises
-    ------
-    UserError
-        If nothing has a result.
+    Raises UserError if nothing has a result.
     """
     sheet = sheet_of(experiment, "machines")
     panels = {place: values for place in sheet.places if (values := _values(sheet, place))}

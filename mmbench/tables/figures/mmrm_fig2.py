@@ -58,11 +58,8 @@ class Regression:
 def draw(experiment: Experiment, output: Path) -> str:
     """Write the figure of an experiment's MMRM record and return its numbers in words.
 
-    Raises
-    ------
-    UserError
-        If no pair has a margin ratio, or several data sets or kernels have records and none is the
-        paper's.
+    Raises UserError if no pair has a margin ratio, or several data sets or kernels have records and
+    none is the paper's.
     """
     cell = _choose_cell(experiment)
     record = min(cell.done, key=lambda record: record.at)
@@ -90,13 +87,9 @@ def pair_points(
 ) -> list[PairResult]:
     """Return one point a pair of classes that has a margin ratio and test rows.
 
-    Parameters
-    ----------
-    per_pair : sequence of mapping
-        The certificates of an MMRM's record.
-    arrays : mapping
-        Its ``decisions`` (n_test, n_pairs) and ``y_test``. Column k belongs to ``per_pair[k]``;
-        positive values speak for its second class.
+    `per_pair` are the certificates of an MMRM's record, `arrays` hold its ``decisions`` of shape
+    (n_test, n_pairs) and ``y_test``. Column k belongs to ``per_pair[k]``; positive values speak for
+    its second class.
     """
     truth = arrays["y_test"].astype(str)
     points = []

@@ -39,10 +39,7 @@ MACHINE = "rmm_b1"
 def draw(experiment: Experiment, output: Path) -> str:
     """Write the figure of an experiment and return its numbers in words.
 
-    Raises
-    ------
-    UserError
-        If records are of several data sets or kernels, or of one training size.
+    Raises UserError if records are of several data sets or kernels, or of one training size.
     """
     sheet = sheet_of(experiment, "rmm_fig2")
     bases = {key._replace(machine="", size=None) for key in sheet.keys}

@@ -1,7 +1,7 @@
 """The one style of all figures: fit for a column of a paper, for colour-blind eyes, and for grey.
 
-Sizes are those of two-column papers, letters of 8 points, 9 in titles. Whatever a colour tells, a
-mark or dashes tell too. A PDF holds letters as letters; the same results give the same file.
+Sizes are those of two-column papers, letters of 8 points, 9 in titles. Machines differ in marks or
+dashes as well as in colour. A PDF holds letters as letters; the same results give the same file.
 """
 
 from __future__ import annotations
@@ -80,12 +80,8 @@ def dashes(k: int) -> Any:
 def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
     """Give a figure to draw on, in the style; at the end it is written.
 
-    Parameters
-    ----------
-    output : path
-        Its suffix (pdf, png, svg) says the format.
-    width, height : float
-        In inches: `COLUMN` or `PAGE` wide.
+    The suffix of `output` (pdf, png, svg) says the format; `width` (`COLUMN` or `PAGE`) and
+    `height` are in inches.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure

@@ -52,10 +52,7 @@ class Tradeoff(NamedTuple):
 def draw(experiment: Experiment | Reference, output: Path) -> str:
     """Write the figure and return its numbers in words.
 
-    Raises
-    ------
-    UserError
-        If no machine can be held against the first one over two data sets.
+    Raises UserError if no machine can be held against the first one over two data sets.
     """
     sheet = sheet_of(experiment)
     panels = {kernel: points for kernel in sheet.kernels if (points := points_of(sheet, kernel))}

@@ -51,10 +51,7 @@ def list_layouts() -> dict[str, str]:
 def find_layout(name: str) -> Layout:
     """Return a layout by its name.
 
-    Raises
-    ------
-    UserError
-        If there is no such layout; the message holds the nearest name.
+    Raises UserError if there is no such layout; the message holds the nearest name.
     """
     from mmbench.tables.compose import Layout
 

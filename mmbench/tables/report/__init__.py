@@ -23,18 +23,9 @@ def write_report(
 ) -> Path:
     """Write the site of some experiments and return its first page; two runs of one are compared.
 
-    Parameters
-    ----------
-    experiments : sequence of Experiment or Reference
-    folder : path
-        New, empty, or that of an earlier report, whose pages are replaced.
-    say : callable, optional
-        Gets a line for each experiment that cannot be shown.
-
-    Raises
-    ------
-    UserError
-        If the folder holds something else or cannot be written to, or no experiment can be shown.
+    `folder` is new, empty, or the folder of an earlier report, whose pages are replaced. `say` gets
+    a line per experiment that cannot be shown. Raises UserError if the folder holds something else
+    or cannot be written to, or no experiment can be shown.
     """
     site = Site.create(folder)
     names = Names()

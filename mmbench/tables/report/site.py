@@ -46,10 +46,7 @@ class Site:
     def create(cls, folder: Path) -> Site:
         """Return the site in a folder, with the files that all pages share.
 
-        Raises
-        ------
-        UserError
-            If the folder holds something else, or cannot be written to.
+        Raises UserError if the folder holds something else, or cannot be written to.
         """
         _refuse_foreign(folder)
         site = cls(folder)
