@@ -1,30 +1,4 @@
-"""The dual (8) of the relative margin machine: as a `PiecewiseQP`, and as the paper prints it.
-
-The RMM whose bound is a variable, and its relaxation: (13) and (14) of the journal paper.
-
-    min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
-    subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
-
-    min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D (t + nu/n sum_i (tau_i + tau*_i))      (14)
-    subject to         y_i f(x_i) >= 1 - xi_i,  -t - tau*_i <= f(x_i) <= t + tau_i,  t >= 1,
-                       xi_i, tau_i, tau*_i >= 0
-
-Their duals are (8) with B = 1, D added, and the sum of all lambda_i and lambda*_i at most D; in
-(14) each is at most ``D nu / n`` as well. With v(B) the optimal value of the RMM of bound B (for
-(14) with such lambda), both are ``min over t >= 1 of v(t) + D t``. The slope of v is minus the sum
-of lambda_i and lambda*_i, so t is the root of a monotone, piecewise linear function of one
-variable. Regula falsi finds it over RMMs that start from one another. (13) on many rows of few
-features is one interior point in these, and RMMs in these where it ends too early.
-
-With weights s_i of the rows the penalty on xi_i is ``C s_i`` in both, and the penalty on tau_i and
-tau*_i in (14) is ``D nu s_i / sum_j s_j``; multipliers have these bounds.
-
-References
-----------
-P. K. Shivaswamy, T. Jebara: Maximum relative margin and data-dependent regularization. JMLR 11,
-2010.
-
-The relative margin machine: an SVM whose decisions on the training rows stay within [-B, B].
+"""The relative margin machine: an SVM whose decisions on the training rows stay within [-B, B].
 
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -B <= f(x_i) <= B                   (7)
@@ -35,17 +9,39 @@ Its dual, with ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and K the Gram matri
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
 and ``f(z) = sum_i u_i k(x_i, z) + b``. B is chosen between 1 and ``theta = max_i |f(x_i)|`` of the
-SVM at the same C; from theta on the RMM is the SVM. With weights s_i of the rows the penalty on
-xi_i is ``C s_i`` in (7), the bound of alpha_i in (8). The journal paper's two other forms, in which
-the bound is a variable with the penalty D, are in `mmbench.machines.rmm`.
+SVM at the same C; from theta on the RMM is the SVM. In the journal paper the bound is a variable:
+
+    min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
+    subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
+
+    min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D (t + nu/n sum_i (tau_i + tau*_i))      (14)
+    subject to         y_i f(x_i) >= 1 - xi_i,  -t - tau*_i <= f(x_i) <= t + tau_i,  t >= 1,
+                       xi_i, tau_i, tau*_i >= 0
+
+Their duals are (8) with B = 1, D added, and the sum of all lambda_i and lambda*_i at most D; in
+(14) each is at most ``D nu / n`` as well. With v(B) the optimal value of the RMM of bound B (for
+(14) with bounded lambda), both are ``min over t >= 1 of v(t) + D t``. The slope of v is minus the
+sum of lambda_i and lambda*_i, so t is the root of a monotone, piecewise linear function of one
+variable.
+
+With weights s_i of the rows the penalty on xi_i is ``C s_i``, the bound of alpha_i in (8), and the
+penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
+
+| `Fit.route` | taken by "auto" | cost |
+| --- | --- | --- |
+| the SVM's | (7) with B >= theta | none beside the SVM |
+| the SVM's | (7), solved like the SVM | 1 to 3 SVMs (benchmarks/rmm_growth.py) |
+| interior point in t | (13), linear with many rows of few features | one interior point |
+| root search | (14); (13) with a kernel, or if that leaves a gap | about 10 warm RMMs |
+| Clarabel | never: solver="reference" | n^3 per iteration |
+
+The solution of a neighbouring problem is the start of the next (benchmarks/rmm_warm_start.py).
 
 References
 ----------
 P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008.
 P. K. Shivaswamy, T. Jebara: Maximum relative margin and data-dependent regularization. JMLR 11,
 2010.
-
-The relative margin machine.
 """
 
 from __future__ import annotations
@@ -83,365 +79,30 @@ from mmbench.machines.svm import (
     tolerance,
     train_svm,
 )
-from mmbench.solvers.features import ROUNDING_SHARE, FreeBound, solve_in_features
+from mmbench.solvers.features import ROUNDING_SHARE, solve_in_features
+from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 from mmbench.solvers.result import relative_gap
 from mmbench.solvers.rows import Rows
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_smo
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS
 
-#: Tolerance of the interior point, unless a smaller one is asked for.
+#: Largest tolerance of the reference.
 REFERENCE_TOLERANCE = 1e-9
 
-
-def rmm_dual(
-    gram: NDArray | KernelMatrix,
-    y: NDArray,
-    C: float | NDArray,
-    B: float,
-    cap: float | NDArray = np.inf,
-) -> PiecewiseQP:
-    """Return (8), its sign changed, with alpha, lambda and lambda* at their best for a given u.
-
-    Between 0 and ``y_i C`` it is alpha that moves and u_i costs ``-y_i u_i``; below, lambda moves
-    at a cost of B; above, lambda*. `cap` is an upper bound of each lambda and lambda*, which (14)
-    has; C and it may be of each row. For B < 1 it pays to have alpha = lambda = C at u = 0, so that
-    the middle slope is B too.
-    """
-    ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
-    slope = np.full(len(y), B)
-    return PiecewiseQP(
-        gram,
-        knots=np.column_stack([ends[:, 0] - cap, ends, ends[:, 1] + cap]),
-        slopes=np.column_stack([-slope, -min(1, B) * y, slope]),
-        constant=-float(np.sum(C + 0 * y)) * max(0.0, 1 - B),
-    )
-
-
-def solve_paper_dual(
-    dual: PiecewiseQP,
-    y: NDArray,
-    C: float | NDArray,
-    B: float,
-    tol: float,
-    cap: float | NDArray = np.inf,
-    total: float | None = None,
-) -> PiecewiseSolution:
-    """Solve (8) as it stands by an interior point, in the variables (u, alpha, lambda, lambda*).
-
-    Parameters
-    ----------
-    dual : PiecewiseQP
-        The same problem, by which the solution is certified; see `rmm_dual`.
-    y : ndarray of shape (n_samples,)
-    C : float or ndarray of shape (n_samples,)
-    B, tol : float
-    cap : float or ndarray of shape (n_samples,), default=inf
-        Upper bound of each lambda and lambda*.
-    total : float, optional
-        Upper bound of their sum, which (13) and (14) have.
-    """
-    from mmbench.solvers.clarabel_ import solve_qp
-
-    n, limited = len(y), int(total is not None)
-    none, ones, eye = np.zeros(n), np.ones((1, n)), sparse.eye_array(n)
-    rows = [[ones, None, None, None, None], [eye, -sparse.diags_array(y), eye, -eye, None]]
-    if limited:
-        rows.append([None, None, ones, ones, np.ones((1, 1))])
-    multipliers = sparse.coo_array((3 * n + limited, 3 * n + limited))
-    found = solve_qp(
-        P=sparse.csc_array(sparse.block_diag([dual.gram, multipliers])),
-        q=np.repeat([0.0, -1.0, B, 0.0], [n, n, 2 * n, limited]),
-        A=sparse.csc_array(sparse.block_array([row[: 4 + limited] for row in rows])),
-        b=np.concatenate([[0.0], none, [total] * limited]),
-        lower=np.repeat([-np.inf, 0.0], [n, 3 * n + limited]),
-        upper=np.concatenate([none + np.inf, none + C, none + cap, none + cap, [np.inf] * limited]),
-        tol=min(tol, REFERENCE_TOLERANCE),
-    )
-    u = dual.feasible(found.x[:n])
-    bias = float(found.multipliers[0])
-    return dual.solution(u, dual.gram @ u, bias, found.iterations, found.status)
-
-
-#: Bounds between 1 and the SVM's theta that are tried until D is exceeded, by their fraction.
+#: Fractions of theta - 1 at which the root search brackets t, until D is exceeded.
 BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
 
-#: Relative gap to which the interior point goes.
-INSIDE_GAP_TOLERANCE = 1e-10
+#: Relative gap to which the interior point in t is solved.
+FREE_BOUND_GAP_TOLERANCE = 1e-10
 
-#: Steps of the search for t.
+#: First multipliers of the interior point in t, as a share of their bounds by C and by D.
+FIRST_MULTIPLIER_SHARE = 0.25
+
+#: Most steps of the root search.
 MAX_ROOT_STEPS = 50
 
-
-@dataclass(frozen=True)
-class Penalties:
-    """C, D, and what (14) adds."""
-
-    #: Shape (n,).
-    C: float | NDArray
-    D: float
-    #: Shape (n,).
-    weights: NDArray
-    #: Upper bound of each lambda and lambda*. Shape (n,).
-    cap: NDArray
-    #: Largest sum of weights of rows that exceed t at its best.
-    exceptions: float
-
-    @classmethod
-    def of(cls, C: float, D: float, nu: float | None, weights: NDArray | None, n: int) -> Penalties:
-        """Return those of (13), or of (14) with `nu`, on n rows."""
-        s = np.ones(n) if weights is None else weights
-        own = C if weights is None else C * s
-        if nu is None:
-            return cls(own, D, s, np.full(n, np.inf), 0.0)
-        return cls(own, D, s, D * nu / s.sum() * s, s.sum() / nu)
-
-
-@dataclass(frozen=True)
-class DualPoint:
-    """A point of the dual: u, ``Ku``, b, and the parts of u: ``y_i u_i = alpha_i + rest``.
-
-    In the space of the features it has w too, and the decisions are those of w.
-    """
-
-    u: NDArray
-    decision: NDArray
-    bias: float
-    #: The sum of all alpha.
-    alpha: float
-    #: The sum of all lambda and lambda*.
-    total: float
-    w: NDArray | None = None
-
-    @classmethod
-    def of(cls, found: PiecewiseSolution, y: NDArray, C: float | NDArray) -> DualPoint:
-        """Split u into ``y alpha`` and ``lambda* - lambda``."""
-        alpha = np.clip(y * found.u, 0, C)
-        total = float(np.abs(found.u - y * alpha).sum())
-        return cls(found.u, found.decision, found.bias, float(alpha.sum()), total, found.weights)
-
-    def mixed(self, other: DualPoint, share: float) -> DualPoint:
-        """Return ``share`` of this point and the rest of the other: feasible where both are."""
-        names = ["u", "decision", "bias", "alpha", "total"]
-        if self.w is not None and other.w is not None:
-            names.append("w")
-        mix = {
-            name: share * getattr(self, name) + (1 - share) * getattr(other, name) for name in names
-        }
-        return DualPoint(**mix)
-
-
-def train_penalty(
-    problem: BinaryProblem,
-    C: float,
-    D: float,
-    nu: float | None,
-    solver: str,
-    tol: float,
-    svm: BinaryModel,
-    start: PiecewiseSolution | None,
-    cache_size: float | None = None,
-    weights: NDArray | None = None,
-) -> BinaryModel:
-    """Train one binary RMM of (13), or of (14) with `nu`.
-
-    Parameters
-    ----------
-    problem : BinaryProblem
-    C, D : float
-    nu : float or None
-        None for (13). Below 1 no t above 1 pays.
-    solver : {"auto", "smo", "reference"}
-        "reference" is an interior point (Clarabel) on the dual.
-    tol : float
-    svm : BinaryModel
-        The SVM at the same C: the solution for D = 0.
-    start : PiecewiseSolution or None
-        The solution of a neighbouring problem.
-    cache_size : float, optional
-        Memory for kernel values in MB.
-    weights : ndarray of shape (n_samples,), optional
-        s.
-
-    Returns
-    -------
-    BinaryModel
-        `state` is its point of the dual. `fit.extra` holds ``B``, the t of the solution.
-    """
-    started = time.perf_counter()
-    penalties = Penalties.of(C, D, nu, weights, len(problem.y))
-    inside = nu is None and in_features(problem, solver)
-    values = rows_or_gram if inside else kernel_values
-    gram = values(problem, solver, cache_size)
-    dual = rmm_dual(gram, problem.y, penalties.C, 1.0, penalties.cap)
-    points, iterations, status = [], 0, Status.INACCURATE
-    if inside or solver == "reference":
-        if inside:
-            found = _solve_inside(dual, problem.y, penalties)
-        else:
-            found = solve_paper_dual(dual, problem.y, penalties.C, 1.0, tol, penalties.cap, D)
-        points = [DualPoint.of(found, problem.y, penalties.C)]
-        iterations, status = found.iterations, found.status
-    if solver != "reference" and _gap(points, problem.y, penalties) > GAP_TOLERANCE_FACTOR * tol:
-        search = _Search(gram, problem.y, penalties, svm, start, inside)
-        points += search.to_gap(tol)
-        iterations, status = iterations + search.iterations, worst(search.statuses)
-    best, objective, t, bound = _best(points, problem.y, penalties)
-    state = dual.solution(best.u, best.decision, best.bias, iterations, status, weights=best.w)
-    fit = Fit(
-        status=status,
-        objective=objective,
-        bound=bound,
-        max_violation=state.violation,
-        iterations=iterations,
-        seconds=time.perf_counter() - started,
-        n_support=int(np.count_nonzero(best.u)),
-        extra={"B": t},
-    )
-    return BinaryModel(intercept=best.bias, fit=fit, coef=best.u, w=best.w, state=state)
-
-
-def _solve_inside(dual: PiecewiseQP, y: NDArray, penalties: Penalties) -> PiecewiseSolution:
-    """Return the solution of (13) by an interior point, u that is nothing but rounding set to 0."""
-    rows: Rows = dual.gram  # type: ignore[assignment]
-    point = FreeBound(rows, y, penalties.C, penalties.D)
-    point.run(INSIDE_GAP_TOLERANCE)
-    u = point.dual_variables()
-    u = dual.feasible(np.where(np.abs(u) <= ROUNDING_SHARE * np.abs(u).max(), 0.0, u))
-    w, b = point.at["w"], float(point.at["b"])
-    return dual.solution(u, rows @ w, b, point.iterations, Status.OPTIMAL, weights=w)
-
-
-class _Search:
-    """The search for t over RMMs of bound t, which start from one another."""
-
-    def __init__(
-        self,
-        gram: NDArray | KernelMatrix,
-        y: NDArray,
-        penalties: Penalties,
-        svm: BinaryModel,
-        start: PiecewiseSolution | None,
-        inside: bool,
-    ):
-        self.gram, self.y, self.penalties, self.inside = gram, y, penalties, inside
-        self.last: PiecewiseSolution | NDArray | None = start
-        self.high = DualPoint.of(svm.state, y, penalties.C)
-        self.theta = float(np.abs(self.high.decision + self.high.bias).max())
-        self.statuses, self.iterations = [svm.fit.status], 0
-        self.inaccurate: list[DualPoint] = []
-        self.max_iter = max(10**7, 100 * len(y))
-
-    def to_gap(self, tol: float) -> list[DualPoint]:
-        """Search to `tol`, and to parts of it until the relative gap is small; see `solve_to_gap`.
-
-        Returned are all points around the best t, for each tolerance one at either side and their
-        mixture of total D.
-        """
-        points: list[DualPoint] = []
-        for factor in TOLERANCE_FACTORS:
-            points += self.around(factor * tol, GAP_TOLERANCE_FACTOR * tol)
-            accurate = _gap(points, self.y, self.penalties) <= GAP_TOLERANCE_FACTOR * tol
-            if accurate or self.statuses[-1] is not Status.OPTIMAL:
-                break
-            self.last = _best(points, self.y, self.penalties)[0].u
-        return points
-
-    def around(self, tol: float, gap_tolerance: float) -> list[DualPoint]:
-        """Return points around the best t, to a tolerance of t and of the RMMs."""
-        D, t_high, high = self.penalties.D, self.theta, self.high
-        t_low, low = t_high, high
-        for fraction in BOUND_FRACTIONS if self.theta > 1 else ():
-            t_low = 1 + fraction * (self.theta - 1)
-            low = self.solve(t_low, tol)
-            if low.total > D:
-                break
-            t_high, high = t_low, low
-        if low.total <= D:  # even at t = 1
-            return [low]
-        gain_low, gain_high, side = low.total - D, high.total - D, 0
-        for _ in range(MAX_ROOT_STEPS):
-            if t_high - t_low <= tol * t_high or gain_high == 0:
-                break
-            t = t_low + (t_high - t_low) * gain_low / (gain_low - gain_high)
-            if not t_low < t < t_high or self.exhausted(low, high, gap_tolerance):
-                break
-            point = self.solve(t, tol)
-            # Illinois: an end that stays twice counts half, so that both ends close in
-            if point.total > D:
-                t_low, low, gain_low = t, point, point.total - D
-                gain_high *= 0.5 if side < 0 else 1.0
-                side = -1
-            else:
-                t_high, high, gain_high = t, point, point.total - D
-                gain_low *= 0.5 if side > 0 else 1.0
-                side = 1
-        return [_mixture(low, high, D), low, high, *self.inaccurate]
-
-    def solve(self, t: float, tol: float) -> DualPoint:
-        """Return the RMM of bound t."""
-        y, C = self.y, self.penalties.C
-        dual = rmm_dual(self.gram, y, C, t, self.penalties.cap)
-        if self.inside:
-            found = solve_in_features(dual, y, C, tol, GAP_TOLERANCE_FACTOR * tol, t)
-        else:
-            found = solve_smo(dual, self.last, tol, self.max_iter // 10)
-        self.last = found
-        self.iterations += found.iterations
-        self.statuses.append(found.status)
-        point = DualPoint.of(found, y, C)
-        if found.status is not Status.OPTIMAL:  # not where the search believes it to be
-            self.inaccurate.append(point)
-        return point
-
-    def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
-        """Whether more RMMs are of no use: no steps or time is left, or rounding ends them near."""
-        if self.iterations >= self.max_iter or time_is_up():
-            return True
-        if self.statuses[-1] is Status.OPTIMAL:
-            return False
-        around = [_mixture(low, high, self.penalties.D), low, high]
-        return _gap(around, self.y, self.penalties) <= gap_tolerance
-
-
-def _mixture(low: DualPoint, high: DualPoint, D: float) -> DualPoint:
-    """Return the point between two whose total is D."""
-    return low.mixed(high, (D - high.total) / (low.total - high.total))
-
-
-def _best(
-    points: list[DualPoint], y: NDArray, penalties: Penalties
-) -> tuple[DualPoint, float, float, float]:
-    """Return the point with the smallest value, that value and its t, and the largest bound."""
-    best = min(points, key=lambda point: _primal(point, y, penalties)[0])
-    return best, *_primal(best, y, penalties), max(_bound(point, penalties) for point in points)
-
-
-def _gap(points: list[DualPoint], y: NDArray, penalties: Penalties) -> float:
-    """Return the relative gap that points leave."""
-    if not points:
-        return np.inf
-    _, objective, _, bound = _best(points, y, penalties)
-    return relative_gap(objective, bound)
-
-
-def _primal(point: DualPoint, y: NDArray, penalties: Penalties) -> tuple[float, float]:
-    """Return the value of (13) or (14) at w and b, and the best t for them."""
-    f = point.decision + point.bias
-    size, order = np.abs(f), np.argsort(-np.abs(f))
-    larger = np.count_nonzero(np.cumsum(penalties.weights[order]) <= penalties.exceptions)
-    t = max(1.0, float(size[order[larger]])) if larger < len(f) else 1.0
-    beyond = size > t
-    penalty = float(np.sum(penalties.C * np.maximum(0, 1 - y * f))) + penalties.D * t
-    penalty += float(penalties.cap[beyond] @ (size[beyond] - t))
-    return 0.5 * float(point.u @ point.decision) + penalty, t
-
-
-def _bound(point: DualPoint, penalties: Penalties) -> float:
-    """Return the dual value; a total above D, by rounding or at a smaller t, is scaled down."""
-    scale = 1.0 if point.total <= penalties.D else penalties.D / point.total
-    linear = point.alpha - point.total
-    return penalties.D + scale * linear - 0.5 * scale**2 * float(point.u @ point.decision)
-
+#: Work fields of the certificate of a reused solution.
+NO_WORK: Mapping[str, Any] = {"iterations": 0, "seconds": 0.0}
 
 Computed = TypeVar("Computed")
 
@@ -454,7 +115,7 @@ class RMM(WeightedClassifier):
     fits_ : list of Fit
         The certificate of each pair. `objective` is (7) at the returned w and b, which are
         feasible; `bound` is (8) at a feasible u; the optimum lies between them. `extra` holds
-        `theta` and `B`, which is t where that is a variable; the programs are then (13) and (14).
+        `theta` and `B`, which is t in (13) and (14).
         `seconds` and `iterations` include the SVM that gives theta.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         u of each pair (``rbf``, ``poly``).
@@ -507,7 +168,7 @@ class RMM(WeightedClassifier):
     B_fraction: float = parameter(
         0.5,
         Param(low=0, open_low=True, high=1),
-        "Where `B` is not given, ``B = 1 + B_fraction * (theta - 1)``, theta being the SVM's "
+        "If `B` is not given, ``B = 1 + B_fraction * (theta - 1)``, theta being the SVM's "
         "``max |f|`` on the same rows at the same C. 1 is the SVM.",
     )
     form: str = parameter(
@@ -518,7 +179,7 @@ class RMM(WeightedClassifier):
         "exceed t.",
     )
     D: float | None = parameter(
-        None, positive(optional=True), 'Penalty on t; C where it is not given. Not for "bound".'
+        None, positive(optional=True), 'Penalty on t; C by default. Not for "bound".'
     )
     nu: float = parameter(
         10.0,
@@ -530,25 +191,25 @@ class RMM(WeightedClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"smo" takes pairwise steps from the SVM\'s solution on parts of the kernel matrix; "auto" '
-        "does too, but for a linear kernel and many rows of few features, which an interior point "
-        'solves in the features, all forms but "relaxed"; "reference" is libsvm for the SVM and '
-        "Clarabel on (8).",
+        '"smo" takes pairwise steps from the SVM\'s solution; "auto" does too, '
+        "except for a linear kernel with many rows of few features, solved by an interior point in "
+        'the features in all forms but "relaxed"; "reference" is libsvm for the SVM and Clarabel '
+        "on (8).",
     )
     tol: float = SVM.parameters["tol"]
     cache_size: float | None = cache_size()
     timing: str = parameter(
         "none",
         choice("none", "warm", "cold"),
-        "Whether `extra` in `fits_` tells the CPU seconds of the Gram matrix, then stored, of "
-        "the SVM and of the RMM after it, for figure 2 of the paper: from the SVM's solution, "
+        "Whether `extra` in `fits_` reports the CPU seconds of the stored Gram matrix, of the SVM "
+        "and of the RMM after it, for figure 2 of the paper: from the SVM's solution, "
         '"warm", or from zero, "cold". A grid search then shares nothing between its points.',
         after="n_jobs",
     )
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        parts = params.get("form") == "relaxed"  # of a kernel matrix, even of a linear kernel
+        parts = params.get("form") == "relaxed"  # (14) is solved by SMO, with a linear kernel too
         return replace(cls.memory_needs, linear_row_copies=None) if parts else cls.memory_needs
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
@@ -569,9 +230,9 @@ class RMM(WeightedClassifier):
         return replace(model, state=RMMState(key, svm, last, {**solved, bound: last}))
 
     def _train_timed(self, problem: BinaryProblem) -> BinaryModel:
-        """Train from the SVM's solution or from zero, and tell the CPU seconds of each part."""
+        """Train from the SVM's solution or from zero, and report the CPU seconds of each part."""
         _, gram_seconds = _timed(lambda: problem.gram)
-        if self.kernel != "linear":  # values computed when they are needed could not be told apart
+        if self.kernel != "linear":  # values computed on demand could not be timed apart
             problem.given_gram = problem.gram
         svm, svm_seconds = _timed(lambda: self._train_svm(problem))
         points = [svm.state] if self.timing == "warm" else []
@@ -616,31 +277,24 @@ class RMM(WeightedClassifier):
         return replace(model, fit=replace(model.fit, extra={"theta": theta, "B": B}))
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Order a path by C, then from the SVM away: each C trains its SVM once, and starts there.
-
-        That is B descending, or D ascending.
-        """
+        """Order a path by C, then away from the SVM: B descending, or D ascending."""
         bound = (-(point.get("B") or 0), -point.get("B_fraction", 0))
         return (point.get("C", 0), *bound, point.get("nu", 0), point.get("D") or 0)
 
 
-#: What a certificate says of a training that was done before.
-NO_WORK: Mapping[str, Any] = {"iterations": 0, "seconds": 0.0}
-
-
 @dataclass(frozen=True)
 class RMMState:
-    """Where the next training on a path starts."""
+    """Start of the next training on a path."""
 
-    #: What the SVM was trained with: C, solver and tol.
+    #: C, solver and tol of the SVM.
     key: tuple
     #: The SVM at this C.
     svm: BinaryModel
-    #: That of the RMM trained last.
+    #: Dual solution of the previous RMM.
     last: PiecewiseSolution
-    #: The last solution of each bound, by its parameters. Where the classes are separable no alpha
-    #: reaches C from some C on. The SVM, theta and the RMMs are then those of the C before, and a
-    #: training from there ends at once.
+    #: Last solution for each bound, by its parameters. If the classes are separable, no alpha
+    #: reaches C from some C on: the SVM, theta and the RMMs then stay the same, and a training from
+    #: there ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
 
@@ -651,7 +305,7 @@ def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:
 
 
 def _timed(compute: Callable[[], Computed]) -> tuple[Computed, float]:
-    """Return what a computation yields, and the CPU seconds of this thread that it took."""
+    """Return the result of a computation, and its CPU seconds in this thread."""
     started = time.thread_time()
     result = compute()
     return result, time.thread_time() - started
@@ -666,44 +320,374 @@ def train_rmm(
     points: Sequence[PiecewiseSolution] = (),
     cache_size: float | None = None,
 ) -> BinaryModel:
-    """Train one binary RMM.
+    """Train one binary RMM from the best of `points`, solutions of neighbouring problems.
 
-    Parameters
-    ----------
-    problem : BinaryProblem
-    C : float or ndarray of shape (n_samples,)
-        The penalty on slack, or that of each row.
-    B : float
-    solver : {"auto", "smo", "reference"}, default="auto"
-    tol : float, default=1e-5
-    points : sequence of PiecewiseSolution, optional
-        Solutions of neighbouring problems on the same rows: the SVM's, the RMM's at a larger B or
-        another C. The training starts from the best of them in (8).
-    cache_size : float, optional
-        Memory for kernel values in MB.
-
-    Returns
-    -------
-    BinaryModel
-        `coef` is u times the factor that makes (7) hold; `state` is the solution of (8) itself.
+    `coef` of the model is u times the factor by which (7) holds; `state` is the solution of (8).
+    `C` may differ between rows.
     """
     dual = rmm_dual(rows_or_gram(problem, solver, cache_size), problem.y, C, B)
     started = time.perf_counter()
     if solver == "reference":
         found = solve_paper_dual(dual, problem.y, C, B, tol)
     else:
-        start, gap_tolerance = _least_objective(dual, points), GAP_TOLERANCE_FACTOR * tol
-        found = solve_dual(problem, dual, C, solver, tol, gap_tolerance, start, B)
+        values = [0.5 * (point.u @ point.decision) + dual.cost(point.u) for point in points]
+        start = points[int(np.argmin(values))] if points else None
+        gap = GAP_TOLERANCE_FACTOR * tol
+        found = solve_dual(problem, dual, C, solver, tol, gap, start, B, cache_size)
     model = certified(found, time.perf_counter() - started)
     violation = max(model.fit.max_violation, float(np.abs(found.f).max()) - B)
     return replace(model, fit=replace(model.fit, max_violation=violation))
 
 
-def _least_objective(
-    dual: PiecewiseQP, points: Sequence[PiecewiseSolution]
-) -> PiecewiseSolution | None:
-    """Return the point with the smallest objective."""
-    if len(points) < 2:
-        return points[0] if points else None
-    values = [0.5 * (point.u @ point.decision) + dual.cost(point.u) for point in points]
-    return points[int(np.argmin(values))]
+def rmm_dual(
+    gram: NDArray | KernelMatrix,
+    y: NDArray,
+    C: float | NDArray,
+    B: float,
+    cap: float | NDArray = np.inf,
+) -> PiecewiseQP:
+    """Return (8) as a minimum over u, with the best alpha, lambda and lambda* for each u.
+
+    Between 0 and ``y_i C`` alpha moves and u_i costs ``-y_i u_i``; below, lambda moves at a cost of
+    B; above, lambda*. `cap` is the upper bound of each lambda and lambda* in (14). For B < 1
+    alpha = lambda = C is optimal at u = 0, so the middle slope is B too.
+    """
+    ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
+    slope = np.full(len(y), B)
+    return PiecewiseQP(
+        gram,
+        knots=np.column_stack([ends[:, 0] - cap, ends, ends[:, 1] + cap]),
+        slopes=np.column_stack([-slope, -min(1, B) * y, slope]),
+        constant=-float(np.sum(C + 0 * y)) * max(0.0, 1 - B),
+    )
+
+
+def solve_paper_dual(
+    dual: PiecewiseQP,
+    y: NDArray,
+    C: float | NDArray,
+    B: float,
+    tol: float,
+    cap: float | NDArray = np.inf,
+    total: float | None = None,
+) -> PiecewiseSolution:
+    """Solve (8) as it stands by an interior point, in the variables (u, alpha, lambda, lambda*).
+
+    `dual` is the same problem as a `PiecewiseQP`, by which the solution is certified; `cap` is the
+    upper bound of each lambda and lambda*, `total` that of their sum, for (13) and (14).
+    """
+    from mmbench.solvers.clarabel_ import solve_qp
+
+    n, limited = len(y), int(total is not None)
+    none, ones, eye = np.zeros(n), np.ones((1, n)), sparse.eye_array(n)
+    rows = [[ones, None, None, None, None], [eye, -sparse.diags_array(y), eye, -eye, None]]
+    if limited:
+        rows.append([None, None, ones, ones, np.ones((1, 1))])
+    multipliers = sparse.coo_array((3 * n + limited, 3 * n + limited))
+    found = solve_qp(
+        P=sparse.csc_array(sparse.block_diag([dual.gram, multipliers])),
+        q=np.repeat([0.0, -1.0, B, 0.0], [n, n, 2 * n, limited]),
+        A=sparse.csc_array(sparse.block_array([row[: 4 + limited] for row in rows])),
+        b=np.concatenate([[0.0], none, [total] * limited]),
+        lower=np.repeat([-np.inf, 0.0], [n, 3 * n + limited]),
+        upper=np.concatenate([none + np.inf, none + C, none + cap, none + cap, [np.inf] * limited]),
+        tol=min(tol, REFERENCE_TOLERANCE),
+    )
+    u = dual.feasible(found.x[:n])
+    bias = float(found.multipliers[0])
+    return dual.solution(u, dual.gram @ u, bias, found.iterations, found.status, route="Clarabel")
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """Penalties of problems (13) and (14)."""
+
+    #: Shape (n,).
+    C: float | NDArray
+    D: float
+    #: Shape (n,).
+    weights: NDArray
+    #: Upper bound of each lambda and lambda*. Shape (n,).
+    cap: NDArray
+    #: Largest sum of weights of the rows that exceed the optimal t.
+    exceptions: float
+
+    @classmethod
+    def of(cls, C: float, D: float, nu: float | None, weights: NDArray | None, n: int) -> Penalties:
+        """Return the penalties of (13), or of (14) with `nu`, on n rows."""
+        s = np.ones(n) if weights is None else weights
+        own = C if weights is None else C * s
+        if nu is None:
+            return cls(own, D, s, np.full(n, np.inf), 0.0)
+        return cls(own, D, s, D * nu / s.sum() * s, s.sum() / nu)
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """A point of the dual: u, ``Ku`` (``Zw`` if w is given), b, and the parts of u."""
+
+    u: NDArray
+    decision: NDArray
+    bias: float
+    #: The sum of all alpha.
+    alpha: float
+    #: The sum of all lambda and lambda*.
+    total: float
+    w: NDArray | None = None
+
+    @classmethod
+    def of(cls, found: PiecewiseSolution, y: NDArray, C: float | NDArray) -> DualPoint:
+        """Split u into ``y alpha`` and ``lambda* - lambda``."""
+        alpha = np.clip(y * found.u, 0, C)
+        total = float(np.abs(found.u - y * alpha).sum())
+        return cls(found.u, found.decision, found.bias, float(alpha.sum()), total, found.weights)
+
+    def mixed(self, other: DualPoint, share: float) -> DualPoint:
+        """Return ``share`` of this point and the rest of the other: feasible if both are."""
+        with_w = self.w is not None and other.w is not None
+        names = ["u", "decision", "bias", "alpha", "total", *(["w"] if with_w else [])]
+        mix = {
+            name: share * getattr(self, name) + (1 - share) * getattr(other, name) for name in names
+        }
+        return DualPoint(**mix)
+
+
+def train_penalty(
+    problem: BinaryProblem,
+    C: float,
+    D: float,
+    nu: float | None,
+    solver: str,
+    tol: float,
+    svm: BinaryModel,
+    start: PiecewiseSolution | None,
+    cache_size: float | None = None,
+    weights: NDArray | None = None,
+) -> BinaryModel:
+    """Train one binary RMM of (13), or of (14) with `nu`.
+
+    `svm` is the SVM at the same C, the solution for D = 0; `start` the solution of a neighbouring
+    problem; `weights` are s. `state` is the point of the dual, ``fit.extra["B"]`` the t of the
+    solution. Below 1, `nu` allows no t above 1.
+    """
+    started = time.perf_counter()
+    penalties = Penalties.of(C, D, nu, weights, len(problem.y))
+    inside = nu is None and in_features(problem, solver)
+    gram = (rows_or_gram if inside else kernel_values)(problem, solver, cache_size)
+    dual = rmm_dual(gram, problem.y, penalties.C, 1.0, penalties.cap)
+    points, iterations, status, route = [], 0, Status.INACCURATE, ""
+    if inside or solver == "reference":
+        if inside:
+            found = solve_free_bound(dual, problem.y, penalties)
+        else:
+            found = solve_paper_dual(dual, problem.y, penalties.C, 1.0, tol, penalties.cap, D)
+        points = [DualPoint.of(found, problem.y, penalties.C)]
+        iterations, status, route = found.iterations, found.status, found.route
+    if solver != "reference" and _gap(points, problem.y, penalties) > GAP_TOLERANCE_FACTOR * tol:
+        route, search = "root search", _Search(gram, problem.y, penalties, svm, start, inside)
+        points += search.to_gap(tol)
+        iterations, status = iterations + search.iterations, worst(search.statuses)
+    best, objective, t, bound = _best(points, problem.y, penalties)
+    state = dual.solution(best.u, best.decision, best.bias, iterations, status, weights=best.w)
+    fit = Fit(
+        status=status,
+        objective=objective,
+        bound=bound,
+        max_violation=state.violation,
+        iterations=iterations,
+        seconds=time.perf_counter() - started,
+        n_support=int(np.count_nonzero(best.u)),
+        route=route,
+        extra={"B": t},
+    )
+    return BinaryModel(intercept=best.bias, fit=fit, coef=best.u, w=best.w, state=state)
+
+
+class FreeBound(HingeInteriorPoint):
+    """The interior point of (13): the bound t = 1 + r, with the multiplier m of ``t >= 1``.
+
+    ``m = D - sum_i (p_i + q_i)``; t is one more unknown of the system.
+    """
+
+    def __init__(self, rows: Rows, y: NDArray, C: float | NDArray, D: float):
+        s, n = C * np.ones(len(y)), len(y)
+        lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
+        super().__init__(rows, y, C, FIRST_MULTIPLIER_SHARE * s * lighter / lighter.max())
+        at, multiplier = self.at, FIRST_MULTIPLIER_SHARE * D / n
+        largest = float(np.abs(at["surplus"] - at["slack"] + 1.0).max())
+        r = largest + float((at["surplus"] * at["a"]).mean()) / multiplier
+        at |= {"r": np.array([r]), "m": np.array([(1.0 - 2.0 * FIRST_MULTIPLIER_SHARE) * D])}
+        self._bound_decisions(1.0 + r, multiplier)
+        self.positive = (*self.positive, "r", "m")
+        self.products = (*self.products, ("r", "m", 1.0))
+        self._evaluate()
+
+    def _dual_value(self) -> float:
+        at = self.at
+        value = float(at["a"].sum()) - 0.5 * self._norm(at["v"])
+        return value + (float(at["m"][0]) if "m" in at else 0.0)
+
+    def _system(self) -> tuple[float, NDArray, NDArray]:
+        at = self.at
+        of_p, of_q = at["p"] / at["above"], at["q"] / at["below"]
+        signed = self.y * (of_q - of_p)
+        between = np.append(self.Z.T @ signed, signed.sum())[:, None]
+        of_t = of_p.sum() + of_q.sum() + at["m"] / at["r"]
+        return 1.0, between, of_t[:, None]
+
+    def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
+        self.to_m = self._open("r", "m", target, ahead) / self.at["r"]
+        return -self.miss, self.to["p"].sum() + self.to["q"].sum() + self.to_m
+
+    def _complete(self, step: Values, added: NDArray) -> None:
+        at = self.at
+        step["r"], step["m"] = added, self.to_m - at["m"] / at["r"] * added
+        for z, x, _ in self.bounds:
+            step[x] = step[x] + added
+            step[z] = step[z] - at[z] / at[x] * added
+
+
+def solve_free_bound(dual: PiecewiseQP, y: NDArray, penalties: Penalties) -> PiecewiseSolution:
+    """Solve (13) by an interior point; multipliers below rounding are set to 0."""
+    rows: Rows = dual.gram  # type: ignore[assignment]
+    point = FreeBound(rows, y, penalties.C, penalties.D)
+    point.run(FREE_BOUND_GAP_TOLERANCE)
+    u = point.dual_variables()
+    u = dual.feasible(np.where(np.abs(u) <= ROUNDING_SHARE * np.abs(u).max(), 0.0, u))
+    w, b = point.at["w"], float(point.at["b"])
+    return dual.solution(
+        *(u, rows @ w, b, point.iterations, Status.OPTIMAL),
+        weights=w,
+        route="interior point in t",
+    )
+
+
+class _Search:
+    """Regula falsi for t over RMMs of bound t, each of which starts from the one before."""
+
+    def __init__(
+        self,
+        gram: NDArray | KernelMatrix,
+        y: NDArray,
+        penalties: Penalties,
+        svm: BinaryModel,
+        start: PiecewiseSolution | None,
+        inside: bool,
+    ):
+        self.gram, self.y, self.penalties, self.inside = gram, y, penalties, inside
+        self.last: PiecewiseSolution | NDArray | None = start
+        self.high = DualPoint.of(svm.state, y, penalties.C)
+        self.theta = float(np.abs(self.high.decision + self.high.bias).max())
+        self.statuses, self.iterations = [svm.fit.status], 0
+        self.inaccurate: list[DualPoint] = []
+        self.max_iter = max(10**7, 100 * len(y))
+
+    def to_gap(self, tol: float) -> list[DualPoint]:
+        """Return points around the best t: one on either side, and their mixture of total D.
+
+        The tolerance is tightened until the relative gap is small, as in `solve_to_gap`.
+        """
+        points: list[DualPoint] = []
+        for factor in TOLERANCE_FACTORS:
+            points += self.around(factor * tol, GAP_TOLERANCE_FACTOR * tol)
+            accurate = _gap(points, self.y, self.penalties) <= GAP_TOLERANCE_FACTOR * tol
+            if accurate or self.statuses[-1] is not Status.OPTIMAL:
+                break
+            self.last = _best(points, self.y, self.penalties)[0].u
+        return points
+
+    def around(self, tol: float, gap_tolerance: float) -> list[DualPoint]:
+        """Return points around the best t, to a tolerance of t and of the RMMs."""
+        D, t_high, high = self.penalties.D, self.theta, self.high
+        t_low, low = t_high, high
+        for fraction in BOUND_FRACTIONS if self.theta > 1 else ():
+            t_low = 1 + fraction * (self.theta - 1)
+            low = self.solve(t_low, tol)
+            if low.total > D:
+                break
+            t_high, high = t_low, low
+        if low.total <= D:  # even at t = 1
+            return [low]
+        gain_low, gain_high, side = low.total - D, high.total - D, 0
+        for _ in range(MAX_ROOT_STEPS):
+            if t_high - t_low <= tol * t_high or gain_high == 0:
+                break
+            t = t_low + (t_high - t_low) * gain_low / (gain_low - gain_high)
+            if not t_low < t < t_high or self.exhausted(low, high, gap_tolerance):
+                break
+            point = self.solve(t, tol)
+            # Illinois: the gain of an end that stays twice is halved, so that both ends move
+            if point.total > D:
+                t_low, low, gain_low = t, point, point.total - D
+                gain_high *= 0.5 if side < 0 else 1.0
+                side = -1
+            else:
+                t_high, high, gain_high = t, point, point.total - D
+                gain_low *= 0.5 if side > 0 else 1.0
+                side = 1
+        return [_mixture(low, high, D), low, high, *self.inaccurate]
+
+    def solve(self, t: float, tol: float) -> DualPoint:
+        """Return the RMM of bound t."""
+        y, C = self.y, self.penalties.C
+        dual = rmm_dual(self.gram, y, C, t, self.penalties.cap)
+        if self.inside:
+            found = solve_in_features(dual, y, C, tol, GAP_TOLERANCE_FACTOR * tol, t)
+        else:
+            found = solve_smo(dual, self.last, tol, self.max_iter // 10)
+        self.last = found
+        self.iterations += found.iterations
+        self.statuses.append(found.status)
+        point = DualPoint.of(found, y, C)
+        if found.status is not Status.OPTIMAL:  # its total may be wrong
+            self.inaccurate.append(point)
+        return point
+
+    def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
+        """Whether no steps or time is left, or rounding ends the RMMs with a small gap."""
+        if self.iterations >= self.max_iter or time_is_up():
+            return True
+        if self.statuses[-1] is Status.OPTIMAL:
+            return False
+        around = [_mixture(low, high, self.penalties.D), low, high]
+        return _gap(around, self.y, self.penalties) <= gap_tolerance
+
+
+def _mixture(low: DualPoint, high: DualPoint, D: float) -> DualPoint:
+    """Return the point between two whose total is D."""
+    return low.mixed(high, (D - high.total) / (low.total - high.total))
+
+
+def _best(
+    points: list[DualPoint], y: NDArray, penalties: Penalties
+) -> tuple[DualPoint, float, float, float]:
+    """Return the point with the smallest value, that value and its t, and the largest bound."""
+    best = min(points, key=lambda point: _primal(point, y, penalties)[0])
+    return best, *_primal(best, y, penalties), max(_bound(point, penalties) for point in points)
+
+
+def _gap(points: list[DualPoint], y: NDArray, penalties: Penalties) -> float:
+    """Return the relative gap between the best objective and the best bound of some points."""
+    if not points:
+        return np.inf
+    _, objective, _, bound = _best(points, y, penalties)
+    return relative_gap(objective, bound)
+
+
+def _primal(point: DualPoint, y: NDArray, penalties: Penalties) -> tuple[float, float]:
+    """Return the value of (13) or (14) at w and b, and the best t for them."""
+    f = point.decision + point.bias
+    size, order = np.abs(f), np.argsort(-np.abs(f))
+    larger = np.count_nonzero(np.cumsum(penalties.weights[order]) <= penalties.exceptions)
+    t = max(1.0, float(size[order[larger]])) if larger < len(f) else 1.0
+    beyond = size > t
+    penalty = float(np.sum(penalties.C * np.maximum(0, 1 - y * f))) + penalties.D * t
+    penalty += float(penalties.cap[beyond] @ (size[beyond] - t))
+    return 0.5 * float(point.u @ point.decision) + penalty, t
+
+
+def _bound(point: DualPoint, penalties: Penalties) -> float:
+    """Return the dual value; a total above D is scaled down."""
+    scale = 1.0 if point.total <= penalties.D else penalties.D / point.total
+    linear = point.alpha - point.total
+    return penalties.D + scale * linear - 0.5 * scale**2 * float(point.u @ point.decision)

@@ -1,10 +1,4 @@
-"""Duals of the SVM's kind with a linear kernel: in the space of the features where rows are many.
-
-A Gram matrix of many rows of few features holds nothing that the rows do not. Where there are at
-least `ROWS_PER_FEATURE` times as many rows as features, no matrix of rows by rows is formed. Each
-way is the other's rescue: where one ends without a certificate, the other goes on.
-
-The support vector machine with linear slack, as libsvm defines it.
+"""The support vector machine with linear slack, as libsvm defines it.
 
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x) + b            (1)
@@ -14,8 +8,20 @@ Its dual, with ``u_i = y_i alpha_i`` and K the Gram matrix:
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
 and ``f(z) = sum_i u_i k(x_i, z) + b``. With weights s of the rows, or of their classes, the penalty
-on a slack is ``C s_i`` in (1), the bound of ``y_i u_i`` in (2): a row of weight 2 is a row twice.
-Equation numbers are those of the RMM paper.
+on a slack is ``C s_i`` in (1), the bound of ``y_i u_i`` in (2): a row of weight 2 counts as two
+rows. Equation numbers are those of the RMM paper.
+
+| `Fit.route` | taken by "auto" | module |
+| --- | --- | --- |
+| SMO | kernels; linear with few rows per feature | `solvers.svm_dual.smo` |
+| SMO on working sets | the same, if the Gram matrix is not stored | `solvers.svm_dual.smo` |
+| active set, interior point | linear, n > d and d <= 64, or n >= 4 d | `solvers.features` |
+| warm start | the solution of a neighbouring linear problem is optimal | `solvers.features` |
+| libsvm | never: solver="reference" | `solvers.libsvm_` |
+
+With a linear kernel, SMO and the routes in the features are each other's rescue: if one ends
+without a certificate, the other continues. SMO alone leaves a gap of up to 0.7 on unscaled
+features; the interior point alone stalls if one of the classes is rare among many rows.
 
 References
 ----------
@@ -24,9 +30,9 @@ C.-C. Chang, C.-J. Lin: LIBSVM, a library for support vector machines. ACM TIST 
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +42,7 @@ from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, kernel_scaling
 from mmbench.machines.base.parameters import choice, parameter, positive
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, PartProblem
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
 from mmbench.machines.base.threshold import slack_penalties
 from mmbench.solvers.features import solve_in_features
@@ -44,119 +50,27 @@ from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS
 
-#: Rows a feature from which an interior point in the features solves: on 200 rows a path over C
-#: takes a third of the time of pairwise steps to as long (Flare-Solar: 1.4 times), on 800 a seventh
-#: to 1/180. Of the 256 pixels of a pair of digits the times cross at four rows a feature.
+#: Least number of rows per feature for the routes in the features. On 200 rows a path over C takes
+#: a third of the time of pairwise steps to as long (Flare-Solar: 1.4 times), on 800 rows a seventh
+#: to 1/180. On the 256 pixels of a pair of digits the times cross at four rows per feature.
 ROWS_PER_FEATURE = 4
 
-#: Features up to which more rows than features are enough: a fit takes some ms, and columns in
-#: units of their own, which cost pairwise steps seconds and leave a gap, are as easy as others.
+#: With at most this many features the interior point is used whenever n > d; it is insensitive to
+#: the scaling of features, which costs pairwise steps seconds and leaves them a gap.
 FEW_FEATURES = 64
 
-#: Features, at most: an iteration factors a dense matrix of as many rows and columns.
+#: Most features of the interior point, which factors a matrix of d rows and columns per iteration.
 MOST_FEATURES = 5000
 
-#: Rows up to which pairwise steps on a Gram matrix go on where the interior point ends too early.
-MOST_GRAM_ROWS = 5000
-
-#: Rows up to which they do so, in a ms, where the gap is closed but a decision misses its slope, as
-#: where more rows are free than a system in the features settles.
+#: Up to this many rows SMO is also tried if the gap is closed but a KKT condition is violated.
 FEW_GRAM_ROWS = 100
 
-
-def in_features(problem: BinaryProblem, solver: str = "auto") -> bool:
-    """Whether a problem is solved in the space of its features; its dual then is stated by them."""
-    n, d = problem.X.shape
-    many = d <= FEW_FEATURES or n >= ROWS_PER_FEATURE * d
-    return many and _may_be_in_features(problem, solver)
-
-
-def _may_be_in_features(problem: BinaryProblem, solver: str) -> bool:
-    """Whether a problem has more rows than features, and can be stated by them."""
-    n, d = problem.X.shape
-    linear = problem.kernel.name == "linear" and problem.given_gram is None
-    return solver == "auto" and linear and d < n and d <= MOST_FEATURES
-
-
-def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:
-    """Return what the dual of a problem is stated with: rows stand in for their Gram matrix."""
-    if in_features(problem, solver):
-        return _rows(problem)
-    return kernel_values(problem, solver, cache_size)
-
-
-def _rows(problem: BinaryProblem) -> Any:
-    """Return the rows of a problem; of sparse ones what multiplies as an array does."""
-    X = problem.X
-    return X if isinstance(X, np.ndarray | MappedRows) else MappedRows(X)
-
-
-def kernel_values(
-    problem: BinaryProblem, solver: str, cache_size: float | None
-) -> NDArray | KernelMatrix:
-    """Return the kernel matrix of a problem; a reference solver takes whole ones only."""
-    return problem.gram if solver == "reference" else problem.matrix(cache_size)
-
-
-def solve_dual(
-    problem: BinaryProblem,
-    dual: PiecewiseQP,
-    C: float | NDArray,
-    solver: str,
-    tol: float,
-    gap_tolerance: float,
-    start: PiecewiseSolution | NDArray | None = None,
-    B: float | None = None,
-) -> PiecewiseSolution:
-    """Solve the dual of an SVM or an RMM, in its features or by pairwise steps.
-
-    Parameters
-    ----------
-    problem : BinaryProblem
-    dual : PiecewiseQP
-        Stated with `rows_or_gram`.
-    C, tol, gap_tolerance, B
-        As for `solve_in_features`.
-    solver : {"auto", "smo"}
-    start : PiecewiseSolution or ndarray of shape (n_samples,), optional
-        The solution of a neighbouring problem, or its u.
-
-    Returns
-    -------
-    PiecewiseSolution
-        Where one way went on from what the other found, the optimal one, or that with the smaller
-        gap.
-    """
-    u = start.u if isinstance(start, PiecewiseSolution) else start
-    first = in_features(problem, solver)
-    if first:
-        found = solve_in_features(dual, problem.y, C, tol, gap_tolerance, B, u)
-        enough = found.status is Status.OPTIMAL
-        if found.gap <= gap_tolerance:  # then only rounding keeps a decision from its slope
-            enough = enough or len(problem.y) > FEW_GRAM_ROWS
-        other = len(problem.y) <= MOST_GRAM_ROWS
-    else:
-        found = solve_to_gap(dual, tol, gap_tolerance, start)
-        enough, other = found.status is Status.OPTIMAL, _may_be_in_features(problem, solver)
-    if enough or not other or time_is_up():
-        return found
-    if first:
-        more = solve_to_gap(replace(dual, gram=problem.gram), tol, gap_tolerance, found)
-    else:
-        by_rows = replace(dual, gram=_rows(problem))
-        more = solve_in_features(by_rows, problem.y, C, tol, gap_tolerance, B, found.u)
-    return min(found, more, key=lambda one: (one.status is not Status.OPTIMAL, one.gap))
-
-
-#: Largest relative gap of a solution, in units of `tol`: what each row and slack misses adds to it.
+#: Largest relative gap of a solution, in units of `tol`: the violations of all rows add to it.
 GAP_TOLERANCE_FACTOR = 100
 
-#: Of up to so many rows more digits cost nothing: decisions by integer weights and by repeated rows
-#: agree to 1e-7, as scikit-learn's checks ask.
+#: Up to this many rows the tolerance is tightened by FEW_ROWS_FACTOR: decisions by integer weights
+#: and by repeated rows then agree to 1e-7, as scikit-learn's checks require.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
-
-#: Share of the rows of a stored matrix from which a fold is trained in place.
-IN_PLACE_SHARE = 0.7
 
 
 class SVM(WeightedClassifier):
@@ -203,9 +117,9 @@ class SVM(WeightedClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"smo" takes pairwise steps on parts of the kernel matrix; "auto" does too, but for a '
-        "linear kernel and many rows of few features, which an interior point solves in the "
-        'features; "reference" is libsvm, with weights as scikit-learn has it.',
+        '"smo" takes pairwise steps on the kernel matrix; "auto" does too, except for a linear '
+        "kernel with many rows of few features, solved by an interior point in the features; "
+        '"reference" is libsvm (with weights scikit-learn\'s copy of it).',
     )
     tol: float = parameter(
         1e-5,
@@ -221,46 +135,79 @@ class SVM(WeightedClassifier):
         tol = tolerance(self.tol, len(problem.y))
         return train_svm(problem, C, self.solver, tol, start, self.cache_size)
 
-    def train_folds(
-        self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
-    ) -> Iterator[list[BinaryModel]]:
-        """Train a path on every fold; one with most rows of a stored matrix reads that matrix."""
-        for problem in problems:
-            if self.solver == "auto" and has_most_rows(problem):
-                yield self._train_in_place(problem, points)
-            else:
-                yield self.train_path(problem, points)
 
-    def _train_in_place(
-        self, part: PartProblem, points: Sequence[Mapping[str, Any]]
-    ) -> list[BinaryModel]:
-        """Train on a part of a matrix without a copy: y = 0 leaves no room for u of other rows.
-
-        Their decisions come with those of the part.
-        """
-        gram, y = part.whole.values, np.zeros(part.whole.n)
-        y[part.rows] = part.y
-        models = self.train_path(BinaryProblem(gram, y, part.kernel, gram), points)
-        return [
-            BinaryModel(
-                intercept=model.intercept,
-                fit=model.fit,
-                coef=model.coef[part.rows],  # type: ignore[index]
-                scores=model.state.scale * model.state.decision,
-            )
-            for model in models
-        ]
+def in_features(problem: BinaryProblem, solver: str = "auto") -> bool:
+    """Whether a problem is solved in the primal feature space."""
+    n, d = problem.X.shape
+    many = d <= FEW_FEATURES or n >= ROWS_PER_FEATURE * d
+    return many and _may_be_in_features(problem, solver)
 
 
-def has_most_rows(problem: BinaryProblem) -> TypeGuard[PartProblem]:
-    """Whether a problem is on so many rows of a stored matrix that its own would save little."""
-    return (
-        isinstance(problem, PartProblem) and len(problem.rows) >= IN_PLACE_SHARE * problem.whole.n
-    )
+def _may_be_in_features(problem: BinaryProblem, solver: str) -> bool:
+    n, d = problem.X.shape
+    linear = problem.kernel.name == "linear" and problem.given_gram is None
+    return solver == "auto" and linear and d < n and d <= MOST_FEATURES
+
+
+def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:
+    """Return the rows of a problem that is solved in the features, else its kernel matrix."""
+    if in_features(problem, solver):
+        return _rows(problem)
+    return kernel_values(problem, solver, cache_size)
+
+
+def _rows(problem: BinaryProblem) -> Any:
+    """Return the rows; sparse rows as a linear operator."""
+    X = problem.X
+    return X if isinstance(X, np.ndarray | MappedRows) else MappedRows(X)
+
+
+def kernel_values(
+    problem: BinaryProblem, solver: str, cache_size: float | None
+) -> NDArray | KernelMatrix:
+    """Return the kernel matrix of a problem, stored for a reference solver."""
+    return problem.gram if solver == "reference" else problem.matrix(cache_size)
+
+
+def solve_dual(
+    problem: BinaryProblem,
+    dual: PiecewiseQP,
+    C: float | NDArray,
+    solver: str,
+    tol: float,
+    gap_tolerance: float,
+    start: PiecewiseSolution | NDArray | None = None,
+    B: float | None = None,
+    cache_size: float | None = None,
+) -> PiecewiseSolution:
+    """Solve the dual of an SVM or an RMM, stated with `rows_or_gram`, in the features or by SMO.
+
+    If one route ends without a certificate and the other continues, the better solution is
+    returned. `start` is the solution of a neighbouring problem, or its u.
+    """
+    y, n = problem.y, len(problem.y)
+    features_first = in_features(problem, solver)
+    if features_first:
+        u = start.u if isinstance(start, PiecewiseSolution) else start
+        found = solve_in_features(dual, y, C, tol, gap_tolerance, B, u)
+        # with a closed gap, decisions differ from the slopes by rounding alone
+        enough = n > FEW_GRAM_ROWS and found.gap <= gap_tolerance
+    else:
+        found = solve_to_gap(dual, tol, gap_tolerance, start)
+        enough = not _may_be_in_features(problem, solver)
+    if found.status is Status.OPTIMAL or enough or time_is_up():
+        return found
+    if features_first:
+        dual = replace(dual, gram=problem.matrix(cache_size))
+        other = solve_to_gap(dual, tol, gap_tolerance, found)
+    else:
+        dual = replace(dual, gram=_rows(problem))
+        other = solve_in_features(dual, y, C, tol, gap_tolerance, B, found.u)
+    return min(found, other, key=lambda each: (each.status is not Status.OPTIMAL, each.gap))
 
 
 def tolerance(tol: float, n_rows: int) -> float:
-    """Return the tolerance to which a problem is solved: of few rows a smaller one."""
+    """Return the tolerance to which a problem is solved, which is smaller for few rows."""
     return tol * (FEW_ROWS_FACTOR if n_rows <= FEW_ROWS else 1.0)
 
 
@@ -272,25 +219,10 @@ def train_svm(
     start: PiecewiseSolution | NDArray | None = None,
     cache_size: float | None = None,
 ) -> BinaryModel:
-    """Train one binary SVM.
+    """Train one binary SVM; the `state` of the model is the solution of (2).
 
-    Parameters
-    ----------
-    problem : BinaryProblem
-    C : float or ndarray of shape (n_samples,)
-        The penalty on slack, or that of each row.
-    solver : {"auto", "smo", "reference"}, default="auto"
-    tol : float, default=1e-5
-    start : PiecewiseSolution or ndarray of shape (n_samples,), optional
-        The solution of a neighbouring problem on the same rows, or its u. The solution at a smaller
-        C that none of its u reaches is the solution at this C too, and ends at once.
-    cache_size : float, optional
-        Memory for kernel values in MB.
-
-    Returns
-    -------
-    BinaryModel
-        Its `state` is the solution of (2).
+    `C` may differ between rows. `start` is the solution of a neighbouring problem on the same rows,
+    or its u. If no u reaches a smaller C, the solution at that C is the solution at this one too.
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
     dual = svm_dual(rows_or_gram(problem, solver, cache_size), y, C)
@@ -306,12 +238,14 @@ def train_svm(
             factors=TOLERANCE_FACTORS[:3],  # libsvm's kernel values have the digits of float32
         )
     else:
-        found = solve_dual(problem, dual, C, solver, tol, gap_tolerance, start)
+        found = solve_dual(
+            problem, dual, C, solver, tol, gap_tolerance, start, cache_size=cache_size
+        )
     return certified(found, time.perf_counter() - started)
 
 
 def certified(found: PiecewiseSolution, seconds: float) -> BinaryModel:
-    """Return the model of a solution of the dual, which is its state, with the certificate."""
+    """Return the model of a solution of the dual, with its certificate."""
     fit = Fit(
         status=found.status,
         objective=-found.bound,
@@ -320,6 +254,7 @@ def certified(found: PiecewiseSolution, seconds: float) -> BinaryModel:
         iterations=found.iterations,
         seconds=seconds,
         n_support=int(np.count_nonzero(found.u)),
+        route=found.route,
     )
     w = None if found.weights is None else found.scale * found.weights
     return BinaryModel(
@@ -328,6 +263,6 @@ def certified(found: PiecewiseSolution, seconds: float) -> BinaryModel:
 
 
 def svm_dual(gram: NDArray | KernelMatrix, y: NDArray, C: float | NDArray) -> PiecewiseQP:
-    """Return (2), its sign changed: u_i costs ``-y_i u_i`` and lies between 0 and ``y_i C``."""
+    """Return (2) as a minimum: u_i costs ``-y_i u_i`` and lies between 0 and ``y_i C``."""
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     return PiecewiseQP(gram, ends, -y[:, None])

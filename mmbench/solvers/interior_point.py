@@ -1,16 +1,21 @@
-"""An interior point for the linear SVM in dense linear algebra; a machine may add to it.
+"""An interior point for the linear SVM in dense linear algebra, whose decisions may be bounded.
 
     min over w, b, xi   1/2 ||w||^2 + C sum_i xi_i
-    subject to          y_i (z_i'w + b) >= 1 - xi_i,  xi_i >= 0
+    subject to          y_i f(z_i) >= 1 - xi_i,  xi_i >= 0,  [-B <= f(z_i) <= B,]  f(z) = w'z + b
 
-At the optimum, with ``v = Z'(y a)`` for the multipliers a and all factors of products positive,
+At the optimum, with multipliers a, p, q, with ``v = Z' y (a - p + q)`` and all factors of products
+positive,
 
-    surplus - slack = y (Zw + b) - 1,   surplus a = 0,   slack (C - a) = 0,   y'a = 0,   w = v
+    surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
+    (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
 
 Newton steps lead there with all products near a common value that falls to 0, predictor and
-corrector after Mehrotra. All but the products and the equation of v and w holds from the start.
-Rows are eliminated by hand, which leaves a system in w, b and the unknowns that a subclass adds: an
-iteration costs one product ``Z' diag Z``, however many rows there are.
+corrector after Mehrotra. All conditions except the products and w = v hold from the start. The
+rows are eliminated by hand, which leaves a system in w, b and the unknowns that a subclass adds: an
+iteration costs one product ``Z' diag Z``, whatever the number of rows.
+
+A subclass changes the norm or adds unknowns: the RMM with a variable bound
+(`mmbench.machines.rmm`), the soft M4 (`mmbench.solvers.sum_of_norms`), the R-SVMs, the linear MMRM.
 
 References
 ----------
@@ -29,60 +34,56 @@ from scipy.linalg import LinAlgError, lapack
 from mmbench.allowance import time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
-#: Share of the way to the boundary that a step goes; its factor where a curved bound is crossed.
+#: Share of the way to the boundary that a step goes; factor of a step that crosses a curved bound.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
-#: The rows' first products are at least about this share of the others.
+#: Least first product of a row, relative to the other products.
 FIRST_PRODUCT_SHARE = 0.1
 
-#: A step shorter than this is taken towards the centre instead; one as short as that, not at all.
+#: Largest first decision, as a share of B.
+FIRST_DECISION_SHARE = 0.5
+
+#: A step shorter than CENTRING_LENGTH is replaced by one towards the centre; the run ends at a step
+#: shorter than SHORTEST_LENGTH.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
-#: The first C is at most this many times the first multipliers: products differ as much as these.
-#: The second number is for problems in which the first one leaves steps of no length; it takes more
-#: of them elsewhere.
+#: Initial ratios C / max(a), tried in turn; the smaller one is safer and slower.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
-#: A gap that says that steps had no length.
-STUCK_GAP = 1e-3
+#: Relative gap above which the run is considered stalled.
+STALLED_GAP = 1e-3
 
 #: Multipliers below this share of C have no slack at the optimum, nor with any larger C.
 FREE_SHARE = 0.5
 
-#: A value of each variable, or its change, by name.
+#: Variables, or their changes, by name.
 Values = dict[str, NDArray]
 
 
 def solve_growing(
-    start: Callable[[Any, NDArray | None], InteriorPoint], C: float | NDArray, tol: float
-) -> InteriorPoint:
-    """Return the point at the end, for a C that may be far larger than the multipliers become.
+    start: Callable[[Any, NDArray | None], HingeInteriorPoint], C: float | NDArray, tol: float
+) -> HingeInteriorPoint:
+    """Solve for a C that may be far larger than the multipliers become.
 
-    Parameters
-    ----------
-    start : callable
-        Takes a C and, but for the first, multipliers; returns a point to start from.
-    C : float or ndarray of shape (n,)
-    tol : float
-        Relative gap.
+    `start` returns the first point for a C and, from the second one on, for given multipliers.
     """
     iterations = 0
     for ratio in LARGEST_FIRST_RATIOS:
         point = _solve_growing(start, C, tol, ratio)
         iterations += point.iterations
-        if point.gap <= STUCK_GAP or time_is_up():
+        if point.gap <= STALLED_GAP or time_is_up():
             break
     point.iterations = iterations
     return point
 
 
 def _solve_growing(
-    start: Callable[[Any, NDArray | None], InteriorPoint],
+    start: Callable[[Any, NDArray | None], HingeInteriorPoint],
     C: float | NDArray,
     tol: float,
     ratio: float,
-) -> InteriorPoint:
-    """Raise C to its value from this multiple of the first multipliers, by as much at a time."""
+) -> HingeInteriorPoint:
+    """Raise C in steps of `ratio`, from `ratio` times the first multipliers up to its value."""
     point, iterations = start(C, None), 0
     smaller = ratio * float(point.at["a"].max())
     largest = float(np.max(C))
@@ -102,11 +103,11 @@ def _solve_growing(
     return point
 
 
-class InteriorPoint:
-    """A point inside all inequalities, and the step from there.
+class HingeInteriorPoint:
+    """A point inside all inequalities.
 
-    A subclass may add unknowns to w and b: it overrides the methods below `gap`. Names in
-    `positive` must stay positive and change by just their part of a step.
+    A subclass overrides the methods below `dual_variables`. Names in `positive` stay positive and
+    change by their part of a step.
 
     Parameters
     ----------
@@ -116,10 +117,12 @@ class InteriorPoint:
         -1.0 or +1.0; both occur.
     C : float or ndarray of shape (n,)
     a : ndarray of shape (n,), optional
-        Multipliers to start from, positive and less than C, with ``y'a = 0``.
+        First multipliers, positive and less than C, with ``y'a = 0``.
     offset : ndarray of shape (n,), default=0.0
-        Decisions to which ``Zw + b`` is added.
-    **given : ndarray
+        Added to the decisions ``Zw + b``.
+    B : float, optional
+        Bound on the decisions.
+    given : dict of str to ndarray, optional
         First values of added variables on which `_norm` depends.
 
     Attributes
@@ -132,9 +135,9 @@ class InteriorPoint:
     """
 
     positive: tuple[str, ...] = ("surplus", "slack", "a", "rest")
-    #: Variables whose products vanish at the optimum, and the weight of these in the gap.
+    #: Pairs of variables whose products vanish at the optimum, with their weight in the gap.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
-    #: Multipliers of bounds of decisions, what room there is to these, and their sign in u.
+    #: (multiplier, room, sign in u) of each bound on the decisions.
     bounds: tuple[tuple[str, str, float], ...] = ()
 
     def __init__(
@@ -144,12 +147,13 @@ class InteriorPoint:
         C: float | NDArray,
         a: NDArray | None = None,
         offset: NDArray | float = 0.0,
-        **given: NDArray,
+        B: float | None = None,
+        given: Values | None = None,
     ):
-        self.Z, self.y, self.at, self.iterations = rows, y, given, 0
+        self.Z, self.y, self.at, self.iterations = rows, y, dict(given or {}), 0
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
-        if a is None:  # w along the difference of means, no longer than it takes, or half of C
+        if a is None:  # w along the difference of means, just long enough, or half of C
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)
             a = min(2.0 / norm, 0.5 * float(np.min(C / a))) * a
@@ -157,16 +161,31 @@ class InteriorPoint:
         largest = self._begin()
         decision = rows @ self.at["w"] + offset
         b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()  # least sum of slacks
-        self.at["b"] = b
-        margin = self._inside(y * (decision + b)) - 1.0
-        # steps are short where the products of rows are far smaller than others
+        margin, share = y * (decision + b), 1.0
+        if B is not None:
+            share = min(1.0, FIRST_DECISION_SHARE * B / max(float(np.abs(margin).max()), 1e-300))
+            self.at["w"] = share * self.at["w"]
+        self.at["b"], margin = share * b, share * margin - 1.0
+        # steps are short if the products of rows are far smaller than others
         room = max(
             float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / float(np.max(C))
         )
         surplus, slack = np.maximum(margin, 0.0) + room, np.maximum(-margin, 0.0) + room
         self.at |= {"surplus": surplus, "slack": slack}
-        self._begin_rows()
+        if B is not None:
+            self._bound_decisions(B, float((surplus * a).mean()) / B)
         self._evaluate()
+
+    def _bound_decisions(self, B: float, multiplier: float) -> None:
+        """Add the bounds -B and B, with the first value of their multipliers."""
+        at, n = self.at, len(self.y)
+        self.B = B
+        self.bounds = (("p", "above", -1.0), ("q", "below", 1.0))
+        margin = at["surplus"] - at["slack"] + 1.0
+        at |= {"p": np.full(n, multiplier), "q": np.full(n, multiplier)}
+        at |= {"above": B - margin, "below": B + margin}
+        self.positive = (*self.positive, "above", "below", "p", "q")
+        self.products = (*self.products, ("above", "p", 1.0), ("below", "q", 1.0))
 
     def run(self, tol: float, max_iter: int = 100) -> None:
         """Step until the gap is no larger than `tol`, rounding allows no step, or time is up."""
@@ -179,8 +198,9 @@ class InteriorPoint:
                 break
 
     def dual_variables(self) -> NDArray:
-        """Return u, by which ``v = Z'u``."""
-        return self.y * self._multipliers(self.at)
+        """Return u, with ``v = Z'u``."""
+        a = self.at["a"]
+        return self.y * sum((sign * self.at[z] for z, _, sign in self.bounds), start=a)
 
     # -- what a subclass may change -------------------------------------------------------------
 
@@ -189,64 +209,43 @@ class InteriorPoint:
         return float(v @ v)
 
     def _begin(self) -> float:
-        """Set the first w and all that is added; return the largest of the added products.
+        """Set the first w and all added variables; return the largest of the added products.
 
-        The length of v says nothing yet, and margins as long as a large C makes it would round off
-        what is known of the rows. Decisions of about 1 at most take half as many steps, too.
+        Margins as long as a large C makes v would round off the surplus of the rows; decisions of
+        about 1 at most take half as many steps, too.
         """
         size = float(np.abs(self.Z @ self.at["v"]).mean())
         self.at["w"] = self.at["v"] / max(1.0, size)
         return 0.0
 
-    def _inside(self, margin: NDArray) -> NDArray:
-        """Return ``y f`` at the first w and b, which may change here to satisfy added bounds."""
-        return margin
-
-    def _begin_rows(self) -> None:
-        """Set the first values of variables of the rows that are added."""
-
-    def _multipliers(self, values: Values) -> NDArray:
-        """Return what multiplies each ``y z`` in v."""
-        return values["a"]
-
     def _follow(self) -> tuple[NDArray, NDArray | float]:
-        """Set what follows from the variables; return the miss of w's equation, and its weight."""
+        """Set dependent variables; return the residual of w's equation, and its weight."""
         return self.at["w"] - self.at["v"], 1.0
 
     def _dual_value(self) -> float:
-        return float(self.at["a"] @ self.margin_cost) - 0.5 * self._norm(self.at["v"])
+        value = float(self.at["a"] @ self.margin_cost) - 0.5 * self._norm(self.at["v"])
+        return value - sum(self.B * float(self.at[z].sum()) for z, _, _ in self.bounds)
 
     def _relative_gap(self, excess: float) -> float:
-        """Return the gap, given by how much the objective exceeds the dual value."""
+        """Return the gap, given the objective minus the dual value."""
         return excess / max(abs(self._dual_value()), 1e-300)
 
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
-        """Return what is added for w, a diagonal or a block, and the added unknowns' own blocks.
+        """Return the block of w (or its diagonal), and the blocks of the added unknowns.
 
         These are against w (or w and b), and against themselves.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
-        """Return the right sides for w and for the added unknowns."""
+        """Return the right-hand sides for w and for the added unknowns."""
         return -self.miss, np.empty(0)
-
-    def _added_weight(self) -> NDArray | float:
-        """Return what variables of the rows add to the weights of these in the system."""
-        return 0.0
-
-    def _added_free(self, target: float, ahead: Values | None) -> NDArray | float:
-        """Return what they add to the change of multipliers at which no margin changes."""
-        return 0.0
-
-    def _complete_rows(self, step: Values, margin: NDArray) -> None:
-        """Add the changes of variables of the rows that follow from those of ``y f``."""
 
     def _complete(self, step: Values, added: NDArray) -> None:
         """Add the changes that follow from those of w and of the added unknowns."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
-        """Return what must stay positive and curves along a step: here and there."""
+        """Return what must stay positive and curves along a step: before and after it."""
         return []
 
     # -- the step -------------------------------------------------------------------------------
@@ -262,7 +261,8 @@ class InteriorPoint:
         """Take one step of predictor and corrector; return its length."""
         at = self.at
         self.weight = 1.0 / (at["surplus"] / at["a"] + at["slack"] / at["rest"])
-        self.solve = self._factored(self.weight + self._added_weight())
+        of_bounds = sum(at[z] / at[x] for z, x, _ in self.bounds)
+        self.solve = self._factored(self.weight + of_bounds)
         ahead = self._step(0.0, None)
         length = self._length(ahead, 1.0)
         left = sum(
@@ -273,7 +273,7 @@ class InteriorPoint:
         mean = self.open / sum(len(at[x]) for x, _, _ in self.products)
         step = self._step(share * mean, ahead)
         length = self._length(step, BOUNDARY_SHARE)
-        if length < CENTRING_LENGTH:  # second-order terms mislead, or products are far from equal
+        if length < CENTRING_LENGTH:  # second-order terms mislead, or products differ much
             step = self._step(0.5 * mean, None)
             length = self._length(step, BOUNDARY_SHARE)
         for name, change in step.items():
@@ -297,7 +297,7 @@ class InteriorPoint:
         return length
 
     def _factored(self, weight: NDArray) -> Callable[[NDArray], NDArray]:
-        """Return what solves the system in w, b and the added unknowns, given weights of rows."""
+        """Return the solver of the system in w, b and the added unknowns, given row weights."""
         k = self.Z.shape[1]
         of_w, between, added = self._system()
         matrix = np.zeros((k + 1 + len(added),) * 2)
@@ -320,18 +320,20 @@ class InteriorPoint:
         return lambda right: scale * lapack.dgetrs(lu, pivots, scale * right)[0]
 
     def _open(self, x: str, z: str, target: float, ahead: Values | None) -> NDArray:
-        """Return what a product lacks to a target, with the second-order term of a step ahead."""
-        lacks = target - self.at[x] * self.at[z]
-        return lacks if ahead is None else lacks - ahead[x] * ahead[z]
+        """Return the residual of a product, with the second-order term of a step ahead."""
+        residual = target - self.at[x] * self.at[z]
+        return residual if ahead is None else residual - ahead[x] * ahead[z]
 
     def _step(self, target: float, ahead: Values | None) -> Values:
-        """Return the step to products of a target, with second-order terms of the step ahead."""
+        """Return the step to a target of all products, with second-order terms of a step ahead."""
         at, k = self.at, self.Z.shape[1]
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
+        # changes of the bounds' multipliers at constant decisions
+        self.to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])
-        signed = self.y * (free + self._added_free(target, ahead))
+        signed = self.y * sum((sign * self.to[z] for z, _, sign in self.bounds), start=free)
         right = np.concatenate([self.Z.T @ signed + of_w, [signed.sum()], of_added])
         found = self.solve(right)
         if not np.isfinite(found).all():
@@ -342,6 +344,8 @@ class InteriorPoint:
         step["rest"] = -step["a"]
         step["surplus"] = (to_surplus - at["surplus"] * step["a"]) / at["a"]
         step["slack"] = (to_slack + at["slack"] * step["a"]) / at["rest"]
-        self._complete_rows(step, margin)
+        for z, x, sign in self.bounds:
+            step[x] = sign * margin
+            step[z] = self.to[z] - at[z] / at[x] * step[x]
         self._complete(step, found[k + 1 :])
         return step

@@ -48,7 +48,7 @@ def solve_libsvm(
     u = np.zeros(len(y))
     u[support] = coef
     u = problem.feasible(u)
-    return problem.solution(u, problem.values @ u, bias, 0, Status.OPTIMAL)
+    return problem.solution(u, problem.values @ u, bias, 0, Status.OPTIMAL, route="libsvm")
 
 
 def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, NDArray, float]:

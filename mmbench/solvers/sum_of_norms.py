@@ -15,7 +15,7 @@ Multipliers a prove ``sum_i a_i`` if ``v = sum_j D_j p_j`` with all ``||p_j|| <=
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.solvers.interior_point import InteriorPoint, Values
+from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 from mmbench.solvers.rows import Rows
 
 #: What e exceeds its norm by, as a share of the sum of the rows' products.
@@ -28,7 +28,7 @@ LARGEST_FALL = 0.7
 FIRST_SHARE = 0.5
 
 
-class SumOfNorms(InteriorPoint):
+class SumOfNorms(HingeInteriorPoint):
     """A point inside all inequalities.
 
     Parameters
@@ -51,7 +51,7 @@ class SumOfNorms(InteriorPoint):
         e = np.sqrt(squares @ (w * w))
         self.at = {"e": np.maximum(e, 1e-3 * e.sum()) if e.any() else np.ones(len(squares))}
         a *= FIRST_SHARE * min(1.0 / max(self._longest(delta), 1e-300), C / float(a.max()))
-        super().__init__(rows, y, C, a, **self.at)
+        super().__init__(rows, y, C, a, given=self.at)
 
     def _Q(self) -> NDArray:
         return self.squares.T @ (1.0 / self.at["e"])

@@ -17,9 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.kernels.matrix import StoredGram
 from mmbench.machines import SVM
-from mmbench.machines.base.problem import BinaryProblem, PartProblem
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.svm import svm_dual, train_svm
 from mmbench.solvers.clarabel_ import solve_qp
 
@@ -235,29 +234,6 @@ def test_threads_do_not_change_a_bit(real_data):
     one, two = clone(machine).fit(X, y), clone(machine).set_params(n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
     np.testing.assert_array_equal(one.intercept_, two.intercept_)
-
-
-@pytest.mark.parametrize("share", [0.8, 0.5])
-def test_folds_in_place_are_those_cut_out(pair, share):
-    """Reading the whole matrix gives the machine of the fold, and its decisions elsewhere."""
-    problem = pair(Kernel("rbf", 0.5))
-    n = len(problem.y)
-    whole = StoredGram(problem.kernel, problem.kernel.base(problem.X, problem.X))
-    order = np.random.RandomState(0).permutation(n)
-    folds = [order[k:][: int(share * n)] for k in (0, n // 10)]
-    parts = [PartProblem(problem.X[r], problem.y[r], problem.kernel, whole, r) for r in folds]
-    points = [{"C": C} for C in (0.1, 100.0, 1e4)]
-    for part, models in zip(parts, SVM(tol=1e-7).train_folds(parts, points), strict=True):
-        for point, model in zip(points, models, strict=True):
-            alone = train_svm(part, point["C"], tol=1e-7)
-            assert model.fit.bound == pytest.approx(alone.fit.bound, rel=1e-6)
-            assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-5)
-            assert model.fit.status is Status.OPTIMAL
-            assert model.coef.shape == part.y.shape
-            assert (model.scores is None) == (share < 0.7)
-            if model.scores is not None:
-                expected = problem.gram[:, part.rows] @ model.coef
-                np.testing.assert_allclose(model.scores, expected, atol=1e-8)
 
 
 @pytest.mark.parametrize(

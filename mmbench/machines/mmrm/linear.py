@@ -25,7 +25,7 @@ from mmbench.machines.mmrm.certificate import (
 from mmbench.machines.mmrm.program import LEAST_ROWS, LinearProgram
 from mmbench.machines.mmrm.vertex import Partition, polished, solve_reference
 from mmbench.solvers.highs_ import solve_lp
-from mmbench.solvers.interior_point import InteriorPoint
+from mmbench.solvers.interior_point import HingeInteriorPoint
 from mmbench.solvers.rows import weighted_product
 
 #: Relative gap of the interior point.
@@ -99,7 +99,7 @@ def _solved_by_directions(program: LinearProgram, tol: float, by_highs: bool) ->
     return with_status(replace(found, u=u, b=b, margins=margins, value=value), tol)
 
 
-class _Ratio(InteriorPoint):
+class _Ratio(HingeInteriorPoint):
     """The interior point of program (28): the cost of w is ``c'w`` instead of ``||w||^2 / 2``.
 
     It starts from the feasible multipliers 1/n_class; all iterates satisfy ``A'lam = c``.

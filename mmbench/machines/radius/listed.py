@@ -11,8 +11,8 @@ In (9) the pairs contain w_k^2 itself. Their coefficients of e_k are not negativ
 ``e_k = w_k^2`` at the optimum, and pairs are linear rows here.
 
 The interior point solves both programs of `pairs` at once. With D_pk the squares of pair p,
-v = Z'u and q = D'theta, the optimum satisfies, besides the conditions of `InteriorPoint`, with all
-factors of products positive:
+v = Z'u and q = D'theta, the optimum satisfies, besides the conditions of `HingeInteriorPoint`, with
+all factors of products positive:
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
@@ -33,7 +33,7 @@ from scipy.linalg import cho_factor, cho_solve
 from mmbench.kernels import row_squares
 from mmbench.machines.radius.pairs import PairProblem
 from mmbench.solvers.cones import ConeProgram, solve_socp
-from mmbench.solvers.interior_point import InteriorPoint, Values, solve_growing
+from mmbench.solvers.interior_point import HingeInteriorPoint, Values, solve_growing
 from mmbench.solvers.rows import weighted_product
 
 #: Weights mu, of sum 1, that count as zero.
@@ -166,11 +166,11 @@ def solve_interior(problem: PairProblem, pairs: NDArray, tol: float) -> Restrict
     return w, mu, problem.y * point.at["a"], theta, point.iterations
 
 
-class PairInteriorPoint(InteriorPoint, ABC):
+class PairInteriorPoint(HingeInteriorPoint, ABC):
     """Base of both interior points; r is the last of the added unknowns."""
 
-    positive = (*InteriorPoint.positive, "theta")
-    products = (*InteriorPoint.products, ("e", "theta", 1.0))
+    positive = (*HingeInteriorPoint.positive, "theta")
+    products = (*HingeInteriorPoint.products, ("e", "theta", 1.0))
 
     def __init__(
         self,
@@ -181,7 +181,8 @@ class PairInteriorPoint(InteriorPoint, ABC):
     ):
         self.D = squares
         theta = np.full(len(squares), problem.lam / max(len(squares), 1))
-        super().__init__(problem.rows, problem.y, C, a, theta=theta, **self._weights(problem.rows))
+        given = {"theta": theta, **self._weights(problem.rows)}
+        super().__init__(problem.rows, problem.y, C, a, given=given)
 
     def _weights(self, rows: NDArray) -> Values:
         """Return the first mu, if mu is unknown."""

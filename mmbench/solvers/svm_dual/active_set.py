@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.solvers.svm_dual.qp import PiecewiseQP
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, free_part
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: By how much ``y f`` may miss 1 on the wrong side before a row changes sides.
@@ -129,20 +129,3 @@ def settle_by(
             return u
         below, above = now_below, now_above
     return None
-
-
-def free_part(square: NDArray, pull: NDArray, total: float) -> tuple[NDArray, float] | None:
-    """Return free multipliers of a given sum, and b, by which free rows decide as they have to.
-
-    With one free row more than there are coordinates the square is singular, the system is not.
-    """
-    n_free = len(pull)
-    system = np.ones((n_free + 1, n_free + 1))
-    system[:-1, :-1], system[-1, -1] = square, 0.0
-    # Equal rows share a multiplier in any proportion; a trace of ridge makes it equal shares.
-    system[np.diag_indices(n_free)] += 1e-14 * np.trace(square)
-    try:
-        found = np.linalg.solve(system, np.append(pull, total))
-    except np.linalg.LinAlgError:
-        return None
-    return (found[:-1], float(found[-1])) if np.isfinite(found).all() else None

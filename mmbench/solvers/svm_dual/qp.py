@@ -206,3 +206,20 @@ class PiecewiseSolution(Result):
     def f(self) -> NDArray:
         """The machine's decisions at the rows, ``scale * (Ku + b)``."""
         return self.scale * (self.decision + self.bias)
+
+
+def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, float] | None:
+    """Return free multipliers of a given sum, and b, for given decisions; None if singular.
+
+    With one free row more than coordinates the matrix is singular, the bordered system is not.
+    """
+    n_free = len(target)
+    system = np.ones((n_free + 1, n_free + 1))
+    system[:-1, :-1], system[-1, -1] = square, 0.0
+    # Equal rows share a multiplier in any proportion; a trace of ridge makes it equal shares.
+    system[np.diag_indices(n_free)] += 1e-14 * np.trace(square)
+    try:
+        found = np.linalg.solve(system, np.append(target, total))
+    except np.linalg.LinAlgError:
+        return None
+    return (found[:-1], float(found[-1])) if np.isfinite(found).all() else None

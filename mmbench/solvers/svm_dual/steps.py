@@ -89,23 +89,22 @@ class Descent:
         chunk = max(len(u) // 4, LEAST_CHUNK_STEPS)
         self._measure()
         while self.violation > self.tol and self.left > 0 and refutations < MOST_REFUTATIONS:
-            asked = min(chunk, self.left)
+            asked = 0 if time_is_up() else min(chunk, self.left)
             done = descend(
                 *(problem.values, self.diagonal, u, self.decision),
                 *(problem.knots, problem.slopes, self.tol, asked),
             )
             self.left -= done
             budget += float(done * len(u))
-            if done == asked:  # not solved yet: Newton steps may cost as much as these steps did
+            if 0 < done == asked:  # not solved: Newton steps may cost as much as these steps did
                 budget = newton_steps(problem, u, self.decision, budget)
             self._measure()
-            ended = time_is_up() or not done
-            if self.violation <= self.tol or not self.left or ended:
+            if self.violation <= self.tol or not self.left or not done:
                 # The sum of all changes of ``Ku`` has rounding errors of its own.
                 self.decision = self.offset + combine(problem.values, u)
                 self._measure()
                 refutations += 1
-            if ended:
+            if not done:
                 break
 
     def _measure(self) -> None:
