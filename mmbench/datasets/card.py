@@ -1,4 +1,4 @@
-"""Data set cards: what each data set is, where it comes from, and how to know that it is right.
+"""Data set cards: description, sources and expected content of each data set.
 
 A card is one YAML file in ``cards/``; adding a data set adds that one file.
 """
@@ -26,7 +26,7 @@ from pydantic import (
 from mmbench.errors import UserError, did_you_mean
 from mmbench.plugins import with_plugins
 
-#: libyaml's parser, seven times as fast on all cards, where PyYAML has it.
+#: libyaml's parser if PyYAML has it: seven times as fast on all cards.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Label = int | str
@@ -80,7 +80,7 @@ class ParserSpec(_Strict):
 
 
 class OfficialSplit(_Strict):
-    """Sizes of the split that everybody uses."""
+    """Sizes of the split that all publications use."""
 
     train: int
     test: int
@@ -89,8 +89,8 @@ class OfficialSplit(_Strict):
 class PredefinedSplits(_Strict):
     """The list of splits that belongs to a data set.
 
-    ``train`` and ``test`` are stated where more splits of the same sizes may be drawn at random;
-    ``held`` is the number of official ones in a source that lacks some.
+    ``train`` and ``test`` are stated if more splits of the same sizes may be drawn at random;
+    ``held`` is the number of official splits in a source that lacks some.
     """
 
     count: int
@@ -105,7 +105,7 @@ class PredefinedSplits(_Strict):
 
 
 class KnownRows(_Strict):
-    """Rows ``first`` to ``last`` (not included) of known content, where the whole is not known."""
+    """Rows ``first`` to ``last`` (excluded) of known content, if the whole content is unknown."""
 
     first: int
     last: int
@@ -113,10 +113,10 @@ class KnownRows(_Strict):
 
 
 class Expected(_Strict):
-    """What loaded data must look like.
+    """Shape, classes, splits and hash of the data.
 
     ``classes`` maps labels to counts; it may list only some of the ``n_classes``. ``content`` is
-    the hash of values, labels and splits (`Parsed.content_hash`), None where it cannot be known;
+    the hash of values, labels and splits (`Parsed.content_hash`), None if it cannot be known;
     ``known_rows`` may then state the hash of values and labels of a part.
     """
 
@@ -137,11 +137,11 @@ class Expected(_Strict):
 
 
 class Source(_Strict):
-    """One way to have the data."""
+    """A way to obtain the data."""
 
-    #: ``files`` are known byte by byte and may lie in the store or a mirror. What ``url``,
-    #: ``openml`` and scikit-learn's downloads yield has no hash that could be known beforehand
-    #: (servers re-encode), so it is parsed, compared with the card and kept as parsed arrays.
+    #: ``files`` are known byte by byte and may lie in the store or a mirror. Downloads from
+    #: ``url``, ``openml`` and by scikit-learn have no hash known beforehand (servers re-encode):
+    #: they are parsed, compared with the card and kept as parsed arrays.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []
@@ -150,13 +150,13 @@ class Source(_Strict):
     options: dict[str, Any] = {}
     #: Upper bound on the bytes of each download; by default from the shape of the data.
     max_bytes: Annotated[int, Field(ge=1)] | None = None
-    #: Where the format differs from the card's.
+    #: Parser, if it differs from the card's.
     parser: ParserSpec | None = None
-    #: Overrides of the card's expectations: of a partial file, or of another encoding.
+    #: Overrides of the card's expectations, for a partial file or another encoding.
     expect: dict[str, Any] = {}
-    #: How these data differ from the full data set; shown under tables.
+    #: Differences from the full data set; shown under tables.
     deviations: list[str] = []
-    #: How their predefined splits differ; shown where these are used.
+    #: Differences of the predefined splits; shown under tables that use them.
     split_deviations: list[str] = []
 
     @model_validator(mode="after")
@@ -168,7 +168,7 @@ class Source(_Strict):
 
     @property
     def label(self) -> str:
-        """Short name: of the packed file in the store, and in messages."""
+        """Short name, in messages and for the packed file in the store."""
         if self.kind in ("files", "url"):
             return self.kind
         detail = str(self.id if self.kind == "openml" else self.loader)
@@ -176,20 +176,20 @@ class Source(_Strict):
 
     @property
     def all_deviations(self) -> list[str]:
-        """Those of the rows and of the splits."""
+        """Deviations of the rows and of the splits."""
         return self.deviations + self.split_deviations
 
     @property
     def in_memory(self) -> bool:
-        """Whether no file is needed: generators, and the data that packages carry."""
+        """Whether no file is needed: generators, and data inside packages."""
         bundled = self.kind == "sklearn" and not str(self.loader).startswith("fetch_")
         return self.kind in ("generator", "keel") or bundled
 
     @property
     def is_public(self) -> bool:
-        """Whether the data can be had without a mirror."""
+        """Whether the data can be downloaded or made without a mirror."""
         if self.kind == "keel":
-            return False  # nothing to download: the package is there or not
+            return False  # nothing to download: the package is installed or not
         return self.kind != "files" or all(file.urls for file in self.files)
 
 
@@ -250,7 +250,7 @@ class Card(_Strict):
         return parser
 
 
-#: Environment variable with folders of one's own cards.
+#: Environment variable with folders of the user's cards.
 FOLDERS = "MMBENCH_CARDS"
 
 
@@ -261,13 +261,7 @@ def card_names() -> list[str]:
 
 @cache
 def _card_files(folders: str) -> dict[str, Traversable]:
-    """Return the file of each card: one's own, those of packages, those of mmbench.
-
-    Raises
-    ------
-    UserError
-        If a folder does not exist, or one of one's own cards has the name of another.
-    """
+    """Return the file of each card, of mmbench, of packages and of the user's folders."""
     own = files("mmbench.datasets") / "cards"
     packages = [_package(path) for path in with_plugins("cards", {}).values()]
     found: dict[str, Traversable] = {}
@@ -290,13 +284,7 @@ def _package(path: str) -> Traversable:
 
 @cache
 def load_card(name: str) -> Card:
-    """Return a card by name.
-
-    Raises
-    ------
-    UserError
-        If there is no such card; the message names the nearest one.
-    """
+    """Return a card by name; a UserError names the nearest one if there is none."""
     known = _card_files(os.environ.get(FOLDERS, ""))
     if name not in known:
         raise UserError(f"unknown data set {name!r}{did_you_mean(name, known)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from mmbench.datasets.card import Card, load_card
 from mmbench.errors import UserError
 
-if TYPE_CHECKING:
-    from mmbench.datasets.card import Card
-
 
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
-    """Return the random numbers of one repeat, or draw, and purpose.
+    """Return the random stream of one repeat or draw, and of one purpose.
 
     `RandomState` is numpy's one frozen stream (NEP 19): a seed means the same rows in ten years.
 
@@ -44,20 +41,19 @@ ADDED = {"added": True}
 
 @dataclass(frozen=True)
 class DatasetRef:
-    """A data set by name, and how its rows are prepared."""
+    """Name of a data set, and the preparation of its rows."""
 
     #: Name of the card, or for a user's file the name shown in tables.
     name: str
-    #: A user's file, with an absolute path where a job refers to it. Not part of a job's key: the
-    #: content hash is.
+    #: A user's file, absolute in a job. It is no part of the job's key, the content hash is.
     path: str | None = None
     #: Target column of a user's file, by name or number.
     target: str | int | None = None
     #: Steps (name, value), fitted on the training part.
     preprocess: Steps = ()
-    #: The classes whose rows there are; empty for all.
+    #: Classes to keep; empty for all.
     classes: tuple[str, ...] = field(default=(), metadata=ADDED)
-    #: How a user's file is read, from `mmbench.datasets.FileOptions.pairs`.
+    #: Options of a user's file, from `mmbench.datasets.FileOptions.pairs`.
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
     #: A file of given folds, for the rule ``predefined``. Not part of a job's key: its content is
     #: part of the content hash.
@@ -65,17 +61,11 @@ class DatasetRef:
 
     @property
     def card(self) -> Card | None:
-        """The card; None for a user's file.
-
-        Raises
-        ------
-        UserError
-            If there is no such card.
-        """
+        """The card; None for a user's file. A UserError names the nearest card."""
         return load_card(self.name) if self.path is None else None
 
 
-#: Rows to train on and rows to test on.
+#: Numbers of the training rows and of the test rows.
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 #: Rows hashed at a time, so that images stored as bytes never exist whole as float64.
@@ -84,15 +74,15 @@ HASH_ROWS = 4096
 
 @dataclass(frozen=True)
 class Parsed:
-    """Arrays as a file, a generator or scikit-learn yields them."""
+    """Arrays from a file, a generator or scikit-learn."""
 
     #: float64, or uint8 for images. Shape (n_samples, n_features).
     X: NDArray
     #: Labels: integers or text. Shape (n_samples,).
     y: NDArray
-    #: Rows that train and rows that test, in the one split that everybody uses.
+    #: The split that all publications use.
     official: Rows | None = None
-    #: The list of such splits that comes with the data.
+    #: Splits that come with the data.
     predefined: tuple[Rows, ...] = ()
 
     def class_counts(self) -> dict[int | str, int]:
@@ -142,23 +132,23 @@ class Dataset:
     content_hash : str
         SHA-256 that names exactly these data; see `mmbench.datasets.dataset_hash`.
     deviations : tuple of str
-        How what was loaded differs from the full data set: footnotes for tables.
+        Differences from the full data set: footnotes for tables.
     split_deviations : tuple of str
-        How `predefined` differs from the splits that it stands for: footnotes where it is used.
+        Differences of `predefined` from the official splits: footnotes for tables.
     warnings : tuple of str
-        What a user should know about a file of their own, each one line.
+        Suspicions about a user's file, one line each.
     card : Card or None
         None for user data.
     rows : ndarray of shape (n_samples,) or None
-        Where the rows stand in the whole data set, if classes were left out.
+        Numbers of the rows in the whole data set, if classes were left out.
     n_categorical : int
-        So many of the last columns hold numbers of categories.
+        Number of columns, the last ones, that hold numbers of categories.
     groups : ndarray of shape (n_samples,) or None
-        What belongs together in all splits.
+        Group of each row; no split separates a group.
     time : ndarray of shape (n_samples,) or None
-        What orders the rows.
+        Number by which the rows are ordered.
     folds : str or None
-        The file that `predefined` was read from.
+        File from which `predefined` was read.
     """
 
     name: str
@@ -179,12 +169,12 @@ class Dataset:
     folds: str | None = None
 
 
-#: So many classes are named where one is unknown.
+#: Upper bound on the classes named in a message.
 MAX_NAMED = 30
 
 
 def too_few_rows(y: NDArray, folds: int) -> str | None:
-    """Return which class has fewer rows than folds, or None.
+    """Return a sentence about a class with fewer rows than folds, or None.
 
     Examples
     --------
@@ -199,20 +189,7 @@ def too_few_rows(y: NDArray, folds: int) -> str | None:
 
 
 def check_classes(wanted: Iterable[str], known: Iterable[Any]) -> None:
-    """Refuse a class that there is not.
-
-    Parameters
-    ----------
-    wanted : iterable of str
-        Labels as text.
-    known : iterable of int or str
-        All labels.
-
-    Raises
-    ------
-    UserError
-        Names the valid classes.
-    """
+    """Refuse an unknown class, given as text; the UserError names the known ones."""
     names = list(map(str, known))
     for label in wanted:
         if label not in names:
@@ -221,21 +198,9 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any]) -> None:
 
 
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
-    """Return a data set with the rows of some classes alone, in their order.
+    """Return a data set restricted to some classes, given as text; all if none is given.
 
-    Its splits are those of the whole set without the other rows. That rows are missing is one of
-    its deviations.
-
-    Parameters
-    ----------
-    data : Dataset
-    classes : sequence of str
-        Labels as text; none for all.
-
-    Raises
-    ------
-    UserError
-        If there is no such class.
+    Rows keep their order, and splits lose the other rows. The restriction is a deviation.
     """
     if not classes:
         return data
@@ -245,7 +210,7 @@ def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
         raise UserError(f"data set {data.name!r}: {error}") from None
     labels = np.array([label for label in data.classes.tolist() if str(label) in classes])
     kept = np.isin(data.y, labels)
-    place = np.cumsum(kept) - 1  # of a row that is kept, among those
+    place = np.cumsum(kept) - 1  # new number of a row
 
     def cut(split: Rows) -> Rows:
         train, test = (place[part[kept[part]]] for part in split)

@@ -126,9 +126,9 @@ class Mixture:
         return 0.5 * (self.first.density(points) + self.second.density(points))
 
 
-#: X and Y of each set. The paper does not name the centre of the rotation in set II: about the
-#: origin the MPM's mean accuracy agrees with the published one, about the class mean it does not.
-#: Nor does it state the weights of the mixture in set III.
+#: X and Y of each set. The paper does not name the centre of the rotation in set II: with the
+#: origin the MPM's mean accuracy agrees with the published one, with the class mean it does not.
+#: The weights of the mixture in set III are not stated either.
 CLASSES: dict[str, tuple[Distribution, Distribution]] = {
     "toy_1": (Normal((3.5, 0), (1, 1.5)), Normal((-3.5, 0), (3, 4.5))),
     "toy_2": (Normal((4, 0), (1, 5), -3 * np.pi / 8), Normal((-4, 0), (1, 5))),
@@ -166,12 +166,6 @@ def toy_4(draws: int = 100, seed: int = 0) -> Parsed:
 def bayes(name: str, points: NDArray) -> NDArray:
     """Return the log of the odds of Y against X at points: the best classifier is its sign.
 
-    Parameters
-    ----------
-    name : str
-        Of the set.
-    points : ndarray of shape (n, 2)
-
     Examples
     --------
     >>> bayes("toy_1", np.array([[3.5, 0.0], [-3.5, 0.0]])).round(1)
@@ -185,7 +179,7 @@ def bayes(name: str, points: NDArray) -> NDArray:
 def _stack(
     classes: tuple[Distribution, Distribution], train: int, test: int, draws: int, seed: int
 ) -> Parsed:
-    """Draw `draws` data sets of `train` + `test` rows a class; training rows come first."""
+    """Draw `draws` data sets of `train` + `test` rows per class; training rows come first."""
     parts = []
     for k in range(draws):
         random = random_stream(seed, k)
@@ -203,7 +197,7 @@ GENERATORS: dict[str, Callable[..., Parsed]] = {
     for function in (twonorm, ringnorm, waveform, toy_1, toy_2, toy_3, toy_4)
 }
 
-#: Raised when a generator's draws change; part of the hash that names a drawn data set.
+#: Raised if a generator's draws change; part of the hash that names a drawn data set.
 VERSION = 1
 
 

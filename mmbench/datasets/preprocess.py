@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 #: Steps without an argument.
 PLAIN = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
-#: Steps that keep a number of components -> columns that they make of each.
+#: Steps that keep a number of components -> columns per component.
 COMPONENTS = {"pca": 1, "pair_pca": 2}
-#: Steps that fill missing values, and how.
+#: Steps that fill missing values, and their arguments.
 IMPUTERS = ("impute", "impute_indicator")
 STRATEGIES = ("median", "mean", "most_frequent")
 #: Steps that turn categories into numbers.
@@ -41,16 +41,9 @@ NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODERS)
 
 
 def parse_steps(value: Any) -> Steps:
-    """Read steps as YAML states them: ``minmax``, ``{pca: 80}``, or a list of these.
+    """Read steps from YAML: ``minmax``, ``{pca: 80}``, or a list of these.
 
-    Returns
-    -------
-    tuple of (name, argument)
-
-    Raises
-    ------
-    ValueError
-        If a step does not exist or its number is wrong; one line.
+    A ValueError says in one line which step does not exist or has a wrong argument.
 
     Examples
     --------
@@ -84,15 +77,12 @@ def is_path(name: Any) -> bool:
 def from_path(name: str, parameters: Any = ()) -> Any:
     """Return the unfitted transformer of a path such as ``sklearn.preprocessing.PowerTransformer``.
 
-    Raises
-    ------
-    ValueError
-        If there is none, or it does not take the parameters; one line.
+    A ValueError says in one line why there is none, or that it does not take the parameters.
     """
     module, _, attribute = name.rpartition(".")
     try:
         made = getattr(import_module(module), attribute)(**dict(parameters or ()))
-    except Exception as error:  # whatever the module does when it is imported
+    except Exception as error:  # of any code that the import runs
         raise ValueError(f"{name} cannot be made: {error}") from None
     if not (hasattr(made, "fit") and hasattr(made, "transform")):
         raise ValueError(f"{name} is no transformer: it has no fit and transform")
@@ -113,17 +103,10 @@ def _checked_parameters(name: str, argument: Any) -> tuple[tuple[str, Any], ...]
 def check_steps(
     steps: Steps, n_features: int, categorical: Sequence[str] = (), missing: str | None = None
 ) -> str | None:
-    """Return why steps do not fit data, or None.
+    """Return the reason why steps do not fit data, or None.
 
-    Parameters
-    ----------
-    steps : tuple of (name, argument)
-    n_features : int
-        Number of columns, those of categories included.
-    categorical : sequence of str
-        Names of columns that hold categories.
-    missing : str, optional
-        Where the first value is missing.
+    `n_features` counts columns of categories too, whose names are `categorical`; `missing` is the
+    place of the first missing value.
 
     Examples
     --------
@@ -142,14 +125,9 @@ def check_steps(
 
 
 def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
-    """Return the steps as one unfitted transformer.
+    """Return the steps of `parse_steps` as one unfitted transformer.
 
-    Parameters
-    ----------
-    steps : tuple of (name, argument)
-        As `parse_steps` returns them.
-    n_categorical : int
-        So many of the last columns hold numbers of categories.
+    The last `n_categorical` columns hold numbers of categories.
 
     Examples
     --------
@@ -175,7 +153,7 @@ def _check_columns(steps: Steps, n_features: int) -> str | None:
         if name.startswith("pair_") and n_features % 2:
             return f"{name}: rows of pairs have an even number of columns, not {n_features}"
         if is_path(name):
-            return None  # nobody knows how many columns it makes
+            return None  # its number of columns is unknown
         if name in COMPONENTS:
             if argument > n_features // COMPONENTS[name]:
                 return f"{name}: {argument:g} components of data with {n_features} columns"

@@ -26,13 +26,7 @@ from sklearn.preprocessing import (
 
 
 def halves(X: ArrayLike) -> tuple[NDArray, NDArray]:
-    """Return the first and the second image of each row.
-
-    Raises
-    ------
-    ValueError
-        If rows have an odd number of columns.
-    """
+    """Return the first and the second image of each row."""
     X = np.asarray(X)
     if X.shape[1] % 2:
         raise ValueError(f"rows of pairs have an even number of columns, not {X.shape[1]}")
@@ -80,16 +74,7 @@ def pair_features(X: ArrayLike) -> NDArray:
 
 
 def transformer(name: str, value: Any, n_categorical: int) -> Any:
-    """Return the unfitted transformer of a step.
-
-    Parameters
-    ----------
-    name : str
-    value : object
-        Argument of the step, None where it takes none.
-    n_categorical : int
-        So many of the last columns hold numbers of categories.
-    """
+    """Return the unfitted transformer of a step; the last columns hold categories."""
     if name in ON_NUMBERS:
         return ON_NUMBERS[name](value)
     on_numbers, on_categories = ON_TABLES[name](value)
@@ -104,7 +89,7 @@ def transformer(name: str, value: Any, n_categorical: int) -> Any:
 
 
 def columns_of_numbers(X: NDArray, n_categorical: int) -> list[int]:
-    """Return all columns but the last ones. Of an empty list, unlike a slice, nothing is fitted."""
+    """Return all columns but the last ones; an empty list, unlike a slice, skips the fit."""
     return list(range(X.shape[1] - n_categorical))
 
 
@@ -137,8 +122,8 @@ ON_NUMBERS = {
     "pair_pca": lambda number: PairPCA(int(number)),
     "pair_features": lambda _: FunctionTransformer(pair_features),
 }
-#: Steps of which columns of numbers and of categories each have their own transformer. A category
-#: that the training rows lack is no column of one_hot and number -1 of ordinal.
+#: Steps with one transformer for columns of numbers and one for categories. A category that the
+#: training rows lack has no column in one_hot and number -1 in ordinal.
 ON_TABLES = {
     "impute": _imputers,
     "impute_indicator": lambda strategy: _imputers(strategy, add_indicator=True),

@@ -135,6 +135,7 @@ def test_a_short_row_is_not_filled(tmp_path: Path, text: str):
         ("not small,1,2.5,p", "a row does not have 4 fields (data row 1 has 5)"),
         ("'small,1,2.5,p", 'data row 1: "\'small,1,2.5,p" cannot be read'),
         ("{0 small, 4 1}", "data row 1: there is no attribute 4, counted from 0"),
+        ("{1 1, 1 2}", "data row 1: names an attribute twice"),
         ("{0 small 1}", "data row 1: is not {index value, ...}"),
         ("small,1,NA,p\nsmall,1,2,'?'", "text 'NA' where a number is needed"),
         ('small,1,NA,p\nsmall,1,2,"it\'s"', "text 'NA' where a number is needed"),
@@ -294,6 +295,15 @@ def test_a_header_may_be_quoted_over_lines(tmp_path: Path):
 
 
 # Labels and categories
+
+
+def test_blanks_behind_a_word_are_no_part_of_it(tmp_path: Path):
+    text = 'c,a,kind\nred ,1 ,x\nred,NA ,y\n"NA ",3,x \n'
+    steps = [{"impute": "mean"}, "one_hot"]
+    data = load(tmp_path, text, steps=steps, categorical="c")
+    assert np.array_equal(data.X, [[1, 0], [np.nan, 0], [3, np.nan]], equal_nan=True)
+    arff = "@relation r\n@attribute c {red,blue}\n@attribute kind {x,y}\n@data\nblue , x\nred,y \n"
+    assert load(tmp_path, arff, "my.arff", ["one_hot"]).X.tolist() == [[1], [0]]
 
 
 @pytest.mark.parametrize(

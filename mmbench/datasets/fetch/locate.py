@@ -36,20 +36,8 @@ from mmbench.errors import UserError
 SCRATCH = ".incoming"
 
 
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 class Store:
-    """The folder that holds fetched data.
-
-    Parameters
-    ----------
-    root : Path
-        Created when the first file arrives.
-    """
+    """The folder that holds fetched data; it is created when the first file arrives."""
 
     def __init__(self, root: Path):
         self.root = Path(root)
@@ -89,46 +77,20 @@ class Store:
 def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str | None:
     """Return the first difference between data and card as a phrase, or None.
 
-    Parameters
-    ----------
-    data : Parsed
-    expected : Expected
-    content : bool
-        Compare the content hash too, where the card has one. Needless for files whose own hash was
-        checked, and slow for a hundred million pixels.
+    The content hash is compared if the card has one and `content` is true: it is needless for
+    files whose own hash agreed, and slow for a hundred million pixels.
     """
-    for check in (_shape, _classes, _split_sizes, _known_rows):
-        problem = check(data, expected)
-        if problem:
-            return problem
-    if content and expected.content:
-        found = data.content_hash()
-        if found != expected.content:
-            return f"same shape and class counts, but other values, row order or splits ({found})"
-    return None
-
-
-def _shape(data: Parsed, expected: Expected) -> str | None:
     if data.X.shape != expected.shape:
         (n, d), (m, e) = data.X.shape, expected.shape
         return f"{n} rows x {d} columns, the card says {m} x {e}"
     if len(data.y) != len(data.X):
         return f"{len(data.X)} rows but {len(data.y)} labels"
-    return None
-
-
-def _classes(data: Parsed, expected: Expected) -> str | None:
     counts = data.class_counts()
     if len(counts) != expected.n_classes:
         return f"{len(counts)} classes, the card says {expected.n_classes}"
     for label, count in expected.classes.items():
         if counts.get(label) != count:
-            found = counts.get(label, 0)
-            return f"{found} rows of class {label!r}, the card says {count}"
-    return None
-
-
-def _split_sizes(data: Parsed, expected: Expected) -> str | None:
+            return f"{counts.get(label, 0)} rows of class {label!r}, the card says {count}"
     sizes = None if data.official is None else tuple(map(len, data.official))
     wanted = expected.official and (expected.official.train, expected.official.test)
     if sizes != wanted:
@@ -136,47 +98,36 @@ def _split_sizes(data: Parsed, expected: Expected) -> str | None:
     number = expected.predefined.n_official if expected.predefined else 0
     if len(data.predefined) != number:
         return f"{len(data.predefined)} predefined splits, the card says {number}"
-    return None
-
-
-def _known_rows(data: Parsed, expected: Expected) -> str | None:
-    known = expected.known_rows
-    if known is None:
-        return None
-    rows = slice(known.first, known.last)
-    if Parsed(data.X[rows], data.y[rows]).content_hash() != known.content:
-        return f"rows {known.first + 1} to {known.last} hold other values than the card states"
+    if known := expected.known_rows:
+        rows = slice(known.first, known.last)
+        if Parsed(data.X[rows], data.y[rows]).content_hash() != known.content:
+            rows_named = f"rows {known.first + 1} to {known.last}"
+            return f"{rows_named} hold other values than the card states"
+    if content and expected.content and (found := data.content_hash()) != expected.content:
+        return f"same shape and class counts, but other values, row order or splits ({found})"
     return None
 
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """A source of a card and where its verified files lie."""
+    """A source of a card and the places of its verified files."""
 
     card: Card
     source: Source
-    #: The files in the order that the parser wants; none for data in memory.
+    #: Files in the parser's order; none for data in memory.
     paths: tuple[Path, ...] = ()
     #: Whether the file holds parsed arrays.
     packed: bool = False
 
     @property
     def expected(self) -> Expected:
-        """What the arrays must look like."""
+        """Shape, classes, splits and hash of the arrays."""
         return self.card.expected(self.source)
 
     def read(self, every_value: bool = False) -> Parsed:
-        """Return the arrays, compared with the card.
+        """Return the arrays, compared with the card; a UserError says how they differ.
 
-        Parameters
-        ----------
-        every_value : bool, default=False
-            Compare the content hash too where the files' own hashes were compared already.
-
-        Raises
-        ------
-        UserError
-            If they differ or cannot be read.
+        With `every_value` the content hash is compared even if the files' own hashes agreed.
         """
         where = ", ".join(map(str, self.paths)) or self.source.label
         try:
@@ -189,7 +140,7 @@ class SourceFiles:
         return data
 
     def content_hash(self) -> str:
-        """Return the hash that names these data; they are read only if no other way is left."""
+        """Return the hash that names these data; they are read only if it is known nowhere else."""
         if self.source.kind == "generator":
             return recipe_hash(self.card, self.source)
         if self.expected.content:
@@ -206,43 +157,40 @@ class SourceFiles:
 
 
 def recipe_hash(card: Card, source: Source) -> str:
-    """Name data by how they are made: generators, and what was not fetched yet."""
+    """Return the hash of a source itself: of a generator, or of data not fetched yet."""
     recipe: list[Any] = [card.name, source.label, sorted(source.options.items()), VERSION]
     return hashlib.sha256(repr(recipe).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where to look for data."""
+    """Places to look for data."""
 
     #: Local folder of fetched files.
     store: Path
     #: Folder or URL laid out like the store.
     mirror: str | Path | None = None
-    #: Whether URLs may be asked.
+    #: Whether servers may be asked.
     allow_network: bool = True
     #: Whether downloads show a bar.
     progress: bool = False
 
     @property
     def mirror_url(self) -> str | None:
-        """The mirror when it is a URL, without a slash at its end."""
+        """The mirror if it is a URL, without a slash at its end."""
         text = str(self.mirror or "")
         return text.rstrip("/") if text.startswith(("http://", "https://")) else None
 
     @property
     def mirror_folder(self) -> Path | None:
-        """The mirror when it is a folder."""
+        """The mirror if it is a folder."""
         return Path(self.mirror) if self.mirror and not self.mirror_url else None
 
 
 def find(card: Card, places: Places) -> SourceFiles:
-    """Return a card's data, downloading them into the store when they are nowhere near.
+    """Return a card's data, downloaded into the store if they are in no local place.
 
-    Raises
-    ------
-    UserError
-        If no place has them; the message says what was tried and what to do.
+    A UserError says which places were tried, and how to go on.
     """
     search = Search(card, places)
     found = search.local() or (search.remote() if places.allow_network else None)
@@ -254,15 +202,7 @@ def find(card: Card, places: Places) -> SourceFiles:
 class Search:
     """The search for one card's data.
 
-    Parameters
-    ----------
-    card : Card
-    places : Places
-
-    Attributes
-    ----------
-    tried : list of str
-        A line for each file that is damaged and each server that did not deliver.
+    ``tried`` has one line per damaged file and per server that did not deliver.
     """
 
     def __init__(self, card: Card, places: Places):
@@ -276,19 +216,19 @@ class Search:
         for source in self.card.sources:
             if found := self._in_store(source):
                 return found
-        folder = self.places.mirror_folder
-        for source in self.card.sources if folder else ():
-            if found := self._intact(source, folder):
-                return found
+        if folder := self.places.mirror_folder:
+            for source in self.card.sources:
+                if found := self._intact(source, folder):
+                    return found
         return None
 
     def remote(self) -> SourceFiles | None:
-        """Ask the mirror's URL, then each source; what is returned lies in the store."""
-        mirror = self.places.mirror_url
-        for source in self.card.sources if mirror else ():
-            urls = [[f"{mirror}/{quote(file.path)}"] for file in source.files]
-            if urls and (found := self._fetch_files(source, urls)):
-                return found
+        """Ask the mirror's URL, then each public source; the result lies in the store."""
+        if mirror := self.places.mirror_url:
+            for source in self.card.sources:
+                urls = [[f"{mirror}/{quote(file.path)}"] for file in source.files]
+                if urls and (found := self._fetch_files(source, urls)):
+                    return found
         for source in filter(lambda source: source.is_public, self.card.sources):
             if source.kind == "files":
                 found = self._fetch_files(source, [file.urls for file in source.files])
@@ -299,7 +239,7 @@ class Search:
         return None
 
     def advice(self) -> str:
-        """Return one line: what was looked at, and what the user can do."""
+        """Return one line: the places tried, and how to go on."""
         card, places, tried = self.card, self.places, self.tried
         if all(source.kind == "keel" for source in card.sources):
             return f"data set {card.name!r} cannot be read: {NOT_INSTALLED}"
@@ -308,7 +248,8 @@ class Search:
         if not places.allow_network:
             tried = [*tried, "not in the store or the mirror, and the network is switched off"]
         elif not tried:
-            tried = ["not in the store or the mirror, and no public source is known"]
+            reason = card.not_public or "no public source is known"
+            tried = [f"not in the store or the mirror, and {reason}"]
         wanted = ", ".join(file.path for file in card.files)
         mirror = f"set --mirror or MMBENCH_MIRROR to a place that has {wanted}" if wanted else ""
         when = "again later" if places.allow_network else "with internet access"
@@ -337,17 +278,17 @@ class Search:
             return None
         return SourceFiles(self.card, source, (path,), packed=True)
 
-    def _intact(self, source: Source, folder: Path | None) -> SourceFiles | None:
+    def _intact(self, source: Source, folder: Path) -> SourceFiles | None:
         """Return a source whose files are all in a folder, with the right hashes."""
-        paths = tuple(Path(folder or ".", file.path) for file in source.files)
+        paths = tuple(folder / file.path for file in source.files)
         if not paths or not all(path.is_file() for path in paths):
             return None
-        for file, path in zip(source.files, paths, strict=True):
-            try:
+        try:
+            for file, path in zip(source.files, paths, strict=True):
                 _check_hash(path, file, str(path))
-            except SourceError as error:
-                self.tried.append(str(error))
-                return None
+        except SourceError as error:
+            self.tried.append(str(error))
+            return None
         return SourceFiles(self.card, source, paths)
 
     def _fetch_files(self, source: Source, urls: list[list[str]]) -> SourceFiles | None:
@@ -408,11 +349,11 @@ def copy_to_store(found: SourceFiles, store: Store) -> SourceFiles:
 
 def _check_hash(path: Path, file: CardFile, name: str) -> None:
     try:
-        found = file_hash(path)
+        with path.open("rb") as content:
+            found = hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise SourceError(f"{name}: {error.strerror or error}") from error
     if found not in file.sha256:
         page = " (an HTML page)" if looks_like_html(path) else ""
-        raise SourceError(
-            f"{name}: wrong SHA-256 {found[:12]}..., not {file.sha256[0][:12]}...{page}"
-        )
+        wrong = f"wrong SHA-256 {found[:12]}..., not {file.sha256[0][:12]}..."
+        raise SourceError(f"{name}: {wrong}{page}")

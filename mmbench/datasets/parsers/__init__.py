@@ -1,4 +1,4 @@
-"""Parsers: files in, arrays out. Each is one function; adding one adds a line to the table."""
+"""Parsers from files to arrays. Each is one function listed in `PARSERS`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,11 +40,5 @@ PARSERS: dict[str, Callable[..., Parsed]] = {
 
 
 def parse(name: str, paths: Sequence[Path], options: dict[str, Any]) -> Parsed:
-    """Parse files with the named parser.
-
-    Raises
-    ------
-    ValueError
-        If the files do not have the parser's format; the message is one line.
-    """
+    """Parse files with the named parser; a ValueError says in one line what is wrong with them."""
     return PARSERS[name](list(paths), **options)

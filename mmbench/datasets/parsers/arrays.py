@@ -43,10 +43,7 @@ def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
 
 
 def write_packed(path: Path, data: Parsed) -> None:
-    """Write a data set with its content hash, by which damage shows even where the card has none.
-
-    For sources whose bytes cannot be known beforehand.
-    """
+    """Write a data set of a source without known bytes, with its content hash to detect damage."""
     arrays = {"X": data.X, "y": data.y, "content": np.array(data.content_hash())}
     if data.official:
         arrays["official_train"], arrays["official_test"] = data.official
@@ -56,7 +53,7 @@ def write_packed(path: Path, data: Parsed) -> None:
 
 
 def packed_hash(path: Path) -> str:
-    """Return the content hash that a packed file states, without reading the arrays."""
+    """Return the content hash stated in a packed file, without reading its arrays."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return str(arrays["content"])
@@ -65,7 +62,7 @@ def packed_hash(path: Path) -> str:
 
 
 def packed(paths: Sequence[Path]) -> Parsed:
-    """Parse what `write_packed` wrote, and compare it with its content hash."""
+    """Parse a file of `write_packed`, and compare it with its content hash."""
     arrays = read_npz(paths[0])
     if not {"X", "y", "content"} <= set(arrays):
         raise ValueError(f"{paths[0].name}: not a packed data set")
@@ -84,7 +81,7 @@ UINT8 = 8
 
 
 def idx(paths: Sequence[Path]) -> Parsed:
-    """Parse four IDX files; images stay uint8, one row an image."""
+    """Parse four IDX files; images stay uint8, one row per image."""
     train, train_labels, test, test_labels = (_read_idx(path) for path in paths)
     X = np.concatenate([train.reshape(len(train), -1), test.reshape(len(test), -1)])
     y = np.concatenate([train_labels, test_labels]).astype(np.int64)
@@ -134,13 +131,13 @@ def read_mat(path: Path, names: list[str]) -> dict[str, NDArray]:
         raise ValueError(f"{path.name}: not a readable Matlab file ({reason})") from error
 
 
-#: The standardised values are rounded here, far below any meaning and far above the last bit, so
-#: that the content hash does not depend on the order in which a platform adds numbers.
+#: Decimals of standardised values: few enough that the content hash does not depend on the order
+#: of a platform's sums.
 DECIMALS = 8
 
 
 def ida(paths: Sequence[Path]) -> Parsed:
-    """Parse an ``.npz`` with x, t and, where they could be had, train and test."""
+    """Parse an ``.npz`` file with x, t and perhaps train and test."""
     arrays = read_npz(paths[0])
     splits: tuple[Rows, ...] = ()
     if "train" in arrays:

@@ -167,7 +167,7 @@ def _parse(
         raise ValueError("the file has no rows")
     _check_fields(text, len(names), more["sep"])
     try:
-        return pd.read_csv(
+        frame = pd.read_csv(
             io.StringIO(text),
             header=None,
             names=names,
@@ -182,6 +182,10 @@ def _parse(
     except pd.errors.ParserError as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise ValueError(f"the rows cannot be cut into fields ({reason})") from error
+    for name in frame.select_dtypes("object").columns:  # pandas keeps blanks behind a word
+        cells = frame[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        frame[name] = cells.mask(cells.isin(list(missing)))
+    return frame
 
 
 def _check_fields(text: str, wanted: int, separator: str) -> None:
@@ -328,6 +332,8 @@ def _arff_row(
     if len(tokens) % 2 or not all(re.fullmatch("[0-9]+", index) for index in indices):
         raise ValueError(f"data row {number}: is not {{index value, ...}}")
     row = dict(zip(map(int, indices), values[1::2], strict=True))
+    if len(row) < len(indices):
+        raise ValueError(f"data row {number}: names an attribute twice")
     if row and max(row) >= len(attributes):
         raise ValueError(f"data row {number}: there is no attribute {max(row)}, counted from 0")
     return row

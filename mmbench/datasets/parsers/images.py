@@ -30,22 +30,7 @@ LBP_PATTERNS = 59
 
 
 def describe(images: NDArray, descriptor: str) -> NDArray:
-    """Return the descriptor of each image.
-
-    Parameters
-    ----------
-    images : ndarray of uint8 of shape (n_images, height, width)
-    descriptor : {"pixels", "hog", "lbp"}
-
-    Returns
-    -------
-    ndarray of uint8 of shape (n_images, n_values)
-
-    Raises
-    ------
-    ValueError
-        If there is no such descriptor; the message holds the nearest name.
-    """
+    """Return the descriptor of each image, (n_images, n_values), as 8-bit integers."""
     if descriptor not in DESCRIPTORS:
         nearest = did_you_mean(descriptor, DESCRIPTORS)
         raise ValueError(f"unknown descriptor {descriptor!r}{nearest}")
@@ -60,7 +45,7 @@ def _hog(image: NDArray) -> NDArray:
 
 
 def _lbp(image: NDArray) -> NDArray:
-    """Return the counts of one cell after the other; pixels beside the cells are cut evenly."""
+    """Return the counts of all cells; the margin outside the cells is cut evenly."""
     from skimage.feature import local_binary_pattern
 
     codes = local_binary_pattern(image, 8, 1, method="nri_uniform").astype(np.intp)
@@ -80,16 +65,7 @@ DESCRIPTORS: dict[str, Callable[[NDArray], NDArray]] = {
 
 
 def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images: int = 1) -> Parsed:
-    """Parse the images and the name of each person; one row an image, uint8.
-
-    Parameters
-    ----------
-    paths : sequence of path
-        The images.
-    descriptor : {"pixels", "hog", "lbp"}, default="pixels"
-    min_images : int, default=1
-        People with fewer images are left out.
-    """
+    """Parse the images and names of people with `min_images` or more; one row per image, uint8."""
     arrays = read_npz(paths[0])
     kept = np.bincount(arrays["target"])[arrays["target"]] >= min_images
     names = arrays["names"][arrays["target"][kept]]
@@ -97,15 +73,9 @@ def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images:
 
 
 def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
-    """Parse the 6000 pairs of view 2; one row a pair, its two images side by side, uint8.
+    """Parse the 6000 pairs of view 2; one row per pair, its two images side by side, uint8.
 
-    Each of the ten folds is tested once.
-
-    Parameters
-    ----------
-    paths : sequence of path
-        The images and the pairs.
-    descriptor : {"pixels", "hog", "lbp"}, default="pixels"
+    The files hold the images and the pairs. Each of the ten folds is tested once.
     """
     pairs = read_npz(paths[1])
     used, position = np.unique(pairs["index"], return_inverse=True)

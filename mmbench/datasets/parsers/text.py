@@ -121,14 +121,14 @@ def delimited(
     paths : sequence of Path
         Two files make the official split.
     fields : int
-        Number of fields of a row. Leading lines with another number are comments; later ones are
-        damage.
+        Number of fields of a row. Leading lines with another number of fields are comments; later
+        such lines are damage.
     label : int
         Column of the class; negative counts from the end.
     skip : sequence of int
         Columns that are neither class nor attribute (names, other targets).
     missing : {"refuse", "drop"} or float
-        What to do with ``?``: refuse the file, drop the row, or code it as a number.
+        Treatment of ``?``: refuse the file, drop the row, or code it as a number.
     codes : mapping
         Column (or ``all``) -> value -> number, for ordered categories.
     one_hot : mapping
@@ -136,7 +136,7 @@ def delimited(
     relabel : mapping
         Class in the file -> class; ``"*"`` stands for all others.
     n_train : int, optional
-        The first so many rows of a single file are the official training set.
+        Number of rows at the beginning of a single file that are the official training set.
     """
     parts = [_delimited_rows(path, fields, missing == "drop") for path in paths]
     rows = [row for part in parts for row in part]

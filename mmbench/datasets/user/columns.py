@@ -138,8 +138,8 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
             dropped.add(column_name(column, names))
     stated = {column_name(column, names) for column in options.features}
     ignored = [name for name in table.ignored if name in names and name not in dropped | stated]
-    chosen = [name for name in names if name in (stated or names)]
-    chosen = [name for name in chosen if name not in dropped and name not in ignored]
+    wanted = (stated or set(names)) - dropped - set(ignored)
+    chosen = [name for name in names if name in wanted]
     if not chosen:
         raise ValueError(f"no column beside the target {target!r}")
     if target in table.unusable and table.unusable[target] not in ("dates", "times"):
