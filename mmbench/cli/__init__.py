@@ -13,6 +13,9 @@ def main() -> None:
     """Run the command line; the first Ctrl-C ends it in order, and more of them change nothing."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
+    for name in ("stdout", "stderr"):  # closed streams are None; files must not take their places
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     with suppress(OSError):  # the current folder may be gone
         if os.getcwd() not in sys.path:  # plug-ins are imported from it, nothing else is
             sys.path.append(os.getcwd())

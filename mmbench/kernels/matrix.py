@@ -34,7 +34,9 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+
+from mmbench.compiled import njit  # isort: skip - before Numba
+from numba import types
 from numba.extending import overload
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cholesky

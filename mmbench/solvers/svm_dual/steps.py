@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from mmbench.allowance import time_is_up
+from mmbench.compiled import njit
 from mmbench.kernels.matrix import accumulate, submatrix
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 
