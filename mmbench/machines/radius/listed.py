@@ -95,31 +95,36 @@ class ProgramColumns:
 def solve_cone(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
     """Solve the cone program with Clarabel; if it fails, w and the multipliers are 0.
 
-    w is in units of its largest possible value, which may be very small in R-SVM+: w = 0 costs
-    ``2 C`` per row of the smaller class, w_k at least ``(1 + lam D_k) w_k^2 / 2`` where D_k is the
-    largest square of a listed pair. e is in the squares of these units.
+    The units keep all parts of the program near 1, as the solver's accuracy is absolute. In
+    R-SVM+ w is in units of its largest possible value, which may be very small: w = 0 costs ``2 C``
+    per row of the smaller class, w_k at least ``(1 + lam D_k) w_k^2 / 2`` where D_k is the largest
+    square of a listed pair. In R-SVM_mu+ the objective is in units of its value at w = 0 and equal
+    mu, and w in their root. e is in the squares of the units of w.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(pairs), problem.simplex, problem.y
     squares, costs = problem.squares(pairs), problem.C * np.ones(n)
-    scale = np.ones(d)
-    if not simplex:
-        smaller = min(costs[y > 0].sum(), costs[y < 0].sum())
+    smaller = float(min(costs[y > 0].sum(), costs[y < 0].sum()))
+    if simplex:
+        unit = 2.0 * smaller + 0.5 * problem.lam * float(squares.mean(axis=1).max())
+        scale, lengths = np.full(d, np.sqrt(unit)), {"mu": 0.5 * squares}
+    else:
+        unit = max(1.0, problem.lam, float(costs.max()))
         scale = np.sqrt(4.0 * smaller / (1.0 + problem.lam * squares.max(axis=0)))
+        lengths = {"e": 0.5 * scale**2 * squares}
     columns = ProgramColumns(w=d, b=1, xi=n, e=d, mu=d if simplex else 0, r=1)
     cost = np.zeros(columns.n)
     cost[columns.at["e"]], cost[columns.at["r"]] = 0.5 * scale**2, problem.lam
     cost[columns.at["xi"]] = problem.C
     cones, sides = columns.products(d, "mu" if simplex else None)
-    lengths = {"mu" if simplex else "e": 0.5 * scale**2 * squares, "r": np.full((m, 1), -1.0)}
     inequalities = [
         columns.margins(problem.rows * scale, y),
         columns.rows(n, {"xi": -sparse.eye_array(n)}),
-        columns.rows(m, lengths),
+        columns.rows(m, lengths | {"r": np.full((m, 1), -1.0)}),
         cones,
     ]
     sum_of_mu = columns.rows(1, {"mu": np.ones((1, d))} if simplex else {})
     program = ConeProgram(
-        c=cost / max(1.0, problem.lam, float(costs.max())),
+        c=cost / unit,
         A=sparse.csc_array(sum_of_mu)[: int(simplex)],
         b=np.ones(int(simplex)),
         G=sparse.csc_array(sparse.vstack(inequalities)),
@@ -128,10 +133,10 @@ def solve_cone(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSo
         cones=(3,) * d,
     )
     found = solve_socp(program, tol=tol)
-    if not (np.isfinite(found.x).all() and np.isfinite(found.z).all()):
+    given = bool(np.isfinite(found.x).all() and np.isfinite(found.z).all())
+    if not given or (simplex and found.x[columns.at["mu"]].max() <= ZERO_WEIGHT):
         mu = np.full(d, 1.0 / d) if simplex else None
         return np.zeros(d), mu, np.zeros(n), np.zeros(m), found.iterations
-    unit = max(1.0, problem.lam, float(costs.max()))
     u, theta = unit * y * found.z[:n], unit * found.z[2 * n : 2 * n + m]
     w, mu = found.x[columns.at["w"]] * scale, None
     if simplex:

@@ -67,6 +67,7 @@ class MRSVM(RadiusMachine):
     0.99
     """
 
+    version: ClassVar[int] = 2
     # measured: Clarabel with a dense matrix of features
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=25, linear_row_copies=28)
 

@@ -23,10 +23,10 @@ route        when                                           cost of a restricted
 "interior"   default                                        (n + m) k^2 + k^3 per iteration, m
                                                             pairs and k features; R-SVM+ with
                                                             k > n + m: (n + m)^2 k
-"clarabel"   ``solver="clarabel"``, or a relative gap above a general cone solver: 1.2 to 2.1 times
-             1e-3 by "interior" (a rare class in the other) as long with 8 to 13 features, 3 to 7
-                                                            with the 60 of Sonar, 10 to 16 with the
-                                                            60 of Splice
+"clarabel"   ``solver="clarabel"``, or a relative gap above the program of a general solver: 1.2 to
+             1e-3 by "interior" (a rare class in the other) 2.1 times as long with 8 to 13 features,
+                                                            3 to 4 times with the 60 of Sonar, 10 to
+                                                            12 times with the 60 of Splice
 "reference"  ``solver="reference"``                         one cone program with all pairs
 "equal rows" all rows are equal                             none
 ============ ============================================== ====================================
@@ -244,6 +244,7 @@ class RSVMPlus(PairwiseRadiusMachine):
     ['optimal', 'optimal', 'optimal']
     """
 
+    version: ClassVar[int] = 2
     simplex = False
 
 
@@ -269,5 +270,5 @@ class RSVMMuPlus(PairwiseRadiusMachine):
     ['optimal', 'optimal', 'optimal']
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     simplex = True

@@ -194,3 +194,63 @@ def test_rows_that_are_all_far_apart_take_few_rounds():
     (fit,) = RSVMMuPlus(kernel="rbf", gamma=0.01, C=0.1, lam=1000.0).fit(X, y).fits_
     assert fit.status is Status.OPTIMAL
     assert fit.extra["rounds"] <= 18
+
+
+@pytest.mark.parametrize("value", [0.1, 1.0, 3.3, 1e5])
+@by_kernel
+@by_machine
+def test_equal_rows_of_both_classes_are_trivial(machine, kernel, value):
+    """Their mean may differ from them by rounding, which is no feature; nor is one such column."""
+    y = np.arange(25) % 3 == 0
+    fit = machine(kernel=kernel).fit(np.full((25, 3), value), y).fits_[0]
+    assert fit.status is Status.TRIVIAL
+    assert fit.route == "equal rows"
+
+
+@by_machine
+def test_a_constant_feature_that_is_no_binary_fraction_has_no_weight(machine):
+    X, y = two_classes(n=25)
+    here = machine().fit(X, y)
+    there = machine().fit(np.hstack([X, np.full((25, 1), 0.1)]), y)
+    assert there.fits_[0].status is Status.OPTIMAL
+    assert there.coef_[0, -1] == 0.0
+    if machine is RSVMMuPlus:  # a mu of the constant feature makes the radius smaller
+        assert there.fits_[0].objective < here.fits_[0].objective
+    else:
+        assert there.fits_[0].objective == pytest.approx(here.fits_[0].objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+@by_machine
+def test_a_kernel_matrix_whose_squares_are_no_numbers_is_refused_in_words(machine, scale):
+    X, y = two_classes()
+    with pytest.raises(ValueError, match="scale the data"):
+        machine(kernel="precomputed").fit(scale * (X @ X.T), y)
+
+
+def test_a_radius_that_is_no_number_is_refused_in_words():
+    X, y = two_classes()
+    with pytest.raises(ValueError, match="scale the data"):
+        RSVMMuPlus().fit(1e100 * X, y)
+
+
+@pytest.mark.parametrize("solver", ["auto", "clarabel", "reference"])
+@pytest.mark.parametrize(("degree", "scale"), [(2, 1.0), (2, 10.0), (3, 1.0)])
+def test_rsvm_mu_plus_solves_polynomial_features_by_every_route(degree, scale, solver):
+    """The radius of such features dwarfs the margin; the program once had a unit of its own."""
+    rng = np.random.default_rng(0)
+    X = scale * rng.normal(size=(30, 3))
+    y = X[:, 0] > 0
+    y[:4] = ~y[:4]
+    fit = RSVMMuPlus(kernel="poly", degree=degree, solver=solver).fit(X, y).fits_[0]
+    assert fit.status is Status.OPTIMAL
+    assert fit.gap <= 1e-6
+
+
+def test_a_fit_says_which_route_solved_it():
+    X, y = two_classes(n=40)
+    for machine in (RSVMPlus, RSVMMuPlus):
+        for solver in ("interior", "clarabel", "reference"):
+            assert machine(solver=solver).fit(X, y).fits_[0].route == solver
+    assert MRSVM().fit(X, y).fits_[0].route == "clarabel"
+    assert MRSVM(C=1e-9).fit(X, y).fits_[0].route in ("clarabel", "majority")
