@@ -128,3 +128,17 @@ def test_a_rare_class_among_many_rows_is_certified(share):
         fit = machine.set_params(kernel="linear").fit(X, y).fits_[0]
         assert fit.status is Status.OPTIMAL
         assert fit.gap <= 1e-5
+
+
+@pytest.mark.parametrize("machine", [SVM(), RMM(), RMM(form="penalty"), SigmaSVM()], ids=repr)
+def test_every_fit_says_its_route(machine):
+    X, y = data(60, 3)
+    routes = {
+        (kernel, solver): machine.set_params(kernel=kernel, solver=solver).fit(X, y).fits_[0].route
+        for kernel in ("rbf", "linear")
+        for solver in ("auto", "smo", "reference")
+    }
+    assert all(routes.values())
+    assert routes["rbf", "auto"] == routes["rbf", "smo"] in ("SMO", "root search")
+    assert "active set" in routes["linear", "auto"] or "interior point" in routes["linear", "auto"]
+    assert routes["linear", "reference"] in ("libsvm", "Clarabel")
