@@ -1,15 +1,15 @@
-"""Files that are written completely or not at all, and a lock for the folder that holds them.
+"""The results folder of an experiment: its configuration, its plan, and a sealed record per job.
 
-What an experiment has planned, stored beside its records, so that tables need no configuration.
-
-A run writes ``plan.json``: the cells of its tables in order, each with the keys of its jobs. A
-record whose key is not there belongs to other settings or to an earlier version of a machine.
-
-The results folder of one experiment: ``experiment.yaml``, its plan, and one sealed record a job.
+``plan.json`` holds the cells of the tables in order, each with the keys of its jobs, and the text
+of the configuration, so that tables need no other file. A record whose key is not in the plan
+belongs to other settings or to an earlier version of a machine.
 
 A record is two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON is written
-last and holds the hash of the arrays: where it is, everything is. Nothing is ever changed in
-place; only the record of a job without a result gives way to that of the next attempt.
+last and holds the hash of the arrays, so that a record with a JSON file is complete. Files are
+written to a temporary name and renamed; the record of a finished job is never replaced.
+
+A results folder may come from a stranger: links are not followed, and only regular files of a
+bounded size are read.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import io
 import itertools
 import os
 import socket
+import stat
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,24 +36,26 @@ from mmbench.machines import alias_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Ending of files that are being written; what a crash leaves of them is deleted.
+#: Suffix of files that are being written; those of a killed process are deleted.
 TEMPORARY = ".tmp"
-#: What a file system without locks answers, such as those of some clusters.
+#: Errors of a file system without locks, such as those of some clusters.
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+#: Largest sizes of a JSON file and of a file of arrays that are read, in bytes.
+TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
+#: Flags that Windows lacks.
+NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file so that no reader and no crash ever meets a part of it.
 
-    Parameters
-    ----------
-    path : Path
-    write : callable
-        Gets the open temporary file.
+    `write` gets the open temporary file. A link in the place of the temporary file is removed.
     """
     temporary = path.with_name(path.name + TEMPORARY)
+    temporary.unlink(missing_ok=True)
     try:
-        with open(temporary, "wb") as file:
+        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW
+        with open(os.open(temporary, new, 0o666), "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -61,6 +64,27 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
+    """Return the content of a regular file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    OSError
+        If the path is a link or no regular file, or the file has more than `most` bytes.
+    """
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "a link, which is not followed")
+    with open(os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        if status.st_size > most:
+            raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
+        return file.read(most)
 
 
 def sync_folder(folder: Path) -> None:
@@ -94,11 +118,15 @@ def exclusive(path: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
+    if path.is_symlink():
+        raise UserError(f"{path}: is a link; remove it")
     lock = FileLock(path, timeout=0, fallback_to_soft=False, on_acquired=_write_holder)
     try:
         lock.acquire()
     except Timeout:
-        holder = path.read_text().strip() or "another process"
+        text = read_regular(path)[:200].decode("ascii", errors="ignore")
+        holder = text.strip() if text.strip().isprintable() else ""
+        holder = holder or "another process"
         raise UserError(f"{path.parent}: in use by {holder}; wait for it or end it") from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
@@ -168,8 +196,9 @@ class Plan:
     metrics: tuple[str, ...] = ()
     #: By column: the one whose selected parameters it takes over.
     uses: Mapping[str, str] = field(default_factory=dict)
-    #: Of the configuration that is stored beside it; empty where that is not known.
+    #: Hash and text of the configuration that is stored beside the plan; empty if unknown.
     config_sha256: str = ""
+    config: str = ""
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -256,11 +285,27 @@ class RecordStore:
     """
 
     def __init__(self, folder: Path):
-        if not (folder / CONFIG).is_file():
-            kind = "does not exist" if not folder.exists() else f"has no {CONFIG}"
-            raise UserError(f"{folder}: {kind}, so it is not the results folder of an experiment")
         self.folder = folder
         self._records = folder / "records"
+        if self._records.is_symlink():
+            raise UserError(
+                f"{self._records}: is a link, which is not followed; "
+                "link the results folder itself, or move the records into it"
+            )
+        if not (folder / CONFIG).is_file() and not self._restore():
+            kind = "does not exist" if not folder.exists() else f"has no {CONFIG}"
+            raise UserError(f"{folder}: {kind}, so it is not the results folder of an experiment")
+
+    def _restore(self) -> bool:
+        """Write a lost configuration from the plan again; return whether the plan has it."""
+        try:
+            plan = self.plan()
+            if plan is None or not plan.config:
+                return False
+            write_atomically(self.folder / CONFIG, lambda file: file.write(plan.config.encode()))
+        except (BadRecord, OSError):
+            return False
+        return True
 
     @classmethod
     def create(cls, folder: Path, config: str, plan: Plan | None = None) -> RecordStore:
@@ -286,8 +331,9 @@ class RecordStore:
                 (folder / PLAN).unlink(missing_ok=True)
                 write_atomically(folder / CONFIG, lambda file: file.write(config.encode()))
                 if plan is not None:
-                    sealed = replace(plan, config_sha256=_sha256(config.encode())).dump()
-                    write_atomically(folder / PLAN, lambda file: file.write(sealed))
+                    digest = _sha256(config.encode())
+                    text = replace(plan, config_sha256=digest, config=config).dump()
+                    write_atomically(folder / PLAN, lambda file: file.write(text))
         except OSError as error:
             raise UserError(f"{folder}: cannot be written to ({error.strerror})") from error
         return cls(folder)
@@ -344,12 +390,12 @@ class RecordStore:
             If it is damaged.
         """
         try:
-            record = parse(self.path_of(key).read_bytes(), key)
+            record = parse(read_regular(self.path_of(key)), key)
             if record["arrays"] is not None and self._digest_of_arrays(key) != record["arrays"]:
                 raise BadRecord("its arrays are missing or damaged")
         except FileNotFoundError:
             raise
-        except OSError as error:  # a folder, or a link to itself, in place of the file
+        except OSError as error:  # a folder or a link in place of the file
             raise BadRecord(f"cannot be read ({error.strerror})") from None
         return record
 
@@ -362,7 +408,7 @@ class RecordStore:
             If the file is damaged.
         """
         try:
-            return Plan.parse((self.folder / PLAN).read_bytes())
+            return Plan.parse(read_regular(self.folder / PLAN))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -373,7 +419,7 @@ class RecordStore:
         try:
             plan = self.plan()
             known = plan.config_sha256 if plan else ""
-            if known and known != _sha256((self.folder / CONFIG).read_bytes()):
+            if known and known != _sha256(read_regular(self.folder / CONFIG)):
                 return [f"{CONFIG} is damaged or was changed: it is not what was run"]
         except BadRecord as error:
             return [f"{PLAN} is damaged ({error})"]
@@ -397,7 +443,8 @@ class RecordStore:
         """Return ``test_index``, ``predicted``, ``decisions`` and ``y_test`` of a job."""
         import numpy as np
 
-        with np.load(self.path_of(key, ".npz")) as file:
+        content = read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES)
+        with np.load(io.BytesIO(content)) as file:
             return dict(file)
 
     def keys(self) -> list[str]:
@@ -468,8 +515,10 @@ class RecordStore:
         return target
 
     def _digest_of_arrays(self, key: str) -> str | None:
-        path = self.path_of(key, ".npz")
-        return _sha256(path.read_bytes()) if path.exists() else None
+        try:
+            return _sha256(read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES))
+        except FileNotFoundError:
+            return None
 
 
 def _sha256(data: bytes) -> str:
@@ -483,8 +532,8 @@ def _refuse_foreign(folder: Path) -> None:
             raise UserError(f"{part}: is a file, not a results folder")
     if not folder.exists() or (folder / CONFIG).is_file():
         return
-    # what a run killed in its first moment leaves
-    ours = {"records", LOCK, CONFIG + TEMPORARY}
+    # files of a run that was killed in its first moment, or whose configuration was deleted
+    ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
     foreign = sorted({path.name for path in folder.iterdir()} - ours)
     if foreign:
         raise UserError(

@@ -188,6 +188,8 @@ class Summary:
     doubtful: Counter[Status] = field(default_factory=Counter)
     #: Jobs that an interruption kept from running.
     left: int = 0
+    #: Finished jobs whose records were deleted during the run.
+    lost: int = 0
     interrupted: bool = False
 
     def add(self, record: Content, reused: bool = False) -> None:
@@ -207,8 +209,9 @@ class Summary:
             self.reused + other.reused,
             self.failed + other.failed,
             self.doubtful + other.doubtful,
-            self.left + other.left,
-            self.interrupted or other.interrupted,
+            left=self.left + other.left,
+            lost=self.lost + other.lost,
+            interrupted=self.interrupted or other.interrupted,
         )
 
     @property
@@ -223,7 +226,7 @@ class Summary:
             return EXIT_INTERRUPTED
         if self.wrong_input:
             return EXIT_WRONG_INPUT
-        return EXIT_FAILED if self.failed else EXIT_DONE
+        return EXIT_FAILED if self.failed or self.lost else EXIT_DONE
 
 
 def run(
@@ -288,6 +291,7 @@ class _Run:
         said: list[str] = []
         keys = dict.fromkeys(key for job in jobs for key in (job.key, *job.parents))
         found = store.recover(keys, said.append)
+        self.stored = {key for key, record in found.items() if is_done(record)}
         if source is not None:
             elsewhere = {key: source.find(key) for key in keys if key not in found}
             found |= {key: record for key, record in elsewhere.items() if record is not None}
@@ -297,6 +301,7 @@ class _Run:
             for key in changed:
                 store.set_aside(key)
                 del found[key]
+                self.stored.discard(key)
         elif changed:
             said.append(
                 f"{len(changed)} finished jobs ({_machines(unique, changed)}) were made by other "
@@ -337,6 +342,12 @@ class _Run:
         finally:
             self.executor.cancel()
             self.progress.close()
+        self.summary.lost = sum(not self.store.path_of(key).exists() for key in self.stored)
+        if self.summary.lost:
+            self.progress.say(
+                f"{self.summary.lost} records were deleted from {self.store.folder} during the "
+                "run; the same command runs their jobs again"
+            )
         if self.summary.interrupted:
             self.progress.say(_farewell(self.summary, self.store))
         return self.summary
@@ -377,13 +388,18 @@ class _Run:
 
     def _keep(self, job: Job, record: Content, arrays: Arrays) -> None:
         """Store a record, then let the rest of the run know of it."""
-        self.store.write(record, arrays)
+        try:
+            self.store.write(record, arrays)
+        except FileExistsError as error:  # by a run that did not see the lock of this one
+            self.progress.say(f"{error}; that of another run is kept")
+            record = self.store.read(job.key)
         self.schedule.finish(record)
         self.time_left.end(job)
         del self.open[job.key]
         self.summary.add(record)
         if is_done(record):
             self.results[job.key] = record
+            self.stored.add(job.key)
             self.time_left.learn(record)
         self.progress.finished(job, record, self._left())
 

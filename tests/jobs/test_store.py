@@ -13,7 +13,7 @@ import pytest
 from mmbench.errors import Status, UserError
 from mmbench.jobs import store as store_module
 from mmbench.jobs.record import BadRecord, is_done, new_record, plain
-from mmbench.jobs.store import RecordStore
+from mmbench.jobs.store import Plan, RecordStore
 
 
 def done(job, errors=1):
@@ -179,7 +179,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from mmbench.jobs.record import BadRecord
-from mmbench.jobs.store import RecordStore
+from mmbench.jobs.store import Plan, RecordStore
 with RecordStore(Path(sys.argv[1])).locked():
     print("held", flush=True)
     time.sleep(600)
@@ -201,3 +201,67 @@ def test_a_second_run_is_told_who_holds_the_folder_and_a_dead_one_holds_nothing(
     holder.communicate()
     with store.locked():
         pass
+
+
+def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "experiment.yaml").write_text("name: small\n")
+    for name in ("experiment.yaml.tmp", "plan.json.tmp"):
+        (folder / name).symlink_to(victim)
+    RecordStore.create(folder, "name: small\n", Plan("small"))
+    assert victim.read_text() == "precious"
+
+
+def test_linked_records_and_locks_are_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "experiment.yaml").write_text("name: small\n")
+    (folder / "records").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="is a link"):
+        RecordStore(folder)
+    (folder / "records").unlink()
+    (folder / ".lock").symlink_to(tmp_path / "lock")
+    with pytest.raises(UserError, match="is a link"), RecordStore(folder).locked():
+        pass
+
+
+def test_a_device_in_the_place_of_a_record_is_damage(tmp_path):
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    store.path_of("abc").symlink_to("/dev/zero")
+    assert store.keys() == ["abc"]
+    with pytest.raises(BadRecord, match="link"):
+        store.read("abc")
+    assert store.records()[1] == ["abc.json: cannot be read (a link, which is not followed)"]
+
+
+def test_a_record_larger_than_the_bound_is_damage(tmp_path, monkeypatch):
+    from mmbench.jobs import store as module
+
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    store.path_of("abc").write_text("x" * 100)
+    monkeypatch.setattr(module.read_regular, "__defaults__", (50,))
+    with pytest.raises(BadRecord, match="100 bytes, more than 50"):
+        store.read("abc")
+
+
+def test_a_lost_configuration_is_written_again_from_the_plan(tmp_path):
+    text = "name: small\n"
+    folder = tmp_path / "run"
+    RecordStore.create(folder, text, Plan("small"))
+    (folder / "experiment.yaml").unlink()
+    assert RecordStore(folder).damage() == []
+    assert (folder / "experiment.yaml").read_text() == text
+
+
+def test_a_lock_that_is_no_text_names_another_process(tmp_path, monkeypatch):
+    from filelock import FileLock
+
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    with FileLock(tmp_path / "run" / ".lock"):
+        (tmp_path / "run" / ".lock").write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(UserError, match="in use by another process"), store.locked():
+            pass

@@ -272,6 +272,32 @@ def test_twenty_ctrl_c_are_as_good_as_one(when, tmp_path):
             os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.005)
     errors = process.communicate()[1]
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert "interrupted" in errors
+
+
+def test_records_deleted_during_a_run_are_not_called_done(jobs, store):
+    class Deleting(SerialExecutor):
+        def wait(self, timeout=None):
+            for path in store.folder.glob("records/*"):
+                path.unlink()
+            return super().wait(timeout)
+
+    summary = run(jobs[:2], store, Deleting(), data=NO_DATA)
+    assert (summary.lost, summary.exit_code) == (1, 1)
+
+
+def test_a_record_that_another_run_wrote_is_kept(jobs, store):
+    serial(jobs[:1], store)
+    record, path = store.read(jobs[0].key), store.path_of(jobs[0].key)
+    content = path.read_bytes()
+    path.unlink()
+
+    class Late(SerialExecutor):
+        def wait(self, timeout=None):
+            path.write_bytes(content)
+            return super().wait(timeout)
+
+    assert run(jobs[:1], store, Late(), data=NO_DATA).done == 1
+    assert store.read(jobs[0].key) == record
