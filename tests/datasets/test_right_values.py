@@ -6,6 +6,7 @@ import bz2
 import datetime
 import decimal
 import re
+import shlex
 import time
 import zipfile
 from pathlib import Path
@@ -18,6 +19,7 @@ from helpers.data_server import DataServer
 from pyarrow import parquet
 from pydantic import ValidationError
 
+from mmbench.config.read import load_config
 from mmbench.datasets import Dataset, DatasetRef, UserTable, keep_classes, load_dataset, parse_steps
 from mmbench.errors import UserError
 
@@ -188,7 +190,8 @@ def test_a_single_dot_beside_a_decimal_comma_is_never_a_decimal_point(tmp_path: 
         ("1,234.5", ["say thousands: ,"]),
         ("1,5", ["say decimal: ,"]),
         ("1_000", ["say thousands: _"]),
-        ("1 000", ["say thousands: ' '"]),
+        ("1 000", ['say thousands: " "']),
+        ("1'000", ['say thousands: "\'"']),
         ("\u0661\u0662", []),
     ],
 )
@@ -197,6 +200,36 @@ def test_a_number_with_marks_gets_the_hint_that_goes_on(tmp_path: Path, cell: st
     said = re.findall(r"say \w+: [^(]*(?= \()", line)
     assert said == hints
     assert "infinite" not in line
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('a,kind\n"1,234",x\n7,y\n', [[1234], [7]]),
+        ('a;kind\n"1,5";x\n7;y\n', [[1.5], [7]]),
+        ("a,kind\n1_000,x\n7,y\n", [[1000], [7]]),
+        ("a,kind\n1 000,x\n7,y\n", [[1000], [7]]),
+        ("a,kind\n1'000,x\n7,y\n", [[1000], [7]]),
+        ("a|kind\n1|x\n7|y\n", [[1], [7]]),
+        ("a,d,kind\n1,2024-01-01,x\n7,2024-01-02,y\n", [[1], [7]]),
+        ('a,"the day",kind\n1,1/1/24,x\n7,1/2/24,y\n', [[1], [7]]),
+        (",a,kind\n4,1,x\n5,7,y\n", [[1], [7]]),
+        ("a,,kind\n1,4,x\n7,5,y\n", [[1], [7]]),
+        ("a,kind\nunknown,x\n7,y\n1,y\n", None),
+    ],
+)
+def test_the_option_in_a_message_goes_on(tmp_path: Path, text: str, values):
+    steps = [] if values else [{"impute": "mean"}]
+    line = refusal(tmp_path, text, steps=steps)
+    option = shlex.split(line.partition("--set ")[2].split(")")[0])[0]
+    config = tmp_path / "c.yaml"
+    data = "datasets: [{path: my.csv, target: kind}]"
+    config.write_text(
+        f"name: c\n{data}\nprotocol: {{test: {{kfold: 2}}}}\nmachines: {{svm: {{}}}}\n"
+    )
+    entry = load_config(config, [option]).datasets[0]
+    data = load_dataset(entry.ref(parse_steps(steps)), store=tmp_path)
+    assert values is None or data.X.tolist() == values
 
 
 def test_the_hint_is_right(tmp_path: Path):
@@ -478,6 +511,10 @@ def test_many_columns_are_refused_before_they_are_read(tmp_path: Path):
     line = refusal(tmp_path, text)
     assert time.process_time() - start < 10
     assert "1000001 columns, and at most 100000 are read; say max_columns: 1000001" in line
+    text = ",".join(names[:50_000]) + ",kind\n" + "".join("1," * 50_000 + f"{k}\n" for k in "xyx")
+    start = time.process_time()
+    assert load(tmp_path, text).X.shape == (3, 50_000)
+    assert time.process_time() - start < 15
     few = "a,b,kind\n1,2,x\n3,4,y\n"
     assert "max_columns: 3" in refusal(tmp_path, few, max_columns=2)
     assert load(tmp_path, few, max_columns=3).X.shape == (2, 2)

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -76,7 +77,7 @@ def say(key: str, value: object) -> str:
             str(v) if isinstance(v, int) or WORD.fullmatch(v) else json.dumps(v) for v in value
         ]
         value = f"[{', '.join(words)}]"
-    return f"say {key}: {value} (--set 'datasets[0].{key}={value}')"
+    return f"say {key}: {value} (--set {shlex.quote(f'datasets[0].{key}={value}')})"
 
 
 def read_csv(

@@ -5,6 +5,7 @@ A fault is one line with row and column; a suspicion is a warning.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -260,7 +261,7 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
     hints = []
     group = re.fullmatch(r"[+-]?[0-9]{1,3}([^0-9A-Za-z])[0-9]{3}(\1[0-9]{3})*(.[0-9]*)?", cell)
     if group and not options.thousands and group[1] != options.decimal:
-        mark = "' '" if group[1] == " " else group[1]
+        mark = json.dumps(group[1]) if group[1] in " '" else group[1]
         hints.append(f"if {group[1]!r} groups thousands, {say('thousands', mark)}")
     if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
         hints.append(f"if {other!r} is the decimal mark, {say('decimal', other)}")
