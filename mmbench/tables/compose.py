@@ -92,9 +92,9 @@ def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
     published, same_sign, beyond_noise = differences(rows)
     return [
         f"{IN_BAND} the published value lies within 2 standard errors of the difference, and the "
-        f"value of another machine in the row does not; {ALL_IN_BAND} it does, but so do the "
-        f"values of all other machines, so the comparison does not tell them apart; "
-        f"{OUT_OF_BAND} it does not; no mark: not compared.",
+        "value of another machine on the same data set does not; "
+        f"{ALL_IN_BAND} it does, but so do the values of all other machines, so the comparison "
+        f"does not tell them apart; {OUT_OF_BAND} it does not; no mark: not compared.",
         f"Compared cells: {len(rows)}, of these {counts}. Published differences between machines "
         f"beyond noise: {published}; with the same sign here: {same_sign}; beyond noise here too: "
         f"{beyond_noise}. Noise: 2 standard errors of the difference of two means measured here.",

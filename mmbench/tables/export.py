@@ -1,4 +1,4 @@
-"""Records as plain rows: one a split, or one a test row of each."""
+"""Records as plain rows: one per split, or one per test row."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -52,7 +52,7 @@ def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
 def prediction_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
     """Yield a row for each test row of each finished record, with `PREDICTION_COLUMNS`.
 
-    ``row`` counts the rows of the data set; ``decision`` is there where there are two classes.
+    ``row`` is the number of the row in the data set; ``decision`` is given for two classes.
     """
     for experiment, cell, record in _records(experiments):
         if not record.done or record.arrays is None:

@@ -12,7 +12,7 @@ NOTHING = "–"
 
 
 class Shown(str):
-    """Text of a cell that remembers the row that it shows, for formats that can say more of it."""
+    """Text of a cell with its row, for formats that show details."""
 
     row: Row
 
@@ -25,7 +25,7 @@ class Shown(str):
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its head, its side, and the group that spans it where a format can show one."""
+    """A column: its head, alignment, and the group of columns that it belongs to."""
 
     name: str
     align: str = "right"
@@ -66,7 +66,7 @@ KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": 
 
 
 def measured_text(row: Row | None, decimals: int | None = None) -> str:
-    """Return our value with its standard error over partitions, or why there is none."""
+    """Return our value with its standard error, or the status of a cell without one."""
     if row is None or row.status == PUBLISHED_ONLY:
         return NOTHING
     if row.measured is None:
@@ -78,7 +78,7 @@ def measured_text(row: Row | None, decimals: int | None = None) -> str:
 
 
 def measured_with_sd(row: Row | None, decimals: int) -> str:
-    """Return our mean ± standard deviation, or why there is none."""
+    """Return our mean ± standard deviation, or the status of a cell without one."""
     if row is None or row.measured is None or row.sd is None:
         return measured_text(row, decimals)
     return f"{row.measured:.{decimals}f} ± {row.sd:.{decimals}f}"

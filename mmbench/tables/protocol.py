@@ -1,4 +1,4 @@
-"""What was done, in words: test parts, choice of parameters, preprocessing and grids."""
+"""The protocol of an experiment in words: test parts, choice of parameters, preprocessing."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from mmbench.jobs.job import Job
 
 
 def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:
-    """Return lines that say how the numbers of an experiment came about.
+    """Return the protocol of some jobs, one line per subject.
 
     `label` returns the name of a machine in tables.
     """
@@ -43,7 +43,7 @@ def _made(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
-    """Describe the jobs of each data set; what is the same of all is said once."""
+    """Describe the jobs of each data set; a description that is the same for all is given once."""
     groups: dict[str, list[Job]] = {}
     for job in jobs:
         groups.setdefault(job.dataset.name, []).append(job)
@@ -102,7 +102,7 @@ def selected(jobs: Sequence[Job]) -> str:
 
 
 def _selected_by(job: Job) -> str:
-    """Return the metric of the choice, where it is not the accuracy."""
+    """Return the metric of the choice, if it is not the accuracy."""
     if job.select.metric == "accuracy":
         return ""
     from mmbench.selection.metrics import METRICS

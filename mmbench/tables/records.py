@@ -9,20 +9,20 @@ from mmbench.errors import FINISHED, Status, UserError, worst
 from mmbench.jobs.record import BadRecord, Record
 from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, RecordStore, key_of
 
-#: Cells that have no status of the vocabulary, because nothing was run for them.
+#: Statuses of cells for which nothing was run, beside the vocabulary of fits and jobs.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
 
-#: What is said of a classifier that solves no problem of this package.
+#: Remark on a classifier of another package.
 NO_CERTIFICATES = "its fits have no certificate"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The records of one cell."""
+    """The records of one cell: data set, kernel, degree, machine and size."""
 
     planned: PlannedCell
-    #: One a split, failed jobs included.
+    #: One record per split, failed jobs included.
     records: list[Record]
     #: Whether splits with a failed fit count like the others.
     include_failed: bool = False
@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def counted(self) -> list[Record]:
-        """Records whose results go into means: a failed fit's classifier is not its machine's."""
+        """Records whose results go into means; without `include_failed` none with a failed fit."""
         failed = self._with_failed_fits
         return [record for record in self.done if self.include_failed or record not in failed]
 
@@ -59,7 +59,7 @@ class Cell:
 
     @property
     def fit_statuses(self) -> Counter[str]:
-        """How many binary trainings ended how, over all splits."""
+        """Number of binary trainings by status, over all splits."""
         total: Counter[str] = Counter()
         for record in self.done:
             total.update(record.fits["statuses"])
@@ -67,7 +67,7 @@ class Cell:
 
     @property
     def status(self) -> str:
-        """The worst that happened in this cell."""
+        """Gravest status of the cell."""
         if self.planned.published_only:
             return PUBLISHED_ONLY
         if self.failed:
@@ -78,7 +78,7 @@ class Cell:
 
     @property
     def note(self) -> str:
-        """What is not as it should be, in words; empty when all is well."""
+        """Missing splits and doubtful fits in words; empty if there are none."""
         if self.planned.published_only:
             return ""
         return "; ".join(filter(None, [self._incomplete(), self._fits()]))
@@ -118,16 +118,16 @@ Replan = Callable[[Path], Plan | None]
 
 @dataclass(frozen=True)
 class Experiment:
-    """What one experiment's folder holds.
+    """The folder of one experiment.
 
     Attributes
     ----------
     store : RecordStore
     plan : Plan
     records : list of Record
-        Those of the plan, failed jobs included.
+        Records of the plan, failed jobs included.
     remarks : tuple of str
-        What a reader of its tables must know: damaged records, and those of other settings.
+        Remarks below its tables: damaged records, and records of other settings.
     include_failed : bool, default=False
         Whether splits with a failed fit count like the others.
     """
@@ -189,7 +189,7 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
 
 
 def _plan(store: RecordStore, replan: Replan) -> tuple[Plan, list[str]]:
-    """Return the stored plan, or one made again, and what is to be said of that."""
+    """Return the stored plan, or a plan made again, and remarks on it."""
     remarks = [f"{damage}; the next run replaces it." for damage in store.damage()]
     try:
         plan = store.plan()

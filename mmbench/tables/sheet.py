@@ -191,7 +191,7 @@ class Sheet:
     # -- looking up ------------------------------------------------------------------------------
 
     def arrange(self, first: Sequence[str]) -> None:
-        """Put the machines in order: those that a paper has first, in its order."""
+        """Put the machines of a paper first, in its order."""
         rest = [machine for machine in self.machines if machine not in first]
         self.machines = [*(machine for machine in first if machine in self.machines), *rest]
 
@@ -220,7 +220,7 @@ class Sheet:
     # -- heads -----------------------------------------------------------------------------------
 
     def label(self, machine: str) -> str:
-        """Return how a machine is called in tables."""
+        """Return the name of a machine in tables."""
         return self.plan.label(machine)
 
     def columns(
@@ -242,7 +242,7 @@ class Sheet:
         return join(name, f"({kernel_text(place.kernel, place.degree)})" if several else "")
 
     def head(self, place: Key, kernel: bool = True, name: str = "") -> str:
-        """Return the name of a line, citing where the data differ from the paper's."""
+        """Return the name of a line, with footnotes on deviations from the paper's data."""
         marks = (
             self._mark(text, ("", place.dataset, ""))
             for text in self.deviations.get(place.dataset, ())
@@ -257,10 +257,10 @@ class Sheet:
         return text if row is None else Shown(text, row)
 
     def cite(self, row: Row | None, kernel: bool = True) -> str:
-        """Return the marks of a cell's footnotes: its own note, and why there is no target.
+        """Return the marks of a cell's footnotes: its own note, and why it has no target.
 
-        The second has no name, as most often it is that of a whole column; "not run" is not cited.
-        `kernel` says whether the kernel belongs to the name.
+        The reason has no subject, as it is mostly the same in a whole column; "not run" is not
+        cited. `kernel` says whether the subject includes the kernel.
         """
         if row is None:
             return ""
@@ -270,7 +270,7 @@ class Sheet:
         return self._mark("" if not_run else row.note, subject) + self._mark(row.objection)
 
     def _mark(self, text: str, subject: Subject | None = None) -> str:
-        """Return the mark of a footnote, as ``[1]``; what is said of several is said once."""
+        """Return the mark of a footnote, as ``[1]``; equal footnotes of several cells are one."""
         if not text:
             return ""
         subjects = self._notes.setdefault(text, [])
@@ -280,7 +280,7 @@ class Sheet:
 
     @property
     def footnotes(self) -> list[str]:
-        """The texts that cells cite so far, each with what it is about."""
+        """The footnotes cited so far, each with its subjects."""
         return [
             f"{self._about(subjects)}: {text}" if subjects else text
             for text, subjects in self._notes.items()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 from helpers.drawn import cells_of, table
 
+from mmbench.commands.outputs import report
+from mmbench.results import load
 from mmbench.tables.build import sheet_of
 from mmbench.tables.results import read_results
 from mmbench.tables.rows import Selected
@@ -61,6 +64,24 @@ def test_fits_that_are_not_optimal_are_counted_the_gravest_first(results) -> Non
         experiment.add(job, fits={"statuses": statuses, "n_support_mean": 1.0})
     row = cells_of(table(experiment.folder), "SVM")
     assert row[1] == "1 unbounded, 2 trivial, 3 optimal"
+
+
+def test_fits_are_counted_by_their_route(results, tmp_path) -> None:
+    experiment = results.experiment("own")
+    for repeat, routes in enumerate((("SMO", "SMO"), ("interior point", "SMO"))):
+        pairs = [{"pair": [0, k], "status": "optimal", "route": r} for k, r in enumerate(routes, 1)]
+        fits = {"statuses": {"optimal": 2}, "routes": {r: routes.count(r) for r in routes}}
+        job = experiment.job("pima", "svm", repeat=repeat)
+        experiment.add(job, fits=fits, per_pair=[{"extra": {}, **pair} for pair in pairs])
+    assert cells_of(table(experiment.folder), "SVM")[2] == "SMO 3, interior point 1"
+    assert json.loads(load(experiment.folder).routes[1]) == {"interior point": 1, "SMO": 1}
+    report([experiment.folder], tmp_path / "site")
+    (page,) = (tmp_path / "site").rglob("cells/*.html")
+    assert "<td>SMO 1, interior point 1</td>" in page.read_text("utf-8")
+
+
+def test_records_without_routes_have_no_column_of_them(certified) -> None:
+    assert "route" not in table(certified.folder)
 
 
 def test_selected_parameters_say_where_the_grid_ends(results) -> None:

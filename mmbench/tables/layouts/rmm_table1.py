@@ -31,15 +31,31 @@ MACHINES = ("svm", "sigma_svm", "klda", "rmm")
 METRIC = "errors_count"
 #: The run that is held against the paper's single run, as (repeat, fold).
 FIRST = (0, 0)
+#: Captions.
+EXPECTED = "Errors expected when equal votes are drawn at random, mean over seeds"
+SECONDS = "CPU seconds of selection and training of all pairs, mean over seeds"
 
 
 def layout(sheet: Sheet) -> Table:
     """Arrange errors as the paper does: a block a data set, a column a degree, rbf last."""
     sheet.arrange(MACHINES)
+
+    def expected(key: Key) -> str:
+        value = sheet.value(key, "errors_expected")
+        return NOTHING if value is None else f"{value:.1f}"
+
+    def seconds(key: Key) -> str:
+        return seconds_text(total(sheet, key, ("selection", "training")))
+
     return compose(
         sheet,
         "Classification errors on digits (RMM paper, table 1)",
-        [_errors(sheet), _expected(sheet), _mcnemar(sheet), _seconds(sheet)],
+        [
+            _errors(sheet),
+            _grid(sheet, expected, EXPECTED),
+            _mcnemar(sheet),
+            _grid(sheet, seconds, SECONDS),
+        ],
         metric=METRIC,
         spread=STANDARD_DEVIATION,
     )
@@ -72,23 +88,6 @@ def _lines(sheet: Sheet, dataset: str, machine: str) -> dict[str, list[str]]:
     if set(published) != {NOTHING}:  # the paper leaves machines out on the larger sets
         lines["published"] = published
     return lines
-
-
-def _expected(sheet: Sheet) -> Grid:
-    def show(key: Key) -> str:
-        value = sheet.value(key, "errors_expected")
-        return NOTHING if value is None else f"{value:.1f}"
-
-    caption = "Errors expected when equal votes are drawn at random, mean over seeds"
-    return _grid(sheet, show, caption)
-
-
-def _seconds(sheet: Sheet) -> Grid:
-    def show(key: Key) -> str:
-        return seconds_text(total(sheet, key, ("selection", "training")))
-
-    caption = "CPU seconds of selection and training of all pairs, mean over seeds"
-    return _grid(sheet, show, caption)
 
 
 def _mcnemar(sheet: Sheet) -> Grid:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mmbench.errors import Status, UserError
-from mmbench.jobs.record import timestamp
+from mmbench.jobs.record import Record, timestamp
 from mmbench.tables.blocks import by_name
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
@@ -167,7 +167,11 @@ def verdict_text(row: Row) -> str:
 
 
 def failures(view: View) -> list[dict[str, Any]]:
-    """Return what is not as it should be, a line a cell: splits without result, doubtful fits."""
+    """Return one line per cell with splits without result or doubtful fits."""
+
+    def failed(row: Row) -> list[Record]:
+        return view.cells[row.key].failed if row.key in view.cells else []
+
     return [
         {
             "key": row.key,
@@ -175,18 +179,11 @@ def failures(view: View) -> list[dict[str, Any]]:
             "page": view.pages.get(row.key),
             "status": row.status.replace("_", " "),
             "note": row.note,
-            "limits": "; ".join(_limits(view, row)),
+            "limits": "; ".join(dict.fromkeys(filter(None, map(limits_text, failed(row))))),
         }
         for row in view.rows
         if row.key in view.incomplete or (row.note and row.status != Status.UNCERTIFIED)
     ]
-
-
-def _limits(view: View, row: Row) -> list[str]:
-    """Return what stopped the jobs of a cell, each once."""
-    cell = view.cells.get(row.key)
-    texts = (limits_text(record) for record in cell.failed) if cell else ()
-    return list(dict.fromkeys(filter(None, texts)))
 
 
 def write_overview(site: Site, views: Sequence[View], comparisons: Sequence[TwoRuns] = ()) -> Path:

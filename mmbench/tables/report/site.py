@@ -125,19 +125,10 @@ def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
 
 
 def most_confused(confusion: Confusion) -> int:
-    """Return the largest number of test rows of one class that were taken for one other."""
-    return (
-        max(
-            (
-                count
-                for row, counts in enumerate(confusion.counts)
-                for column, count in enumerate(counts)
-                if row != column
-            ),
-            default=0,
-        )
-        or 1
-    )
+    """Return the largest count of test rows of one class that were taken for another."""
+    size = range(len(confusion.labels))
+    errors = (confusion.counts[row][column] for row in size for column in size if row != column)
+    return max(errors, default=0) or 1
 
 
 def _refuse_foreign(folder: Path) -> None:
