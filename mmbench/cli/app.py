@@ -452,7 +452,7 @@ def info(
 
 @data_app.command()
 def fetch(names: Names = None, mirror: Mirror = None, store: Store = STORE) -> None:
-    """Fetch data sets into the local store, each file checked by its hash."""
+    """Fetch data sets into the local store and check their hashes."""
     from mmbench.commands.data import fetch as bring
 
     _echo_outcomes(bring(names or None, store, mirror, progress=_is_terminal()))
@@ -504,36 +504,19 @@ def machines(
     echo_columns(machine_rows(all_names))
 
 
-@list_app.command()
-def datasets() -> None:
-    """List the data sets with a card."""
-    from mmbench.commands.listing import dataset_rows
+def _add_list(kind: str, text: str) -> None:
+    def command() -> None:
+        from mmbench.commands import listing
 
-    echo_columns(dataset_rows())
+        echo_columns(getattr(listing, f"{kind}_rows")())
 
-
-@list_app.command()
-def layouts() -> None:
-    """List the table layouts."""
-    from mmbench.commands.listing import layout_rows
-
-    echo_columns(layout_rows())
+    list_app.command(f"{kind}s", help=text)(command)
 
 
-@list_app.command()
-def figures() -> None:
-    """List the figures."""
-    from mmbench.commands.listing import figure_rows
-
-    echo_columns(figure_rows())
-
-
-@list_app.command()
-def configs() -> None:
-    """List the experiments in configs/ and those that come with mmbench."""
-    from mmbench.commands.listing import config_rows
-
-    echo_columns(config_rows())
+_add_list("dataset", "List the data sets with a card.")
+_add_list("layout", "List the table layouts.")
+_add_list("figure", "List the figures.")
+_add_list("config", "List the experiments, those in configs/ here included.")
 
 
 @config_app.callback()
@@ -563,7 +546,10 @@ def machine(
         str, typer.Argument(metavar="NAME", help="A machine, or mypackage.module:Class.")
     ],
 ) -> None:
-    """Run scikit-learn's checks and checks of the certificates on a machine."""
+    """Run the checks that every machine has to pass.
+
+    scikit-learn's own checks, and checks of the certificates.
+    """
     from mmbench.commands.check import check_machine, summary
 
     checks = check_machine(name)
@@ -572,10 +558,7 @@ def machine(
     raise typer.Exit(any(check.problem is not None for check in checks))
 
 
-for _name, _app in (
-    ("data", data_app),
-    ("check", check_app),
-    ("config", config_app),
-    ("list", list_app),
+for _name, _app in zip(
+    ("data", "check", "config", "list"), (data_app, check_app, config_app, list_app), strict=True
 ):
     app.add_typer(_app, name=_name)

@@ -36,9 +36,9 @@ def dataset_rows() -> Rows:
 
 def layout_rows() -> Rows:
     """Return the table layouts and their descriptions."""
-    from mmbench.tables.layouts import LAYOUTS
+    from mmbench.tables.layouts import list_layouts
 
-    return [(name, _first_line(path)) for name, path in LAYOUTS.items()]
+    return list(list_layouts().items())
 
 
 def figure_rows() -> Rows:

@@ -65,6 +65,14 @@ def test_reference_tables_are_offered_to_what_reads_them(command: str, offered: 
     assert ("reference/NAME" in run(command, "--help").stdout) == offered
 
 
+@pytest.mark.parametrize("command", [(), ("list",), ("data",), ("config",), ("check",)])
+def test_descriptions_of_commands_are_whole_sentences(command: tuple[str, ...]):
+    text = run(*command, "--help", env={"COLUMNS": "80"}).stdout
+    lines = text.partition("Commands:\n")[2].splitlines()
+    assert lines
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
+
 def test_version():
     assert run("--version").stdout.split() == ["mmbench", __version__]
 
@@ -86,6 +94,9 @@ def test_listings_name_what_there_is():
     assert first_words(run("list", "datasets").stdout) == card_names()
     assert first_words(run("list", "layouts").stdout) == list(LAYOUTS)
     assert first_words(run("list", "figures").stdout) == list(FIGURES)
+    for kind in ("machines", "datasets", "layouts", "figures", "configs"):
+        lines = run("list", kind).stdout.splitlines()
+        assert all(len(line.split()) > 1 for line in lines), "each has a description"
 
 
 def test_configs_are_listed_with_their_first_comment(tmp_path: Path, monkeypatch):
