@@ -198,3 +198,13 @@ def test_a_data_frame_is_compared_in_python(tmp_path):
     assert "| LDA " in found.text
     assert len(mmbench.load(found.folder)) == 5
     assert any(line.startswith("LDA: ") for line in said), "each machine is said when it is done"
+
+
+def test_rows_without_a_group_are_left_out(tmp_path):
+    path = write(tmp_path, COMMON)
+    lines = path.read_text().splitlines()
+    groups = ["patient", *(f"p{k // 2}" if k else "" for k in range(len(COMMON)))]
+    path.write_text("\n".join(f"{line},{g}" for line, g in zip(lines, groups, strict=True)) + "\n")
+    done = easy(path, *ONE, "--set=datasets[0].groups=patient")
+    assert done.exit_code == 0, done.stderr
+    assert "1 rows without 'kind' and 'patient' are left out" in done.stderr

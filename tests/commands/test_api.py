@@ -1,0 +1,52 @@
+"""The commands as functions: mappings and paths in, objects out, errors as exceptions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mmbench
+from mmbench.errors import UserError
+
+pytestmark = pytest.mark.usefixtures("one_process")
+
+EXPERIMENT = {
+    "name": "small",
+    "datasets": ["iris"],
+    "protocol": {"test": {"kfold": 2}},
+    "machines": {"lda": {"params": {"ridge": 0.1}}},
+}
+
+
+def test_an_experiment_is_a_mapping_and_its_results_a_frame_a_table_and_a_file(tmp_path: Path):
+    said: list[str] = []
+    (finished,) = mmbench.run(EXPERIMENT, tmp_path, say=said.append)
+    assert (finished.name, finished.done, finished.failed, finished.exit_code) == (
+        "small",
+        2,
+        [],
+        0,
+    )
+    assert said[-1].startswith("small: 2 jobs done")
+    assert set(mmbench.load(finished.folder).machine) == {"lda"}
+    assert "iris" in mmbench.table(finished.folder)
+    mmbench.export(finished.folder, output=tmp_path / "rows.csv")
+    assert (tmp_path / "rows.csv").read_text().count("\n") == 3
+    (again,) = mmbench.run([EXPERIMENT], tmp_path, say=said.append)
+    assert (again.done, again.reused) == (0, 2)
+
+
+def test_what_is_wrong_is_an_exception(tmp_path: Path):
+    with pytest.raises(UserError, match=r"experiment: machines\.lda\.grid\.C"):
+        mmbench.run({**EXPERIMENT, "machines": {"lda": {"grid": {"C": [1]}}}}, tmp_path)
+    with pytest.raises(UserError, match="no such file"):
+        mmbench.run("nowhere.yaml", tmp_path)
+    with pytest.raises(UserError, match="time limit"):
+        mmbench.run(EXPERIMENT, tmp_path, time_limit="soon")
+    with pytest.raises(TypeError, match="job_limit"):
+        mmbench.run(EXPERIMENT, tmp_path, job_limit=1)
+
+
+def test_functions_are_offered_for_completion():
+    assert {"run", "easy", "table", "figure", "report", "export", "load"} <= set(dir(mmbench))
