@@ -252,7 +252,7 @@ def solve_smo(
     )
     gram = problem.gram
     in_sets = isinstance(gram, KernelMatrix)
-    diagonal = np.asarray(gram.diagonal(), dtype=float)
+    diagonal = np.array(gram.diagonal(), dtype=float)  # a copy: steps read it contiguously
     if not np.isfinite(diagonal).all():
         raise ValueError("the kernel matrix has values that are not finite; scale the data")
     u, decision = _started(problem, start)
