@@ -27,7 +27,7 @@ def drain(executor, count, timeout=60):
 def local():
     executor = LocalExecutor(2)
     yield executor
-    executor.cancel()
+    executor.close()
 
 
 def test_results_and_exceptions_come_back(local):
@@ -71,6 +71,17 @@ def test_unpicklable_results_are_told_in_words(local):
     assert "cannot be sent" in str(future.exception())
 
 
+def test_idle_workers_outlive_a_cancelled_task_and_are_used_again(local):
+    first = local.submit(os.getpid)
+    drain(local, 1)
+    local.cancel()
+    again = local.submit(os.getpid)
+    drain(local, 1)
+    assert again.result() == first.result()
+    local.close()
+    assert not psutil.pid_exists(first.result())
+
+
 def test_cancel_kills_the_workers_at_once(local):
     pid = local.submit(os.getpid)
     drain(local, 1)
@@ -96,7 +107,7 @@ if __name__ == "__main__":
     executor = LocalExecutor(1)
     mask = executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ())
     executor.wait()
-    executor.cancel()
+    executor.close()
     print(signal.SIGINT in mask.result())
 """
 
@@ -150,7 +161,7 @@ def test_a_process_started_early_has_imported_what_it_was_told_to():
         drain(executor, 1)
         assert future.result()
     finally:
-        executor.cancel()
+        executor.close()
 
 
 def _is_imported(name):

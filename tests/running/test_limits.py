@@ -26,7 +26,7 @@ def executor(monkeypatch):
     monkeypatch.setattr(local, "GRACE_SECONDS", 0.2)
     executor = LocalExecutor(1)
     yield executor
-    executor.cancel()
+    executor.close()
 
 
 def ended(executor, function, limits):

@@ -154,7 +154,7 @@ def test_the_rehearsal_compiles_everything_so_that_no_stage_does(job, context):
     task = executor.submit(compiled_while_timed, job, context)
     while not executor.wait(1):
         continue
-    executor.cancel()
+    executor.close()
     assert task.result() == {machine: {} for machine in REHEARSED}
 
 
