@@ -45,7 +45,7 @@ from mmbench.solvers.result import Result
 
 @dataclass(frozen=True)
 class SpreadProgram:
-    """One program of the class above."""
+    """One program of the form at the head of this file."""
 
     #: c. Shape (n_columns,).
     cost: NDArray
@@ -53,7 +53,7 @@ class SpreadProgram:
     rows: NDArray
     #: h. Shape (n_rows,).
     sides: NDArray
-    #: p; infinite where a row admits no slack. Shape (n_rows,).
+    #: p; infinite for a row without slack. Shape (n_rows,).
     penalties: NDArray
     #: Diagonals of the D_j. Shape (k,).
     roots: tuple[NDArray, ...]
@@ -64,7 +64,7 @@ class SpreadProgram:
 
     @property
     def soft(self) -> NDArray:
-        """Which rows admit slack."""
+        """Mask of the rows with slack."""
         return np.isfinite(self.penalties)
 
     def value(self, x: NDArray) -> float:
@@ -73,7 +73,7 @@ class SpreadProgram:
         return float(self.cost @ x + self.penalties[self.soft] @ slack)
 
     def violation(self, x: NDArray) -> float:
-        """Return the largest violation of a constraint that no slack makes up for."""
+        """Return the largest violation of a constraint without slack."""
         worst = float((self.sides - self.rows @ x)[~self.soft].max(initial=0.0))
         for root, scale in zip(self.roots, self.scales, strict=True):
             worst = max(worst, float(np.linalg.norm(root * x[: len(root)]) - x[scale]))
@@ -90,7 +90,7 @@ class SpreadSolution(Result):
     x: NDArray
     #: a. Shape (n_rows,).
     multipliers: NDArray
-    #: lambda; 0 where there is no equation.
+    #: lambda; 0 if there is no equation.
     equation_multiplier: float
 
     def for_problem(self, problem: MarginProblem) -> MarginSolution:
@@ -128,7 +128,7 @@ def solve_spread(
 class _Cone(NamedTuple):
     """``head x >= side + ||root * w||``, with head a row vector over (x, xi)."""
 
-    #: Where head is not zero, and its values there.
+    #: Positions and values of the non-zero entries of head.
     columns: NDArray
     values: NDArray
     side: float
@@ -136,10 +136,10 @@ class _Cone(NamedTuple):
 
 
 class _Layout:
-    """Where rows, slacks and cones of a spread program are in its cone program.
+    """Positions of rows, slacks and cones of a spread program in its cone program.
 
-    The variables are x and the slacks of the soft rows. A spread that no row and no
-    cost refers to, because all its rows have cones of their own, is left out.
+    The variables are x and the slacks of the soft rows. A spread without cost, all of whose rows
+    have cones of their own, is left out.
     """
 
     def __init__(self, program: SpreadProgram, cone_a_row: bool):
@@ -177,9 +177,9 @@ class _Layout:
         )
 
     def _inequalities(self, cones: Sequence[_Cone], height: int) -> sparse.csc_array:
-        """Return G, put together from its entries: blocks of SciPy cost more than small programs.
+        """Return G: rows with their slacks, slacks alone, and cones, each of them head and root.
 
-        Rows with their slacks, slacks alone, and cones, each of them head and root.
+        It is assembled from entries, as sparse blocks of SciPy cost more than a small program.
         """
         rows, slack = self.program.rows[self.shared], self.slack_of[self.shared]
         n_rows, n_slack = len(rows), len(self.soft)
@@ -199,7 +199,7 @@ class _Layout:
         return sparse.csc_array((-values, (i, j)), shape=(height, self.width))
 
     def point(self, found: NDArray) -> NDArray:
-        """Return x; spreads that were left out, or bound nothing in common, get their size."""
+        """Return x; the values of spreads that were left out are computed."""
         x = np.zeros(self.width)
         x[self.columns] = found
         for column, root in zip(self.program.scales, self.program.roots, strict=True):
@@ -208,28 +208,25 @@ class _Layout:
         return x[: len(self.program.cost)]
 
     def multipliers(self, z: NDArray) -> NDArray:
-        """Return those of the program's rows."""
+        """Return the multipliers of the rows."""
         out = np.empty(len(self.program.rows))
         out[self.shared] = z[: len(self.shared)]
         height = len(self.shared) + len(self.soft)
         for i, spread in self.owners.items():
-            out[i] = z[height] / -self._rate(i, spread)
+            out[i] = z[height] / -self.program.rows[i, self.program.scales[spread]]
             height += 1 + len(self.program.roots[spread])
         return out
 
-    def _rate(self, i: int, spread: int) -> float:
-        return float(self.program.rows[i, self.program.scales[spread]])
-
     def _owners(self) -> dict[int, int]:
-        """Return the rows that take away a multiple of one spread, with the spread."""
+        """Return the rows that subtract a multiple of one spread, with the spread."""
         taken = self.program.rows[:, list(self.program.scales)] < 0
         single = np.flatnonzero(taken.sum(axis=1) == 1)
         return {int(i): int(taken[i].argmax()) for i in single}
 
     def _own_cone(self, i: int) -> _Cone:
-        """Return ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``, the spread's column left out."""
+        """Return ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``, without the column of the spread."""
         spread = self.owners[i]
-        rho = -self._rate(i, spread)
+        rho = -float(self.program.rows[i, self.program.scales[spread]])
         head = self.program.rows[i].copy()
         head[self.program.scales[spread]] = 0.0
         columns = head.nonzero()[0]
@@ -306,7 +303,7 @@ def _own_rows(problem: MarginProblem, spreads: NDArray) -> NDArray:
 def _columns(
     problem: MarginProblem, w: NDArray | None = None, sx: float = 0.0, sy: float = 0.0
 ) -> NDArray:
-    """Return coefficients of (w, b, sx, sy), that of b zero."""
+    """Return coefficients of (w, b, sx, sy), with zero for b."""
     w = np.zeros(len(problem.delta)) if w is None else w
     return np.concatenate([w, [0.0, sx, sy]])
 

@@ -9,8 +9,10 @@ One factor of ``S = Sx/theta + Sy/(1 - theta)`` at ``theta = 1/2`` serves every 
 
 an SVM with the kernel ``s F S^-1 F'``, whose multipliers u give ``v = w + s S^-1 F'(u - g)``. Its
 fixed points are the solutions of the M4, ``F'u = F'g``. With s the harmonic mean of sx/theta and
-sy/(1 - theta) no direction is stretched beyond its mirror image. Between rounds whose SVMs have the
-same free rows, Anderson acceleration converges like conjugate gradients.
+sy/(1 - theta) no direction is stretched beyond its mirror image. A round ends at the best multiple
+of v, as the model curves along w, where sx + sy is linear. Between rounds whose SVMs have the same
+free rows, Anderson acceleration converges like conjugate gradients; a combination that raises the
+objective is dropped.
 
 The SVM is restricted to a working set, to which rows that violate their margin are added until
 there are none; all other multipliers are zero. Every round gives an upper and a lower bound of the
@@ -31,7 +33,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from mmbench.allowance import time_is_up
 from mmbench.machines.base.threshold import balanced, best_bias
-from mmbench.machines.minimax.problem import LineSolution, along
+from mmbench.machines.minimax.problem import MarginProblem, MarginSolution, along
 from mmbench.machines.minimax.spread import Direction, GramSpread
 from mmbench.solvers.svm_dual.active_set import settle_by
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
@@ -62,10 +64,11 @@ MAX_ROUNDS = 200
 
 def solve_gram(
     spread: GramSpread, mpm: Direction, penalties: Sequence[float], tol: float
-) -> list[LineSolution]:
+) -> list[tuple[NDArray, MarginProblem, MarginSolution]]:
     """Minimise the objective at ascending C, each from the solution before it.
 
-    The first starts from the MPM. Directions are given by their c; `tol` is the relative gap.
+    The first starts from the MPM; `tol` is the relative gap. Returns the c of a direction, the
+    problem along it, and the best multiple, whose bound holds for the whole problem.
     """
     state, out = None, []
     for C in penalties:
@@ -77,8 +80,7 @@ def solve_gram(
             state.step()
             if state.best.closed(tol) or time_is_up():
                 break
-        found = replace(state.best, route="gram")
-        out.append(LineSolution(state.best_c, state.best_line, found))
+        out.append((state.best_c, state.best_line, replace(state.best, route="gram")))
     return out
 
 
@@ -159,8 +161,7 @@ class _Iteration:
         # The multipliers of a solution sum to its value, and none exceeds C. With fewer rows in
         # the working set w = 0 may be the optimum of the restricted problem, from where w grows
         # slowly.
-        line = along(self.decision, y, spread.spreads(c, self.decision), C)
-        value = line.value(*line.tuned(np.ones(1)))
+        value = self._best_multiple(c, self.decision)[1]
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
         if len(set(y[first])) < 2:  # with one class alone w = 0 is optimal
             other = order[y[order] != y[first[0]]]
@@ -176,9 +177,7 @@ class _Iteration:
     def _start(self) -> None:
         self.rounds, self.history = 0, _AndersonHistory()
         self.best_c = self.c
-        self.best_line = along(
-            self.decision, self.y, self.spread.spreads(self.c, self.decision), self.C
-        )
+        self.best_line = self._along(self.c, self.decision)
         self.best = self.best_line.trivial_solution()
         self._update_best()
 
@@ -215,9 +214,12 @@ class _Iteration:
 
     def _best_multiple(self, c: NDArray, decision: NDArray) -> tuple[float, float]:
         """Return the multiple of w with the smallest value, and this value."""
-        line = along(decision, self.y, self.spread.spreads(c, decision), self.C)
+        line = self._along(c, decision)
         factor, b = line.tuned(np.ones(1))
         return float(factor[0]), line.value(factor, b)
+
+    def _along(self, c: NDArray, decision: NDArray) -> MarginProblem:
+        return along(decision, self.y, self.spread.spreads(c, decision), self.C)
 
     def _add_violated(self, decision: NDArray, u: NDArray) -> bool:
         """Add the rows that violate their margin most; return whether there were any."""

@@ -182,10 +182,9 @@ class M4(SpreadMachine):
         mpm = spread.minimax(self.tol)
         penalties = [machine._penalty(n_smaller(spread.y), 1.0 / mpm.value) for machine in machines]
         out = []
-        for found in solve_gram(spread, mpm, penalties, self.tol):
-            model = self._margin_model(found.line, found.solution)
-            model = replace(model, w=float(found.solution.w[0]) * found.direction)
-            out.append(_with_facts(model, kappa=1.0 / mpm.value, C=found.line.C))
+        for c, line, found in solve_gram(spread, mpm, penalties, self.tol):
+            model = replace(self._margin_model(line, found), w=float(found.w[0]) * c)
+            out.append(_with_facts(model, kappa=1.0 / mpm.value, C=line.C))
         return out
 
     def _problem(self, data: DiagonalData, kappa: float) -> MarginProblem:

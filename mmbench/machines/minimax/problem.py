@@ -193,18 +193,6 @@ class MarginProblem:
         )
 
 
-@dataclass(frozen=True)
-class LineSolution:
-    """A direction and the best solution among its multiples."""
-
-    #: The direction, or its coefficients c over the rows.
-    direction: NDArray
-    #: The problem restricted to multiples of the direction.
-    line: MarginProblem
-    #: Its ``w``, of shape (1,), is the multiple; its bound holds for the whole problem.
-    solution: MarginSolution
-
-
 def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginProblem:
     """Return the problem along one direction, given its decision values without b and (sx, sy)."""
     var_x, var_y = np.square(spreads)[:, None]
