@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mmbench.machines.base.voting import class_pairs, pair_rows
-from mmbench.machines.fsvm.alternation import JointRows
 from mmbench.machines.fsvm.optimum import solve_pair
+from mmbench.machines.fsvm.pair_svms import JointRows
 from mmbench.machines.kernel_pca import Spectrum
 
 VARIANTS = ("semi", "pg", "eps", "opt")
@@ -14,9 +14,9 @@ COSTS = (0.03, 0.3, 3.0)
 
 
 def rows_of(found: Spectrum, labels: np.ndarray) -> JointRows:
-    pairs = class_pairs(int(labels.max()) + 1)
+    pairs = [pair_rows(labels, i, j) for i, j in class_pairs(int(labels.max()) + 1)]
     s = found.variances + 1e-8 * found.variances.mean()
-    return JointRows(found.rows, s, [pair_rows(labels, i, j) for i, j in pairs])
+    return JointRows(found.rows, s, pairs)
 
 
 def random_problem(seed: int, n: int = 24, d: int = 4) -> tuple[np.ndarray, np.ndarray]:

@@ -3,27 +3,41 @@
     min over M > 0, w, b   1/2 w'M^{-1}w + rho tr(MS) + C sum_i xi_i
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
 
-S is the total scatter with 1/n, ``M = A'A`` the transformation; ``tr(MS)`` stands for the radius of
-the smallest ball around the points A x_i. With several classes all one-vs-one pairs share M. With a
-kernel the rows are given by the first components of kernel PCA.
+S is the total scatter with 1/n, ``M = A'A`` the transformation; ``tr(MS)`` replaces the radius of
+the smallest ball around the points A x_i. All one-vs-one pairs of classes share M. With a kernel
+the rows are the first components of kernel PCA.
 
 With weights s of the rows (`sample_weight`) (12) has ``C sum_i s_i xi_i``, and S is
-``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i`` around the weighted mean m. Weights of classes are
-factors of slacks alone: S, in place of a radius, is the same for all pairs.
+``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i`` around the weighted mean m. Class weights are factors
+of slacks alone: S is the same for all pairs.
 
-What (12) amounts to. Minimised over M it is
+Minimised over M, (12) is
 
     F* = min over w, b   sqrt(2 rho) ||S^{1/2}w|| + C sum_i xi_i
 
-the SVM on whitened data but for the square of the norm, attained at ``M ~ ww'``, on the edge of the
-cone. Only C / sqrt(rho) matters. For pairs that share M, ``||S^{1/2}W||_*``, the sum of singular
-values. The paper alternates SVMs and gradient steps in M from the semi-whitening ``M ~ S^{-1/2}``
-(17); that stalls inside the cone, and how far from F* is in every fit's `gap`. Variants:
+an SVM on whitened data whose norm is not squared; the minimum is attained at ``M ~ ww'``, on the
+edge of the cone. Only C / sqrt(rho) matters. For several pairs the norm is ``||S^{1/2}W||_*``, the
+sum of singular values. The paper alternates SVMs and gradient steps in M from the semi-whitening
+``M ~ S^{-1/2}`` (17). That stalls inside the cone; `Fit.gap` is the distance to a bound of F*.
 
-    semi   no round at all: the SVM on semi-whitened data
-    pg     the paper's algorithm 1: projected gradient steps in M, at most `rounds` rounds
-    eps    ww' + eps I in place of ww', which has an optimum inside the cone, and closed M-steps
-    opt    the optimum of (12)
+Variants and routes (`Fit.route`). The SVMs take pairwise steps, or the interior point from 1000
+rows on (2000 in a search). benchmarks/fsvm_time.py compares the time with the plain SVM's.
+
+======= =================== ================================ ======================================
+variant route               when                             cost
+======= =================== ================================ ======================================
+semi    "semi-whitened SVM" always                           one SVM per pair
+pg      "gradient M-steps"  default; at most `rounds` rounds per round one SVM per pair and at most
+                                                             50 steps of k^3 for k components
+eps     "closed M-steps"    WW' + eps I in place of WW',     per round one SVM per pair and one
+                            optimum inside the cone          eigendecomposition, k^3
+all 3   "reused"            a smaller C of the path had no   none
+                            multiplier at C
+opt     "secant"            one pair of classes              4 to 10 warm SVMs on whitened rows
+opt     "ADMM"              several pairs                    up to 500 rounds of warm SVMs
+opt     "reference"         ``solver="reference"``           one cone program, semidefinite for
+                                                             several pairs
+======= =================== ================================ ======================================
 
 References
 ----------
@@ -49,23 +63,17 @@ from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import pair_rows
-from mmbench.machines.fsvm.alternation import (
-    JointRows,
-    JointSolution,
-    PairRows,
-    alternate,
-    at_larger,
-    solve_pairs,
-)
-from mmbench.machines.fsvm.optimum import solve_pair
+from mmbench.machines.fsvm.alternation import alternate, at_larger
+from mmbench.machines.fsvm.optimum import solve_pair, solve_pairs
+from mmbench.machines.fsvm.pair_svms import JointRows, JointSolution, PairRows
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.svm import SVM
 
-#: Share of the variance that the components of a kernel keep: that of the authors' code.
+#: Share of the variance that the components of a kernel keep, from the authors' code.
 KERNEL_SHARE = 0.9
-#: A gap of pairs that share M is small enough at this multiple of `tol`.
+#: Relative gap of the ADMM, as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
-#: C / sqrt(rho) has products and powers that leave the range of double precision beyond this.
+#: Products and powers of C / sqrt(rho) leave the range of double precision beyond this.
 LARGEST_RATIO = 1e50
 
 
@@ -75,12 +83,12 @@ class FSVM(WeightedClassifier, JointClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One a pair; what concerns all pairs is the same in each. `objective` is (12) summed over the
-        pairs (with ``eps tr(M^{-1})/2`` for "eps") and `bound` a dual value, so that the optimum
-        lies between them. `status` is "optimal" where they agree, "stopped_by_rule" where `rounds`
-        or `decrease` ended an alternation before, or that of SVMs that were not solved. `extra` has
-        "rounds", "objectives" (after 0, 1, ... rounds) and "eigenvalues", the smallest and the
-        largest of M.
+        One per pair. `objective` is (12) summed over all pairs (with ``eps tr(M^{-1})/2`` for
+        "eps") and `bound` a dual value, so that the optimum lies between them; both are the same
+        in each. `status` is "optimal" if they agree, "stopped_by_rule" if `rounds` or `decrease`
+        ended an alternation before, or the status of SVMs that were not solved. `extra` has
+        "rounds", "objectives" (after 0, 1, ... rounds) and "eigenvalues" (smallest and largest of
+        M).
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients over the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -98,8 +106,8 @@ class FSVM(WeightedClassifier, JointClassifier):
     True
     """
 
-    # The matrix, its components and their vectors, and of components five in transformed spaces and
-    # the SVM's Gram matrix there. Linear, the components are as wide as the rows.
+    # The kernel matrix, its components and eigenvectors, five transformed copies of the components
+    # and the SVM's Gram matrix. Linear components are as wide as the rows.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=11, linear_gram_copies=3)
     search_space: ClassVar[SearchSpace] = JointClassifier.search_space.extended(
         {"C": ("C", tuple(10.0 ** (k / 2) for k in range(-6, 7)))},
@@ -112,7 +120,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         tol=1e-3,
         single_precision=False,  # small components of float32 values are their noise
     )
-    #: A few components of many rows are found by other steps.
+    #: Version 1: a few components of many rows are computed by another algorithm.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -127,7 +135,7 @@ class FSVM(WeightedClassifier, JointClassifier):
     eps: float = parameter(
         0.01,
         positive(),
-        'Of ``variant="eps"``: small is near the whitening, large the semi-whitening.',
+        'Of ``variant="eps"``: near the whitening if small, near the semi-whitening if large.',
     )
     rounds: int = parameter(15, Param(low=0, integer=True), 'Most rounds of "pg" and "eps".')
     decrease: float = parameter(
@@ -138,16 +146,16 @@ class FSVM(WeightedClassifier, JointClassifier):
     n_components: int | float | str | None = parameter(
         "auto",
         positive(choices=("auto",), optional=True),
-        "How many components of the data are kept; below 1 the share of the variance that they "
-        'reach; None for all. "auto" is all of a linear machine and 0.9 with a kernel, where all '
-        "of them would make whitened training rows equidistant.",
+        "Number of components of the data that are kept, or, below 1, their share of the variance; "
+        'None for all. "auto" is all for a linear machine and 0.9 with a kernel, whose whitened '
+        "training rows would be equidistant with all components.",
     )
     kernel: Any = kernel_parameter("linear")
     ridge: float = parameter(
         1e-8,
         Param(low=0),
-        "S + ridge tr(S)/d I in the d components kept. Directions in which no training row varies "
-        "are not among them.",
+        "S + ridge tr(S)/d I in the d components kept. Directions without variance among the "
+        "training rows are left out.",
         after="degree",
     )
     solver: str = parameter(
@@ -165,11 +173,7 @@ class FSVM(WeightedClassifier, JointClassifier):
     @property
     def gap_tolerance(self) -> float:
         """Largest relative gap at the optimum; an alternation ends by its rule at any gap."""
-        return self._optimal_gap if self.variant == "opt" else math.inf
-
-    @property
-    def _optimal_gap(self) -> float:
-        return SVM.gap_tolerance_factor * self.tol
+        return SVM.gap_tolerance_factor * self.tol if self.variant == "opt" else math.inf
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -184,10 +188,12 @@ class FSVM(WeightedClassifier, JointClassifier):
     ) -> list[list[BinaryModel]]:
         """Train along C / sqrt(rho); one decomposition serves every point."""
         machines = [self.with_params(point) for point in points]
+        for one in machines:
+            one._refuse_large(problem.data.weights)
         wanted = [one._components or 0 for one in machines]
         most = int(max(wanted)) if min(wanted) >= 1 else None
         whole = spectrum(problem.data, most, problem.data.weights)
-        spaces: dict[Any, Space] = {}
+        spaces: dict[Any, ComponentSpace] = {}
         trained: dict[tuple, tuple[JointSolution, float]] = {}
         models: list[list[BinaryModel]] = [[] for _ in points]
         for k in sorted(range(len(points)), key=lambda k: machines[k]._ratio):
@@ -195,31 +201,41 @@ class FSVM(WeightedClassifier, JointClassifier):
             place = (one._components, one.ridge, repr(one.class_weight))
             if place not in spaces:
                 weights, kept = problem.weights(one.class_weight), whole.first(one._components)
-                spaces[place] = Space(problem, kept, one.ridge, weights)
+                spaces[place] = ComponentSpace(problem, kept, one.ridge, weights)
             key = (*place, one._ratio, *one._rule)
             if key not in trained:
                 started = time.perf_counter()
-                found = one._judged(one._train_in(spaces[place]))
+                found = one._train_in(spaces[place])
                 trained[key] = found, time.perf_counter() - started
             models[k] = spaces[place].models(*trained[key], one.rho)
         return models
 
     @property
     def _rule(self) -> tuple:
-        """What decides how a problem is solved."""
+        """The parameters of the algorithm."""
         return self.variant, self.eps, self.rounds, self.decrease, self.solver, self.tol
 
     @property
     def _ratio(self) -> float:
-        """The one number that C and rho amount to; rounded, for equal ratios in a grid."""
-        with np.errstate(over="ignore"):  # refused below
-            ratio = float(f"{self.C / np.sqrt(self.rho):.12g}")
+        """C / sqrt(rho), rounded so that equal ratios in a grid are equal numbers."""
+        with np.errstate(over="ignore"):  # refused by `_refuse_large`
+            return float(f"{self.C / np.sqrt(self.rho):.12g}")
+
+    def _refuse_large(self, weights: NDArray | None) -> None:
+        """Raise ValueError if a penalty leaves the range in which (12) can be computed."""
+        ratio, limits = self._ratio, f"{1 / LARGEST_RATIO:g} and {LARGEST_RATIO:g}"
         if not 1.0 / LARGEST_RATIO <= ratio <= LARGEST_RATIO:
             raise ValueError(
-                f"{type(self).__name__}: C / sqrt(rho) must lie between {1 / LARGEST_RATIO:g} and "
-                f"{LARGEST_RATIO:g}, got {ratio:g}"
+                f"{type(self).__name__}: C / sqrt(rho) must lie between {limits}, got {ratio:g}"
             )
-        return ratio
+        heaviest = 1.0 if weights is None else float(np.max(weights))
+        if isinstance(self.class_weight, Mapping):
+            heaviest *= max([1.0, *map(float, self.class_weight.values())])
+        if not ratio * heaviest <= LARGEST_RATIO:
+            raise ValueError(
+                f"{type(self).__name__}: C / sqrt(rho) times the largest weight must be at most "
+                f"{LARGEST_RATIO:g}, got {ratio * heaviest:g}; divide the weights by a constant"
+            )
 
     @property
     def _components(self) -> float | None:
@@ -227,24 +243,21 @@ class FSVM(WeightedClassifier, JointClassifier):
             return None if self.kernel == "linear" else KERNEL_SHARE
         return self.n_components  # type: ignore[return-value]
 
-    def _train_in(self, space: Space) -> JointSolution:
+    def _train_in(self, space: ComponentSpace) -> JointSolution:
         """Train in units in which rho = 1."""
+        by_rule = self.variant != "opt"
         try:
-            return self._optimum(space) if self.variant == "opt" else self._alternation(space)
+            found = self._alternation(space) if by_rule else self._optimum(space)
         except np.linalg.LinAlgError as error:
             raise ValueError(
                 f"{type(self).__name__}: the transformation of the data leaves the range of double "
                 f"precision ({error}); scale the data"
             ) from error
-
-    def _judged(self, found: JointSolution) -> JointSolution:
-        """Name the gap for what it is: an alternation ends by its rule, the optimum has none."""
-        if found.status is not Status.OPTIMAL or found.closed(self._optimal_gap):
+        if found.status is not Status.OPTIMAL or found.closed(SVM.gap_tolerance_factor * self.tol):
             return found
-        by_rule = self.variant != "opt"
         return replace(found, status=Status.STOPPED_BY_RULE if by_rule else Status.INACCURATE)
 
-    def _optimum(self, space: Space) -> JointSolution:
+    def _optimum(self, space: ComponentSpace) -> JointSolution:
         rows, C = space.rows, self._ratio
         if self.solver == "reference":
             from mmbench.machines.fsvm.reference import solve_reference
@@ -259,13 +272,13 @@ class FSVM(WeightedClassifier, JointClassifier):
         space.states["opt"] = found.state
         return found
 
-    def _alternation(self, space: Space) -> JointSolution:
+    def _alternation(self, space: ComponentSpace) -> JointSolution:
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
             if (same := at_larger(before, C - last)) is not None:
                 return same
-            starts = [C / last * u for u in before.state]  # those at their bound stay there
+            starts = [C / last * u for u in before.state]  # multipliers at C stay there
         found = alternate(
             space.rows,
             space.transformed("semi"),
@@ -281,22 +294,10 @@ class FSVM(WeightedClassifier, JointClassifier):
         return found
 
 
-class Space:
-    """Coordinates of the rows, and what all hyper-parameters share in them.
+class ComponentSpace:
+    """The rows in their components, with the transformed rows and warm starts that a grid shares.
 
-    Parameters
-    ----------
-    problem : JointProblem
-    components : Spectrum
-    ridge : float
-    weights : list of ndarray, optional
-        Factors of the slacks of each pair.
-
-    Attributes
-    ----------
-    rows : JointRows
-    states : dict
-        From where the next C starts, by how the problem is solved.
+    `weights` are factors of the slacks of each pair, `states` the warm starts by algorithm.
     """
 
     def __init__(
@@ -321,17 +322,17 @@ class Space:
         return self._transformed[name]
 
     def models(self, found: JointSolution, seconds: float, rho: float) -> list[BinaryModel]:
-        """Return one model a pair; (12) grows with sqrt(rho), M shrinks with it."""
+        """Return one model per pair; (12) is multiplied by sqrt(rho), M divided by it."""
         scale = float(np.sqrt(rho))
         extra = {
             "rounds": found.rounds,
             "objectives": [scale * value for value in found.values],
             "eigenvalues": [value / scale for value in found.extreme_eigenvalues()],
         }
-        return [
-            self._model(
-                found.W[:, p],
-                float(b),
+        models = []
+        for p, b in enumerate(found.b):
+            weights, intercept = self.components.original(found.W[:, p], float(b))
+            fit = Fit(
                 status=found.status,
                 objective=float(scale * found.value),
                 bound=float(scale * found.bound),
@@ -339,12 +340,9 @@ class Space:
                 iterations=found.pair_iterations[p],
                 seconds=seconds / len(found.b),
                 n_support=int(np.count_nonzero(found.u[p])),
+                route=found.route,
                 extra=extra,
             )
-            for p, b in enumerate(found.b)
-        ]
-
-    def _model(self, w: NDArray, b: float, **fit: Any) -> BinaryModel:
-        weights, intercept = self.components.original(w, b)
-        given = {"w": weights} if self.components.linear else {"coef": weights}
-        return BinaryModel(intercept=intercept, fit=Fit(**fit), **given)
+            given = {"w" if self.components.linear else "coef": weights}
+            models.append(BinaryModel(intercept=intercept, fit=fit, **given))
+        return models

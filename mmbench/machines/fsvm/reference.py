@@ -1,9 +1,9 @@
-"""The optimum of the F-SVM as one cone program: the reference of `optimum` and `shared`.
+"""The optimum of the F-SVM as one cone program: the reference of `optimum`.
 
     min  sqrt(2) g + C sum xi    subject to   t_i (q_i'v_p + b_p) >= 1 - xi_i,  xi >= 0
 
-with whitened rows q_i, and g no smaller than the length of v for one pair (a second-order cone),
-than the sum of singular values of V for several:
+with whitened rows q_i. g is at least the length of v for one pair (a second-order cone), and at
+least the sum of the singular values of V for several:
 
     g = (tr P + tr R) / 2,    [P V; V' R] positive semidefinite
 """
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.machines.fsvm.alternation import JointRows, JointSolution, infimum_root
+from mmbench.machines.fsvm.pair_svms import JointRows, JointSolution, infimum_root
 from mmbench.solvers.cones import ConeProgram, solve_socp
 
 
 def solve_reference(rows: JointRows, C: float) -> JointSolution:
-    """Minimise F* with Clarabel; see the module."""
+    """Minimise F* by one cone program (Clarabel)."""
     k, n_pairs = len(rows.s), len(rows.pairs)
     n, n_planes = sum(len(y) for _, y in rows.pairs), n_pairs * (k + 1)
     norm, cost, cone = (_length if n_pairs == 1 else _nuclear_norm)(k, n_pairs)
@@ -55,6 +55,7 @@ def solve_reference(rows: JointRows, C: float) -> JointSolution:
         iterations=found.iterations,
         pair_iterations=[found.iterations] * n_pairs,
         status=found.status,
+        route="reference",
     )
 
 
@@ -75,7 +76,7 @@ def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
 def _nuclear_norm(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
     """Return the map of (columns (v_p, b_p), entries of P and R) to the matrix as a vector.
 
-    With the cost of these entries, and the cone.
+    Returns also the cost of these entries, and the cone.
     """
     size, n_planes = k + n_pairs, n_pairs * (k + 1)
     upper = [(i, j) for j in range(size) for i in range(j + 1)]

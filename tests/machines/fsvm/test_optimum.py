@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -15,12 +14,8 @@ from mmbench.errors import FINISHED, Status
 from mmbench.kernels import Kernel
 from mmbench.machines import FSVM
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.fsvm.alternation import (
-    SplitState,
-    lower_bound,
-    solve_pairs,
-    train_hyperplanes,
-)
+from mmbench.machines.fsvm.optimum import ADMMState, solve_pairs
+from mmbench.machines.fsvm.pair_svms import lower_bound, train_hyperplanes
 from mmbench.machines.fsvm.reference import solve_reference
 from mmbench.machines.kernel_pca import spectrum
 from mmbench.machines.svm import train_svm
@@ -154,7 +149,7 @@ def test_pairs_that_share_M_end_there_from_any_penalty(wine, penalty, C, ends):
     rows = rows_of(spectrum(BinaryProblem(X, np.ones(len(X)), Kernel("linear"))), labels)
     images, nothing = rows.transformed(rows.s**-0.5), np.zeros((len(rows.s), 3))
     plain = solve_pairs(rows, images, C, 1e-7, 1e-6)
-    found = solve_pairs(rows, images, C, 1e-7, 1e-6, SplitState(nothing, nothing, penalty, None))
+    found = solve_pairs(rows, images, C, 1e-7, 1e-6, ADMMState(nothing, nothing, penalty, None))
     assert found.status is ends
     assert found.value == pytest.approx(plain.value, rel=2e-6)
     assert found.bound <= plain.value * (1 + 1e-12)
@@ -166,5 +161,5 @@ def test_any_multipliers_bound_the_optimum_from_below(two):
     planes = train_hyperplanes(rows, rows.transformed(rows.s**-0.25), 3.0, None, 1e-6)
     best = optimum_of(rows, 3.0).value
     for factor in (0.01, 0.5, 1.0):
-        scaled = replace(planes, u=[factor * u for u in planes.u], q=factor * planes.q)
-        assert lower_bound(scaled, rows.s) <= best * (1 + 1e-9)
+        scaled = factor * planes.q, factor * planes.multipliers
+        assert lower_bound(*scaled, rows.s) <= best * (1 + 1e-9)

@@ -1,0 +1,256 @@
+"""The SVMs of all pairs of classes for one transformation M, and bounds of the F-SVM's problem.
+
+Everything is in the coordinates of a `Spectrum`, in which S = diag(s), and in units with rho = 1.
+That step is exact for every variant: with ``M = N / sqrt(rho)``
+
+    1/2 w'M^{-1}w + rho tr(MS) + C sum xi
+        =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
+
+so that only C / sqrt(rho) matters, and a grid over C and rho needs one training per ratio. The step
+sizes and the floor of the paper's code are taken in these units; for rho other than 1 its own M,
+which is N / sqrt(rho), takes other steps.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.errors import Status, worst
+from mmbench.machines.svm import svm_dual
+from mmbench.solvers.features import solve_in_features, solve_near
+from mmbench.solvers.result import Result
+from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_smo, solve_to_gap
+
+#: From this tolerance on, the tolerance of a search, SVMs are solved to few digits.
+SEARCH_TOL = 1e-4
+
+#: Rows of a pair above which the interior point is faster than pairwise steps: in a search, and to
+#: the last digits (4000 rows of LFW and Ringnorm: 3 and 30 times). Minimum of rows per component.
+INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
+
+#: With at least this many rows, to the last digits, the interior point takes over after this many
+#: pairwise steps per row; after STEPS_BEFORE_INTERIOR steps it takes over in any case.
+FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
+
+
+@dataclass
+class PairRows:
+    """The rows of a pair of classes in the space of some M."""
+
+    #: Shape (n_p, k).
+    rows: NDArray
+    #: -1.0 or +1.0. Shape (n_p,).
+    y: NDArray
+    #: Factors of C in the penalty on slack, shape (n_p,), or 1.
+    weights: NDArray | float
+
+    @cached_property
+    def gram(self) -> NDArray:
+        """The Gram matrix, shape (n_p, n_p)."""
+        return self.rows @ self.rows.T
+
+    def dual(
+        self, C: float, offset: NDArray | None = None, in_features: bool = False
+    ) -> PiecewiseQP:
+        """Return the dual of the SVM whose decisions are added to an offset."""
+        dual = svm_dual(self.rows if in_features else self.gram, self.y, C * self.weights)
+        return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
+
+
+@dataclass(frozen=True)
+class JointRows:
+    """The training rows of all pairs of classes."""
+
+    #: Coordinates in which S is diagonal. Shape (n, k).
+    Z: NDArray
+    #: The diagonal of S, with ridge. Shape (k,).
+    s: NDArray
+    #: Row indices and signs (-1.0, +1.0) of each pair of classes.
+    pairs: list[tuple[NDArray, NDArray]]
+    #: Factors of C in the penalty on slack, for each pair; 1 if None.
+    weights: list[NDArray] | None = None
+
+    @property
+    def costs(self) -> list[NDArray]:
+        """The factors of C as arrays."""
+        return self.weights or [np.ones(len(y)) for _, y in self.pairs]
+
+    def transformed(self, root: NDArray) -> list[PairRows]:
+        """Return the rows of each pair for ``M = root root'``; a vector is a diagonal root."""
+        T = self.Z * root if root.ndim == 1 else self.Z @ root
+        weights: Sequence[Any] = [1.0] * len(self.pairs) if self.weights is None else self.weights
+        return [PairRows(T[i], y, c) for c, (i, y) in zip(weights, self.pairs, strict=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointSolution(Result):
+    """Hyperplanes of all pairs and the transformation M that they share.
+
+    `value` and `bound` are of the F-SVM's problem, `violation` is of the duals of the SVMs.
+    """
+
+    #: Shape (k, n_pairs).
+    W: NDArray
+    #: Shape (n_pairs,).
+    b: NDArray
+    #: Signed multipliers of the last SVM of each pair.
+    u: list[NDArray]
+    #: ``M = root root'``. Shape (k, r).
+    root: NDArray
+    #: The value after 0, 1, 2, ... rounds; never increasing.
+    values: list[float]
+    #: M-steps of an alternation; otherwise SVMs per pair.
+    rounds: int
+    #: Iterations of the SVM solver, for each pair.
+    pair_iterations: list[int]
+    #: Warm start for a neighbouring C.
+    state: Any = None
+    #: Slack after 0, 1, 2, ... rounds of an alternation in which no multiplier reached C.
+    slacks: list[float] | None = None
+
+    def extreme_eigenvalues(self) -> tuple[float, float]:
+        """Return the smallest and the largest eigenvalue of M."""
+        sizes = np.linalg.svd(self.root, compute_uv=False) ** 2
+        smallest = float(sizes[-1]) if len(sizes) == len(self.root) else 0.0
+        return smallest, float(sizes[0])
+
+
+@dataclass(frozen=True)
+class Hyperplanes:
+    """The SVMs of all pairs in the space of one M."""
+
+    #: Signed multipliers of each pair.
+    u: list[NDArray]
+    #: ``Z'u``, which is ``M^{-1} w``. Shape (k, n_pairs).
+    q: NDArray
+    #: Shape (n_pairs,).
+    b: NDArray
+    #: Sum over pairs of ``w'M^{-1}w``.
+    norm: float
+    #: Weighted sum of all slacks.
+    slack: float
+    #: Sum over pairs of the SVMs' absolute duality gaps.
+    absolute_gap: float
+    #: Whether no multiplier is at its upper bound.
+    inside: bool
+    iterations: list[int]
+    #: Largest violation of a dual constraint.
+    violation: float
+    status: Status
+
+    @property
+    def multipliers(self) -> float:
+        """The sum of all multipliers."""
+        return float(sum(np.abs(u).sum() for u in self.u))
+
+
+def train_hyperplanes(
+    rows: JointRows,
+    transformed: Sequence[PairRows],
+    C: float,
+    starts: Sequence[NDArray] | None,
+    tol: float,
+    solver: str = "auto",
+    offsets: Sequence[NDArray] | None = None,
+    gap_tolerance: float = np.inf,
+) -> Hyperplanes:
+    """Train the SVM of each pair on its transformed rows.
+
+    `starts` are signed multipliers of a neighbouring problem, `offsets` given decisions to which
+    the hyperplanes' decisions are added. `solver` is "auto", "reference" (libsvm), or "pairwise" or
+    "interior" for the method that is tried first.
+    """
+    found, slack = [], 0.0
+    for p, pair in enumerate(transformed):
+        start = None if starts is None else starts[p]
+        offset = None if offsets is None else offsets[p]
+        iterations = 0
+        for svm in _attempts(pair, C, start, tol, gap_tolerance, solver, offset):
+            if svm is not None:
+                iterations += svm.iterations
+                if svm.status is Status.OPTIMAL and svm.gap <= gap_tolerance:
+                    break
+        assert svm is not None  # the last attempt always returns a solution
+        decision = svm.decision + svm.bias + (0.0 if offset is None else offset)
+        slack += float(np.sum(pair.weights * np.maximum(0.0, 1.0 - pair.y * decision)))
+        found.append(replace(svm, iterations=iterations))
+    solved = list(zip(found, transformed, rows.pairs, strict=True))
+    return Hyperplanes(
+        u=[svm.u for svm in found],
+        q=np.column_stack([rows.Z[index].T @ svm.u for svm, _, (index, _) in solved]),
+        b=np.array([svm.bias for svm in found]),
+        norm=float(sum(svm.u @ svm.decision for svm in found)),
+        slack=slack,
+        absolute_gap=float(sum(svm.value - svm.bound for svm in found)),
+        inside=all(bool((np.abs(svm.u) < C * pair.weights).all()) for svm, pair, _ in solved),
+        iterations=[svm.iterations for svm in found],
+        violation=max(svm.violation for svm in found),
+        status=worst(svm.status for svm in found),
+    )
+
+
+def _attempts(
+    pair: PairRows,
+    C: float,
+    start: NDArray | None,
+    tol: float,
+    gap_tolerance: float,
+    solver: str,
+    offset: NDArray | None,
+) -> Iterator[PiecewiseSolution | None]:
+    """Yield the active set of the start, then pairwise steps or the interior point, then both."""
+    if solver == "reference":
+        from mmbench.solvers.libsvm_ import solve_libsvm
+
+        yield solve_libsvm(pair.dual(C), pair.y, C * pair.weights, tol)
+        return
+    by_rows = pair.dual(C, offset, in_features=True)
+    if start is not None and solver != "pairwise":
+        yield solve_near(by_rows, start, tol)
+    (n, k), certified = pair.rows.shape, tol < SEARCH_TOL
+    many = INTERIOR_ROWS if certified else INTERIOR_ROWS_IN_SEARCH
+    enough = INTERIOR_ROWS_PER_COMPONENT * k
+    if solver == "pairwise" or (solver == "auto" and n <= max(many, enough)):
+        short = certified and n >= max(FEWER_INTERIOR_ROWS, enough) and solver == "auto"
+        steps = STEPS_PER_ROW * n if short else STEPS_BEFORE_INTERIOR
+        few = solve_smo(pair.dual(C, offset), start, tol, steps)
+        yield few
+        start = few.u
+    yield solve_in_features(by_rows, pair.y, C * pair.weights, tol)
+    yield solve_to_gap(pair.dual(C, offset), tol, gap_tolerance, start)
+
+
+def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
+    """Return value, W and b for W = 0: the larger class, with slack 2 for the rows of the other."""
+    costs = [(y, weights) for (_, y), weights in zip(rows.pairs, rows.costs, strict=True)]
+    positive = np.array([weights[y > 0].sum() for y, weights in costs])
+    negative = np.array([weights[y < 0].sum() for y, weights in costs])
+    value = 2.0 * C * float(np.minimum(positive, negative).sum())
+    return value, np.zeros((len(rows.s), len(rows.pairs))), np.where(positive < negative, -1.0, 1.0)
+
+
+def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
+    """Return a lower bound of the optimum: the dual value at scaled multipliers of sum `total`.
+
+        max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
+
+    with the spectral norm and one column ``q = sum_i a_i t_i z_i`` of Q per pair. The multipliers
+    of any SVM are feasible if they are scaled to satisfy the last constraint.
+    """
+    scaled = Q / np.sqrt(s)[:, None]
+    size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # no SVD of one column
+    return total * min(1.0, np.sqrt(2.0) / max(float(size), 1e-300))
+
+
+def infimum_root(W: NDArray, s: NDArray) -> NDArray:
+    """Return a root of ``M = W (W'S W)^{-1/2} W' / sqrt(2)``, at which F* is attained.
+
+    M lies on the edge of the cone: the root has one column per pair.
+    """
+    root = np.sqrt(s)[:, None]
+    left, sizes, _ = np.linalg.svd(root * W, full_matrices=False)
+    return left * np.sqrt(sizes / np.sqrt(2.0)) / root
