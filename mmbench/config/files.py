@@ -82,8 +82,12 @@ def parse_yaml(text: str, where: str) -> Any:
     import yaml
 
     try:
-        loader = _loader_class()(text)
-        node = loader.get_single_node()
+        try:
+            loader = _loader_class(fast=True)(text)
+            node = loader.get_single_node()
+        except yaml.MarkedYAMLError:  # libyaml refuses {svm:, rmm:}, which is valid
+            loader = _loader_class(fast=False)(text)
+            node = loader.get_single_node()
         if node is None:
             return None
         if _expanded_size(node, where, {}) > MAX_NODES:
@@ -124,11 +128,13 @@ def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
 
 
 @cache
-def _loader_class() -> Any:
+def _loader_class(fast: bool) -> Any:
     """Return a safe loader of PyYAML with the numbers and truth values of YAML 1.2."""
     import yaml
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
+
+    class Loader(base):  # type: ignore[misc, valid-type]
         yaml_implicit_resolvers: dict[str, list] = {}  # noqa: RUF012 - PyYAML's own interface
 
         def construct_decimal(self, node: Any) -> int:

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
+from mmbench.config.files import parse_yaml
 
 pytestmark = pytest.mark.usefixtures("one_process")
 
@@ -362,3 +363,9 @@ def test_nonsense_number_of_jobs(jobs: str, tmp_path: Path):
     assert result.exit_code == 2
     assert "--jobs" in result.stderr
     assert not (tmp_path / "r").exists()
+
+
+def test_keys_without_values_stand_in_braces():
+    assert parse_yaml("machines: {svm:, rmm: {grid:, params:}}", "a") == {
+        "machines": {"svm": None, "rmm": {"grid": None, "params": None}}
+    }
