@@ -61,6 +61,13 @@ def column_name(column: Column, names: Sequence[str], what: str = "column") -> s
     return names[column - (column > 0)]
 
 
+def existing(columns: Sequence[Column], names: Sequence[str]) -> set[str]:
+    """Return the names of the columns that exist."""
+    n = len(names)
+    found = (names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= n else c for c in columns)
+    return {str(column) for column in found} & set(names)
+
+
 def check_width(n_columns: int, most: int) -> None:
     """Refuse a table of more columns than allowed, before it is read."""
     if n_columns > most:
@@ -161,9 +168,6 @@ def _parse(
 ) -> pd.DataFrame:
     import pandas as pd
 
-    known = set(names)
-    kept = [names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= len(names) else c
-            for c in keep_text]  # fmt: skip
     if not text.strip():
         raise ValueError("the file has no rows")
     _check_fields(text, len(names), more["sep"])
@@ -177,7 +181,7 @@ def _parse(
             na_values=list(missing),
             keep_default_na=False,
             low_memory=False,
-            dtype={name: str for name in kept if name in known},
+            dtype=dict.fromkeys(existing(keep_text, names), str),
             **more,
         )
     except pd.errors.ParserError as error:

@@ -33,6 +33,7 @@ from mmbench.datasets.parsers.frames import (
     Nominal,
     check_width,
     column_name,
+    existing,
     read_arff,
     read_csv,
     say,
@@ -224,10 +225,7 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
     if target is None:
         raise ValueError("needs a target: the column that holds the classes")
     label = column_name(target, names, "target column")
-    words = {
-        names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= len(names) else c
-        for c in text_columns(options, label)
-    }
+    words = existing(text_columns(options, label), names)
     ignored = tuple(name for name in index if isinstance(name, str))
     return _from_arrow(table, label, words, options, _declared(file))._replace(ignored=ignored)
 
@@ -244,7 +242,7 @@ def _declared(file: parquet.ParquetFile) -> set[str]:
 
 
 def _from_arrow(
-    table: pa.Table, label: str, words: set[Column], options: FileOptions, declared: set[str]
+    table: pa.Table, label: str, words: set[str], options: FileOptions, declared: set[str]
 ) -> Table:
     """Return the columns of a Parquet file: numbers, or text that is a category by itself."""
     import pandas as pd
