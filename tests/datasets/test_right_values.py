@@ -216,6 +216,7 @@ def test_a_number_with_marks_gets_the_hint_that_goes_on(tmp_path: Path, cell: st
         (",a,kind\n4,1,x\n5,7,y\n", [[1], [7]]),
         ("a,,kind\n1,4,x\n7,5,y\n", [[1], [7]]),
         ("a,kind\nunknown,x\n7,y\n1,y\n", None),
+        ("a,kind\nnull,x\n7,y\n1,y\n", None),
     ],
 )
 def test_the_option_in_a_message_goes_on(tmp_path: Path, text: str, values):
@@ -230,6 +231,16 @@ def test_the_option_in_a_message_goes_on(tmp_path: Path, text: str, values):
     entry = load_config(config, [option]).datasets[0]
     data = load_dataset(entry.ref(parse_steps(steps)), store=tmp_path)
     assert values is None or data.X.tolist() == values
+
+
+def test_names_among_the_data_are_no_missing_values(tmp_path: Path):
+    line = refusal(tmp_path, "a,kind\n1,x\n2,y\na,kind\n3,x\n")
+    assert line.endswith("data row 3, column 'a': text 'a' where a number is needed; "
+                         "the names of the columns stand there again")  # fmt: skip
+    line = refusal(tmp_path, "a,kind\n1,x\n2,y\n", header=False, target=2)
+    assert line.endswith("say header: true (--set 'datasets[0].header=true')")
+    line = refusal(tmp_path, "a,kind\n1,x\n2,y\n", separator=";")
+    assert "say separator: ," in line
 
 
 def test_the_hint_is_right(tmp_path: Path):

@@ -30,7 +30,7 @@ MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
 SEPARATORS = ",;\t"
 BLANKS = r"\s+"
 #: Text that needs no quotes in YAML.
-WORD = re.compile(r"[^\W\d]\w*")
+WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d]\w*", re.I)
 #: A field between blanks.
 QUOTED_OR_NOT = r'"((?:[^"]|"")*)"|(\S+)'
 #: Default upper bound on the columns of a table.

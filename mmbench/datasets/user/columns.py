@@ -249,7 +249,12 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
         if INFINITE.fullmatch(cell):
             raise ValueError(f"{place}: infinite value {cell!r}")
         all_text = len(bad) == column.notna().sum()
-        hint = _hint(cell, options, all_text, str(column.name))
+        if cell.strip() == column.name:
+            hint = "; the names of the columns stand there again"
+        elif bad == [0] and len(column) > 1 and not options.header:
+            hint = f"; if the first line names the columns, {say('header', 'true')}"
+        else:
+            hint = _hint(cell, options, all_text, str(column.name))
         raise ValueError(f"{place}: text {cell!r} where a number is needed{hint}")
     return pd.Series(values, index=column.index)
 

@@ -149,7 +149,7 @@ def _read_file(
     left_out = [*options.drop, *([] if options.index is None else [options.index])]
     frame = read_csv(text, text_columns(options, target), left_out=left_out, **form)
     names = list(frame.columns)
-    if len(names) == 1 and target not in names and options.separator is None:
+    if len(names) == 1 and isinstance(target, str) and target not in names:
         mark = next(iter(re.findall(r"[^\w\s\"']", names[0])), "|")
         hint = f"if fields are separated, {say('separator', mark)}"
         raise ValueError(f"the first line is one field, {names[0]!r}; {hint}")
