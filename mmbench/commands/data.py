@@ -22,11 +22,10 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Summary:
+class DatasetRow:
     """One row of ``mmbench data list``."""
 
     name: str
-    title: str
     n_samples: int
     n_features: int
     n_classes: int
@@ -36,18 +35,16 @@ class Summary:
     where: str
 
 
-def summaries(store: str | Path, mirror: str | Path | None = None) -> list[Summary]:
+def summaries(store: str | Path, mirror: str | Path | None = None) -> list[DatasetRow]:
     """Return a row for every card; files are looked for but nothing is downloaded."""
     places = Places(Path(store), mirror, allow_network=False)
-    return [_summary(load_card(name), places) for name in card_names()]
-
-
-def _summary(card: Card, places: Places) -> Summary:
-    shape = card.expect.shape
-    rules = split_rules(DatasetRef(card.name))
-    return Summary(
-        card.name, card.title, *shape, card.expect.n_classes, rules, _where(card, places)
-    )
+    rows = []
+    for card in map(load_card, card_names()):
+        rules, n_classes = split_rules(DatasetRef(card.name)), card.expect.n_classes
+        rows.append(
+            DatasetRow(card.name, *card.expect.shape, n_classes, rules, _where(card, places))
+        )
+    return rows
 
 
 def _where(card: Card, places: Places) -> str:
