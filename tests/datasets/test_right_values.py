@@ -217,6 +217,7 @@ def test_a_number_with_marks_gets_the_hint_that_goes_on(tmp_path: Path, cell: st
         ("a,,kind\n1,4,x\n7,5,y\n", [[1], [7]]),
         ("a,kind\nunknown,x\n7,y\n1,y\n", None),
         ("a,kind\nnull,x\n7,y\n1,y\n", None),
+        ("a,kind\n1,x\n7,y\n8,\n", [[1], [7]]),
     ],
 )
 def test_the_option_in_a_message_goes_on(tmp_path: Path, text: str, values):

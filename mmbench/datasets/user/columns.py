@@ -292,16 +292,20 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
     return table._replace(frame=frame), [without]
 
 
-def _refuse_missing(column: pd.Series) -> None:
+def _refuse_missing(column: pd.Series, hint: str = "") -> None:
     missing = np.flatnonzero(column.isna())
     if len(missing):
         place = f"data row {missing[0] + 1}, column {column.name!r}"
-        raise ValueError(f"{place}: value missing")
+        raise ValueError(f"{place}: value missing{hint}")
+
+
+#: Advice if a label or a group is missing.
+UNLABELLED = f"; to leave out rows without it, {say('unlabelled', 'drop')}"
 
 
 def _groups(column: pd.Series) -> NDArray:
     """Return the number of each row's group."""
-    _refuse_missing(column)
+    _refuse_missing(column, UNLABELLED)
     return np.unique(to_labels(map(as_text, column)), return_inverse=True)[1]
 
 
@@ -324,7 +328,7 @@ def _time(column: pd.Series) -> NDArray:
 
 
 def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
-    _refuse_missing(column)
+    _refuse_missing(column, UNLABELLED)
     y = to_labels(map(str, column))
     values = np.unique(y)
     if len(values) < 2:
