@@ -17,7 +17,7 @@ _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
 #: Columns of `split_rows`.
 SPLIT_COLUMNS = (
     *_PLACE,
-    *("seed", "status", "reason", *_METRICS, *_SIZES, "parameters"),
+    *("seed", "data_hash", "split_hash", "status", "reason", *_METRICS, *_SIZES, "parameters"),
     *(f"seconds_{stage}" for stage in _STAGES),
     *("n_fits", "fits", "routes", *_CERTIFICATES, "record"),
 )
@@ -36,6 +36,8 @@ def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
         yield {
             **_place(experiment, cell, record),
             "seed": record.job.split.seed,
+            "data_hash": record.job.dataset_hash,
+            "split_hash": record.split.get("digest"),
             "status": record.status,
             "reason": record.reason,
             **{name: record.metrics.get(name) for name in _METRICS},

@@ -1,4 +1,4 @@
-"""The nightly comparison with the reference tables."""
+"""The comparison of a run with the reference tables."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-compare = runpy.run_path(str(ROOT / "scripts" / "compare_reference.py"))["differences"]
+script = runpy.run_path(str(ROOT / "scripts" / "compare_reference.py"))
+Comparison, main = script["Comparison"], script["main"]
 REFERENCE = ROOT / "results" / "reference" / "usps_rbf" / "table.csv"
+PATHS = sorted(ROOT.glob("results/reference/*/table.csv"))
+tables = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.parent.name)
 
 
 @pytest.fixture
@@ -26,47 +29,161 @@ def changed(reference: pd.DataFrame, metric: str, machine: str = "svm", **values
     return table
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("results/reference/*/table.csv")), ids=str)
-def test_every_reference_table_agrees_with_itself(path: Path) -> None:
-    table = pd.read_csv(path)
-    assert compare(table, table) == ([], [])
+def of_other_data(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose notes say that the splits are others."""
+    return table.assign(note=table.dataset + ": all splits are the official ones")
+
+
+def worse(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with 20 points off every accuracy."""
+    table = table.copy()
+    table.loc[table.metric == "accuracy_pct", "measured"] -= 20
+    return table
+
+
+@tables
+def test_every_reference_table_agrees_with_itself(path: Path, capsys) -> None:
+    assert main(path, path) == 0
+    assert capsys.readouterr().out.startswith("agrees: ")
+
+
+@tables
+@pytest.mark.parametrize("data", [lambda table: table, of_other_data], ids=["same", "other"])
+def test_twenty_points_off_every_accuracy_are_a_difference(path: Path, data) -> None:
+    reference = pd.read_csv(path)
+    made = Comparison(data(worse(reference)), reference)
+    measured = reference[(reference.metric == "accuracy_pct") & reference.measured.notna()]
+    compared = measured[~measured.note.astype(str).str.contains("only 1560 of")]  # Isolet
+    if data is of_other_data:
+        assert made.compared["by means"] > 0 == made.compared["by values"]
+    else:
+        compared = measured
+    # 20 points are beyond the noise of most cells; of ten folds of a small data set not of all
+    found = sum("accuracy_pct: " in line and "band" not in line for line in made.differences)
+    assert made.code == 1 and found >= 0.9 * len(compared)
+
+
+def test_means_of_other_splits_agree_within_their_noise() -> None:
+    reference = pd.read_csv(ROOT / "results/reference/mamc_table2/table.csv")
+    rows = reference.metric == "accuracy_pct"
+    table = of_other_data(reference)
+    table.loc[rows, "measured"] += 2 * reference.se[rows]
+    made = Comparison(table, reference)
+    assert made.code == 0 and "156 by means" in str(made)
+    table.loc[rows, "measured"] += 6 * reference.se[rows]
+    assert sum(": left its band" not in line for line in Comparison(table, reference).differences)
+
+
+def test_data_with_missing_rows_are_named_and_not_compared() -> None:
+    reference = pd.read_csv(ROOT / "results/reference/mmrm_table2/table.csv")
+    table = reference.copy()
+    isolet = table.dataset == "isolet"
+    table.loc[isolet, "note"] = ""
+    table.loc[isolet & (table.metric == "errors_count"), "measured"] = 10
+    made = Comparison(table, reference)
+    assert made.code == 0 and made.skipped["isolet", "rows are missing"] > 0
+    assert "of isolet, rows are missing" in str(made)
+    made = Comparison(table[isolet], reference[isolet])
+    assert made.code == 3 and str(made).startswith("nothing compared: 0 accuracies")
+
+
+def test_a_missing_table_is_nothing_compared(tmp_path, capsys) -> None:
+    assert main(REFERENCE, tmp_path / "table.csv") == main(tmp_path / "table.csv", REFERENCE) == 3
+    assert "nothing compared" in capsys.readouterr().out
 
 
 def test_108_errors_for_91_are_a_difference(reference) -> None:
-    lines, _ = compare(changed(reference, "errors_count", measured=108), reference)
-    assert lines == ["usps_rbf usps rbf svm errors_count: 108, reference 91"]
+    made = Comparison(changed(reference, "errors_count", measured=108), reference)
+    assert made.differences == ["usps_rbf usps rbf svm errors_count: 108, reference 91"]
 
 
 def test_a_row_that_another_blas_moves_is_none(reference) -> None:
-    assert compare(changed(reference, "errors_count", measured=92), reference) == ([], [])
+    assert Comparison(changed(reference, "errors_count", measured=92), reference).code == 0
 
 
 def test_a_status_is_compared(reference) -> None:
-    lines, _ = compare(changed(reference, "errors_count", status="failed"), reference)
-    assert lines == ["usps_rbf usps rbf svm errors_count: failed, reference optimal"]
+    table = changed(reference, "errors_count", status="failed")
+    text = "usps_rbf usps rbf svm errors_count: failed, reference optimal"
+    for data in (table, of_other_data(table)):
+        assert Comparison(data, reference).differences == [text]
 
 
 def test_a_gap_that_has_grown_is_a_difference(reference) -> None:
-    lines, _ = compare(changed(reference, "worst_gap", "mmrm", measured=1e-3), reference)
-    assert len(lines) == 1 and "worst_gap: 1.0e-03" in lines[0]
-    assert compare(changed(reference, "worst_gap", "mmrm", measured=1e-9), reference) == ([], [])
+    made = Comparison(changed(reference, "worst_gap", "mmrm", measured=1e-3), reference)
+    assert len(made.differences) == 1 and "worst_gap: 1.0e-03" in made.differences[0]
+    assert Comparison(changed(reference, "worst_gap", "mmrm", measured=1e-9), reference).code == 0
 
 
 def test_a_missing_cell_is_a_difference(reference) -> None:
-    lines, _ = compare(reference[reference.machine != "svm"], reference)
+    lines = Comparison(reference[reference.machine != "svm"], reference).differences
     assert any(line.startswith("usps_rbf usps rbf svm errors_count: missing") for line in lines)
 
 
+def test_a_missing_data_set_is_a_difference() -> None:
+    reference = pd.read_csv(ROOT / "results/reference/mmrm_table2/table.csv")
+    lines = Comparison(reference[reference.dataset != "usps"], reference).differences
+    assert any("usps" in line and "missing" in line for line in lines)
+
+
 def test_times_are_a_warning(reference) -> None:
-    slow = changed(reference, "seconds_selection", measured=1e6)
-    lines, times = compare(slow, reference)
-    assert lines == []
-    assert times and times[0].startswith("warning: usps_rbf usps rbf svm seconds_selection")
+    made = Comparison(changed(reference, "seconds_selection", measured=1e6), reference)
+    assert made.code == 0 and made.warnings[0].startswith("usps_rbf usps rbf svm seconds_selection")
 
 
-def test_a_table_of_other_data_is_told_and_not_compared(reference, capsys) -> None:
-    other = changed(reference, "errors_count", measured=10).assign(note="usps: half of the rows")
-    assert compare(other, reference) == ([], [])
-    assert "usps: made of other data, not compared; deviations half of the rows" in (
-        capsys.readouterr().out
+def test_a_value_that_left_its_band_is_counted(reference) -> None:
+    table = reference.copy()
+    [inside] = table.index[table.in_band == True][:1]  # noqa: E712
+    table.loc[inside, "in_band"] = False
+    made = Comparison(table, reference)
+    assert made.code == 1 and "1 left their bands" in str(made)
+    made = Comparison(of_other_data(table), reference)  # by luck of the draw
+    assert made.code == 0 and "1 left their bands" in str(made)
+
+
+@pytest.fixture
+def splits() -> pd.DataFrame:
+    """The splits of a cell, as `mmbench export` writes them."""
+    return pd.DataFrame(
+        {
+            "experiment": "quickstart",
+            "dataset": "iris",
+            "kernel": "linear",
+            "degree": pd.NA,
+            "machine": "svm",
+            "repeat": range(5),
+            "fold": 0,
+            "seed": 0,
+            "data_hash": "d",
+            "split_hash": [f"s{k}" for k in range(5)],
+            "status": "optimal",
+            "errors_count": [1.0, 2.0, 3.0, 4.0, 5.0],
+            "worst_gap": 1e-9,
+            "worst_violation": 0.0,
+        }
     )
+
+
+@pytest.fixture
+def cells() -> pd.DataFrame:
+    """The table of these splits."""
+    cell = {"experiment": "quickstart", "dataset": "iris", "kernel": "linear", "degree": None}
+    values = {"measured": 3.0, "se": 0.7, "n": 5, "status": "optimal", "in_band": None, "note": ""}
+    return pd.DataFrame([{**cell, "machine": "svm", "metric": "errors_count", **values}])
+
+
+def test_equal_splits_are_compared_one_by_one(cells, splits) -> None:
+    made = Comparison(cells, cells, splits, splits)
+    assert made.code == 0 and made.compared == {"split by split": 1}
+    swapped = splits.assign(errors_count=[5.0, 2.0, 3.0, 4.0, 1.0])  # of the same mean
+    [line] = Comparison(cells, cells, swapped, splits).differences
+    assert "2 of 5 equal splits differ, first repeat 0 fold 0: errors_count 5, reference 1" in line
+    [line] = Comparison(cells, cells, splits.assign(status="failed"), splits).differences
+    assert "status failed, reference optimal" in line
+
+
+def test_splits_of_other_rows_are_compared_by_means(cells, splits) -> None:
+    others = splits.assign(split_hash="other", errors_count=3.0)
+    near, far = cells.assign(measured=5.0), cells.assign(measured=8.0)
+    made = Comparison(near, cells, others, splits)
+    assert made.code == 0 and made.compared == {"by means": 1}
+    assert Comparison(far, cells, others, splits).code == 1
