@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-JOBS = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())["jobs"]
+WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
+JOBS = WORKFLOW["jobs"]
 REFERENCE = ROOT / "results/reference/usps_rbf/table.csv"
 
 
@@ -35,6 +36,9 @@ def run(script: str, folder: Path, values: dict[str, str], **variables: str) -> 
 @pytest.mark.parametrize("option", ["", "--weekly"])
 def test_the_matrix_has_a_part_for_each_experiment(option, tmp_path):
     [expression] = re.findall(r"\$\{\{ *(.*?) *\}\}", step("list", "list experiments"))
+    triggers = WORKFLOW[True]  # "on", as YAML reads it
+    assert triggers["schedule"][1]["cron"] in expression and "inputs.weekly" in expression
+    assert triggers["workflow_dispatch"]["inputs"]["weekly"]["type"] == "boolean"
     output = tmp_path / "output"
     run(step("list", "list"), ROOT, {expression: option}, GITHUB_OUTPUT=str(output))
     names = json.loads(output.read_text().removeprefix("names="))
@@ -50,59 +54,120 @@ def test_the_matrix_has_a_part_for_each_experiment(option, tmp_path):
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A folder with what the summary reads."""
+    """A folder with the scripts, the references, and a stub of mmbench that copies a table."""
     (tmp_path / ".venv/bin").mkdir(parents=True)
-    python = tmp_path / ".venv/bin/python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
-    (tmp_path / "results/usps_rbf").mkdir(parents=True)
+    stubs = {
+        "python": f'[ "$1 $2" = "-m pip" ] || exec "{sys.executable}" "$@"\n',
+        "mmbench": 'case "$*" in\n'
+        '    run*) exit "${RUN:-0}" ;;\n'
+        '    table*.csv) [ ! -f given.csv ] || { mkdir -p "$2" && cp given.csv "$4"; } ;;\n'
+        "esac\n",
+    }
+    for name, text in stubs.items():
+        path = tmp_path / ".venv/bin" / name
+        path.write_text(f"#!/bin/sh\n{text}")
+        path.chmod(0o755)
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    (tmp_path / "results").mkdir()
     (tmp_path / "results/reference").symlink_to(ROOT / "results/reference")
     return tmp_path
 
 
-def summary(checkout: Path, table: pd.DataFrame | None) -> str:
+def reproduced(checkout: Path, table: pd.DataFrame | None, code: int, **variables: str) -> str:
+    """Reproduce an experiment whose table is given, and return its part of the run's page."""
     if table is not None:
-        table.to_csv(checkout / "results/usps_rbf/table.csv", index=False)
-    page = checkout / "summary.md"
-    name = {"matrix.name": "usps_rbf"}
-    run(step("reproduce", "say what changed"), checkout, name, GITHUB_STEP_SUMMARY=str(page))
+        table.to_csv(checkout / "given.csv", index=False)
+    name, page = {"matrix.name": "usps_rbf"}, checkout / "summary.md"
+    command = ["bash", "scripts/reproduce", "configs/usps_rbf.yaml"]
+    done = subprocess.run(command, cwd=checkout, env={**os.environ, **variables}, check=False)
+    assert done.returncode == code
+    run(step("reproduce", "say what"), checkout, name, GITHUB_STEP_SUMMARY=str(page))
     return page.read_text()
 
 
-def test_the_summary_says_which_cells_changed(checkout):
-    table = pd.read_csv(REFERENCE)
+@pytest.fixture
+def table():
+    return pd.read_csv(REFERENCE)
+
+
+def test_a_table_that_agrees_is_green_and_says_what_was_compared(checkout, table):
+    lines = reproduced(checkout, table, code=0).splitlines()
+    assert lines[:2] == ["### usps_rbf", "```"] and lines[-1] == "```"
+    assert lines[2] == (
+        "agrees: 6 accuracies and error counts compared (0 split by split, 6 by values, "
+        "0 by means), 0 not compared, 0 left their bands"
+    )
+
+
+def test_the_summary_says_which_cells_changed(checkout, table):
     rows = (table.metric == "errors_count") & (table.machine == "svm")
     table.loc[rows, "measured"] = 108
-    text = summary(checkout, table)
-    assert text.splitlines()[0] == "### usps_rbf"
-    assert "usps_rbf usps rbf svm errors_count: 108, reference 91" in text
-    assert text.count("```") == 2
+    assert "svm errors_count: 108, reference 91" in reproduced(checkout, table, code=1)
 
 
-def test_the_summary_says_that_there_is_no_table(checkout):
-    assert summary(checkout, None) == "### usps_rbf\n```\nno table\n```\n"
-
-
-def test_the_exit_code_says_whether_a_cell_left_its_band(tmp_path, capsys):
-    table = pd.read_csv(REFERENCE)
+def test_a_cell_that_left_its_band_is_no_success(checkout, table):
     [inside] = table.index[table.in_band == True][:1]  # noqa: E712
-    metric, name = table.loc[inside, "metric"], tmp_path / "table.csv"
-    exit_code = runpy.run_path(str(ROOT / "scripts/compare_reference.py"))["main"]
-    table.to_csv(name, index=False)
-    assert exit_code(name, REFERENCE) == 0
-    assert "agrees with" in capsys.readouterr().out
     table.loc[inside, "in_band"] = False
-    table.to_csv(name, index=False)
-    assert exit_code(name, REFERENCE) == 1
-    assert f"{metric}: left its band, " in capsys.readouterr().out
+    text = reproduced(checkout, table, code=1)
+    assert ", 1 left their bands" in text
+    assert f"{table.metric[inside]}: left its band, " in text
 
 
-def test_tables_are_merged_into_one_artefact():
-    [merge] = JOBS["tables"]["steps"]
+def test_a_failed_run_is_no_success_if_its_table_agrees(checkout, table):
+    assert "agrees: " in reproduced(checkout, table, code=1, RUN="1")
+
+
+def test_nothing_compared_is_no_success(checkout, table):
+    none = table[~table.metric.isin(["accuracy_pct", "errors_count"])]
+    shutil.rmtree(checkout / "results")
+    (checkout / "results/reference/usps_rbf").mkdir(parents=True)
+    none.to_csv(checkout / "results/reference/usps_rbf/table.csv", index=False)
+    assert "nothing compared: 0 accuracies" in reproduced(checkout, table, code=3)
+    (checkout / "given.csv").unlink()
+    assert "table.csv does not exist" in reproduced(checkout, None, code=3)
+
+
+def test_a_run_that_did_not_end_is_not_compared(checkout):
+    page = checkout / "summary.md"
+    run(
+        step("reproduce", "say what"),
+        checkout,
+        {"matrix.name": "usps_rbf"},
+        GITHUB_STEP_SUMMARY=str(page),
+    )
+    text = "nothing compared: the run did not end"
+    assert page.read_text() == f"### usps_rbf\n```\n{text}\n```\n"
+
+
+def test_the_page_has_one_line_per_experiment(tmp_path):
     [kept] = [
         s for s in JOBS["reproduce"]["steps"] if s.get("uses", "").startswith("actions/upload")
     ]
     assert kept["with"]["name"].replace("${{ matrix.name }}", "x") == "table-x"
-    assert merge["uses"].startswith("actions/upload-artifact/merge")
-    assert merge["with"]["pattern"] == "table-*" and merge["with"]["separate-directories"]
+    assert [path.rpartition("/")[2] for path in kept["with"]["path"].splitlines()] == [
+        "table.csv",
+        "splits.csv",
+        "comparison.txt",
+    ]
+    (tmp_path / "tables/table-lfw").mkdir(parents=True)
+    (tmp_path / "tables/table-lfw/comparison.txt").write_text("agrees: 3\nnot compared: 2\n")
+    names = {"needs.list.outputs.names": '["quickstart","lfw"]'}
+    page = tmp_path / "summary.md"
+    run(step("tables", "one line"), tmp_path, names, GITHUB_STEP_SUMMARY=str(page))
+    assert page.read_text().splitlines()[2:] == [
+        "| quickstart | nothing compared: the run did not end |",
+        "| lfw | agrees: 3 |",
+    ]
+
+
+def test_the_site_is_published_after_it_was_built():
+    assert JOBS["publish"]["needs"] == "docs"
+    [site] = [s for s in JOBS["docs"]["steps"] if "upload-pages-artifact" in s.get("uses", "")]
+    assert site["with"]["path"] in step("docs", "build pages")
+    assert JOBS["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob(".github/workflows/*.yml")), ids=lambda p: p.stem)
+def test_every_job_has_a_time_limit(path: Path):
+    jobs = yaml.safe_load(path.read_text())["jobs"]
+    assert [name for name, job in jobs.items() if "timeout-minutes" not in job] == []
