@@ -65,14 +65,17 @@ from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import pair_rows
 from mmbench.machines.fsvm.alternation import alternate, at_larger
 from mmbench.machines.fsvm.optimum import solve_pair, solve_pairs
-from mmbench.machines.fsvm.pair_svms import JointRows, JointSolution, PairRows
+from mmbench.machines.fsvm.pair_svms import SEARCH_TOL, JointRows, JointSolution, PairRows
 from mmbench.machines.kernel_pca import Spectrum, spectrum
-from mmbench.machines.svm import SVM
+from mmbench.machines.svm import FEW_ROWS, SVM
 
 #: Share of the variance that the components of a kernel keep, from the authors' code.
 KERNEL_SHARE = 0.9
 #: Relative gap of the ADMM, as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
+#: Factor of `tol` if no pair has more rows than the SVM's FEW_ROWS, outside a search: a row of
+#: weight 2 and two equal rows then have the same decisions to seven digits.
+FEW_ROWS_FACTOR = 1e-3
 #: Products and powers of C / sqrt(rho) leave the range of double precision beyond this.
 LARGEST_RATIO = 1e50
 
@@ -120,6 +123,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         tol=1e-3,
         single_precision=False,  # small components of float32 values are their noise
     )
+    version: ClassVar[int] = 2
     #: Version 1: a few components of many rows are computed by another algorithm.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
@@ -245,9 +249,11 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     def _train_in(self, space: ComponentSpace) -> JointSolution:
         """Train in units in which rho = 1."""
-        by_rule = self.variant != "opt"
+        by_rule, tol = self.variant != "opt", self.tol
+        if tol < SEARCH_TOL and max(len(y) for _, y in space.rows.pairs) <= FEW_ROWS:
+            tol *= FEW_ROWS_FACTOR
         try:
-            found = self._alternation(space) if by_rule else self._optimum(space)
+            found = self._alternation(space, tol) if by_rule else self._optimum(space, tol)
         except np.linalg.LinAlgError as error:
             raise ValueError(
                 f"{type(self).__name__}: the transformation of the data leaves the range of double "
@@ -257,7 +263,7 @@ class FSVM(WeightedClassifier, JointClassifier):
             return found
         return replace(found, status=Status.STOPPED_BY_RULE if by_rule else Status.INACCURATE)
 
-    def _optimum(self, space: ComponentSpace) -> JointSolution:
+    def _optimum(self, space: ComponentSpace, tol: float) -> JointSolution:
         rows, C = space.rows, self._ratio
         if self.solver == "reference":
             from mmbench.machines.fsvm.reference import solve_reference
@@ -265,14 +271,15 @@ class FSVM(WeightedClassifier, JointClassifier):
             return solve_reference(rows, C)
         whitened, start = space.transformed("white"), space.states.get("opt")
         if len(whitened) == 1:
-            found = solve_pair(rows, whitened[0], C, self.tol, self.gap_tolerance, start)
+            gap = SVM.gap_tolerance_factor * tol
+            found = solve_pair(rows, whitened[0], C, tol, gap, start)
         else:
-            gap = SHARED_GAP_TOLERANCE_FACTOR * self.tol
-            found = solve_pairs(rows, whitened, C, self.tol, gap, start)
+            gap = SHARED_GAP_TOLERANCE_FACTOR * tol
+            found = solve_pairs(rows, whitened, C, tol, gap, start)
         space.states["opt"] = found.state
         return found
 
-    def _alternation(self, space: ComponentSpace) -> JointSolution:
+    def _alternation(self, space: ComponentSpace, tol: float) -> JointSolution:
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
@@ -283,7 +290,7 @@ class FSVM(WeightedClassifier, JointClassifier):
             space.rows,
             space.transformed("semi"),
             C,
-            self.tol,
+            tol,
             rounds=0 if self.variant == "semi" else self.rounds,
             decrease=self.decrease,
             eps=self.eps if self.variant == "eps" else 0.0,

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data
 
 from mmbench.errors import Status
 from mmbench.machines import FSVM
@@ -105,6 +106,37 @@ def test_columns_of_very_different_scale_are_trained():
     machine = FSVM(variant="eps", rounds=300, decrease=1e-7, C=1e3)
     fit = machine.fit(X, rng.integers(0, 2, 200)).fits_[0]
     assert fit.status in (Status.OPTIMAL, Status.STOPPED_BY_RULE)
+
+
+@pytest.mark.parametrize("variant", ["semi", "pg", "eps", "opt"])
+@pytest.mark.parametrize("heavy", ["all", "one"])
+def test_weights_beyond_the_range_are_refused_in_words(variant, heavy):
+    """They once took 40 s, 90,000 warnings of numpy, and an objective that is no number."""
+    X, y = several()
+    weights = np.where((np.arange(len(y)) == 3) | (heavy == "all"), 1e90, 1.0)
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="divide the weights"):
+        warnings.simplefilter("error")
+        FSVM(variant=variant).fit(X, y, sample_weight=weights)
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="divide the weights"):
+        warnings.simplefilter("error")
+        FSVM(variant=variant, class_weight={1: 1e300}).fit(X, y)
+
+
+@pytest.mark.parametrize("variant", ["semi", "pg", "eps", "opt"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_weights_are_repeated_rows_to_seven_digits(variant, kernel):
+    """At the default tolerance, for few rows."""
+    check_sample_weight_equivalence_on_dense_data("FSVM", FSVM(variant=variant, kernel=kernel))
+
+
+def test_a_fit_says_which_route_solved_it():
+    (X, y), (X3, y3) = several(), several(classes=3)
+    routes = {"semi": "semi-whitened SVM", "pg": "gradient M-steps", "eps": "closed M-steps"}
+    for variant, route in routes.items():
+        assert FSVM(variant=variant).fit(X, y).fits_[0].route == route
+    assert FSVM(variant="opt").fit(X, y).fits_[0].route == "secant"
+    assert FSVM(variant="opt").fit(X3, y3).fits_[0].route == "ADMM"
+    assert FSVM(variant="opt", solver="reference").fit(X, y).fits_[0].route == "reference"
 
 
 @pytest.mark.parametrize("variant", ["semi", "pg", "eps", "opt"])
