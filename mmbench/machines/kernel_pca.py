@@ -151,18 +151,10 @@ def is_flat(problem: BinaryProblem) -> bool:
 
 
 def gram_by_features(problem: BinaryProblem) -> Gram:
-    """Return the Gram matrix in float64, as features if a linear kernel has few of them.
-
-    A kernel of first degree is linear in the features and a constant.
-    """
-    kernel, X = problem.kernel, problem.X
-    n, d = X.shape
-    flat = is_flat(problem) and isinstance(X, np.ndarray)
-    if not (flat or kernel.name == "linear") or d + flat > n // ROWS_PER_FEATURE:
-        return np.asarray(problem.gram, dtype=np.float64)
-    if flat:
-        return FeatureGram(np.hstack([np.ones((n, 1)), X]) / np.sqrt(kernel.divisor))
-    return FeatureGram(X)
+    """Return the Gram matrix in float64, as features if a linear kernel has few of them."""
+    n, d = problem.X.shape
+    few = problem.kernel.name == "linear" and d <= n // ROWS_PER_FEATURE
+    return FeatureGram(problem.X) if few else np.asarray(problem.gram, dtype=np.float64)
 
 
 def _first_degree(problem: BinaryProblem, roots: NDArray | None) -> Spectrum:

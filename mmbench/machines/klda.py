@@ -19,7 +19,7 @@ least squares SVM with C = 1/eta, from which it is computed.
 
 | `Fit.route` | taken | operations per eta |
 | --- | --- | --- |
-| Cholesky in features | linear or first-degree kernel, at least two rows per feature | d^3 + n d |
+| Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
 | Cholesky | other kernels | n^3 / 3 |
 | printed system | ``solver="reference"`` | n^3 |
 | equal means | the class means are the same: w = 0 | |
@@ -151,8 +151,7 @@ def train_klda(
     ridges = level * np.array(etas)
     status, route, features = Status.OPTIMAL, "Cholesky", None
     if isinstance(gram, FeatureGram):
-        route = "Cholesky in features"
-        features = gram.features if problem.kernel.name == "linear" else None
+        route, features = "Cholesky in features", gram.features
     if delta @ (gram @ delta) <= len(rows.y) * np.finfo(float).eps * level:
         status, route, features = Status.TRIVIAL, "equal means", None
         coef = np.zeros((len(rows.y), len(etas)))

@@ -24,7 +24,7 @@ a row of weight 2 is a row twice, among the features too.
 
 | `Fit.route` | taken | operations per C |
 | --- | --- | --- |
-| Cholesky in features | linear or first-degree kernel, at least two rows per feature | d^3 + n d |
+| Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
 | Cholesky | other kernels | n^3 / 3 |
 | printed system | ``solver="reference"`` | n^3 |
 
@@ -168,7 +168,7 @@ def train_lssvm(
     route = "Cholesky in features" if isinstance(gram, FeatureGram) else "Cholesky"
     rows: Any = gram
     a = None  # of (32) the coefficients are weights, too
-    if isinstance(gram, FeatureGram) and problem.kernel.name == "linear" and not squared:
+    if isinstance(gram, FeatureGram) and not squared:
         rows = gram.features
         coef, b = solve_weights(rows, y, costs, root)
         given = [{"w": w} for w in coef.T]
@@ -207,15 +207,16 @@ def _certificates(
     shares = (root @ a) / (root @ root)
     centred = a - np.outer(root, shares)  # the sum is 0 exactly: dual feasible
     if of_weights:
-        norms, dual_norms = _squares(coef), _squares(rows.T @ centred)
+        back = rows.T @ centred
+        norms, dual_norms = _inner(coef, coef), _inner(back, back)
         residual = rows.T @ errors - coef / costs  # of (36)
         residual /= np.abs(rows.T @ y).max() or 1.0
     else:
         norms = _inner(coef, image)
         dual_norms = _inner(centred, image - np.outer(rows @ root, shares))
         residual = errors - a / costs
-    objective = 0.5 * norms + 0.5 * costs * _squares(errors)
-    bound = y @ centred - 0.5 * dual_norms - 0.5 * _squares(centred) / costs
+    objective = 0.5 * norms + 0.5 * costs * _inner(errors, errors)
+    bound = y @ centred - 0.5 * dual_norms - 0.5 * _inner(centred, centred) / costs
     balance = np.abs(root @ a) / np.maximum(1.0, root @ np.abs(a))
     violation = np.maximum(np.abs(residual).max(axis=0), balance)
     at_zero = 0.5 * costs * (y @ y - (root @ y) ** 2 / (root @ root))  # by the best b
@@ -239,7 +240,3 @@ def _certificates(
 def _inner(left: NDArray, right: NDArray) -> NDArray:
     """Return the inner products of the columns of two arrays."""
     return np.einsum("ij,ij->j", left, right)
-
-
-def _squares(columns: NDArray) -> NDArray:
-    return _inner(columns, columns)

@@ -21,9 +21,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
-#: Residual of a row that is left as it is, and steps that larger ones are given.
-LARGEST_RESIDUAL, MAX_REFINEMENTS = 1e-8, 5
-
 
 @dataclass(frozen=True)
 class FeatureGram:
@@ -53,7 +50,7 @@ class FeatureGram:
         return float(row_squares(self.features).sum())
 
 
-#: What products are taken with.
+#: Dense Gram matrix or its feature factor.
 Gram = NDArray | FeatureGram
 
 
@@ -100,24 +97,38 @@ def solve_path(
     Parameters
     ----------
     gram : ndarray of shape (n_samples, n_samples) or FeatureGram
-        K, symmetric and positive semidefinite. By few features everything is cheaper.
+        K, symmetric and positive semidefinite. Features are taken with ``squared`` only; see
+        `solve_weights`.
     y : ndarray of shape (n_samples,)
     costs : sequence of float
         Values of C.
     squared : bool, default=False
         Whether G is ``K K'``.
     border : ndarray of shape (n_samples,), optional
-        What stands in the place of the ones.
+        Replaces the ones of the system; all 1 by default.
     """
     border = np.ones(len(y)) if border is None else border
-    if isinstance(gram, FeatureGram):
-        solve = _by_features(gram.features, y, border, squared)
-    elif squared:
-        solve = _by_primal(gram, gram @ gram.T, y, border)
+    if not squared:
+        found = [_by_dual(np.asarray(gram), y, C, border) for C in costs]
+        a = np.column_stack([one for one, _ in found])
+        return Solutions(a, a, np.array([b for _, b in found]))
+    rows: Any = gram
+    if isinstance(gram, FeatureGram):  # K K' = F (F'F) F' = F R (F R)'
+        F = gram.features
+        if isinstance(F, np.ndarray):
+            root = qr(F, mode="r")[0][: F.shape[1]].T
+        else:
+            values, vectors = eigh(weighted_product(F, np.ones(F.shape[0])))
+            root = vectors * np.sqrt(np.maximum(values, 0))
+        rows = MappedRows(F, map=root)
+        square = weighted_product(rows, np.ones(F.shape[0]))
     else:
-        solve = _by_dual(gram, y, border)
-    a, coef, b = zip(*(solve(C) for C in costs), strict=True)
-    return Solutions(np.column_stack(a), np.column_stack(coef), np.array(b))
+        square = gram @ gram.T
+    columns = zip(*(_by_primal(rows, square, y, C, border) for C in costs), strict=True)
+    a, w, b = map(np.array, columns)
+    features = isinstance(gram, FeatureGram)
+    coef = F @ lstsq(root.T, w.T, check_finite=False)[0] if features else w.T
+    return Solutions(a.T, coef, b)
 
 
 def solve_weights(
@@ -146,112 +157,46 @@ def solve_weights(
     (array([[1.]]), array([-1.]))
     """
     border = np.ones(len(y)) if border is None else border
-    solve = _by_primal(rows, weighted_product(rows, np.ones(rows.shape[0])), y, border)
-    _, w, b = zip(*(solve(C) for C in costs), strict=True)
+    square = weighted_product(rows, np.ones(rows.shape[0]))
+    _, w, b = zip(*(_by_primal(rows, square, y, C, border) for C in costs), strict=True)
     return np.column_stack(w), np.array(b)
 
 
-#: What solves for one C: a, the coefficients over the columns of K, and b.
-Solver = Callable[[float], tuple[NDArray, NDArray, float]]
+def _by_primal(
+    rows: Rows, square: NDArray, y: NDArray, C: float, border: NDArray
+) -> tuple[NDArray, NDArray, float]:
+    """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from the system of w.
 
-
-def _by_features(F: Rows, y: NDArray, border: NDArray, squared: bool) -> Solver:
-    """Solve for the weights of features."""
-    if not squared:
-        square = weighted_product(F, np.ones(F.shape[0]))
-        solve = _by_primal(F, square, y, border)
-
-        def with_a(C: float) -> tuple[NDArray, NDArray, float]:
-            a, _, b = solve(C)
-            a, b = _refined(F, square, y, border, C, a, b)
-            return a, a, b
-
-        return with_a
-    root = _root(F)  # K K' = F (F'F) F'
-    rows = MappedRows(F, map=root)
-    solve = _by_primal(rows, weighted_product(rows, np.ones(F.shape[0])), y, border)
-
-    def over_rows(C: float) -> tuple[NDArray, NDArray, float]:
-        a, w, b = solve(C)
-        return a, F @ lstsq(root.T, w, check_finite=False)[0], b
-
-    return over_rows
-
-
-def _by_primal(rows: Rows, square: NDArray, y: NDArray, border: NDArray) -> Solver:
-    """Solve for w with ``G = rows rows'``, and what follows from it, ``a = C (y - rows w - b)``.
-
-    The multipliers would not do: where G is large, rounding them moves ``G a`` by far more than
-    rounding w moves ``rows w``. The second step corrects the first by its residual.
+    If G is large, rounding a moves ``G a`` by far more than rounding w moves ``rows w``. The second
+    step corrects the first by its residual.
     """
-    ahead = rows.T @ border
-
-    def solve(C: float) -> tuple[NDArray, NDArray, float]:
-        inverse = ridge_inverse(square, 1 / C)
-        from_border = inverse(ahead)
-        left = float(border @ border - ahead @ from_border)
-        w, b, residual = np.zeros(len(ahead)), 0.0, y
-        for _ in range(2):
-            step = inverse(rows.T @ residual - w / C)
-            more = float(border @ residual - ahead @ step) / left
-            w, b = w + step - more * from_border, b + more
-            residual = y - rows @ w - b * border
-        return C * residual, w, b
-
-    return solve
+    inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
+    from_border = inverse(ahead)
+    left = float(border @ border - ahead @ from_border)
+    w, b, residual = np.zeros(len(ahead)), 0.0, y
+    for _ in range(2):
+        step = inverse(rows.T @ residual - w / C)
+        more = float(border @ residual - ahead @ step) / left
+        w, b = w + step - more * from_border, b + more
+        residual = y - rows @ w - b * border
+    return C * residual, w, b
 
 
-def _refined(
-    F: Rows, square: NDArray, y: NDArray, border: NDArray, C: float, a: NDArray, b: float
-) -> tuple[NDArray, float]:
-    """Return a and b that solve ``F F'a + a/C + b = y``, where rounding of a row left them off.
+def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDArray, float]:
+    """Return a and b, corrected by their residual.
 
-    A row far longer than the others multiplies the rounding of its a by the square of its length.
+    The KLDA is computed from small differences of a, which magnify the rounding of a factorisation.
     """
-    residual = y - F @ (F.T @ a) - a / C - b * border
-    missed, inverse = np.abs(residual).max(), None
-    for _ in range(MAX_REFINEMENTS):
-        if missed <= LARGEST_RESIDUAL:
-            break
-        inverse = inverse or ridge_inverse(square, 1 / C)
-        change, of_border = [C * (r - F @ inverse(F.T @ r)) for r in (residual, border)]
-        more = float(border @ (change + a) / (border @ of_border))  # border'a = 0
-        nearer, moved = a + change - more * of_border, b + more
-        residual = y - F @ (F.T @ nearer) - nearer / C - moved * border
-        if np.abs(residual).max() >= missed:
-            break
-        a, b, missed = nearer, moved, np.abs(residual).max()
+    inverse = ridge_inverse(gram, 1 / C)
+    from_border = inverse(border)
+    size = border @ from_border
+    a, b, residual = np.zeros(len(y)), 0.0, y
+    for _ in range(2):
+        step = inverse(residual)
+        more = float(border @ (step + a) / size)  # border'a = 0
+        a, b = a + step - more * from_border, b + more
+        residual = y - gram @ a - a / C - b * border
     return a, b
-
-
-def _by_dual(gram: NDArray, y: NDArray, border: NDArray) -> Solver:
-    """Solve for a, and correct it by its residual.
-
-    What is computed from small differences of a, as by the KLDA, magnifies the rounding of a
-    factorisation.
-    """
-
-    def solve(C: float) -> tuple[NDArray, NDArray, float]:
-        inverse = ridge_inverse(gram, 1 / C)
-        from_border = inverse(border)
-        size = border @ from_border
-        a, b, residual = np.zeros(len(y)), 0.0, y
-        for _ in range(2):
-            step = inverse(residual)
-            more = float(border @ (step + a) / size)  # border'a = 0
-            a, b = a + step - more * from_border, b + more
-            residual = y - gram @ a - a / C - b * border
-        return a, a, b
-
-    return solve
-
-
-def _root(F: Rows) -> NDArray:
-    """Return a matrix R with ``R R' = F'F``."""
-    if isinstance(F, np.ndarray):
-        return qr(F, mode="r")[0][: F.shape[1]].T
-    values, vectors = eigh(weighted_product(F, np.ones(F.shape[0])))
-    return vectors * np.sqrt(np.maximum(values, 0))
 
 
 def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]:
@@ -272,7 +217,7 @@ def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]
     shifted[np.diag_indices_from(shifted)] += ridge
     try:
         factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # the ridge drowns in the rounding of a singular matrix
+    except LinAlgError:  # the ridge is below the rounding of a singular matrix
         values, vectors = eigh(matrix, check_finite=False)
         inverses = 1 / (np.maximum(values, 0) + ridge)
         return lambda columns: vectors @ (inverses * (vectors.T @ columns).T).T
