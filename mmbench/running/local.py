@@ -1,23 +1,20 @@
-"""Where jobs run: a small interface.
+"""Worker processes on this computer, with limits on their time, memory and output.
 
 A task is a picklable function with picklable arguments, and its result comes back as a `Future`.
-Nothing else is shared with a worker, so a cluster can stand behind the same three verbs.
+Nothing else is shared with a worker, so that a cluster fits the same interface, `Executor`. A
+worker is a plain subprocess that runs `serve`: messages to it are (function, arguments), messages
+from it (kind, value) with the kinds below. It leads a process group of its own, with which the
+processes that a job has started end.
 
-The life of a worker process: serve tasks, never outlive the process that started it.
-
-Started by `mmbench.running.local` as a plain subprocess. Messages to it are (function, arguments);
-from it come (kind, value) with the kinds below.
-
-Worker processes on this computer, with limits on their time, memory and output.
-
-Our own, because no pool that was tried keeps what this one promises. Loky 3.7 ends every task when
-one worker dies. Pebble 5.2 ends one only, but a busy worker outlives its killed parent, and Ctrl-C
-reaches a worker that is still importing. A LocalCluster of dask.distributed takes 4 s to start and
-27 ms a task (this: 0.4 s and 0.6 ms), and 7 s to give up a task that ends its worker.
+The reason for a pool of our own: Loky 3.7 ends every task if one worker dies. Pebble 5.2 ends only
+the task of that worker, but a busy worker outlives its killed parent, and Ctrl-C reaches a worker
+that is still importing. A LocalCluster of dask.distributed takes 4 s to start and 27 ms per task
+(this pool: 0.4 s and 0.6 ms), and 7 s to give up a task that ends its worker.
 """
 
 import importlib
 import os
+import platform
 import select
 import signal
 import socket
@@ -47,7 +44,7 @@ class LimitReached(WorkerDied):
     ----------
     status : {Status.TIME_LIMIT, Status.MEMORY_LIMIT}
     reached : dict
-        "stage" that the task told last, "seconds", and "bytes" where they were limited.
+        "stage" that the task told last, "seconds", and "bytes" if they were limited.
     """
 
     def __init__(self, status: Status, reached: dict[str, Any]):
@@ -56,9 +53,9 @@ class LimitReached(WorkerDied):
 
 
 class Executor(Protocol):
-    """What the runner needs to know of a place where jobs run."""
+    """The interface of a place where jobs run."""
 
-    #: Most threads of one task; it takes as many slots.
+    #: Largest number of threads of one task; it takes as many slots.
     task_threads: int
     #: Whether tasks may run on a computer that sees other files than this one.
     remote: bool
@@ -71,7 +68,7 @@ class Executor(Protocol):
 
     @property
     def computer_slots(self) -> int:
-        """Most slots that share the memory of one computer."""
+        """Largest number of slots that share the memory of one computer."""
 
     def submit(
         self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
@@ -79,7 +76,7 @@ class Executor(Protocol):
         """Start a task. At most `slots` of them run at any time."""
 
     def wait(self, timeout: float | None = None) -> list[Future]:
-        """Return the tasks that ended; none when `timeout` seconds pass first.
+        """Return the tasks that ended; none if `timeout` seconds pass first.
 
         A task whose worker died or went beyond its limits ends with the exception `WorkerDied`.
         """
@@ -104,17 +101,17 @@ def tell(note: Any) -> None:
 
 
 def serve(descriptor: int, modules: Sequence[str]) -> None:
-    """Run the tasks that arrive, until the other end closes.
+    """Run the tasks that arrive at one end of a socket pair, until the other end closes.
 
-    Parameters
-    ----------
-    descriptor : int
-        Of one end of a socket pair.
-    modules : sequence of str
-        Imported before the first task arrives.
+    `modules` are imported before the first task arrives.
     """
     global _connection
-    _ask_kernel_to_end_orphans()
+    if sys.platform == "linux":
+        # ends an orphan even if compiled code keeps all its threads waiting
+        import ctypes
+
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_die_with_parent, args=(descriptor,), daemon=True).start()
     for module in modules:
         importlib.import_module(module)
@@ -125,32 +122,16 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
             connection.send((STARTED, None))
         except (EOFError, OSError):
             return
-        _reply(connection, *_call(function, args))
-
-
-def _call(function: Callable[..., Any], args: tuple) -> tuple[str, Any]:
-    try:
-        return RESULT, function(*args)
-    except Exception as error:
-        return ERROR, error
-
-
-def _reply(connection: Connection, kind: str, value: Any) -> None:
-    try:
-        connection.send((kind, value))
-    except BrokenPipeError:
-        return
-    except Exception as error:  # what cannot be pickled is told in words
-        connection.send((ERROR, RuntimeError(f"the result cannot be sent: {error}")))
-
-
-def _ask_kernel_to_end_orphans() -> None:
-    """On Linux the kernel ends an orphan even while compiled code keeps all its threads waiting."""
-    if sys.platform == "linux":
-        import ctypes
-
-        PR_SET_PDEATHSIG = 1
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        try:
+            reply = RESULT, function(*args)
+        except Exception as error:
+            reply = ERROR, error
+        try:
+            connection.send(reply)
+        except BrokenPipeError:
+            return
+        except Exception as error:  # not picklable
+            connection.send((ERROR, RuntimeError(f"the result cannot be sent: {error}")))
 
 
 def _die_with_parent(descriptor: int) -> None:
@@ -161,6 +142,13 @@ def _die_with_parent(descriptor: int) -> None:
     os._exit(1)
 
 
+#: Calls of POSIX by which worker processes are started, watched and ended.
+POSIX = (
+    (signal, "pthread_sigmask"),
+    (select, "poll"),
+    (os, "killpg"),
+    (os, "set_blocking"),
+)
 #: One thread for each library: parallelism is over pairs of classes and over processes.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -174,29 +162,36 @@ THREAD_VARIABLES = (
 POLL_SECONDS = 0.05
 #: Seconds that a task has to end by itself once its time is up; a share of that time, if more.
 GRACE_SECONDS, GRACE_SHARE = 5.0, 0.05
+#: Share of one core that may go into reading the memory of a task.
+MEMORY_LOOK_SHARE = 0.05
 #: Bytes that are shown of what a worker prints during one task.
 OUTPUT_BYTES = 2**20
 
 
+def check_platform() -> None:
+    """Raise UserError if this system lacks what worker processes need."""
+    missing = [f"{module.__name__}.{name}" for module, name in POSIX if not hasattr(module, name)]
+    if missing:
+        raise UserError(
+            f"worker processes need {missing[0]}, which Python does not have on "
+            f"{platform.system()}; run mmbench on Linux or macOS, or on Windows inside WSL"
+        )
+
+
 class LocalExecutor:
-    """Worker processes on this computer, one a slot.
+    """Worker processes on this computer, one per slot; each imports `modules` when it starts.
 
     A process is started when its slot is first needed, serves task after task, and is replaced
     when it dies; a death ends only the task that the process was running. Workers are killed by
-    `cancel` or at a limit, and end by themselves when this process dies in any way.
-
-    Parameters
-    ----------
-    slots : int
-        Number of processes.
-    modules : sequence of str
-        What a process imports when it starts.
+    `cancel` or at a limit, and end by themselves when this process dies in any way. Raises
+    UserError on systems without the calls of POSIX.
     """
 
     remote = False
     scheduler: str | None = None
 
     def __init__(self, slots: int, modules: Sequence[str] = ()):
+        check_platform()
         self.slots = self.task_threads = self.computer_slots = slots
         self._workers = [_Worker(tuple(modules)) for _ in range(slots)]
 
@@ -207,14 +202,9 @@ class LocalExecutor:
     def submit(
         self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
     ) -> Future:
-        """Start a task in a free slot.
+        """Start a task in a free slot; raises RuntimeError if every slot is busy.
 
-        Raises
-        ------
-        RuntimeError
-            If every slot is busy.
-        UserError
-            If no process can be started.
+        Raises UserError if no process can be started.
         """
         for worker in self._workers:
             if worker.future is None:
@@ -222,7 +212,7 @@ class LocalExecutor:
         raise RuntimeError(f"all {self.slots} slots are busy")
 
     def wait(self, timeout: float | None = None) -> list[Future]:
-        """Return the tasks that ended; none when `timeout` seconds pass first."""
+        """Return the tasks that ended; none if `timeout` seconds pass first."""
         busy = [worker for worker in self._workers if worker.future is not None]
         end = time.monotonic() + timeout if timeout is not None else float("inf")
         look = POLL_SECONDS if any(worker.limits != NO_LIMITS for worker in busy) else float("inf")
@@ -240,28 +230,24 @@ class LocalExecutor:
         for worker in self._workers:
             if worker.future is not None:
                 worker.kill()
-                worker.future = None
 
     def close(self) -> None:
         """Kill the workers."""
         for worker in self._workers:
             worker.kill()
-            worker.future = None
 
     def kill(self) -> None:
         """Kill the processes, from any thread; their tasks end with `WorkerDied`."""
         for worker in self._workers:
-            process = worker.process
-            if process is not None:
-                process.kill()
-                process.wait()
+            worker.cancelled = True
+            worker.kill_process()
 
 
 def _search_path() -> list[str]:
-    """Return the places that a worker imports from: those of this process, the current folder last.
+    """Return the folders from which a worker imports: those of this process, the current one last.
 
-    A ``random.py`` there must not stand for the standard library's. A folder that PYTHONPATH names,
-    or that mmbench itself lies in, keeps its place.
+    A ``random.py`` there must not replace the standard library's. A folder in PYTHONPATH, or the
+    folder that holds mmbench, keeps its place.
     """
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
@@ -278,9 +264,11 @@ class _Worker:
         self.future: Future | None = None
         self.limits = NO_LIMITS
         self.process: subprocess.Popen | None = None
+        self.cancelled = False
 
     def start(self, function: Callable[..., Any], args: tuple, limits: Limits) -> Future:
         self.task, self.limits, self.sent_again = (function, args), limits, False
+        self.cancelled, self.next_look = False, 0.0
         self._send()
         self.future = Future()
         self.future.set_running_or_notify_cancel()
@@ -296,11 +284,10 @@ class _Worker:
     def spawn(self) -> None:
         # A new interpreter rather than a fork: a forked child would inherit the locked mutexes
         # and the thread pools of BLAS, OpenMP and Numba.
-        self.kill()
         command = "from mmbench.running.local import serve; serve(*{!r})"
         changes = {"PYTHONPATH": os.pathsep.join(_search_path()), "PYTHONUNBUFFERED": "1"}
-        # Ctrl-C reaches the whole process group. The worker inherits the block, from its first
-        # instruction on: what becomes of it is for this process to decide.
+        # The worker inherits the block, from its first instruction on: this process decides what
+        # becomes of a task at Ctrl-C.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             ours, theirs = socket.socketpair()
@@ -313,6 +300,7 @@ class _Worker:
                     stdin=subprocess.DEVNULL,
                     stdout=shown,
                     stderr=shown,
+                    process_group=0,
                 )
         except OSError as error:
             raise UserError(
@@ -358,8 +346,14 @@ class _Worker:
         """End a process that is beyond a limit of its task and did not stop by itself."""
         limits = self.limits
         reached: dict[str, Any] = {"stage": self.note, "seconds": time.monotonic() - self.since}
-        if limits.memory is not None:
-            reached["bytes"] = self._resident_bytes()
+        now = time.monotonic()
+        if limits.memory is not None and now >= self.next_look:
+            from mmbench.machines.base.search_space import private_bytes
+
+            assert self.process is not None
+            reached["bytes"] = private_bytes(self.process.pid)
+            end = time.monotonic()
+            self.next_look = end + (end - now) / MEMORY_LOOK_SHARE
             if reached["bytes"] > limits.memory:
                 return self._stop(LimitReached(Status.MEMORY_LIMIT, reached))
         if limits.time is None or not self.begun:
@@ -369,21 +363,13 @@ class _Worker:
             return self._stop(LimitReached(Status.TIME_LIMIT, reached))
         return None
 
-    def _resident_bytes(self) -> int:
-        import psutil
-
-        assert self.process is not None
-        try:
-            return psutil.Process(self.process.pid).memory_info().rss
-        except psutil.NoSuchProcess:  # the message of its end is on the way
-            return 0
-
     def _stop(self, error: LimitReached) -> Future:
+        future = self._end(error)
         self.kill()
-        return self._end(error)
+        return future
 
     def _show(self) -> None:
-        """Pass on what the process printed, up to a limit a task."""
+        """Pass on what the process printed, up to a limit per task."""
         try:
             text = os.read(self.output, 2**16)
         except BlockingIOError:
@@ -397,17 +383,17 @@ class _Worker:
             sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest dropped\n")
 
     def _died(self) -> Future | None:
-        """End the task of a process that is gone; send it again where it had not begun.
+        """End the task of a process that is gone; send it again if it had not begun.
 
-        Raises
-        ------
-        UserError
-            If the process could not even import what it needs.
+        Raises UserError if the process could not even import what it needs.
         """
         assert self.process is not None
         code = self.process.wait(timeout=10)
         self._show()
-        self.kill()
+        self.kill_process()
+        self._release()
+        if self.cancelled:
+            return self._end(WorkerDied("the run of the task was cancelled"))
         if not self.begun and code >= 0:
             last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]
             raise UserError(f"a worker process cannot start: {last or f'exit status {code}'}")
@@ -422,9 +408,22 @@ class _Worker:
         return self._end(WorkerDied(text))
 
     def kill(self) -> None:
+        """Kill the process and forget its task."""
+        self.future = None
+        self.kill_process()
+        self._release()
+
+    def kill_process(self) -> None:
+        """Kill the process with all that it has started, from any thread."""
+        process = self.process
+        if process is not None:
+            with suppress(ProcessLookupError, PermissionError):  # no process is left in the group
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
+
+    def _release(self) -> None:
         if self.process is not None:
-            self.process.kill()
-            self.process.wait()
             self.connection.close()
             os.close(self.output)
         self.process = None

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
+import psutil
 import pytest
 from helpers.small_run import NO_DATA
-from helpers.tasks import grow_without_end, hang, leave, print_much, segfault, wait_in_python
+from helpers.tasks import (
+    grow_without_end,
+    hang,
+    leave,
+    map_a_file,
+    print_much,
+    segfault,
+    start_a_process,
+    start_a_process_that_grows,
+    wait_in_python,
+)
 
 from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import Limits, parse_limits
@@ -61,6 +73,51 @@ def test_a_task_beyond_its_limit_is_ended_and_the_next_one_runs(function, limits
         assert error.reached["bytes"] > limits.memory
     else:
         assert error.reached["stage"] == ("selection" if function is wait_in_python else "training")
+
+
+def wait_for(executor):
+    while not (ended := executor.wait(10)):
+        continue
+    return ended[0]
+
+
+@pytest.mark.parametrize("end", ["limit", "cancel"])
+def test_processes_that_a_task_has_started_end_with_it(end, executor, tmp_path):
+    executor.submit(
+        start_a_process, tmp_path / "pid", limits=Limits(time=3.0 if end == "limit" else 600)
+    )
+    if end == "limit":
+        assert isinstance(wait_for(executor).exception(), LimitReached)
+    else:
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            executor.wait(0.1)
+        executor.cancel()
+    child = int((tmp_path / "pid").read_text())
+    end_of_wait = time.monotonic() + 10
+    while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < end_of_wait
+        time.sleep(0.05)
+
+
+def test_the_memory_of_these_processes_counts(executor):
+    executor.submit(start_a_process_that_grows, limits=MEMORY)
+    error = wait_for(executor).exception()
+    assert isinstance(error, LimitReached) and error.status is Status.MEMORY_LIMIT
+
+
+def test_a_mapped_file_is_no_memory_of_the_task(executor, tmp_path):
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(2**29)
+    executor.submit(map_a_file, tmp_path / "large", 2**29, limits=MEMORY)
+    future = wait_for(executor)
+    assert future.exception() is None and future.result() == 0
+
+
+@pytest.mark.parametrize("module, name", local.POSIX)
+def test_a_system_without_a_call_of_posix_is_one_line(module, name, monkeypatch):
+    monkeypatch.delattr(module, name)
+    with pytest.raises(UserError, match=rf"worker processes need {module.__name__}.{name}, which"):
+        LocalExecutor(1)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -55,11 +56,25 @@ def refuse_what_does_not_fit(task: str, needed: int) -> None:
 def allowed_bytes() -> float:
     """Return the memory left of the limit of this process, infinity without a limit."""
     limit = memory_limit()
-    if limit == math.inf:
-        return limit
+    return limit if limit == math.inf else max(0.0, limit - private_bytes())
+
+
+def private_bytes(process_id: int | None = None) -> int:
+    """Return the resident memory of a process, by default this one, and all that it has started.
+
+    Pages that are shared, such as those of mapped files, do not count where the system tells them
+    apart.
+    """
     import psutil
 
-    return max(0.0, limit - psutil.Process().memory_info().rss)
+    total = 0
+    with suppress(psutil.NoSuchProcess):
+        first = psutil.Process(process_id)
+        for process in (first, *first.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                found = process.memory_info()
+                total += found.rss - getattr(found, "shared", 0)
+    return total
 
 
 def available_bytes() -> int:
