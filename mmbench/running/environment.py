@@ -24,14 +24,15 @@ LIBRARIES = (
 
 
 def environment(threads: int) -> dict[str, Any]:
-    """Return versions, processor and thread settings, for a record.
+    """Return versions, processor and thread settings of a record.
 
-    Parameters
-    ----------
-    threads : int
-        Pairs of classes that the job trains at the same time.
+    `threads` is the number of pairs of classes that the job trains at the same time.
     """
-    return {**_fixed(), "threads": {"pairs": threads, "libraries": _library_threads()}}
+    libraries = {
+        f"{pool['internal_api']} {pool.get('version') or ''}".strip(): pool["num_threads"]
+        for pool in thread_pools().info()
+    }
+    return {**_fixed(), "threads": {"pairs": threads, "libraries": libraries}}
 
 
 @cache
@@ -68,11 +69,11 @@ def _cpu_model() -> str:
     return next(names, platform.machine())
 
 
-def _library_threads() -> dict[str, int]:
-    """Return the threads of every BLAS and OpenMP library in this process, by name and version."""
-    from threadpoolctl import threadpool_info
+@cache
+def thread_pools() -> Any:
+    """Return the controller of the BLAS and OpenMP libraries in this process, found once."""
+    from threadpoolctl import ThreadpoolController
 
-    return {
-        f"{pool['internal_api']} {pool.get('version') or ''}".strip(): pool["num_threads"]
-        for pool in threadpool_info()
-    }
+    import mmbench.selection  # noqa: F401  libraries that are loaded later would be missed
+
+    return ThreadpoolController()

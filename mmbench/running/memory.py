@@ -1,8 +1,8 @@
-"""Will a job fit into memory? Asked before its first Gram matrix is built.
+"""The peak memory of a job, estimated before its first Gram matrix is built.
 
-A process that takes too much is ended by the kernel without a word, and with it perhaps others. An
-estimate that errs on the large side, and a record that says so, are better. What a training holds
-is what its machine states; what a search holds follows from how `selection.views` stores matrices.
+The kernel of the system ends a process that takes too much without a message, and perhaps others
+with it. Estimates are therefore upper ones, and a record says if a job does not fit. The footprint
+of a training is stated by its machine; that of a search follows from `selection.views`.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import psutil
 
-from mmbench.jobs.job import Job, SplitRef
+from mmbench.jobs.job import Job
 from mmbench.machines import machine_class
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import BLOCK_BYTES
-from mmbench.machines.base.search_space import available_bytes, cache_bytes
+from mmbench.machines.base.search_space import available_bytes, cache_bytes, private_bytes
 from mmbench.selection.grid import KERNEL_AXES
 from mmbench.selection.views import can_share, precision, stores_pairs
 
@@ -32,7 +31,7 @@ Machine = type[PairwiseClassifier]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a job's memory depends on."""
+    """The sizes on which the memory of a job depends."""
 
     #: Training rows of each class.
     class_counts: tuple[int, ...]
@@ -41,9 +40,9 @@ class Sizes:
     n_features: int
     #: Columns before.
     n_raw: int
-    #: Rows besides, that selection validates on.
+    #: Further rows on which selection validates.
     n_rest: int = 0
-    #: Numbers that a sparse row takes, its columns' included; None for dense rows.
+    #: Numbers stored per sparse row, with those of the columns; None for dense rows.
     n_stored: int | None = None
 
     @property
@@ -63,7 +62,7 @@ class Sizes:
 
 
 def stored_numbers(X: Any) -> int | None:
-    """Return the numbers that a sparse row takes, half of one for its column; None if dense."""
+    """Return the numbers stored per sparse row, a column counting as half; None if dense."""
     return None if isinstance(X, np.ndarray) else 1 + int(1.5 * X.nnz / X.shape[0])
 
 
@@ -74,21 +73,14 @@ def planned_sizes(
     test_rows: int | None = None,
     train_rows: int | None = None,
 ) -> Sizes:
-    """Return the sizes of a job from what a card knows, without reading data.
+    """Return the sizes of a job from the class counts of the whole data set, without reading it.
 
-    Parameters
-    ----------
-    job : Job
-    class_counts : sequence of int
-        Rows of each class in the whole data set.
-    n_features : int
-    test_rows : int, optional
-        Rows of the test part where the card fixes them (official and predefined splits).
-    train_rows : int, optional
-        Rows of the training part where the card fixes them; by default all that are not tested.
+    `test_rows` and `train_rows` are those that a card fixes (official and predefined splits); by
+    default all rows that are not tested train.
     """
-    total = sum(class_counts)
-    n_test = round(total * _test_share(job.split)) if test_rows is None else test_rows
+    total, argument = sum(class_counts), job.split.args[0] if job.split.args else 0.0
+    share = 1 / argument if job.split.rule in ("kfold", "time_series") else argument
+    n_test = round(total * share) if test_rows is None else test_rows
     most = job.split.size or job.split.max_train or total
     if isinstance(most, tuple):
         counts = tuple(min(count, most[1]) for count in class_counts)
@@ -101,21 +93,8 @@ def planned_sizes(
     return Sizes(counts, n_test, int(n_columns or n_features), n_features, rest)
 
 
-def _test_share(split: SplitRef) -> float:
-    argument = split.args[0] if split.args else 0.0
-    return 1 / argument if split.rule in ("kfold", "time_series") else argument
-
-
 def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
-    """Return the peak memory of the process that runs a job, rather too large than too small.
-
-    Parameters
-    ----------
-    job : Job
-    sizes : Sizes
-    threads : int, default=1
-        Pairs of classes that are trained at the same time.
-    """
+    """Return an upper estimate of the peak memory of a job, with pairs of classes in threads."""
     threads = min(threads, sizes.n_pairs)
     n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
     data = DATA_COPIES * 8 * n_rows * (sizes.n_stored or sizes.n_features)
@@ -166,12 +145,10 @@ def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int
 
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
     """Return how many threads, at most `threads`, stay within `budget` bytes; 0 if none do."""
-    for count in range(threads, 0, -1):
-        if estimate_bytes(job, sizes, count) <= budget:
-            return count
-    return 0
+    fits = (n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget)
+    return next(fits, 0)
 
 
 def budget_bytes(share: float = 1.0) -> float:
-    """Return what this process may hold in all: what it has, and its share of what is free."""
-    return psutil.Process().memory_info().rss + USABLE_SHARE * share * available_bytes()
+    """Return the memory that this process may hold: its own, and a share of the free memory."""
+    return private_bytes() + USABLE_SHARE * share * available_bytes()

@@ -1,74 +1,40 @@
-"""What a person sees of a run: a bar with the time left, or without a terminal a line a job.
-
-Everything goes to the standard error stream.
-"""
+"""The progress of a run on the standard error stream: a bar on a terminal, else a line per job."""
 
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TextIO
+from collections.abc import Iterable, Mapping
+from typing import Any, TextIO
 
 from mmbench.errors import FINISHED
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import Content, is_done
 
 
-class Progress(Protocol):
-    """Gets to know what happens in a run."""
-
-    def finished(self, job: Job, record: Content, left: float | None) -> None:
-        """Take note of a record; `left` is the estimated number of seconds to the end."""
-
-    def tick(self, left: float | None) -> None:
-        """Take note that time passes."""
-
-    def say(self, line: str) -> None:
-        """Show a line."""
-
-    def close(self) -> None:
-        """The run is over."""
-
-
 class Lines:
-    """A line a job: for log files, and for tests.
-
-    Parameters
-    ----------
-    total : int
-        Number of jobs to run.
-    stream : file
-    """
+    """A line per job: for log files, and for tests. `total` is the number of jobs to run."""
 
     def __init__(self, total: int, stream: TextIO):
         self._total, self._stream, self._count = total, stream, 0
 
     def finished(self, job: Job, record: Content, left: float | None) -> None:
-        """Print the outcome of a job."""
+        """Print the outcome of a job; `left` is the estimated number of seconds to the end."""
         self._count += 1
         rest = "" if left is None or self._count == self._total else f", {duration(left)} left"
         self.say(f"[{self._count}/{self._total}] {describe(job)}: {outcome(record)}{rest}")
 
     def tick(self, left: float | None) -> None:
-        """Print nothing: a log file needs no clock."""
+        """Show that time passes; a log file needs no clock."""
 
     def say(self, line: str) -> None:
         """Print a line."""
         print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
-        """Print nothing."""
+        """End the display."""
 
 
-class Bar:
-    """A bar on a terminal; failures are printed above it.
-
-    Parameters
-    ----------
-    total : int
-        Number of jobs to run.
-    stream : file
-    """
+class Bar(Lines):
+    """A bar on a terminal; failures are printed above it."""
 
     _FORMAT = "{desc}{n_fmt}/{total_fmt} jobs |{bar}| {elapsed}{postfix}"
 
@@ -98,8 +64,8 @@ class Bar:
         self._bar.close()
 
 
-def progress_for(total: int, stream: TextIO | None = None) -> Progress:
-    """Return a bar where the stream is a terminal, else lines."""
+def progress_for(total: int, stream: TextIO | None = None) -> Lines:
+    """Return a bar if the stream is a terminal, else lines."""
     stream = stream or sys.stderr
     if stream.isatty() and total:
         return Bar(total, stream)
@@ -162,59 +128,40 @@ def readable(n_bytes: float) -> str:
 class TimeLeft:
     """Estimates the time to the end from the jobs that have ended.
 
-    Jobs of one experiment differ by orders of magnitude: a job is expected to take as long as those
-    of its data set, size, kernel and machine did; while there are none, as those of its data set
-    and machine; else as those of its machine, or as any.
-
-    Parameters
-    ----------
-    jobs : iterable of Job
-        Jobs to run.
+    A job is expected to take the mean time of the jobs of its data set, size, kernel and machine;
+    if none of them has ended, the mean time of all jobs.
     """
 
     def __init__(self, jobs: Iterable[Job]):
-        self._open = Counter(map(kinds_of, jobs))
+        self._open = Counter(map(kind_of, jobs))
         self._count: Counter[tuple] = Counter()
         self._seconds: Counter[tuple] = Counter()
-        self._started: dict[str, tuple[Job, float]] = {}
 
     def learn(self, record: Mapping[str, Any]) -> None:
-        """Take note of how long a job took."""
-        seconds = sum(record["wall_seconds"].values())
-        for kind in kinds_of(Job.from_dict(record["job"])):
-            self._count[kind] += 1
-            self._seconds[kind] += seconds
-
-    def start(self, job: Job) -> None:
-        """Take note that a job starts now."""
-        self._started[job.key] = job, time.monotonic()
+        """Take the time of a job into account."""
+        kind = kind_of(Job.from_dict(record["job"]))
+        self._count[kind] += 1
+        self._seconds[kind] += sum(record["wall_seconds"].values())
 
     def end(self, job: Job) -> None:
-        """Take note that a job ended, in whatever way."""
-        self._started.pop(job.key, None)
-        self._open[kinds_of(job)] -= 1
+        """Mark a job as ended, with or without a result."""
+        self._open[kind_of(job)] -= 1
 
     def expected(self, job: Job) -> float | None:
-        """Return the seconds that jobs of the very kind took on average; None without any."""
-        kind = kinds_of(job)[0]
+        """Return the mean seconds of the jobs of the same kind; None without any."""
+        kind = kind_of(job)
         return self._seconds[kind] / self._count[kind] if self._count[kind] else None
 
     def seconds(self, slots: int) -> float | None:
-        """Return the estimate for so many jobs at a time; None while no job has ended."""
+        """Return the estimate for a number of jobs at a time; None while no job has ended."""
         if not self._count:
             return None
-        rest = sum(count * self._mean(kinds) for kinds, count in self._open.items())
-        now = time.monotonic()
-        spent = sum(min(now - at, self._mean(kinds_of(job))) for job, at in self._started.values())
-        return (rest - spent) / max(1, slots)
-
-    def _mean(self, kinds: Sequence[tuple]) -> float:
-        kind = next(kind for kind in kinds if self._count[kind])
-        return self._seconds[kind] / self._count[kind]
+        mean = self._seconds.total() / self._count.total()
+        means = {kind: self._seconds[kind] / self._count[kind] for kind in self._count}
+        rest = sum(count * means.get(kind, mean) for kind, count in self._open.items())
+        return rest / max(1, slots)
 
 
-def kinds_of(job: Job) -> tuple[tuple, ...]:
-    """Return what a job has in common with others, from much to nothing."""
-    name, column = job.dataset.name, job.column
-    alike = name, job.split.max_train, job.kernel, job.degree, column
-    return alike, (name, column), (column,), ()
+def kind_of(job: Job) -> tuple:
+    """Return the facts that jobs of similar duration have in common."""
+    return job.dataset.name, job.split.max_train, job.kernel, job.degree, job.column

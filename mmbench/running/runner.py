@@ -1,15 +1,13 @@
-"""Which jobs may start now, and with how much of the computer.
+"""Run the jobs of an experiment, and keep what is finished whatever happens to the rest.
 
-A job is ready when the jobs whose parameters it uses have their records. Of ready jobs the longest
-goes first, together with what waits for it; where nothing is known of the time of such jobs, one of
-them goes before. Ready jobs share the free slots in threads: many ready jobs run side by side on
-one thread each, a lone one has all of them.
+The process that calls `run` alone writes records; workers only compute. A job with a result is not
+run again, a job without a result is. Ctrl-C stops the workers and keeps all records; a run that is
+killed in any other way loses the jobs that were running, and nothing else.
 
-Run the jobs of an experiment, and keep what is finished whatever happens to the rest.
-
-The process that calls `run` alone writes records; workers only compute. A job whose record is there
-is not run again, one without a result is. Ctrl-C stops the workers and keeps all records; a run
-that is killed in any other way loses the jobs that were running, and nothing else.
+A job is ready if the jobs whose parameters it uses have their records. Of ready jobs the longest
+goes first, together with what waits for it; of a kind whose time is unknown one job goes before
+all others. Ready jobs share the free slots in threads: many ready jobs run side by side on one
+thread each, a single ready job has all of them.
 """
 
 import itertools
@@ -26,7 +24,7 @@ from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, is_done, new_record
 from mmbench.jobs.store import RecordStore
 from mmbench.running.local import Executor, LimitReached, WorkerDied
-from mmbench.running.progress import Progress, TimeLeft, kinds_of, progress_for
+from mmbench.running.progress import Lines, TimeLeft, kind_of, progress_for
 from mmbench.running.worker import Arrays, Context, execute, stopped
 
 
@@ -36,25 +34,15 @@ class Start:
 
     job: Job
     threads: int
-    #: Nothing else runs beside it: all memory is its own.
+    #: Whether nothing else runs beside it, so that it may use all memory.
     alone: bool
 
 
 class Schedule:
-    """The state of a run.
+    """The jobs that wait and that run.
 
-    Parameters
-    ----------
-    jobs : iterable of Job
-        Jobs to run.
-    records : mapping of str to dict
-        Records of jobs that are not run again, by key.
-    slots : int
-        Number of processes.
-    expected : callable
-        Gets a job and returns its expected seconds, None where nothing is known.
-    most_threads : int, optional
-        Of one job; as many as slots when not given.
+    `records` are those of jobs that are not run again, by key. `expected` returns the expected
+    seconds of a job, None if they are unknown; `most_threads` bounds the threads of one job.
     """
 
     def __init__(
@@ -102,9 +90,9 @@ class Schedule:
             yield self._start(self._alone.popleft(), self.slots)
 
     def _longest(self) -> Job:
-        """Take the longest ready job, and of equal ones that which is ready for the longest time.
+        """Take the longest ready job; of equal jobs the one that has been ready longest.
 
-        Jobs of one kind are expected to take equally long, so the first of each stands for all.
+        Jobs of one kind have the same expected time, so only the first of each is compared.
         """
         first = {kind: jobs[0] for kind, jobs in self._ready.items()}
         kind = max(first, key=lambda kind: (self._seconds(first[kind][1]), -first[kind][0]))
@@ -119,7 +107,7 @@ class Schedule:
             yield self._impossible.popleft()
 
     def finish(self, record: Content) -> None:
-        """Take in the record of a job: the jobs that use it are nearer their turn, or never run."""
+        """Mark a job as finished; release or give up the jobs that depend on it."""
         self._running.pop(record["key"], None)
         for job in self._blocked.pop(record["key"], []):
             self._follow(job, record)
@@ -143,15 +131,15 @@ class Schedule:
             del self._waits[job.key]
 
     def _make_ready(self, job: Job, first: bool = False) -> None:
-        """Let a job wait for a slot, behind jobs as long unless their data set was just read."""
-        number, jobs = next(self._number), self._ready[kinds_of(job)[0]]
+        """Let a job wait for a slot; before equal jobs if its data set was just read."""
+        number, jobs = next(self._number), self._ready[kind_of(job)]
         if first:
             jobs.appendleft((-number, job))
         else:
             jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the expected seconds of a job and of the longest that waits for it."""
+        """Return the expected seconds of a job and of the longest job that waits for it."""
         own = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if own is None else own + after
@@ -176,17 +164,17 @@ EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 @dataclass
 class Summary:
-    """What became of the jobs of a run."""
+    """The outcome of a run."""
 
-    #: Jobs that got their result now, and that had it before.
+    #: Number of jobs with a result of this run, and of an earlier run.
     done: int = 0
     reused: int = 0
     #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
-    #: How many of the jobs with a result have a fit that is worse than optimal, by the worst status
-    #: of the job; trivial solutions and single classes are optimal.
+    #: Number of jobs with a result and a fit that is worse than optimal, by the worst status of the
+    #: job; trivial solutions and single classes count as optimal.
     doubtful: Counter[Status] = field(default_factory=Counter)
-    #: Jobs that an interruption kept from running.
+    #: Number of jobs that an interruption kept from running.
     left: int = 0
     #: Finished jobs whose records were deleted during the run.
     lost: int = 0
@@ -216,7 +204,7 @@ class Summary:
 
     @property
     def wrong_input(self) -> list[str]:
-        """What the user can mend, one line each, without repetition."""
+        """The faults that the user can mend, one line each, without repetition."""
         return list(dict.fromkeys(r["reason"] for r in self.failed if r["wrong_input"]))
 
     @property
@@ -239,34 +227,15 @@ def run(
     limits: Limits = NO_LIMITS,
     source: RecordStore | None = None,
     rerun: str | None = None,
-    progress: Callable[[int], Progress] = progress_for,
+    progress: Callable[[int], Lines] = progress_for,
 ) -> Summary:
-    """Run the jobs that have no result yet, and store their records.
+    """Run the jobs that have no result yet, store their records, and cancel what runs at the end.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        With the jobs whose parameters they use, unless those have their records already.
-    store : RecordStore
-    executor : Executor
-        Its busy workers are ended at the end.
-    data : Path
-        Local store of data files.
-    mirror : str, optional
-        Folder or URL that holds data files.
-    limits : Limits, optional
-        Of each job. A job that they have stopped before is not run again.
-    source : RecordStore, optional
-        The records of another experiment, whose selected parameters some jobs use.
-    rerun : {"changed"}, optional
-        Run the finished jobs again whose machine has other sources now.
-    progress : callable
-        Gets the number of jobs to run.
-
-    Raises
-    ------
-    UserError
-        If another run uses the folder.
+    `jobs` include the jobs whose parameters they use, unless these have their records already,
+    perhaps in `source`, the records of another experiment. `data` is the local store of data files,
+    `mirror` a folder or URL that holds data files. A job that the `limits` have stopped before is
+    not run again. With ``rerun="changed"`` finished jobs run again if the sources of their machine
+    have changed. Raises UserError if another run uses the folder.
     """
     context = Context(
         data, mirror, limits=limits, remote=executor.remote, scheduler=executor.scheduler
@@ -276,7 +245,7 @@ def run(
 
 
 class _Run:
-    """One run: a schedule, the tasks under way, and what is known so far."""
+    """One run: its schedule, the running tasks and the records so far."""
 
     def __init__(
         self,
@@ -286,7 +255,7 @@ class _Run:
         context: Context,
         source: RecordStore | None,
         rerun: str | None,
-        progress: Callable[[int], Progress],
+        progress: Callable[[int], Lines],
     ):
         said: list[str] = []
         keys = dict.fromkeys(key for job in jobs for key in (job.key, *job.parents))
@@ -303,8 +272,9 @@ class _Run:
                 del found[key]
                 self.stored.discard(key)
         elif changed:
+            machines = ", ".join(sorted({unique[key].machine for key in changed}))
             said.append(
-                f"{len(changed)} finished jobs ({_machines(unique, changed)}) were made by other "
+                f"{len(changed)} finished jobs ({machines}) were made by other "
                 "sources with today's parameters and version; --rerun changed runs them again"
             )
         self.results = {key: record for key, record in found.items() if is_done(record)}
@@ -349,7 +319,11 @@ class _Run:
                 "run; the same command runs their jobs again"
             )
         if self.summary.interrupted:
-            self.progress.say(_farewell(self.summary, self.store))
+            kept = self.summary.done + self.summary.reused
+            self.progress.say(
+                f"interrupted: {kept} finished jobs are kept in {self.store.folder}, "
+                f"{self.summary.left} are left; the same command goes on from there"
+            )
         return self.summary
 
     def _advance(self) -> None:
@@ -361,11 +335,10 @@ class _Run:
         self.schedule.slots = self.executor.slots
         for start in self.schedule.starts():
             self._start(start)
-        for future in (
-            self.executor.wait(TICK_SECONDS) if self.tasks or not self.executor.slots else ()
-        ):
-            self._end(self.tasks.pop(future), future)
-        self.progress.tick(self._left())
+        if self.tasks or not self.executor.slots:
+            for future in self.executor.wait(TICK_SECONDS):
+                self._end(self.tasks.pop(future), future)
+        self.progress.tick(self.time_left.seconds(self.executor.slots))
 
     def _start(self, start: Start) -> None:
         context = replace(
@@ -374,7 +347,6 @@ class _Run:
             memory_share=min(1.0, start.threads / max(1, self.executor.computer_slots)),
             inherited=tuple(self.results[k]["selection"]["params"] for k in start.job.parents),
         )
-        self.time_left.start(start.job)
         task = self.executor.submit(execute, start.job, context, limits=context.limits)
         self.tasks[task] = start
 
@@ -387,7 +359,7 @@ class _Run:
             self._keep(start.job, record, arrays)
 
     def _keep(self, job: Job, record: Content, arrays: Arrays) -> None:
-        """Store a record, then let the rest of the run know of it."""
+        """Store a record and update the schedule, the summary and the estimates."""
         try:
             self.store.write(record, arrays)
         except FileExistsError as error:  # by a run that did not see the lock of this one
@@ -401,14 +373,11 @@ class _Run:
             self.results[job.key] = record
             self.stored.add(job.key)
             self.time_left.learn(record)
-        self.progress.finished(job, record, self._left())
-
-    def _left(self) -> float | None:
-        return self.time_left.seconds(self.executor.slots)
+        self.progress.finished(job, record, self.time_left.seconds(self.executor.slots))
 
 
 def _outcome(job: Job, future: Future, limits: Limits) -> tuple[Content, Arrays]:
-    """Return what a task brought, or a record of its death."""
+    """Return the record and arrays of a task; of a task that died, a record with the reason."""
     error = future.exception()
     if error is None:
         return future.result()
@@ -424,10 +393,6 @@ def has_other_sources(job: Job, record: Content) -> bool:
     """Whether a record was made by other sources of its machine than the installed ones."""
     then = record.get("code", {}).get("fingerprint")
     return is_done(record) and bool(then) and then != fingerprint(job.machine)
-
-
-def _machines(jobs: Mapping[str, Job], keys: Iterable[str]) -> str:
-    return ", ".join(sorted({jobs[key].machine for key in keys}))
 
 
 def outdated(jobs: Iterable[Job], store: RecordStore) -> list[str]:
@@ -449,7 +414,7 @@ def outdated(jobs: Iterable[Job], store: RecordStore) -> list[str]:
 
 
 def _place(job: Job) -> Hashable:
-    """Return what two jobs of one cell and split have in common, whatever their parameters."""
+    """Return the facts that two jobs of one cell and split share, whatever their parameters."""
     return job.dataset_hash, job.kernel, job.degree, job.column, job.split
 
 
@@ -464,11 +429,3 @@ def _difference(then: Job, now: Job) -> str:
     old, new = dict(then.defaults), dict(now.defaults)
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return ", ".join(f"default {n}={old.get(n)!r}, {new.get(n)!r} today" for n in names)
-
-
-def _farewell(summary: Summary, store: RecordStore) -> str:
-    kept = summary.done + summary.reused
-    return (
-        f"interrupted: {kept} finished jobs are kept in {store.folder}, {summary.left} are left; "
-        "the same command goes on from there"
-    )

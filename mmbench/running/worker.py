@@ -1,8 +1,8 @@
-"""Execute one job, in whatever process: everything goes in as arguments and comes out as a record.
+"""Execute one job in any process: all input is in the arguments, all output in the record.
 
-Timing. CPU seconds are those of all threads of the process. Compiling (Numba) and importing
-solvers happen in a rehearsal on a tiny problem, once per process and machine; it is timed as
-``warm_up`` and so is in none of the stages that tables show.
+CPU seconds are those of all threads of the process. Compiling (Numba) and importing solvers happen
+in a rehearsal on a tiny problem, once per process and machine; its time is the stage ``warm_up``,
+which no table shows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mmbench.errors import BeyondLimit, NotEnoughMemory, Status, UserError, wors
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Clock, Content, new_record, timestamp
-from mmbench.running.environment import environment
+from mmbench.running.environment import environment, thread_pools
 from mmbench.running.local import tell
 from mmbench.running.parcel import MissingData, at_hand
 from mmbench.running.progress import duration, readable
@@ -32,16 +32,9 @@ if TYPE_CHECKING:
 
 
 def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str = "") -> dict:
-    """Return the reason, the limits and what was reached.
+    """Return the reason, the limits and the progress of a job that a limit has stopped.
 
-    Parameters
-    ----------
-    status : {Status.TIME_LIMIT, Status.MEMORY_LIMIT}
-    limits : Limits
-    reached : dict
-        "stage", which may be None, and "seconds" at least.
-    more : str
-        What else is to be said of how far the job came.
+    `reached` has at least "stage", which may be None, and "seconds"; `more` is added to the reason.
     """
     if status == Status.TIME_LIMIT:
         limit = f"time limit of {duration(limits.time or 0)}"
@@ -54,13 +47,9 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
 
 
 def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, Any], str]:
-    """Return the certificate of the training that is furthest from done, and that in words.
+    """Return the certificate of the training with the largest gap, as a dict and in words.
 
-    Parameters
-    ----------
-    fits : sequence of Fit
-        Of all pairs of classes, at least one of which the time limit ended.
-    gap_tolerance : float
+    `fits` are those of all pairs of classes; the time limit has ended at least one of them.
     """
     ended = [fit for fit in fits if fit.status is Status.TIME_LIMIT]
     begun = [fit for fit in ended if math.isfinite(fit.objective)]
@@ -93,7 +82,7 @@ STAGES = ("preparation", "warm_up", "selection", "training", "test")
 
 @dataclass(frozen=True)
 class Context:
-    """What a job needs to know of where it runs."""
+    """The settings of a run that a job needs."""
 
     #: Local store of data files.
     data: Path
@@ -101,23 +90,19 @@ class Context:
     mirror: str | None = None
     #: Pairs of classes to train at the same time.
     threads: int = 1
-    #: The part of the free memory that is this job's; others run beside it.
+    #: Share of the free memory that the job may use; other jobs run beside it.
     memory_share: float = 1.0
-    #: Selected parameters of the job that this one uses; a list has one a pair of classes.
+    #: Selected parameters of the jobs that this one uses; a list has one dict per pair of classes.
     inherited: tuple[Choice, ...] = ()
     limits: Limits = NO_LIMITS
-    #: Whether the computer may see other files than that on which the run was started.
+    #: Whether the job may run on a computer that sees other files than the run's.
     remote: bool = False
-    #: Address of the cluster that the pairs of classes of a large job may use.
+    #: Address of the cluster that may train the pairs of classes of a large job.
     scheduler: str | None = None
 
 
-class MemoryLimit(Exception):
-    """A job would take more memory than there is."""
-
-
 class _Stopped(Exception):
-    """The time of a job was up before its trainings were done: how far they came, and in words."""
+    """The time of a job was up before its trainings were done; `facts` say how far they came."""
 
     def __init__(self, facts: dict[str, Any], words: str):
         super().__init__(words)
@@ -125,38 +110,36 @@ class _Stopped(Exception):
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
-    """Run a job. What goes wrong is in the record.
+    """Return the record of a job, of its failure too, and its arrays, empty without a result.
 
-    Returns
-    -------
-    record : dict
-    arrays : dict of str to ndarray
-        ``test_index``, ``predicted``, ``decisions`` and ``y_test``; empty without a result.
-
-    Raises
-    ------
-    MissingData
-        If the job is far from home and its data can be had at home only.
+    Raises MissingData if the job runs on another computer and only that of the run has its data.
     """
-    from threadpoolctl import threadpool_limits
-
-    import mmbench.selection  # noqa: F401  libraries loaded later would escape the limit
-
     started, clock = timestamp(), Clock(*STAGES, tell=tell)
     content: dict[str, Any]
     arrays: Arrays = {}
     limits, since = context.limits, time.monotonic()
     try:
-        with threadpool_limits(1), within(allowed(limits.time, limits.memory)):
+        with thread_pools().limit(limits=1), within(allowed(limits.time, limits.memory)):
             status, content, arrays = _run(job, context, clock)
     except MissingData:
         raise
     except (OutOfTime, _Stopped, BeyondLimit) as error:
         status = Status.MEMORY_LIMIT if isinstance(error, BeyondLimit) else Status.TIME_LIMIT
-        reached = {"stage": clock.now, "seconds": time.monotonic() - since, **_facts_of(error)}
-        content = stopped(status, limits, reached, str(error))
+        reached = {"stage": clock.now, "seconds": time.monotonic() - since}
+        if isinstance(error, OutOfTime):
+            reached |= {"trainings": error.done, "planned": error.planned}
+        content = stopped(status, limits, reached | getattr(error, "facts", {}), str(error))
     except Exception as error:
-        status, content = _status_of(error), _failure(error)
+        status = Status.MEMORY_LIMIT if isinstance(error, MemoryError) else Status.FAILED
+        expected, text = (
+            isinstance(error, UserError | NotEnoughMemory),
+            " ".join(str(error).split()),
+        )
+        content = {
+            "reason": text if expected else f"{type(error).__name__}: {text}",
+            "wrong_input": isinstance(error, UserError),
+            "traceback": "" if expected else "".join(traceback.format_exception(error)),
+        }
     facts: dict[str, Any] = {
         "limits": asdict(context.limits),
         "cpu_seconds": clock.cpu,
@@ -167,31 +150,8 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     return new_record(job, status, **{**facts, **content}), arrays
 
 
-def _facts_of(error: Exception) -> dict[str, Any]:
-    """Return how far a job came that ended at one of its limits."""
-    if isinstance(error, OutOfTime):
-        return {"trainings": error.done, "planned": error.planned}
-    return error.facts if isinstance(error, _Stopped) else {}
-
-
-def _status_of(error: Exception) -> Status:
-    limit = isinstance(error, MemoryLimit | MemoryError)
-    return Status.MEMORY_LIMIT if limit else Status.FAILED
-
-
-def _failure(error: Exception) -> dict[str, Any]:
-    """Return what a record says of an exception, with a traceback where it was not expected."""
-    expected = isinstance(error, UserError | MemoryLimit | NotEnoughMemory)
-    text = " ".join(str(error).split())
-    return {
-        "reason": text if expected else f"{type(error).__name__}: {text}",
-        "wrong_input": isinstance(error, UserError),
-        "traceback": "" if expected else "".join(traceback.format_exception(error)),
-    }
-
-
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
-    # Here because the process that starts a run reads this file and needs none of them.
+    # imported here, as the process that starts a run needs none of them
     from mmbench.jobs.data import prepare
     from mmbench.jobs.evaluate import (
         calibrated_probabilities,
@@ -206,9 +166,8 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
     seeds = job_seeds(job)
     with clock.stage("preparation"):
-        places = context.data, context.mirror
-        here = at_hand(job, *places) if context.remote else (job, *places)
-        data = prepare(*here)
+        places = job, context.data, context.mirror
+        data = prepare(*(at_hand(*places) if context.remote else places))
     threads = _threads(job, data, context)
     spread = Spread(context.scheduler, data.class_counts, context.limits)
     machine, selection = train(job, data, context.inherited, threads, seeds, clock, spread)
@@ -240,7 +199,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
-    """Return how many threads memory allows, of those that the job may have."""
+    """Return the number of threads of a job for which memory suffices."""
     from mmbench.machines.base.search_space import ADVICE
     from mmbench.running import memory  # as in `_run`
 
@@ -256,8 +215,8 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
     if not memory.threads_that_fit(job, sizes, 1, free):
         need, free_text = memory.estimate_bytes(job, sizes), readable(free)
-        raise MemoryLimit(
+        raise NotEnoughMemory(
             f"needs about {readable(need)} of memory, {free_text} may be used; {ADVICE}"
         )
-    # An estimate is rather too large: one thread is tried, and the limit ends what exceeds it.
+    # estimates are too large rather than too small: the limit ends a job that exceeds it
     return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1
