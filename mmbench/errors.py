@@ -24,6 +24,17 @@ class UserError(Exception):
         super().__init__(readable(message))
 
 
+@contextmanager
+def extra(name: str, feature: str) -> Iterator[None]:
+    """Turn a failed import inside into a `UserError` that names the extra to install."""
+    try:
+        yield
+    except ImportError as error:
+        package = str(error.name).partition(".")[0]
+        text = f"{feature} needs the package {package}: pip install 'mmbench[{name}]'"
+        raise UserError(text) from None
+
+
 def readable(message: str) -> str:
     """Return a message as one line in which values of absurd length are cut.
 

@@ -12,12 +12,20 @@ find_python() {
     return 2
 }
 
-# setup_venv EXTRAS: create .venv if it is missing and install this checkout with EXTRAS ("" or "[test]").
+# setup_venv EXTRAS: create .venv if it is missing, install this checkout with EXTRAS ("" or "[test]"), and
+# of the optional packages of "all" those that can be installed or built here.
 setup_venv() {
     if [ ! -x .venv/bin/python ]; then
         local python
         python=$(find_python) || return 2
         "$python" -m venv .venv || return 2
     fi
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".$1"
+    local pip=".venv/bin/python -m pip install --quiet --disable-pip-version-check --editable"
+    $pip ".$1" || return 2
+    $pip ".[all]" 2> /dev/null && return
+    local extra missing=""
+    for extra in solvers report lfw dask parquet; do
+        $pip ".[$extra]" 2> /dev/null || missing="$missing $extra"
+    done
+    [ -z "$missing" ] || echo "optional packages that cannot be installed here:$missing" >&2
 }

@@ -8,7 +8,7 @@ import pytest
 
 from mmbench.config.read import load_config
 from mmbench.datasets import DatasetRef, load_dataset
-from mmbench.errors import MAX_LINE, UserError, did_you_mean, readable
+from mmbench.errors import MAX_LINE, UserError, did_you_mean, extra, readable
 
 LONG = "x" * 200_000
 
@@ -52,3 +52,9 @@ def test_the_nearest_of_valid_names_is_found_for_a_name_of_any_length():
     assert did_you_mean("swm", ["svm", "rmm"]) == "; did you mean 'svm'?"
     assert did_you_mean("label", ["age", "bmi"]) == "; valid: age, bmi"
     assert did_you_mean(LONG, ["svm", "rmm"]) == "; valid: rmm, svm"
+
+
+def test_a_missing_extra_is_named_with_the_command_that_adds_it():
+    told = r"a report needs the package nothing_here: .*\[report\]"
+    with pytest.raises(UserError, match=told), extra("report", "a report"):
+        import nothing_here.at_all  # noqa: F401

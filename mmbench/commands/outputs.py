@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from mmbench.config.plan import replan
-from mmbench.errors import UserError, did_you_mean
+from mmbench.errors import UserError, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
 from mmbench.tables.build import check_names, draw_tables
 from mmbench.tables.export import PREDICTION_COLUMNS, SPLIT_COLUMNS, prediction_rows, split_rows
@@ -191,11 +191,11 @@ def export(
     rows = frame(results, predictions, say)
     if output is None:
         return rows.to_csv(index=False)
+    if fmt == "parquet":
+        with extra("parquet", "a Parquet file"):
+            import pyarrow  # noqa: F401  pandas' own message names no extra
     write = rows.to_csv if fmt == "csv" else rows.to_parquet
-    try:
-        _write(output, lambda file: write(file, index=False), "cannot be written")
-    except ImportError:
-        raise UserError("parquet needs pyarrow: pip install pyarrow") from None
+    _write(output, lambda file: write(file, index=False), "cannot be written")
     return f"{len(rows)} rows written to {output}"
 
 

@@ -34,7 +34,7 @@ from joblib.parallel import ThreadingBackend
 from threadpoolctl import threadpool_limits
 
 import mmbench
-from mmbench.errors import UserError
+from mmbench.errors import UserError, extra
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.running.environment import versions
 from mmbench.running.local import LocalExecutor, WorkerDied
@@ -84,10 +84,8 @@ class DaskExecutor:
     def __init__(
         self, address: str, slots: int, modules: Sequence[str], say: Callable[[str], object]
     ):
-        try:
+        with extra("dask", "--scheduler"):
             import distributed
-        except ImportError:
-            raise UserError("--scheduler needs dask.distributed: install mmbench[dask]") from None
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is in records
         self._modules, self._say, self._address = tuple(modules), say, address
         self._cluster = _local_cluster(slots) if address == "local" else None

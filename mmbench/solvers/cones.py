@@ -98,7 +98,7 @@ def solve_socp(
     ----------
     program : ConeProgram
     solver : {"clarabel", "ecos"}, default="clarabel"
-        ECOS is an optional extra: ``pip install mmbench[ecos]``.
+        ECOS is an optional extra: ``pip install 'mmbench[solvers]'``.
     tol : float, default=1e-9
         For feasibility and gap, absolute and relative.
     max_iter : int, default=200
@@ -111,7 +111,7 @@ def solve_socp(
     package, module = SOLVERS[solver]
     if not is_available(solver):
         raise ModuleNotFoundError(
-            f"solver {solver!r} needs the package {package}: pip install 'mmbench[{solver}]'"
+            f"solver {solver!r} needs the package {package}: pip install 'mmbench[solvers]'"
         )
     found: RawSolution = import_module(module).solve(program, tol, max_iter)
     residual = program.c + program.A.T @ found.y + program.G.T @ found.z

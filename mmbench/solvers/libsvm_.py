@@ -1,10 +1,11 @@
 """libsvm: the papers' solver and the reference of our SVM.
 
-It comes through its own Python package. That has no weights of rows; scikit-learn's copy of libsvm
-has, and takes such problems.
+The package libsvm-official (the extra ``solvers``) has no weights of rows: scikit-learn's copy of
+libsvm solves problems with weights, and all problems if the package is not installed.
 """
 
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,8 @@ def solve_libsvm(
         libsvm tells neither its iterations (0 here) nor whether it gave up: its certificate, with u
         made feasible and ``Ku`` recomputed, does.
     """
-    if isinstance(C, np.ndarray):
-        support, coef, bias = _weighted(problem.values, y, C, tol)
+    if isinstance(C, np.ndarray) or find_spec("libsvm") is None:
+        support, coef, bias = _weighted(problem.values, y, C * np.ones(len(y)), tol)
     else:
         support, coef, bias = _plain(problem.values, y, C, tol)
     u = np.zeros(len(y))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,7 @@ def data():
 @pytest.mark.parametrize("kernel", NATIVE, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("flip", [1, -1])
 def test_agrees_with_libsvm_s_own_kernels(kernel, flip, data):
+    pytest.importorskip("libsvm", reason="needs the extra mmbench[solvers]")
     from libsvm.svmutil import svm_predict, svm_train
 
     X, y = data[0], flip * data[1]
@@ -58,6 +61,7 @@ def test_zeros_of_the_kernel_matrix_are_values():
 
 
 def test_one_thread_is_enough_for_a_given_kernel(data, monkeypatch):
+    pytest.importorskip("libsvm", reason="needs the extra mmbench[solvers]")
     from libsvm import svmutil
     from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -73,3 +77,13 @@ def test_one_thread_is_enough_for_a_given_kernel(data, monkeypatch):
     with threadpool_limits(2, user_api="openmp"):
         solve_libsvm(svm_dual(X @ X.T, y, 2.0), y, 2.0)
     assert set(seen) == {1}
+
+
+@pytest.mark.parametrize("kernel", NATIVE, ids=lambda kernel: kernel.name)
+def test_the_copy_of_scikit_learn_serves_without_the_package(kernel, data, monkeypatch):
+    X, y = data
+    dual = svm_dual(kernel(X, X), y, 2.0)
+    expected = solve_smo(dual, tol=1e-8)
+    monkeypatch.setattr("mmbench.solvers.libsvm_.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "libsvm", None)
+    assert solve_libsvm(dual, y, 2.0, tol=1e-8).value == pytest.approx(expected.value, rel=1e-6)

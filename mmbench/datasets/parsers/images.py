@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed, Rows
 from mmbench.datasets.parsers.arrays import read_npz
-from mmbench.errors import did_you_mean
+from mmbench.errors import did_you_mean, extra
 
 #: Side of a cell of local binary patterns: a count of its pixels fits into 8 bits.
 LBP_CELL = 10
@@ -38,7 +38,8 @@ def describe(images: NDArray, descriptor: str) -> NDArray:
 
 
 def _hog(image: NDArray) -> NDArray:
-    from skimage.feature import hog
+    with extra("lfw", "the descriptor 'hog'"):
+        from skimage.feature import hog
 
     values = hog(image, orientations=9, pixels_per_cell=(8, 8), cells_per_block=(2, 2))
     return np.rint(255 * values).astype(np.uint8)
@@ -46,7 +47,8 @@ def _hog(image: NDArray) -> NDArray:
 
 def _lbp(image: NDArray) -> NDArray:
     """Return the counts of all cells; the margin outside the cells is cut evenly."""
-    from skimage.feature import local_binary_pattern
+    with extra("lfw", "the descriptor 'lbp'"):
+        from skimage.feature import local_binary_pattern
 
     codes = local_binary_pattern(image, 8, 1, method="nri_uniform").astype(np.intp)
     height, width = (side // LBP_CELL for side in image.shape)

@@ -40,7 +40,7 @@ from mmbench.datasets.parsers.frames import (
 )
 from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes
 from mmbench.datasets.user.options import SVMLIGHT, FileOptions, inner_path
-from mmbench.errors import did_you_mean
+from mmbench.errors import did_you_mean, extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,8 +202,9 @@ def _refuse_other(start: bytes, encoding_stated: bool) -> None:
 
 
 def _parquet(path: Path, options: FileOptions, target: Column | None, most: int) -> Table:
-    import pyarrow
-    from pyarrow import parquet
+    with extra("parquet", "a Parquet file"):
+        import pyarrow
+        from pyarrow import parquet
 
     try:
         file = parquet.ParquetFile(path)

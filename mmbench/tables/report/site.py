@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench import __version__
-from mmbench.errors import UserError
+from mmbench.errors import UserError, extra
 from mmbench.tables.report.view import metric_name
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ class Site:
         site = cls(folder)
         for name in ASSETS:
             site.text(f"assets/{name}", _asset(name))
-        from plotly.offline import get_plotlyjs
+        with extra("report", "a report"):
+            from plotly.offline import get_plotlyjs
 
         site.text(f"assets/{PLOTLY}", get_plotlyjs())
         return site
