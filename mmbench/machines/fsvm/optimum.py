@@ -156,7 +156,7 @@ def best_multiple(
 
 
 class SecantSearch:
-    """Root of an increasing function by secant steps, kept inside a bracket once there is one.
+    """Root of an increasing function by secant steps, kept inside the bracket.
 
     SciPy's root finders ask for a bracket first, which takes as many values as this whole search.
 

@@ -25,8 +25,8 @@ route        when                                           cost of a restricted
                                                             k > n + m: (n + m)^2 k
 "clarabel"   ``solver="clarabel"``, or a relative gap above the program of a general solver: 1.2 to
              1e-3 by "interior" (a rare class in the other) 2.1 times as long with 8 to 13 features,
-                                                            3 to 4 times with the 60 of Sonar, 10 to
-                                                            12 times with the 60 of Splice
+                                                            4 times with the 60 of Sonar, 10 to 12
+                                                            times with the 60 of Splice
 "reference"  ``solver="reference"``                         one cone program with all pairs
 "equal rows" all rows are equal                             none
 ============ ============================================== ====================================

@@ -71,7 +71,7 @@ def test_the_optimum_is_certified_by_its_decisions_and_a_cone_program(case, kern
 
 @pytest.mark.parametrize(("kernel", "best"), [("rbf", 2.9072), ("poly", 7.8501)])
 def test_the_relative_gap_is_small_where_C_is_large(kernel, best):
-    """Slacks within the tolerance, times C, once left 58 and 22 % of the objective open."""
+    """Slacks within the tolerance, times C, once left gaps of 58 and 22 %."""
     rng = np.random.default_rng(1)
     X = rng.integers(0, 2, size=(100, 5)).astype(float)
     y = (X @ rng.normal(size=5) > 0.2).astype(int)

@@ -147,8 +147,8 @@ def test_a_rare_class_that_overlaps_the_other_is_no_obstacle():
 @pytest.mark.parametrize("lam", [0.1, 10.0, 1000.0])
 @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
 @pytest.mark.parametrize("case", ["wine", "digits", "seven powers of ten", "large", "a constant"])
-def test_rsvm_mu_plus_is_solved_where_each_column_has_a_unit_of_its_own(case, C, lam):
-    """One in large units must not decide how all variables begin, nor one that is constant."""
+def test_rsvm_mu_plus_solves_features_in_different_units(case, C, lam):
+    """Neither a feature in large units nor a constant one may decide where all variables begin."""
     if case == "wine":
         X, y = load_wine(return_X_y=True)
     elif case == "digits":  # of 8 x 8 pixels some never vary and some hardly
@@ -166,7 +166,7 @@ def test_rsvm_mu_plus_is_solved_where_each_column_has_a_unit_of_its_own(case, C,
         assert fit.gap <= 1e-6
 
 
-def test_a_first_part_of_constant_columns_alone_is_solved():
+def test_first_features_that_are_all_constant_are_solved():
     """No column's means differ here, and the first sixty begin."""
     square = np.tile([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]], (5, 1))
     X, y = np.hstack([np.ones((20, 70)), square]), np.tile([0, 0, 1, 1], 5)
@@ -177,7 +177,7 @@ def test_a_first_part_of_constant_columns_alone_is_solved():
 
 @pytest.mark.parametrize("lam", [0.001, 0.1])
 @pytest.mark.parametrize("load, pair", [(load_wine, (0, 2)), (load_iris, (0, 1))])
-def test_a_hard_margin_is_solved_where_the_radius_counts_for_little(load, pair, lam):
+def test_a_hard_margin_with_a_small_radius_penalty_is_solved(load, pair, lam):
     X, y = load(return_X_y=True)
     rows = np.isin(y, pair)
     X = (X[rows] - X.mean(axis=0)) / X.std(axis=0)
@@ -187,7 +187,7 @@ def test_a_hard_margin_is_solved_where_the_radius_counts_for_little(load, pair, 
 
 
 def test_rows_that_are_all_far_apart_take_few_rounds():
-    """A column of dates makes such rows; with few pairs a round these were 36 programs."""
+    """A column of dates makes such rows; with few pairs per round, 36 programs were needed."""
     rng = np.random.default_rng(0)
     y = np.arange(100) % 2
     X = np.hstack([rng.normal(size=(100, 3)) + 0.8 * y[:, None], 10.0 * np.eye(100)])
@@ -200,7 +200,7 @@ def test_rows_that_are_all_far_apart_take_few_rounds():
 @by_kernel
 @by_machine
 def test_equal_rows_of_both_classes_are_trivial(machine, kernel, value):
-    """Their mean may differ from them by rounding, which is no feature; nor is one such column."""
+    """Their mean may differ from them by rounding."""
     y = np.arange(25) % 3 == 0
     fit = machine(kernel=kernel).fit(np.full((25, 3), value), y).fits_[0]
     assert fit.status is Status.TRIVIAL
@@ -222,13 +222,13 @@ def test_a_constant_feature_that_is_no_binary_fraction_has_no_weight(machine):
 
 @pytest.mark.parametrize("scale", [1e200, 1e-200])
 @by_machine
-def test_a_kernel_matrix_whose_squares_are_no_numbers_is_refused_in_words(machine, scale):
+def test_a_kernel_matrix_whose_squares_overflow_is_refused_in_words(machine, scale):
     X, y = two_classes()
     with pytest.raises(ValueError, match="scale the data"):
         machine(kernel="precomputed").fit(scale * (X @ X.T), y)
 
 
-def test_a_radius_that_is_no_number_is_refused_in_words():
+def test_a_radius_penalty_that_overflows_is_refused_in_words():
     X, y = two_classes()
     with pytest.raises(ValueError, match="scale the data"):
         RSVMMuPlus().fit(1e100 * X, y)
@@ -237,7 +237,7 @@ def test_a_radius_that_is_no_number_is_refused_in_words():
 @pytest.mark.parametrize("solver", ["auto", "clarabel", "reference"])
 @pytest.mark.parametrize(("degree", "scale"), [(2, 1.0), (2, 10.0), (3, 1.0)])
 def test_rsvm_mu_plus_solves_polynomial_features_by_every_route(degree, scale, solver):
-    """The radius of such features dwarfs the margin; the program once had a unit of its own."""
+    """The penalty on their radius exceeds the norm by orders of magnitude."""
     rng = np.random.default_rng(0)
     X = scale * rng.normal(size=(30, 3))
     y = X[:, 0] > 0

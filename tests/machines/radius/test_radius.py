@@ -139,7 +139,7 @@ def test_mrsvm_reaches_the_optimum_of_the_published_program():
     lam=st.floats(-2, 2).map(lambda power: 10.0**power),
     simplex=st.booleans(),
 )
-def test_generation_reaches_what_all_pairs_listed_reach(seed, C, lam, simplex):
+def test_generated_pairs_reach_the_optimum_of_all_pairs(seed, C, lam, simplex):
     X, y = gaussians(seed % 1000, n_x=12, n_y=10, d=4)
     given_problem = centred(X / X.std(), y, C, lam, simplex)
     listed = solve_all_pairs(given_problem, 1e-7)
@@ -152,7 +152,7 @@ def test_generation_reaches_what_all_pairs_listed_reach(seed, C, lam, simplex):
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("lam", [0.0, 0.1, 1000.0])
-def test_few_rows_of_many_columns_have_the_optimum_of_all_pairs_listed(C, lam):
+def test_few_rows_of_many_features_reach_the_optimum_of_all_pairs(C, lam):
     X, y = gaussians(n_x=9, n_y=7, d=120)
     rows = X / (X.std() * np.sqrt(X.shape[1]))
     given_problem = centred(rows, y, C * (1.0 + np.arange(16) % 3), lam, simplex=False)
@@ -164,8 +164,8 @@ def test_few_rows_of_many_columns_have_the_optimum_of_all_pairs_listed(C, lam):
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 1e5])
 @pytest.mark.parametrize("lam", [0.0, 1e-3])
-def test_few_rows_of_columns_in_units_of_their_own_are_solved(C, lam):
-    """A system of rows alone has lost what columns in small units add to it."""
+def test_few_rows_of_features_in_different_units_are_solved(C, lam):
+    """A system in rows alone loses the digits of features in small units."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(12, 60)) * 10.0 ** rng.integers(-4, 5, size=60)
     machine = RSVMPlus(C=C, lam=lam).fit(X, np.arange(12) % 2)
@@ -184,7 +184,7 @@ def test_generation_and_listing_agree_on_real_data(real_data, simplex, lam):
     assert len(found.pairs) < 0.1 * len(listed.pairs)
 
 
-def test_columns_are_generated_where_a_kernel_makes_many():
+def test_features_are_generated_if_a_kernel_makes_many():
     X, y = gaussians(n_x=60, n_y=50, d=4)
     found = solve_generating(centred(RBF(X, X), y, 10.0, 10.0, simplex=True), 1e-6)
     assert found.gap < 1e-6
@@ -273,14 +273,14 @@ def test_rsvm_plus_without_a_radius_is_the_svm(C):
     np.testing.assert_allclose(model.w, X.T @ svm.coef, rtol=1e-4)
 
 
-def test_w_of_rsvm_plus_goes_to_zero_as_the_radius_becomes_dear():
+def test_w_of_rsvm_plus_tends_to_zero_with_the_penalty_on_the_radius():
     X, y = gaussians()
     lengths = [np.linalg.norm(train(RSVMPlus, X, y, lam=lam).w) for lam in (1, 1e2, 1e4, 1e6)]
     assert (np.diff(lengths) < 0).all()
     assert lengths[-1] < 1e-3 * lengths[0]
 
 
-def test_mu_of_rsvm_mu_plus_goes_to_the_smallest_radius_as_it_becomes_dear():
+def test_mu_of_rsvm_mu_plus_tends_to_the_smallest_radius_with_its_penalty():
     """The smallest radius is a linear program in mu."""
     X, y = gaussians()
     halves = half_squares(X)
@@ -386,7 +386,7 @@ def unscaled(scale):
 
 @pytest.mark.parametrize("scale", [1e3, 1e5])
 def test_features_in_large_units_leave_rsvm_mu_plus_the_smallest_radius(scale):
-    """Its price is all that counts; no step of the interior point may be too short for that."""
+    """The radius penalty dominates; the steps of the interior point must not become too short."""
     X, y = unscaled(scale)
     fit = train(RSVMMuPlus, X, y).fit
     assert fit.status is Status.OPTIMAL
@@ -396,8 +396,8 @@ def test_features_in_large_units_leave_rsvm_mu_plus_the_smallest_radius(scale):
     assert fit.extra["r"] / scale**2 == pytest.approx(least, rel=1e-4)
 
 
-def test_where_the_solver_gives_up_the_answer_is_marked():
-    """The price of the radius drowns everything else: no digits are left for w."""
+def test_a_fit_without_digits_ends_in_a_status():
+    """The radius penalty exceeds all else by so much that no digits are left for w."""
     model = train(RSVMMuPlus, *unscaled(1e9))
     assert model.fit.status in (Status.OPTIMAL, Status.INACCURATE, Status.TRIVIAL)
     assert np.isfinite(model.w).all()
