@@ -28,7 +28,8 @@ import pandas as pd
 from mmbench.config.plan import replan
 from mmbench.tables.blocks import ranks_of
 from mmbench.tables.build import sheet_of
-from mmbench.tables.results import read_results
+from mmbench.tables.results import Reference, read_reference
+from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND
 from mmbench.tables.statistics import Ranks
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
@@ -70,6 +71,14 @@ class Count(NamedTuple):
 
     near: int
     of: int
+    #: How many of the near cells have no rival whose published value is outside (~).
+    untold: int = 0
+
+    @property
+    def marks(self) -> str:
+        """The counts of the two marks of near cells, as "14 ✓, 22 ~"."""
+        counts = {"✓": self.near - self.untold, "~": self.untold}
+        return ", ".join(f"{n} {mark}" for mark, n in counts.items() if n)
 
 
 class Table:
@@ -84,6 +93,7 @@ class Table:
     def __init__(self, experiment: str) -> None:
         self.experiment = experiment
         self.cells = pd.read_csv(REFERENCE / experiment / "table.csv", dtype={"in_band": "boolean"})
+        self.cells["mark"] = [row.mark for row in _read(experiment).rows]
         columns = ("metric", "machine", "dataset", "kernel", "degree")
         self._columns = {name: self.cells[name].to_numpy(object) for name in columns}
         compared = self.cells[self.cells.in_band.notna()].metric
@@ -135,8 +145,9 @@ class Table:
 
     def near(self, *where: object) -> Count:
         """Return how many of the compared cells are near the published value."""
-        band = self.rows(*where).in_band.dropna()  # type: ignore[arg-type]
-        return Count(int(band.sum()), len(band))
+        marks = list(self.rows(*where).mark)  # type: ignore[arg-type]
+        near, untold, far = (marks.count(mark) for mark in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
+        return Count(near + untold, near + untold + far, untold)
 
     def far(self, *where: object, kernels: bool = True) -> list[str]:
         """Return the names of the compared cells that are not near."""
@@ -157,6 +168,15 @@ class Table:
             self.seconds(stage, machine, dataset) / self.seconds(stage, other, dataset)
             for dataset in self.datasets()
         ]
+
+    def slower(self, machine: str, other: str) -> int:
+        """Return on how many data sets one training of a machine takes longer than another's."""
+        return sum(ratio > 1 for ratio in self.times(machine, other))
+
+    def told(self) -> list[str]:
+        """Return the names of the data sets on which a mark tells machines apart."""
+        rows = self.rows()
+        return list(dict.fromkeys(name_of(name) for name in rows[rows.mark == IN_BAND].dataset))
 
     def printed(self, title: str = "") -> list[dict[str, str]]:
         """Return the rows of the first printed table whose title begins so, or of the first table;
@@ -264,11 +284,8 @@ class Table:
         return [100 * (1 - r / s) for r, s in zip(rmm, svm, strict=True)][1:]
 
     def wins(self, machine: str, other: str, column: str = "measured") -> int:
-        """Return on how many data sets a machine is better, as printed."""
-        ours, theirs = (
-            self.rows(m).set_index("dataset")[column].round(2) for m in (machine, other)
-        )
-        return int((ours > theirs).sum())
+        """Return on how many data sets a machine is better, by however little."""
+        return sum(gain > 0 for gain in self.gains(machine, other, column).values())
 
     def gains(self, machine: str, other: str, column: str = "measured") -> dict[str, float]:
         """Return by data set by how much a machine's mean accuracy is above another's."""
@@ -344,10 +361,13 @@ class Table:
         return float(value)
 
 
+def _read(experiment: str) -> Reference:
+    return read_reference(REFERENCE / experiment, replan(REFERENCE / experiment))
+
+
 @cache
 def _ranks(experiment: str, kernel: str) -> Ranks:
-    (found,) = read_results([REFERENCE / experiment], replan)
-    return ranks_of(sheet_of(found), (kernel, None))
+    return ranks_of(sheet_of(_read(experiment)), (kernel, None))
 
 
 def _unique(head: Sequence[str]) -> list[str]:
