@@ -83,8 +83,8 @@ from mmbench.solvers.features import ROUNDING_SHARE, solve_in_features
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 from mmbench.solvers.result import relative_gap
 from mmbench.solvers.rows import Rows
-from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_smo
-from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo
 
 #: Largest tolerance of the reference.
 REFERENCE_TOLERANCE = 1e-9

@@ -47,8 +47,8 @@ from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_s
 from mmbench.machines.base.threshold import slack_penalties
 from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.rows import MappedRows
-from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_to_gap
-from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_to_gap
 
 #: Least number of rows per feature for the routes in the features. On 200 rows a path over C takes
 #: a third of the time of pairwise steps to as long (Flare-Solar: 1.4 times), on 800 rows a seventh

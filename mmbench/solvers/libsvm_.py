@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from mmbench.errors import Status, memory_of
-from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 
 #: Megabytes for libsvm's own kernel cache.
 CACHE_MB = 500

@@ -12,7 +12,7 @@ from mmbench.errors import Status
 from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.features import settle, solve_in_features, solve_near
-from mmbench.solvers.svm_dual import solve_to_gap
+from mmbench.solvers.svm_dual.smo import solve_to_gap
 
 
 def problem(kind):

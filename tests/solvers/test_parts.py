@@ -11,7 +11,7 @@ from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
-from mmbench.solvers.svm_dual import solve_smo, solve_to_gap
+from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
 RBF = Kernel("rbf", gamma=1e-3)
 

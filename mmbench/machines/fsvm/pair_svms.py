@@ -23,7 +23,8 @@ from mmbench.errors import Status, worst
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.features import solve_in_features, solve_near
 from mmbench.solvers.result import Result
-from mmbench.solvers.svm_dual import PiecewiseQP, PiecewiseSolution, solve_smo, solve_to_gap
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
 #: From this tolerance on, the tolerance of a search, SVMs are solved to few digits.
 SEARCH_TOL = 1e-4

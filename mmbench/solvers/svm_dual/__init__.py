@@ -25,8 +25,3 @@ duality gap is small. Problems with rows in place of a Gram matrix are solved by
 `mmbench.solvers.features`. The references are libsvm (`mmbench.solvers.libsvm_`) for the SVM and
 Clarabel on the printed dual (`mmbench.machines.rmm`) for the RMM.
 """
-
-from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
-from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
-
-__all__ = ["PiecewiseQP", "PiecewiseSolution", "solve_smo", "solve_to_gap"]
