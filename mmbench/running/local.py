@@ -59,8 +59,10 @@ class Executor(Protocol):
     task_threads: int
     #: Whether tasks may run on a computer that sees other files than this one.
     remote: bool
-    #: Address of the Dask scheduler, for tasks that have tasks of their own.
-    scheduler: str | None
+
+    @property
+    def scheduler(self) -> tuple[str, str] | None:
+        """Address of the Dask scheduler and the batch of tasks, for tasks with their own tasks."""
 
     @property
     def slots(self) -> int:
@@ -188,7 +190,7 @@ class LocalExecutor:
     """
 
     remote = False
-    scheduler: str | None = None
+    scheduler: tuple[str, str] | None = None
 
     def __init__(self, slots: int, modules: Sequence[str] = ()):
         check_platform()

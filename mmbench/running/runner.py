@@ -298,6 +298,7 @@ class _Run:
             executor.task_threads,
         )
         self.tasks: dict[Future, Start] = {}
+        self.waits = False
         self.progress = progress(len(self.open))
         for line in said:
             self.progress.say(line)
@@ -330,9 +331,12 @@ class _Run:
         """Start what can start, then wait for something to end."""
         for job, reason in self.schedule.impossible():
             self._keep(job, new_record(job, Status.FAILED, reason), {})
-        if not self.executor.slots and self.schedule.slots:
-            self.progress.say("no worker is left; waiting for one to join")
-        self.schedule.slots = self.executor.slots
+        slots = self.executor.slots
+        if not slots and (self.schedule.slots or not self.waits):
+            self.waits = True
+            left = "no worker is left" if self.schedule.slots else "the cluster has no worker yet"
+            self.progress.say(f"{left}; waiting for one to join")
+        self.schedule.slots = slots
         for start in self.schedule.starts():
             self._start(start)
         if self.tasks or not self.executor.slots:

@@ -97,8 +97,8 @@ class Context:
     limits: Limits = NO_LIMITS
     #: Whether the job may run on a computer that sees other files than the run's.
     remote: bool = False
-    #: Address of the cluster that may train the pairs of classes of a large job.
-    scheduler: str | None = None
+    #: Address of the cluster that may train the pairs of classes of a large job, and their batch.
+    scheduler: tuple[str, str] | None = None
 
 
 class _Stopped(Exception):

@@ -12,7 +12,7 @@ class SerialExecutor:
 
     slots = task_threads = computer_slots = 1
     remote = False
-    scheduler: str | None = None
+    scheduler: tuple[str, str] | None = None
 
     def __init__(self) -> None:
         self._ended: list[Future] = []

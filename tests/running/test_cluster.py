@@ -6,8 +6,11 @@ import os
 import pickle
 import random
 import signal
+import socket
+import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import psutil
@@ -28,6 +31,9 @@ from mmbench.running.runner import run
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
+
+
+HTTP = b"HTTP/1.1 400 Bad Request\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +130,23 @@ def test_a_task_whose_process_begins_after_a_cancel_ends_too(monkeypatch):
     cluster.stop_here("nothing is left behind")
 
 
+def test_the_end_of_a_run_ends_no_task_of_another_run_on_the_same_cluster():
+    """All clients of a Dask worker share its processes; a kill is never put down to memory."""
+    with ThreadPoolExecutor() as threads:
+        mine, other = (
+            threads.submit(cluster.run_here, pickle.dumps((nap, (s, s), NO_LIMITS, ())), None, name)
+            for s, name in ((600, "mine"), (4, "other"))
+        )
+        while len(cluster._executors.keys() - set(cluster._idle)) < 2:
+            time.sleep(0.05)
+        time.sleep(1)
+        cluster.stop_here("mine")
+        with pytest.raises(WorkerDied, match="the run of the task was cancelled"):
+            mine.result(timeout=20)
+        assert other.result(timeout=20) == 4
+    cluster.stop_here("other")
+
+
 def test_a_run_on_data_that_workers_do_not_see_has_the_records_of_one_process(
     executor, far_store, store, other_store, tmp_path, monkeypatch
 ):
@@ -166,6 +189,72 @@ def test_no_scheduler_at_the_address_is_one_line(monkeypatch):
     monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
     with pytest.raises(UserError, match="no answer"):
         DaskExecutor("tcp://127.0.0.1:1", 1, (), print)
+
+
+@pytest.mark.parametrize("address", ["tls://127.0.0.1:1", "ucx://127.0.0.1:1", "tcp://a:b", "x y"])
+def test_addresses_that_cannot_be_used_are_one_line(address, monkeypatch):
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
+    with pytest.raises(UserError, match=f"scheduler {address}: no answer"):
+        DaskExecutor(address, 1, (), print)
+
+
+@pytest.mark.parametrize(
+    "greeting, words", [(b"", "no answer within"), (HTTP, "no Dask scheduler")]
+)
+def test_servers_that_are_no_scheduler_are_one_line(greeting, words, monkeypatch):
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
+    started = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as threads:
+        port = server.getsockname()[1]
+        accepted = threads.submit(server.accept)
+        if greeting:
+            threads.submit(lambda: accepted.result()[0].sendall(greeting))
+        with pytest.raises(UserError, match=words):
+            DaskExecutor(f"127.0.0.1:{port}", 1, (), print)
+    assert time.monotonic() - started < 5
+
+
+SCHEDULER = """
+import asyncio, sys
+from distributed import Scheduler
+
+async def main():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address=None) as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+
+asyncio.run(main())
+"""
+
+CLIENT = """
+import os, signal, sys
+from mmbench.errors import UserError
+from mmbench.running.cluster import DaskExecutor
+executor = DaskExecutor(sys.argv[1], 1, (), print)
+print(executor.slots)
+executor.submit(pow, 2, 3)
+os.kill(int(sys.argv[2]), signal.SIGKILL)
+try:
+    while True:
+        executor.wait(1)
+except UserError as error:
+    print(error)
+finally:
+    executor.cancel()
+    executor.close()
+"""
+
+
+def test_a_scheduler_that_is_killed_leaves_no_traceback():
+    with subprocess.Popen(
+        [sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, text=True
+    ) as s:
+        address = s.stdout.readline().strip()
+        command = [sys.executable, "-c", CLIENT, address, str(s.pid)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    slots, line = done.stdout.splitlines()
+    assert (slots, done.stderr) == ("0", "")
+    assert line.startswith(f"the scheduler {address} is gone; finished jobs are stored")
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -144,6 +145,21 @@ def test_wrong_input_is_told_apart_and_loses_nothing(jobs, store):
     summary = serial([*jobs, bad], store)
     assert (summary.done, summary.exit_code) == (4, 2)
     assert summary.wrong_input == [store.read(bad.key)["reason"]]
+
+
+def test_a_cluster_without_workers_is_said_once(jobs, store):
+    class Late(SerialExecutor):
+        looks, task_threads = 0, 1
+
+        @property
+        def slots(self):
+            self.looks += 1
+            return int(self.looks > 9)
+
+    stream = io.StringIO()
+    run(jobs[:1], store, Late(), data=NO_DATA, progress=lambda total: Lines(total, stream))
+    said = stream.getvalue()
+    assert said.count("the cluster has no worker yet; waiting for one to join") == 1
 
 
 def test_a_job_too_large_beside_others_runs_alone(jobs, store, monkeypatch):
