@@ -33,9 +33,6 @@ MAX_STEPS, MIN_DECREASE = 50, 1e-3
 #: Step size below which no step is tried.
 SHORTEST_STEP = 1e-9
 
-#: Slack below this share of F is rounding.
-NEGLIGIBLE_SHARE = 1e-6
-
 
 def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEPS) -> NDArray:
     """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, equations (20) to (22).
@@ -132,7 +129,6 @@ def alternate(
         lower_bound(planes.q, planes.multipliers, rows.s),
         [_value(M, planes, rows.s, C, eps)],
     )
-    slacks, inside = [planes.slack], planes.inside
     while len(values) <= rounds and planes.status is not Status.ITERATION_LIMIT:
         if time_is_up():
             break
@@ -152,12 +148,11 @@ def alternate(
         iterations += after.iterations
         if iterations.max() > max_steps:
             after = replace(after, status=Status.ITERATION_LIMIT)
-        value, inside = _value(moved, after, rows.s, C, eps), inside and after.inside
+        value = _value(moved, after, rows.s, C, eps)
         if value >= values[-1]:  # below the accuracy of the SVMs
             break
         M, root, planes = moved, next_root, after
         values.append(value)
-        slacks.append(planes.slack)
         bound = max(bound, lower_bound(planes.q, planes.multipliers, rows.s))
         if values[-2] - value <= decrease * values[-2]:
             break
@@ -176,20 +171,7 @@ def alternate(
         status=planes.status,
         route=route,
         state=start,
-        slacks=slacks if inside and planes.status is Status.OPTIMAL else None,
     )
-
-
-def at_larger(found: JointSolution, by: float) -> JointSolution | None:
-    """Return the alternation for a larger C, if it is known to be the same.
-
-    If no multiplier reached C, no slack is positive up to the tolerance of the SVMs, and a larger C
-    changes no SVM and no M.
-    """
-    if found.slacks is None or by * max(found.slacks) > NEGLIGIBLE_SHARE * found.value:
-        return None
-    values = [value + by * slack for value, slack in zip(found.values, found.slacks, strict=True)]
-    return replace(found, value=values[-1], values=values, route="reused")
 
 
 def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) -> float:

@@ -31,8 +31,6 @@ pg      "gradient M-steps"  default; at most `rounds` rounds per round one SVM p
                                                              50 steps of k^3 for k components
 eps     "closed M-steps"    WW' + eps I in place of WW',     per round one SVM per pair and one
                             optimum inside the cone          eigendecomposition, k^3
-all 3   "reused"            a smaller C of the path had no   none
-                            multiplier at C
 opt     "secant"            one pair of classes              4 to 10 warm SVMs on whitened rows
 opt     "ADMM"              several pairs                    up to 500 rounds of warm SVMs
 opt     "reference"         ``solver="reference"``           one cone program, semidefinite for
@@ -63,7 +61,7 @@ from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import pair_rows
-from mmbench.machines.fsvm.alternation import alternate, at_larger
+from mmbench.machines.fsvm.alternation import alternate
 from mmbench.machines.fsvm.optimum import solve_pair, solve_pairs
 from mmbench.machines.fsvm.pair_svms import SEARCH_TOL, JointRows, JointSolution, PairRows
 from mmbench.machines.kernel_pca import Spectrum, spectrum
@@ -283,9 +281,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
-            if (same := at_larger(before, C - last)) is not None:
-                return same
-            starts = [C / last * u for u in before.state]  # multipliers at C stay there
+            starts = [C / last * u for u in before]  # multipliers at C stay there
         found = alternate(
             space.rows,
             space.transformed("semi"),
@@ -297,7 +293,7 @@ class FSVM(WeightedClassifier, JointClassifier):
             solver=self.solver,
             starts=starts,
         )
-        space.states[self._rule] = C, found
+        space.states[self._rule] = C, found.state
         return found
 
 

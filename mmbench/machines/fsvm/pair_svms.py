@@ -110,8 +110,6 @@ class JointSolution(Result):
     pair_iterations: list[int]
     #: Warm start for a neighbouring C.
     state: Any = None
-    #: Slack after 0, 1, 2, ... rounds of an alternation in which no multiplier reached C.
-    slacks: list[float] | None = None
 
     def extreme_eigenvalues(self) -> tuple[float, float]:
         """Return the smallest and the largest eigenvalue of M."""
@@ -136,8 +134,6 @@ class Hyperplanes:
     slack: float
     #: Sum over pairs of the SVMs' absolute duality gaps.
     absolute_gap: float
-    #: Whether no multiplier is at its upper bound.
-    inside: bool
     iterations: list[int]
     #: Largest violation of a dual constraint.
     violation: float
@@ -179,15 +175,15 @@ def train_hyperplanes(
         decision = svm.decision + svm.bias + (0.0 if offset is None else offset)
         slack += float(np.sum(pair.weights * np.maximum(0.0, 1.0 - pair.y * decision)))
         found.append(replace(svm, iterations=iterations))
-    solved = list(zip(found, transformed, rows.pairs, strict=True))
     return Hyperplanes(
         u=[svm.u for svm in found],
-        q=np.column_stack([rows.Z[index].T @ svm.u for svm, _, (index, _) in solved]),
+        q=np.column_stack(
+            [rows.Z[index].T @ svm.u for svm, (index, _) in zip(found, rows.pairs, strict=True)]
+        ),
         b=np.array([svm.bias for svm in found]),
         norm=float(sum(svm.u @ svm.decision for svm in found)),
         slack=slack,
         absolute_gap=float(sum(svm.value - svm.bound for svm in found)),
-        inside=all(bool((np.abs(svm.u) < C * pair.weights).all()) for svm, pair, _ in solved),
         iterations=[svm.iterations for svm in found],
         violation=max(svm.violation for svm in found),
         status=worst(svm.status for svm in found),
