@@ -213,6 +213,13 @@ def run(
             help="Run on a Dask cluster: the address of its scheduler, or 'local' to try it.",
         ),
     ] = None,
+    rerun: Annotated[
+        str | None,
+        typer.Option(
+            metavar="changed",
+            help="Run finished jobs again if the sources of their machine have changed.",
+        ),
+    ] = None,
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""
     from mmbench.config.files import find_config
@@ -230,6 +237,7 @@ def run(
         "time_limit": time_limit,
         "memory_limit": memory_limit,
         "scheduler": scheduler,
+        "rerun": rerun,
     }
     if dry_run:
         from mmbench.commands import dry_run as command

@@ -25,6 +25,7 @@ from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.resources import REFERENCE
 from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, stored_numbers
 from mmbench.running.progress import duration, readable
+from mmbench.running.runner import has_other_sources
 from mmbench.selection.grid import staged
 from mmbench.tables.results import CSV, read_reference
 
@@ -43,15 +44,16 @@ def dry_run(
     """
     given = Options(results, **options)
     planned = plan_experiments(experiments, given)
-    return "\n\n".join(_describe(experiment, given.slots) for experiment in planned)
+    return "\n\n".join(_describe(experiment, given) for experiment in planned)
 
 
-def _describe(experiment: PlannedExperiment, slots: int) -> str:
+def _describe(experiment: PlannedExperiment, options: Options) -> str:
     """Return one line per data set, kernel and machine, and the sums."""
+    slots = options.slots
     groups: dict[tuple, list[Job]] = {}
     for job in experiment.jobs:
         groups.setdefault((job.dataset.name, job.kernel, job.degree, job.column), []).append(job)
-    stored, here = _stored(experiment)
+    stored, here = _stored(experiment, options.rerun)
     reference = reference_seconds(REFERENCE / experiment.config.name)
     rows: list[tuple] = [HEADER]
     largest = 0
@@ -107,8 +109,8 @@ def _time_text(
     )
 
 
-def _stored(experiment: PlannedExperiment) -> tuple[set[str], dict[Key, float]]:
-    """Return the keys of the jobs that have their result, and the mean seconds of each cell."""
+def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
+    """Return the keys of the jobs that do not run again, and the mean seconds of each cell."""
     try:
         store = RecordStore(experiment.folder)
         records, _ = store.records()
@@ -118,7 +120,10 @@ def _stored(experiment: PlannedExperiment) -> tuple[set[str], dict[Key, float]]:
     for record in records:
         if record.done:
             seconds[key_of(record.job)].append(sum(record.wall_seconds.values()))
-    keys = {job.key for job in experiment.jobs if store.has(job)}
+    jobs = [job for job in experiment.jobs if store.has(job)]
+    if rerun:
+        jobs = [job for job in jobs if not has_other_sources(job, store.find(job.key) or {})]
+    keys = {job.key for job in jobs}
     return keys, {key: fmean(values) for key, values in seconds.items()}
 
 

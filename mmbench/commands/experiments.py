@@ -232,6 +232,7 @@ def _run(experiment: PlannedExperiment, executor: Executor, options: Options, sa
             mirror=options.mirror,
             limits=options.limits.over(experiment.config.limits.amounts),
             source=RecordStore(experiment.source) if experiment.source else None,
+            rerun=options.rerun,
         )
         if options.by_machine:
             say(_line(group, store, experiment.plan))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmbench.errors import UserError
 from mmbench.jobs.limits import Limits, parse_limits
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ class Options:
         Whether to run one machine after the other and to say the mean accuracy of each.
     scheduler : str, optional
         Address of a Dask scheduler, or "local"; by default processes on this computer are used.
+    rerun : {"changed"}, optional
+        Whether finished jobs run again if the sources of their machine have changed.
+
+    Raises
+    ------
+    UserError
+        If a limit or `rerun` is not valid.
     """
 
     results: str | Path = "results"
@@ -63,6 +71,12 @@ class Options:
     memory_limit: str | None = None
     scheduler: str | None = None
     by_machine: bool = False
+    rerun: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rerun not in (None, "changed"):
+            raise UserError(f"--rerun {self.rerun}: must be 'changed'")
+        parse_limits(self.time_limit, self.memory_limit)
 
     @property
     def limits(self) -> Limits:

@@ -52,7 +52,6 @@ def run(
         If configurations, options or data are wrong; nothing has run then.
     """
     given = Options(results, **options)
-    given.limits  # noqa: B018 - wrong limits are an error before a worker starts
     executor = _executor(given, say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned

@@ -199,6 +199,14 @@ def test_only_that_leaves_nothing(tmp_path: Path):
     assert "leaves no job" in result.stderr
 
 
+def test_rerun_of_anything_but_changed_jobs_is_refused(tmp_path: Path):
+    path = write(tmp_path, good_rows())
+    for options in (("--rerun", "all"), ("--rerun", "all", "--dry-run")):
+        result = run(path, *options)
+        assert result.exit_code == 2
+        assert result.stderr == "mmbench: --rerun all: must be 'changed'\n"
+
+
 def test_number_of_processes_is_at_least_one():
     assert Options().slots >= 1
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import mmbench
+from mmbench.commands.dry_run import dry_run
 from mmbench.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -37,6 +38,19 @@ def test_an_experiment_is_a_mapping_and_its_results_a_frame_a_table_and_a_file(t
     assert (again.done, again.reused) == (0, 2)
 
 
+def test_jobs_of_other_sources_run_again_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mmbench.run(EXPERIMENT, tmp_path)
+    monkeypatch.setattr("mmbench.running.runner.fingerprint", lambda machine: "other")
+    (kept,) = mmbench.run(EXPERIMENT, tmp_path)
+    assert (kept.done, kept.reused) == (0, 2)
+    assert "2 of them stored" in dry_run(EXPERIMENT, tmp_path)
+    assert "0 of them stored" in dry_run(EXPERIMENT, tmp_path, rerun="changed")
+    (again,) = mmbench.run(EXPERIMENT, tmp_path, rerun="changed")
+    assert (again.done, again.reused) == (2, 0)
+
+
 def test_what_is_wrong_is_an_exception(tmp_path: Path):
     with pytest.raises(UserError, match=r"experiment: machines\.lda\.grid\.C"):
         mmbench.run({**EXPERIMENT, "machines": {"lda": {"grid": {"C": [1]}}}}, tmp_path)
@@ -44,6 +58,8 @@ def test_what_is_wrong_is_an_exception(tmp_path: Path):
         mmbench.run("nowhere.yaml", tmp_path)
     with pytest.raises(UserError, match="time limit"):
         mmbench.run(EXPERIMENT, tmp_path, time_limit="soon")
+    with pytest.raises(UserError, match="--rerun all: must be 'changed'"):
+        mmbench.run(EXPERIMENT, tmp_path, rerun="all")
     with pytest.raises(TypeError, match="job_limit"):
         mmbench.run(EXPERIMENT, tmp_path, job_limit=1)
 
