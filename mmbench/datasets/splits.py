@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,98 +46,67 @@ class Cut(NamedTuple):
     origin: str
 
 
-class Rule(NamedTuple):
-    """A split rule as three functions."""
-
-    #: Return the fault of the rule's argument, or None.
-    check: Callable[[Arg], str | None]
-    #: Return (repeat, fold) of every split, given the argument and the number of repeats.
-    slots: Callable[[Arg, Described, int | None], list[tuple[int, int]]]
-    #: Return the rows of one split, given argument, data, repeat, fold and seed.
-    cut: Callable[[Arg, Dataset, int, int, int], Cut]
-
-
-def _no_number(rule: str) -> Callable[[Arg], str | None]:
-    return lambda arg: None if arg is None else f"{rule} takes no number, got {arg!r}"
-
-
-def _whole_number(rule: str) -> Callable[[Arg], str | None]:
-    def check(arg: Arg) -> str | None:
-        whole = isinstance(arg, int) or (isinstance(arg, float) and arg.is_integer())
-        if isinstance(arg, bool) or not whole or (arg or 0) < 2:
-            return f"{rule} must be a whole number of at least 2, got {arg!r}"
-        return None
-
-    return check
-
-
-def _one_partition(rule: str, repeats: int | None) -> None:
-    if repeats not in (None, 1):
-        raise UserError(f"{rule} has one partition; leave out repeats {repeats}")
+def _refused(data: Dataset, reason: str) -> UserError:
+    return UserError(f"data set {data.name!r}: {reason}")
 
 
 # official: the split that all publications use; its repeats differ in the rest of an experiment
 
 
-def _official_slots(arg: Arg, data: Described, repeats: int | None) -> list[tuple[int, int]]:
+def _official_repeats(data: Described, repeats: int | None) -> int:
     if not (data.card and data.card.expect.official):
-        raise UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
-    return [(repeat, 0) for repeat in range(repeats or 1)]
+        raise _no_official(data)
+    return repeats or 1
 
 
 def _official_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
     if data.split is None:
-        raise UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
+        raise _no_official(data)
     return Cut(*data.split, "official")
+
+
+def _no_official(data: Described) -> UserError:
+    return UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
 
 
 # predefined: the splits of the card or of a file of folds. If the source lacks some of them, the
 # list is completed by random splits of the same sizes, not stratified, as the official ones are.
 
 
-def _predefined_slots(arg: Arg, data: Described, repeats: int | None) -> list[tuple[int, int]]:
-    """Return the first `repeats` of the list, or all; none before a file of folds is read."""
-    if data.folds is not None:
-        given = len(data.predefined or ()) if isinstance(data, Dataset) else 0
-        if repeats and given and repeats > given:
-            raise UserError(f"{data.folds}: gives {given} splits, not protocol.repeats {repeats}")
-        return [(repeat, 0) for repeat in range(min(given, repeats or given))]
-    wanted = _plan(data).count if repeats is None else repeats
-    _refuse_beyond(wanted, data)
-    return [(repeat, 0) for repeat in range(wanted)]
+def _predefined_repeats(data: Described, repeats: int | None) -> int:
+    """Return the number of splits asked for, by default all; 0 before a file of folds is read."""
+    if data.folds is None:
+        plan = _plan(data, repeats or 0)
+        return plan.count if repeats is None else repeats
+    given = len(data.predefined or ()) if isinstance(data, Dataset) else 0
+    if repeats and given and repeats > given:
+        raise UserError(f"{data.folds}: gives {given} splits, not protocol.repeats {repeats}")
+    return min(given, repeats or given)
 
 
 def _predefined_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
     official = data.predefined or []
     if repeat < len(official):
         return Cut(*official[repeat], "official")
-    _refuse_beyond(repeat + 1, data)
+    plan = _plan(data, repeat + 1)
     order = random_stream(seed, repeat).permutation(len(data.y))
-    train, test = _plan(data).train or 0, _plan(data).test or 0
-    return Cut(np.sort(order[:train]), np.sort(order[train : train + test]), "drawn")
+    train, test = np.split(order, [plan.train or 0, (plan.train or 0) + (plan.test or 0)])[:2]
+    return Cut(np.sort(train), np.sort(test), "drawn")
 
 
-def _plan(data: Described) -> PredefinedSplits:
+def _plan(data: Described, wanted: int) -> PredefinedSplits:
+    """Return the card's list, which must hold `wanted` splits or state the sizes of more."""
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
         hint = "use kfold or holdout, or state a file of folds"
         raise UserError(f"data set {data.name!r} has no predefined splits; {hint}")
-    return plan
-
-
-def _refuse_beyond(wanted: int, data: Described) -> None:
-    """Refuse more splits than the list holds, unless the card states the sizes of further ones."""
-    plan = _plan(data)
     if wanted > plan.count and not plan.train:
         message = f"data set {data.name!r} has {plan.count} predefined splits, not {wanted}"
         raise UserError(f"{message}; set protocol.repeats to at most {plan.count}")
+    return plan
 
 
 # kfold: stratified cross-validation, repeated with new shuffles; groups stay together
-
-
-def _kfold_slots(arg: Arg, data: Described, repeats: int | None) -> list[tuple[int, int]]:
-    return [(repeat, fold) for repeat in range(repeats or 1) for fold in range(int(arg or 0))]
 
 
 def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
@@ -148,14 +117,13 @@ def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cu
 
         n_groups = len(np.unique(data.groups))
         if n_groups < folds:
-            few = f"{n_groups} groups are fewer than {folds} folds"
-            raise UserError(f"data set {data.name!r}: {few}")
+            raise _refused(data, f"{n_groups} groups are fewer than {folds} folds")
         cutter = StratifiedGroupKFold(folds, shuffle=True, random_state=random)
         for k, (_, test) in enumerate(cutter.split(data.y, data.y, data.groups)):
             of_row[test] = k
     else:
         if problem := too_few_rows(data.y, folds):
-            raise UserError(f"data set {data.name!r}: {problem}")
+            raise _refused(data, problem)
         # The shuffled rows of one class after another are dealt to the folds in turn: fold sizes
         # differ by at most one, and so do the rows of a class.
         codes, counts = codes_and_counts(data.y)
@@ -168,16 +136,6 @@ def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cu
 # holdout: repeated stratified random splits that hold out a share of the rows, or of the groups
 
 
-def _check_holdout(arg: Arg) -> str | None:
-    if isinstance(arg, bool) or not isinstance(arg, int | float) or not 0 < arg < 1:
-        return f"holdout must be a share of the rows between 0 and 1, got {arg!r}"
-    return None
-
-
-def _holdout_slots(arg: Arg, data: Described, repeats: int | None) -> list[tuple[int, int]]:
-    return [(repeat, 0) for repeat in range(repeats or 1)]
-
-
 def _holdout_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
     """Return round(arg * n) test rows, each class in proportion; or a share of the groups."""
     share, random = float(arg or 0), random_stream(seed, repeat)
@@ -186,13 +144,11 @@ def _holdout_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> 
     codes, counts = codes_and_counts(data.y)
     n_test = round(share * len(codes))
     if n_test == 0:
-        message = f"holdout {arg:g} of {len(codes)} rows leaves no test row"
-        raise UserError(f"data set {data.name!r}: {message}")
+        raise _refused(data, f"holdout {arg:g} of {len(codes)} rows leaves no test row")
     held = allocate(counts, n_test)
     if (held >= counts).any():
         label = data.classes[int(np.argmax(held >= counts))]
-        message = f"holdout {arg:g} leaves no training row of class {label!s}"
-        raise UserError(f"data set {data.name!r}: {message}")
+        raise _refused(data, f"holdout {arg:g} leaves no training row of class {label!s}")
     test = pick_stratified(codes, held, random)
     return Cut(np.setdiff1d(np.arange(len(codes)), test), test, "drawn")
 
@@ -207,11 +163,11 @@ def _hold_out_groups(
         train, test = next(cutter.split(data.y, data.y, groups))
     except ValueError:
         message = f"holdout {share:g} of {len(np.unique(groups))} groups leaves a part empty"
-        raise UserError(f"data set {data.name!r}: {message}") from None
+        raise _refused(data, message) from None
     lacking = np.setdiff1d(data.classes, data.y[train])
     if len(lacking):
         message = f"holdout {share:g} of the groups leaves no training row of class {lacking[0]!s}"
-        raise UserError(f"data set {data.name!r}: {message}")
+        raise _refused(data, message)
     return Cut(train, test, "drawn")
 
 
@@ -219,29 +175,24 @@ def _hold_out_groups(
 
 
 def _units(data: Dataset) -> NDArray:
-    return np.arange(len(data.y)) if data.groups is None else np.unique(data.groups)
+    """Return the group of each row; without groups, each row is its own."""
+    return np.arange(len(data.y)) if data.groups is None else data.groups
 
 
-def _leave_one_out_slots(arg: Arg, data: Described, repeats: int | None) -> list[tuple[int, int]]:
-    """Return one split per row or group; none before the rows are known."""
-    _one_partition("leave_one_out", repeats)
-    return [(0, fold) for fold in range(len(_units(data)))] if isinstance(data, Dataset) else []
+def _n_units(arg: Arg, data: Described) -> int:
+    """Return the number of rows or groups; 0 before the rows are known."""
+    return len(np.unique(_units(data))) if isinstance(data, Dataset) else 0
 
 
 def _leave_one_out_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
-    units = _units(data)
+    units = np.unique(_units(data))
     if len(units) < 2:
-        raise UserError(f"data set {data.name!r}: leave_one_out needs two groups, there is one")
-    held = (np.arange(len(data.y)) if data.groups is None else data.groups) == units[fold]
+        raise _refused(data, "leave_one_out needs two groups, there is one")
+    held = _units(data) == units[fold]
     return Cut(np.flatnonzero(~held), np.flatnonzero(held), "drawn")
 
 
 # time_series: successive parts in time, each tested by a machine trained on all rows before it
-
-
-def _time_series_slots(arg: Arg, data: Described, repeats: int | None) -> list[tuple[int, int]]:
-    _one_partition("time_series", repeats)
-    return [(0, fold) for fold in range(int(arg or 0))]
 
 
 def _time_series_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
@@ -253,20 +204,39 @@ def _time_series_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int)
     try:
         parts = list(TimeSeriesSplit(int(arg or 0)).split(order))
     except ValueError:
-        message = f"{len(order)} rows are too few for time_series {arg:g}"
-        raise UserError(f"data set {data.name!r}: {message}") from None
+        reason = f"{len(order)} rows are too few for time_series {arg:g}"
+        raise _refused(data, reason) from None
     train, test = parts[fold]
     return Cut(order[train], order[test], "drawn")
 
 
+class Rule(NamedTuple):
+    """A split rule; its defaults are one fold per repeat, and one repeat."""
+
+    #: Argument: "none", "count" or "share".
+    argument: str
+    #: Return the rows of one split, given argument, data, repeat, fold and seed.
+    cut: Callable[[Arg, Dataset, int, int, int], Cut]
+    #: Return the number of folds, given the argument.
+    n_folds: Callable[[Arg, Described], int] = lambda arg, data: 1
+    #: Return the number of repeats, given the number asked for.
+    n_repeats: Callable[[Described, int | None], int] = lambda data, repeats: repeats or 1
+    #: Whether there is one partition, which no repeat alters.
+    fixed: bool = False
+
+
+def _stated(arg: Arg, data: Described) -> int:
+    return int(arg or 0)
+
+
 #: Name in YAML -> rule.
 RULES = {
-    "official": Rule(_no_number("official"), _official_slots, _official_cut),
-    "predefined": Rule(_no_number("predefined"), _predefined_slots, _predefined_cut),
-    "kfold": Rule(_whole_number("kfold"), _kfold_slots, _kfold_cut),
-    "holdout": Rule(_check_holdout, _holdout_slots, _holdout_cut),
-    "leave_one_out": Rule(_no_number("leave_one_out"), _leave_one_out_slots, _leave_one_out_cut),
-    "time_series": Rule(_whole_number("time_series"), _time_series_slots, _time_series_cut),
+    "official": Rule("none", _official_cut, n_repeats=_official_repeats),
+    "predefined": Rule("none", _predefined_cut, n_repeats=_predefined_repeats),
+    "kfold": Rule("count", _kfold_cut, _stated),
+    "holdout": Rule("share", _holdout_cut),
+    "leave_one_out": Rule("none", _leave_one_out_cut, _n_units, fixed=True),
+    "time_series": Rule("count", _time_series_cut, _stated, fixed=True),
 }
 
 
@@ -298,16 +268,20 @@ def parse_rule(spec: RuleSpec) -> tuple[str, Arg]:
     >>> parse_rule("official"), parse_rule({"kfold": 10})
     (('official', None), ('kfold', 10))
     """
-    if isinstance(spec, str):
-        name, arg = spec, None
-    elif len(spec) == 1:
-        name, arg = next(iter(spec.items()))
-    else:
-        raise UserError(f"a split rule is a name or {{name: number}}, got {dict(spec)!r}")
+    rule: Mapping[str, Any] = {spec: None} if isinstance(spec, str) else spec
+    if len(rule) != 1:
+        raise UserError(f"a split rule is a name or {{name: number}}, got {dict(rule)!r}")
+    ((name, arg),) = rule.items()
     if name not in RULES:
         raise UserError(f"unknown split rule {name!r}{did_you_mean(name, RULES)}")
-    if problem := RULES[name].check(arg):
-        raise UserError(problem)
+    number = isinstance(arg, int | float) and not isinstance(arg, bool)
+    fits, needs = {
+        "none": (arg is None, "takes no number"),
+        "count": (number and arg >= 2 and arg % 1 == 0, "must be a whole number of at least 2"),
+        "share": (number and 0 < arg < 1, "must be a share of the rows between 0 and 1"),
+    }[RULES[name].argument]
+    if not fits:
+        raise UserError(f"{name} {needs}, got {arg!r}")
     return name, arg
 
 
@@ -335,7 +309,11 @@ def split_slots(
     Without `repeats`, ``predefined`` gives the whole list and other rules one partition.
     """
     name, arg = parse_rule(spec)
-    return RULES[name].slots(arg, data, repeats)
+    rule = RULES[name]
+    if rule.fixed and repeats not in (None, 1):
+        raise UserError(f"{name} has one partition; leave out repeats {repeats}")
+    folds = range(rule.n_folds(arg, data))
+    return [(repeat, fold) for repeat in range(rule.n_repeats(data, repeats)) for fold in folds]
 
 
 def split_at(
@@ -372,8 +350,8 @@ def split_at(
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
     train, test, origin = RULES[name].cut(arg, dataset, repeat, fold, seed)
     if not len(train) or not len(test):
-        part = "training" if not len(train) else "test"
-        raise UserError(f"data set {dataset.name!r}: split {repeat} has no {part} row")
+        part = "test" if len(train) else "training"
+        raise _refused(dataset, f"split {repeat} has no {part} row")
     whole = train
     if max_train is not None:
         train = _subset(whole, dataset, max_train, repeat, seed)
@@ -390,7 +368,7 @@ def _subset(
     elif size[0] == "nested":
         if size[1] > len(train):
             message = f"max_train {size[1]}, but there are {len(train)} rows to train on"
-            raise UserError(f"data set {data.name!r}: {message}")
+            raise _refused(data, message)
         share = allocate_nested(counts, size[1])
     else:
         share = np.minimum(counts, size[1])
@@ -399,7 +377,7 @@ def _subset(
     if share.min() == 0:
         number = size[1] if isinstance(size, tuple) else size
         message = f"max_train {number} leaves a class without training row"
-        raise UserError(f"data set {data.name!r}: {message}")
+        raise _refused(data, message)
     return train[pick_stratified(codes, share, random_stream(seed, repeat, SUBSET_STREAM))]
 
 
