@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.drawn import figure
 
@@ -13,8 +14,8 @@ from mmbench.commands import outputs as tables
 from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.resources import REFERENCE
-from mmbench.tables.figures.machines import _values
-from mmbench.tables.figures.mmrm_fig2 import PairResult, fit_line, pair_points
+from mmbench.tables.figures.machines import accuracies
+from mmbench.tables.figures.mmrm_fig2 import fit_line, pair_points
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
@@ -36,10 +37,10 @@ def test_the_numbers_are_told_beside_the_published_line(margin_ratios, tmp_path)
 
 def test_equal_machines_stand_as_in_the_table_the_first_on_top() -> None:
     splits = {"svm": {"1.1": 90.0}, "rmm": {"1.1": 90.0}, "m4": {"1.1": 95.0}}
-    place = Key("iris", "rbf", None, "svm")
-    by_split = {place._replace(machine=name): found for name, found in splits.items()}
+    key = Key("iris", "rbf", None, "svm")
+    by_split = {key._replace(machine=name): found for name, found in splits.items()}
     sheet = SimpleNamespace(machines=list(splits), label=str.upper, by_split=by_split)
-    assert list(_values(sheet, place)) == ["RMM", "SVM", "M4"]  # from below
+    assert list(accuracies(sheet, key)) == ["RMM", "SVM", "M4"]  # from below
 
 
 def test_the_accuracy_of_a_pair_counts_its_own_two_classes_alone() -> None:
@@ -50,28 +51,29 @@ def test_the_accuracy_of_a_pair_counts_its_own_two_classes_alone() -> None:
     ]
     truth = np.array(["a", "a", "b", "b", "c"])
     decisions = np.array([[-1, 1, 1], [1, 1, 1], [1, 1, -1], [1, 1, -1], [9, 1, 1]], dtype=float)
-    assert pair_points(fits, {"y_test": truth, "decisions": decisions}) == [
-        PairResult("a/b", 2.0, 75.0, True),
-        PairResult("b/c", 3.0, 100.0, False),
-    ]
+    points = pair_points(fits, {"y_test": truth, "decisions": decisions})
+    assert points.values.tolist() == [["a/b", 2.0, 75.0, True], ["b/c", 3.0, 100.0, False]]
 
 
 def test_labels_compare_as_numbers_and_as_text() -> None:
     fits = [{"pair": [0, 1], "extra": {"margin_ratio": 1.0}}]
     arrays = {"y_test": np.array([0, 1]), "decisions": np.array([[-1.0], [1.0]])}
-    assert pair_points(fits, arrays)[0].accuracy == 100
+    assert pair_points(fits, arrays).accuracy.tolist() == [100]
 
 
 def test_points_on_a_line_give_that_line() -> None:
-    points = [PairResult("", x, 98.182 + 0.20354 * x, True) for x in (1.0, 2.0, 4.0)]
-    line = fit_line(points)
+    line = fit_line(pairs((1.0, 2.0, 4.0), [98.182 + 0.20354 * x for x in (1.0, 2.0, 4.0)]))
     assert line.slope == pytest.approx(0.20354)
     assert line.intercept == pytest.approx(98.182)
-    assert line.r == pytest.approx(1)
+    assert line.rvalue == pytest.approx(1)
 
 
 def test_equal_margin_ratios_give_no_line() -> None:
-    assert fit_line([PairResult("", 1.0, accuracy, True) for accuracy in (98, 99, 100)]) is None
+    assert fit_line(pairs((1.0, 1.0, 1.0), (98.0, 99.0, 100.0))) is None
+
+
+def pairs(ratios, accuracies) -> pd.DataFrame:
+    return pd.DataFrame({"ratio": ratios, "accuracy": accuracies, "separable": True})
 
 
 def test_pairs_with_slack_are_drawn_but_not_fitted(margin_ratios, tmp_path) -> None:

@@ -1,9 +1,9 @@
-"""Figures 5 and 6 of the M4 paper: toy sets in the plane, and where each machine divides them.
+"""Figures 5 and 6 of the M4 paper: toy sets in the plane, and the boundary of each machine.
 
-Shown is one draw of each set, the first that every machine of the experiment has finished. Records
-hold no boundaries: a machine is trained again with the parameters that its record names, and must
-decide on the test rows as the record says. The best classifier of the distributions, Bayes', stands
-beside the machines.
+Each panel shows one draw of a set, the first that every machine of the experiment has finished.
+Records hold no boundaries: a machine is trained again with the parameters of its record, and must
+reproduce the record's decisions on the test rows. The Bayes classifier of the distributions is
+drawn beside the machines.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.jobs.record import Record
-from mmbench.jobs.store import Plan
 from mmbench.tables.figures.style import PAGE, colour, drawing
 from mmbench.tables.records import Experiment
 
@@ -34,51 +33,75 @@ STYLES: dict[str, tuple[str, Any, float]] = {
     "mpm": (colour(2), "-.", 1.4),
     "bayes": ("black", ":", 1.4),
 }
-#: Colours of the points of X and Y.
-POINTS = (colour(5), colour(4))
-#: Points a side of the grid on which decisions are evaluated.
+#: Name, colour, and marks of training and test points of each class.
+POINTS = (("X", colour(5), "o", "x"), ("Y", colour(4), "s", "+"))
+#: Grid points per axis at which decisions are evaluated.
 RESOLUTION = 300
-#: How far decisions may be from those of the record: they are stored in single precision.
+#: Relative tolerance of decisions, which records store in single precision.
 TOLERANCE = 1e-3
 
 Decision = Callable[[NDArray], NDArray]
 
 
-def draw_sets(experiment: Experiment, output: Path, sets: Mapping[str, str]) -> str:
-    """Write a figure with a panel a set and return the accuracies in words.
+class Boundaries:
+    """A figure with one panel per set."""
 
-    `sets` maps the name of a set to the title of its panel. Raises UserError if a set has no record
-    of the M4, or a machine no longer decides as its record says.
-    """
-    panels = {name: _first_split(experiment, name) for name in sets}
-    lines = []
-    with drawing(output, PAGE, 3.9) as canvas:
-        for axes, (name, records) in zip(
-            canvas.subplots(1, len(sets)), panels.items(), strict=True
-        ):
-            data = _data(next(iter(records.values())))
-            decisions = {m: _decision(experiment, record, data) for m, record in records.items()}
-            _panel(axes, name, sets[name], data, decisions, experiment.plan)
-            lines.append(f"{sets[name]}: {_accuracies(records, experiment.plan)}")
-        handles, labels = canvas.axes[0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=4)
-    return "\n".join(lines)
+    MACHINE = "m4"
+    EXPERIMENTS = ("m4_table1",)
+    #: Title of the panel of each set.
+    sets: ClassVar[Mapping[str, str]]
+
+    @classmethod
+    def draw(cls, experiment: Experiment, output: Path) -> str:
+        """Write the figure and return the accuracies on the draws shown.
+
+        Raises UserError if a set has no record of the M4, or a machine does not reproduce the
+        decisions of its record.
+        """
+        panels = {name: _first_draw(experiment, name) for name in cls.sets}
+        lines, label = [], experiment.plan.label
+        with drawing(output, PAGE, 3.9) as canvas:
+            grid = canvas.subplots(1, len(panels))
+            for axes, (name, records) in zip(grid, panels.items(), strict=True):
+                data = _data(next(iter(records.values())))
+                decisions = {label(m): _decision(experiment, r, data) for m, r in records.items()}
+                axes.set_title(cls.sets[name])
+                _panel(axes, name, data, decisions, [*records, "bayes"])
+                texts = (
+                    f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items()
+                )
+                draw = 1 + next(iter(records.values())).job.split.repeat
+                lines.append(f"{cls.sets[name]}: draw {draw}, {', '.join(texts)}")
+            handles, labels = canvas.axes[0].get_legend_handles_labels()
+            canvas.legend(handles, labels, loc="outside lower center", ncols=4)
+        return "\n".join(lines)
 
 
-def _first_split(experiment: Experiment, name: str) -> dict[str, Record]:
+class Figure5(Boundaries):
+    """Figure 5 of the M4 paper: toy sets I and II, and the boundaries of M4, SVM, MPM and Bayes."""
+
+    sets: ClassVar = {"toy_1": "Set I: unequal spreads", "toy_2": "Set II: unequal orientations"}
+
+
+class Figure6(Boundaries):
+    """Figure 6 of the M4 paper: toy sets III and IV, and the boundaries of M4, SVM, MPM and Bayes."""  # noqa: E501
+
+    sets: ClassVar = {"toy_3": "Set III: a mixture", "toy_4": "Set IV: 20 training points a class"}
+
+
+def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
     """Return the records of the machines on the first draw of a set that all of them have."""
-    found: dict[int, dict[str, Record]] = {}
+    draws: dict[int, dict[str, Record]] = {}
     for record in experiment.records:
         job = record.job
         if record.done and job.dataset.name == name and job.kernel == "linear":
-            found.setdefault(job.split.repeat, {})[job.machine] = record
-    whole = [draw for draw in found if "m4" in found[draw]]
-    if not whole:
+            draws.setdefault(job.split.repeat, {})[job.machine] = record
+    draws = {repeat: records for repeat, records in draws.items() if "m4" in records}
+    if not draws:
         raise UserError(f"{experiment.name}: no finished record of m4 on {name}")
-    most = max(len(found[draw]) for draw in whole)
-    draw = min(draw for draw in whole if len(found[draw]) == most)
-    order = [*STYLES, *found[draw]]
-    return dict(sorted(found[draw].items(), key=lambda item: order.index(item[0])))
+    first = draws[min(draws, key=lambda repeat: (-len(draws[repeat]), repeat))]
+    order = [*STYLES, *first]
+    return dict(sorted(first.items(), key=lambda item: order.index(item[0])))
 
 
 def _data(record: Record) -> Prepared:
@@ -104,61 +127,29 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
 
 
 def _panel(
-    axes: Axes,
-    name: str,
-    title: str,
-    data: Prepared,
-    decisions: Mapping[str, Decision],
-    plan: Plan,
+    axes: Axes, name: str, data: Prepared, decisions: Mapping[str, Decision], machines: list[str]
 ) -> None:
+    """Draw points, training points hollow, and the boundaries of labelled decision functions.
+
+    `machines` are the names in `STYLES`, the last of them Bayes.
+    """
     from mmbench.datasets.generators import bayes
 
-    _points(axes, data)
+    for value, (label, own, hollow, small) in zip(np.unique(data.y_train), POINTS, strict=True):
+        test, train = data.X_test[data.y_test == value], data.X_train[data.y_train == value]
+        style: dict[str, Any] = {"s": 8, "alpha": 0.45, "lw": 0.6, "label": f"{label}, test"}
+        axes.scatter(*test.T, marker=small, c=own, **style)
+        style = {"s": 14, "lw": 0.8, "zorder": 3, "label": f"{label}, training"}
+        axes.scatter(*train.T, marker=hollow, facecolors="none", edgecolors=own, **style)
     both = np.vstack([data.X_train, data.X_test])
     margin = 0.04 * np.ptp(both, axis=0)
     (left, low), (right, high) = both.min(axis=0) - margin, both.max(axis=0) + margin
     across, up = np.linspace(left, right, RESOLUTION), np.linspace(low, high, RESOLUTION)
     grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
-    for machine, decide in {**decisions, "bayes": lambda points: bayes(name, points)}.items():
+    drawn = {**decisions, "Bayes": lambda points: bayes(name, points)}
+    for machine, (label, decide) in zip(machines, drawn.items(), strict=True):
         ink, dashes, width = STYLES.get(machine, ("grey", "-", 1.2))
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
         axes.contour(across, up, values, [0.0], colors=ink, linestyles=[dashes], linewidths=width)
-        label = "Bayes" if machine == "bayes" else plan.label(machine)
         axes.plot([], [], color=ink, ls=dashes, lw=width, label=label)
-    axes.set(title=title, aspect="equal", xlim=(left, right), ylim=(low, high))
-
-
-def _points(axes: Axes, data: Prepared) -> None:
-    """Draw training points large and hollow, test points small, X and Y in their colours."""
-    names = ("X", "Y")
-    for label, own, marks, name in zip(
-        np.unique(data.y_train), POINTS, (("o", "x"), ("s", "+")), names, strict=True
-    ):
-        test, train = data.X_test[data.y_test == label], data.X_train[data.y_train == label]
-        axes.scatter(
-            test[:, 0],
-            test[:, 1],
-            s=8,
-            marker=marks[1],
-            c=own,
-            alpha=0.45,
-            lw=0.6,
-            label=f"{name}, test",
-        )
-        axes.scatter(
-            train[:, 0],
-            train[:, 1],
-            s=14,
-            marker=marks[0],
-            facecolors="none",
-            edgecolors=own,
-            lw=0.8,
-            label=f"{name}, training",
-            zorder=3,
-        )
-
-
-def _accuracies(records: Mapping[str, Record], plan: Plan) -> str:
-    first = next(iter(records.values())).job.split.repeat
-    parts = [f"{plan.label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items()]
-    return f"draw {first + 1}, {', '.join(parts)}"
+    axes.set(aspect="equal", xlim=(left, right), ylim=(low, high))
