@@ -69,9 +69,9 @@ def _panel(axes: Axes, ranks: Ranks, labels: dict[str, str]) -> None:
     """
     order, width = sorted(ranks.means, key=lambda m: ranks.means[m]), ranks.critical_difference
     axes.plot([1, len(order)], [0, 0], color="black", lw=1)
-    for rank in range(1, len(order) + 1):
-        axes.plot([rank, rank], [0, -0.15], color="black", lw=1)
-        axes.text(rank, -0.25, str(rank), ha="center", va="bottom")
+    for tick in range(1, len(order) + 1):
+        axes.plot([tick, tick], [0, -0.15], color="black", lw=1)
+        axes.text(tick, -0.25, str(tick), ha="center", va="bottom")
     axes.plot([1, 1 + width], [-1.1, -1.1], color="black", lw=1.5, marker="|")
     text = f"critical difference {width:.2f}"
     axes.text(1 + width / 2, -1.2, text, ha="center", va="bottom")
@@ -79,7 +79,8 @@ def _panel(axes: Axes, ranks: Ranks, labels: dict[str, str]) -> None:
     for k, group in enumerate(bars):
         ends = [ranks.means[group[0]] - 0.04, ranks.means[group[-1]] + 0.04]
         axes.plot(ends, [FIRST_BAR + BAR_STEP * k] * 2, color="black", lw=3)
-    for machines, edge in ((order[:half], 0.85), (order[half:][::-1], len(order) + 0.15)):
+    sides = ((order[:half], 0.85), (order[half:][::-1], len(order) + 0.15))
+    for machines, edge in sides:
         for k, machine in enumerate(machines):
             rank, height = ranks.means[machine], FIRST_LABEL + BAR_STEP * len(bars) + k
             axes.plot([rank, rank, edge], [0, height, height], color="black", lw=0.8)

@@ -138,9 +138,11 @@ def _panel(
     for value, (label, own, hollow, small) in zip(np.unique(data.y_train), POINTS, strict=True):
         test, train = data.X_test[data.y_test == value], data.X_train[data.y_train == value]
         style: dict[str, Any] = {"s": 8, "alpha": 0.45, "lw": 0.6, "label": f"{label}, test"}
-        axes.scatter(*test.T, marker=small, c=own, **style)
+        axes.scatter(test[:, 0], test[:, 1], marker=small, c=own, **style)
         style = {"s": 14, "lw": 0.8, "zorder": 3, "label": f"{label}, training"}
-        axes.scatter(*train.T, marker=hollow, facecolors="none", edgecolors=own, **style)
+        axes.scatter(
+            train[:, 0], train[:, 1], marker=hollow, facecolors="none", edgecolors=own, **style
+        )
     both = np.vstack([data.X_train, data.X_test])
     margin = 0.04 * np.ptp(both, axis=0)
     (left, low), (right, high) = both.min(axis=0) - margin, both.max(axis=0) + margin

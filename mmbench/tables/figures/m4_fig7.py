@@ -46,14 +46,12 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
     curve, mpm = points[~is_mpm].sort_values("nu", kind="stable"), points[is_mpm]
     title = f"The reduced M4 against its threshold, {curve.n.iloc[0]} splits of {done[0].dataset}"
     _plot(curve, mpm, title, output)
-    lines = [
-        f"nu {p.nu:.2f}: {p.accuracy:.2f} ({p.error:.2f}) % correct, {p.ms:.2f} ms"
-        + (f", {p.kept} of the rows kept" if p.kept else "")
-        for p in curve.itertuples()
-    ]
-    lines += [
-        f"MPM:     {p.accuracy:.2f} ({p.error:.2f}) %, {p.ms:.2f} ms" for p in mpm.itertuples()
-    ]
+    shown: list[Any] = [*curve.itertuples(), *mpm.itertuples()]
+    lines = []
+    for p in shown:
+        name, correct = ("MPM:    ", "%") if p.machine == MPM else (f"nu {p.nu:.2f}:", "% correct")
+        kept = f", {p.kept} of the rows kept" if p.kept and p.machine != MPM else ""
+        lines.append(f"{name} {p.accuracy:.2f} ({p.error:.2f}) {correct}, {p.ms:.2f} ms{kept}")
     return "\n".join(lines)
 
 
@@ -70,13 +68,13 @@ def _point(sheet: Sheet, key: Key, cell: Cell | None) -> dict[str, Any]:
         nu = dict(cell.done[0].job.params).get("nu", nu)
         sizes = [(record.per_pair[0]["extra"], record.split["n_train"]) for record in cell.done]
         kept = f"{100 * fmean(extra.get('kept', rows) / rows for extra, rows in sizes):.0f} %"
-    accuracy, seconds = (sheet.row(key, metric) for metric in ("accuracy_pct", "seconds_training"))
+    accuracy: Any = sheet.row(key, "accuracy_pct")
     return {
         "machine": key.machine,
         "nu": nu,
         "accuracy": accuracy.measured,
         "error": accuracy.se or 0.0,
-        "ms": 1e3 * (seconds.measured or 0.0),
+        "ms": 1e3 * (sheet.value(key, "seconds_training") or 0.0),
         "kept": kept,
         "n": accuracy.n,
     }

@@ -8,7 +8,7 @@ of another machine if its parameters are taken over.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +106,8 @@ def _times(axes: Axes, points: pd.DataFrame, first: str) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     name_lines(axes, [""] * len(points), downwards=True)
-    for k, point in enumerate(points.itertuples()):
+    lines: list[Any] = list(points.itertuples())
+    for k, point in enumerate(lines):
         axes.plot([point.low, point.high], [k, k], color=colour(1), lw=1.2)
         axes.plot([point.time], [k], "s", color=colour(1))
     axes.axvline(1.0, color="0.5", lw=0.8)

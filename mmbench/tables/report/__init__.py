@@ -1,18 +1,19 @@
-"""A static site of results: an overview, a page an experiment, a page a cell.
+"""A static site of results: an overview, one page per experiment, and one page per cell.
 
-It opens from a file, without a network and without a build step: pages of `templates`, one style
-sheet and one script of `assets`, and beside them the script that draws the pictures.
+It opens from a file, without a network and without a build step: pages of `templates`, a style
+sheet and a script of `assets`, and plotly's script, which draws the pictures.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mmbench.jobs.record import timestamp
 from mmbench.tables.records import Experiment
 from mmbench.tables.report.cell import write_cells
 from mmbench.tables.report.comparison import runs_to_compare, write_comparison
-from mmbench.tables.report.experiment import write_experiment, write_overview
-from mmbench.tables.report.site import Site
-from mmbench.tables.report.view import Names, View
+from mmbench.tables.report.experiment import write_experiment
+from mmbench.tables.report.site import INDEX, Site
+from mmbench.tables.report.view import Names, View, summarize
 from mmbench.tables.results import Reference, each
 
 
@@ -27,11 +28,13 @@ def write_report(
     a line per experiment that cannot be shown. Raises UserError if the folder holds something else
     or cannot be written to, or no experiment can be shown.
     """
-    site = Site.create(folder)
+    site = Site(folder)
     names = Names()
-    views = each(lambda one: View(one, names.free(one.name)), experiments, say)
+    views = each(lambda run: View(run, names.free(run.name)), experiments, say)
     for view in views:
         write_experiment(site, view)
         write_cells(site, view)
     comparisons = [write_comparison(site, *runs) for runs in runs_to_compare(views)]
-    return write_overview(site, views, comparisons)
+    lines = [{"view": view, **summarize(view)} for view in views]
+    values = {"lines": lines, "comparisons": comparisons, "written": timestamp()}
+    return site.page(INDEX, "overview.html", **values)

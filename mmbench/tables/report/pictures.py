@@ -15,20 +15,14 @@ from mmbench.jobs.store import Key
 from mmbench.tables.blocks import split_gaps, total_with_search, with_search_text
 from mmbench.tables.figures.style import colour
 from mmbench.tables.records import Cell
-from mmbench.tables.report.view import ACCURACY, View, details, metric_name, place_text
+from mmbench.tables.report.view import ACCURACY, View, data_text, details, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Pixels: height of a picture, of a line of a list of data sets, and of a machine in the line.
+#: Heights in pixels: a picture, a line of a list of data sets, and a machine in such a line.
 HEIGHT, LINE, STEP = 420, 24, 11
 
-
-class Picture(NamedTuple):
-    """A figure of plotly (data and layout), with the name of its element in the page."""
-
-    name: str
-    title: str
-    caption: str
-    spec: Mapping[str, Any]
+#: Name of its element in the page, title, caption, and ``spec``, the data and layout for plotly.
+Picture = dict[str, Any]
 
 
 class Point(NamedTuple):
@@ -36,7 +30,8 @@ class Point(NamedTuple):
 
     key: Key
     x: float
-    y: float | str
+    #: By default the data set; points of one data set form a line of the picture.
+    y: float | None = None
     error: float | None = None
     hollow: bool = False
     hint: str = ""
@@ -58,233 +53,203 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": label(title)}, "automargin": True, "zeroline": False, **more}
 
 
-def line(at_axis: str, at: float, dash: str = "solid") -> dict[str, Any]:
-    """Return a line across the picture at a value of an axis, "x" or "y"."""
-    other = "y" if at_axis == "x" else "x"
-    ends = {f"{at_axis}0": at, f"{at_axis}1": at, f"{other}0": 0, f"{other}1": 1}
+def rule(name: str, value: float, dash: str = "solid") -> dict[str, Any]:
+    """Return a line across the picture at a value of the axis "x" or "y"."""
+    other = "y" if name == "x" else "x"
+    ends = {f"{name}0": value, f"{name}1": value, f"{other}0": 0, f"{other}1": 1}
     return {"type": "line", f"{other}ref": "paper", **ends, "line": {"width": 1, "dash": dash}}
 
 
-def band(low: float, high: float) -> dict[str, Any]:
-    """Return a tinted band between two values of the axis of y."""
-    ends = {"x0": 0, "x1": 1, "y0": low, "y1": high}
-    fill = {"fillcolor": colour(0), "opacity": 0.15, "line": {"width": 0}, "layer": "below"}
-    return {"type": "rect", "xref": "paper", **ends, **fill}
-
-
-def note(at: float, text: str) -> dict[str, Any]:
-    """Return a text at the right end of a line across the picture."""
-    place = {"xref": "paper", "x": 1, "xanchor": "right", "y": at, "yanchor": "bottom"}
-    return {**place, "text": label(text), "showarrow": False}
-
-
-def line_name(view: View, place: Key) -> str:
-    """Return the name of a line: data set; kernel and size if there are several."""
-    if place.size is not None or len(view.sheet.kernels) > 1:
-        return label(place_text(place))
-    return label(place.dataset)
-
-
-def traces(
+def scatter(
     view: View,
+    name: str,
+    title: str,
+    caption: str,
     points: Sequence[Point],
+    x: Mapping[str, Any],
+    y: Mapping[str, Any] | None = None,
     machines: Sequence[str] = (),
     named: bool = False,
-    bars: bool = True,
     root: str = "",
-) -> list[dict[str, Any]]:
-    """Return one trace per machine; its points show their details and open their pages.
+    **layout: Any,
+) -> Picture:
+    """Return a picture with one trace per machine; points show details and open their pages.
 
-    With `named` hollow points bear the name of the machine. `root` leads to the pages.
+    Without an axis `y` the data sets are listed, with machines one below the other and error bars.
+    With `named`, hollow points bear the name of the machine. `root` leads to the pages.
     """
-    made = []
+    several = len(view.sheet.kernels) > 1
+    traces = []
     for machine in machines or view.sheet.machines:
-        mine = [point for point in points if point.key.machine == machine]
-        if not mine:
-            continue
-        k, name = view.sheet.machines.index(machine), view.sheet.label(machine)
-        mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in mine]
+        own = [point for point in points if point.key.machine == machine]
+        k, text = view.sheet.machines.index(machine), view.sheet.label(machine)
+        mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in own]
         trace: dict[str, Any] = {
             "type": "scatter",
             "mode": "markers+text" if named else "markers",
-            "name": label(name),
-            "x": [point.x for point in mine],
-            "y": [point.y for point in mine],
-            "hovertext": [_hover(view, point) for point in mine],
+            "name": label(text),
+            "x": [point.x for point in own],
+            "y": [point.y for point in own],
+            "hovertext": [_hover(view, point) for point in own],
             "hoverinfo": "text",
             "customdata": [f"{root}{page}" if page else "" for page in pages],
             "marker": {"color": colour(k), "symbol": mark, "size": 10},
         }
-        if any(point.hollow for point in mine) or named:
-            symbols = [f"{mark}-open" if point.hollow else mark for point in mine]
+        if any(point.hollow for point in own) or named:
+            symbols = [f"{mark}-open" if point.hollow else mark for point in own]
             trace["marker"]["symbol"] = symbols
         if named:
-            trace["text"] = [f" {name} " if point.hollow else "" for point in mine]
+            trace["text"] = [f" {text} " if point.hollow else "" for point in own]
             trace |= {"textposition": "middle right", "cliponaxis": False}
-        if bars:
-            widths = [point.error for point in mine]
-            trace["error_x"] = {"type": "data", "array": widths, "thickness": 1, "width": 3}
-        made.append(trace)
-    return made
+        if y is None:
+            errors = [point.error for point in own]
+            trace["error_x"] = {"type": "data", "array": errors, "thickness": 1, "width": 3}
+            trace |= {"orientation": "h", "offsetgroup": label(text), "alignmentgroup": "all"}
+            keys = (point.key for point in own)
+            trace["y"] = [
+                label(data_text(key) if several or key.size is not None else key.dataset)
+                for key in keys
+            ]
+        traces += [trace] if own else []
+    layout |= {"height": HEIGHT, "xaxis": x, "yaxis": y}
+    if y is None:
+        n_lines = len({point.key._replace(machine="") for point in points})
+        height = 150 + max(LINE, STEP * len(traces)) * max(n_lines, 2)
+        category = axis("", autorange="reversed", type="category")
+        layout |= {"height": height, "scattermode": "group", "yaxis": category}
+    return picture(name, title, caption, traces, **layout)
 
 
 def _hover(view: View, point: Point) -> str:
     facts = [f"{name}: {value}" for name, value in details(view, point.key) if value]
-    lines = [f"<b>{label(view.heading(point.key))}</b>", *map(label, facts)]
-    return "<br>".join([*lines, *[label(point.hint)][: len(point.hint)]])
+    hint = [point.hint] if point.hint else []
+    return "<br>".join([f"<b>{label(view.heading(point.key))}</b>", *map(label, [*facts, *hint])])
 
 
-def spec(made: Sequence[Mapping], height: int = HEIGHT, **layout: Any) -> dict[str, Any]:
-    """Return a figure in JSON types."""
-    return plain({"data": made, "layout": {"height": height, **layout}})
-
-
-def lines_spec(
-    made: Sequence[dict[str, Any]], n_lines: int, xaxis: Mapping[str, Any], **layout: Any
-) -> dict[str, Any]:
-    """Return a figure with one line per data set, in which the machines lie below one another."""
-    for trace in made:
-        trace |= {"orientation": "h", "offsetgroup": trace["name"], "alignmentgroup": "all"}
-    return spec(
-        made,
-        height=150 + max(LINE, STEP * len(made)) * max(n_lines, 2),
-        scattermode="group",
-        xaxis=xaxis,
-        yaxis=axis("", autorange="reversed", type="category"),
-        **layout,
-    )
+def picture(
+    name: str, title: str, caption: str, traces: Sequence[Mapping], **layout: Any
+) -> Picture:
+    """Return a picture in JSON types; `name` is that of its element in the page."""
+    spec = plain({"data": traces, "layout": layout})
+    return {"name": name, "title": title, "caption": caption, "spec": spec}
 
 
 def pictures_of(view: View) -> list[Picture]:
-    """Return the pictures of an experiment for which it has results."""
-    made = (against_published(view), machine_differences(view), time_and_accuracy(view))
-    return [picture for picture in made if picture is not None]
+    """Return the pictures of an experiment that have points."""
+    ran = {row.key.machine for row in view.rows if row.measured is not None}
+    machines = [machine for machine in view.sheet.configured if machine in ran]
+    made = [against_published(view)]
+    if len(machines) > 1:
+        values = {key: view.sheet.value(key, ACCURACY) for key in view.sheet.keys}
+        accuracies = {key: value for key, value in values.items() if value is not None}
+        made.append(machine_differences(view, machines, accuracies))
+        made.append(time_and_accuracy(view, machines, accuracies))
+    return [picture for picture in made if picture["spec"]["data"]]
 
 
-def against_published(view: View) -> Picture | None:
+def against_published(view: View) -> Picture:
     """Return measured minus published values, with the band as a bar."""
     rows = [row for row in view.rows if row.in_band is not None]
-    if not rows:
-        return None
-    points = [
-        Point(
-            row.key,
-            (row.measured or 0) - (row.published or 0),
-            line_name(view, row.key),
-            row.half_width,
-            not row.in_band,
-        )
-        for row in rows
-    ]
+    points = []
+    for row in rows:
+        gap = (row.measured or 0) - (row.published or 0)
+        points.append(Point(row.key, gap, error=row.half_width, hollow=not row.in_band))
     name = metric_name(view.metric)
     known = any(row.half_width is not None for row in rows)
-    return Picture(
+    return scatter(
+        view,
         "against-published",
         "Measured against published",
         f"A point a cell: {name} measured less published. "
         + ("Bar: the band of two standard errors, met where it reaches zero. " if known else "")
         + "Hollow and named: out of the band.",
-        lines_spec(
-            traces(view, points, named=True),
-            len({point.y for point in points}),
-            axis(f"{name} measured less published", zeroline=True),
-        ),
+        points,
+        axis(f"{name} measured less published", zeroline=True),
+        named=True,
     )
 
 
-def machine_differences(view: View) -> Picture | None:
+def machine_differences(
+    view: View, machines: Sequence[str], accuracies: Mapping[Key, float]
+) -> Picture:
     """Return accuracies minus those of the first machine, one line per data set."""
-    first, others, accuracies = _accuracies(view)
-    places = [place for place in view.sheet.places if (place, first) in accuracies]
-    if not others or not places:
-        return None
+    first, *others = machines
     points = []
-    for place in places:
-        for machine in others:
-            if (place, machine) in accuracies:
-                gaps = split_gaps(view.sheet, place, machine, first)
+    for base in view.sheet.places:
+        zero = accuracies.get(base._replace(machine=first))
+        for key in (base._replace(machine=machine) for machine in others):
+            if zero is not None and key in accuracies:
+                gaps = split_gaps(view.sheet, base, key.machine, first)
                 error = 2 * stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else None
-                gain = accuracies[place, machine] - accuracies[place, first]
-                key = place._replace(machine=machine)
-                points.append(Point(key, gain, line_name(view, place), error))
+                points.append(Point(key, accuracies[key] - zero, error=error))
     name = view.sheet.label(first)
     paired = any(point.error is not None for point in points)
-    return Picture(
+    return scatter(
+        view,
         "machine-differences",
         f"Accuracy minus that of {name}",
         f"A line a data set: accuracy (%) minus that of {name}."
         + (" Bars: two standard errors of the mean over splits that both have." if paired else ""),
-        lines_spec(
-            traces(view, points, others),
-            len(places),
-            axis(f"accuracy (%) minus that of {name}", zeroline=True),
-        ),
+        points,
+        axis(f"accuracy (%) minus that of {name}", zeroline=True),
+        machines=others,
     )
 
 
-def time_and_accuracy(view: View) -> Picture | None:
+def time_and_accuracy(
+    view: View, machines: Sequence[str], accuracies: Mapping[Key, float]
+) -> Picture:
     """Return accuracy against CPU time; relative to the first machine over several data sets."""
-    first, others, accuracies = _accuracies(view)
-    sheet = view.sheet
-    times = {(p, m): total_with_search(sheet, p._replace(machine=m)) for p, m in accuracies}
-    places = [place for place in sheet.places if times.get((place, first))]
-    if not others or not places:
-        return None
-    relative, name = len(places) > 1, sheet.label(first)
-    points = []
-    for place in places:
-        for machine in others if relative else [first, *others]:
-            if time := times.get((place, machine)):
-                unit, zero = times[place, first], accuracies[place, first]
-                cost, gain = (time / (unit or 1), -zero) if relative else (time, 0.0)
-                key = place._replace(machine=machine)
-                points.append(Point(key, cost, gain + accuracies[place, machine]))
+    name = view.sheet.label(machines[0])
+    times = {key: total_with_search(view.sheet, key) for key in accuracies}
+    starts = [base._replace(machine=machines[0]) for base in view.sheet.places]
+    starts = [start for start in starts if times.get(start)]
+    relative, points = len(starts) > 1, []
+    for start in starts:
+        for machine in machines[1:] if relative else machines:
+            key = start._replace(machine=machine)
+            if (time := times.get(key)) and (unit := times[start]):
+                gain = accuracies[key] - accuracies[start]
+                points.append(
+                    Point(key, time / unit, gain) if relative else Point(key, time, accuracies[key])
+                )
     cost_name, gain_name = "CPU seconds a split", "accuracy (%)"
     if relative:
         cost_name = f"CPU time as a multiple of that of {name}"
         gain_name = f"accuracy (%) minus that of {name}"
-    return Picture(
+    return scatter(
+        view,
         "time-and-accuracy",
         "Time against accuracy",
         "CPU seconds of selection, training and test of a split, on a logarithmic axis."
-        + with_search_text(sheet, [first, *others])
+        + with_search_text(view.sheet, machines)
         + (f" Each point is a data set; {name} stands where the lines cross." if relative else ""),
-        spec(
-            traces(view, points, [first, *others], bars=False),
-            xaxis=axis(cost_name, type="log"),
-            yaxis=axis(gain_name, zeroline=relative),
-            shapes=[line("x", 1.0)] if relative else [],
-        ),
+        points,
+        axis(cost_name, type="log"),
+        axis(gain_name, zeroline=relative),
+        machines=machines,
+        shapes=[rule("x", 1.0)] if relative else [],
     )
-
-
-def _accuracies(view: View) -> tuple[str, list[str], dict[tuple[Key, str], float]]:
-    """Return the first machine configured that has results, the others, and all accuracies (%)."""
-    ran = {row.key.machine for row in view.rows if row.measured is not None}
-    first, *others = [machine for machine in view.sheet.configured if machine in ran] or [""]
-    values = {
-        (row.key._replace(machine=""), row.key.machine): row.measured
-        for row in view.sheet.rows
-        if row.metric == ACCURACY and row.measured is not None
-    }
-    return first, others, values
 
 
 def splits_picture(view: View, cell: Cell) -> Picture | None:
     """Return the accuracy of every split of a cell, beside their mean and the published value."""
     if len(cell.counted) < 2:
         return None
-    values = [record.metrics["accuracy_pct"] for record in cell.counted]
+    values = [record.metrics[ACCURACY] for record in cell.counted]
     mean, row = fmean(values), view.sheet.row(cell.key, ACCURACY)
-    lines, notes = [line("y", mean)], [note(mean, f"mean {mean:.2f}")]
+    shapes, notes = [rule("y", mean)], {f"mean {mean:.2f}": mean}
     caption = f"Each point is a split; standard deviation {stdev(values):.2f}. Line: the mean"
     if row is not None and row.published is not None:
-        lines.append(line("y", row.published, "dash"))
-        notes.append(note(row.published, f"published {row.published:g}"))
+        shapes.append(rule("y", row.published, "dash"))
+        notes[f"published {row.published:g}"] = row.published
         caption += "; dashed: the published value"
         if row.half_width is not None:
-            lines.append(band(mean - row.half_width, mean + row.half_width))
+            ends = {"x0": 0, "x1": 1, "y0": mean - row.half_width, "y1": mean + row.half_width}
+            fill = {"fillcolor": colour(0), "opacity": 0.15, "line": {"width": 0}, "layer": "below"}
+            shapes.append({"type": "rect", "xref": "paper", **ends, **fill})
             caption += "; tinted: the band of two standard errors"
+    right = {"xref": "paper", "x": 1, "xanchor": "right", "yanchor": "bottom", "showarrow": False}
     trace = {
         "type": "scatter",
         "mode": "markers",
@@ -298,16 +263,14 @@ def splits_picture(view: View, cell: Cell) -> Picture | None:
         "marker": {"color": colour(0), "size": 8},
         "showlegend": False,
     }
-    return Picture(
+    return picture(
         "splits-picture",
         "Accuracy of every split",
         f"{caption}.",
-        spec(
-            [trace],
-            height=300,
-            xaxis=axis("split"),
-            yaxis=axis("accuracy (%)"),
-            shapes=lines,
-            annotations=notes,
-        ),
+        [trace],
+        height=300,
+        xaxis=axis("split"),
+        yaxis=axis("accuracy (%)"),
+        shapes=shapes,
+        annotations=[{"text": label(text), "y": y, **right} for text, y in notes.items()],
     )

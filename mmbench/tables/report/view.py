@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from mmbench.errors import FINISHED, SEVERITY, Status
-from mmbench.jobs.record import Record
 from mmbench.jobs.store import CONFIG, Key
 from mmbench.tables.blocks import CALIBRATION, STAGES, by_name
 from mmbench.tables.build import arrange, sheet_of
@@ -45,12 +43,12 @@ class Names:
         return name
 
 
-def place_text(key: Key) -> str:
-    """Return data set, kernel and training size of a cell, in words.
+def data_text(key: Key) -> str:
+    """Return data set, kernel and training size of a cell in words.
 
     Examples
     --------
-    >>> place_text(Key("usps", "poly", 2, "svm", 1000))
+    >>> data_text(Key("usps", "poly", 2, "svm", 1000))
     'usps (poly 2, 1000 rows)'
     """
     size = [] if key.size is None else [f"{key.size} rows"]
@@ -61,7 +59,7 @@ ACCURACY, ERRORS = "accuracy_pct", "errors_count"
 
 
 class View:
-    """An experiment and what its pages share.
+    """An experiment and the values that its pages share.
 
     Parameters
     ----------
@@ -77,11 +75,23 @@ class View:
         self.table = arrange(self.sheet)
         self.title = self.table.title.removeprefix(f"{self.name}: ")
         self.has_records = isinstance(experiment, Experiment)
+        self.records = experiment.records if isinstance(experiment, Experiment) else []
+        #: The configuration as run; empty without records.
+        self.config = ""
+        #: Remarks on the whole run, for a reference table those of its text.
+        self.remarks = self.sheet.remarks
+        if isinstance(experiment, Experiment):
+            path = experiment.folder / CONFIG
+            self.config = path.read_text(encoding="utf-8", errors="replace")
+        else:
+            lines = (experiment.text or "").splitlines()
+            items = (line[2:] for line in lines if line.startswith("- "))
+            self.remarks = (*experiment.remarks, *items)
         published = {row.metric for row in self.sheet.rows if row.published is not None}
         #: The metric by which cells are compared: errors if only these are published.
         self.metric = ERRORS if ERRORS in published and ACCURACY not in published else ACCURACY
         rows = (self.sheet.row(key, self.metric) for key in self.sheet.keys)
-        #: The row of this metric of every cell that was to run, and the cells' keys.
+        #: The row of this metric of every planned cell, and the cells' keys.
         self.rows = [row for row in rows if row is not None and row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         #: Cells that lack results.
@@ -89,7 +99,7 @@ class View:
         names = Names()
         #: Pages of the cells with records, below `folder`.
         self.pages = {
-            key: f"cells/{names.free(f'{place_text(key)} {key.machine}')}.html"
+            key: f"cells/{names.free(f'{data_text(key)} {key.machine}')}.html"
             for key, cell in self.cells.items()
             if cell.records
         }
@@ -100,7 +110,7 @@ class View:
 
     def heading(self, key: Key) -> str:
         """Return the name of a cell: machine, data set and kernel."""
-        return f"{self.sheet.label(key.machine)} on {place_text(key)}"
+        return f"{self.sheet.label(key.machine)} on {data_text(key)}"
 
 
 NAMES = {
@@ -111,12 +121,15 @@ NAMES = {
     "n_support": "support vectors a pair",
 }
 
+#: Largest gap, tolerance and largest violation of a cell.
+CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
+
 #: Names and values, as a list of definitions.
 Facts = list[tuple[str, str]]
 
 
 def metric_name(metric: str) -> str:
-    """Return what a metric is called.
+    """Return the name of a metric on the pages.
 
     Examples
     --------
@@ -127,24 +140,27 @@ def metric_name(metric: str) -> str:
 
 
 def details(view: View, key: Key) -> Facts:
-    """Return what a tap on a cell tells."""
+    """Return the facts of a cell that appear when it is tapped."""
     rows = [row for metric in (ACCURACY, ERRORS) if (row := view.sheet.row(key, metric))]
-    shown = [row for row in rows if row.metric == view.metric or row.published is not None]
-    facts = [fact for row in shown for fact in result(row)]
+    facts: Facts = []
+    for row in rows:
+        if row.metric == view.metric or row.published is not None:
+            name = metric_name(row.metric)
+            facts += [(name, measured(row)), (f"published {name}", published(row))]
+            facts += [("difference", difference(row)), ("not compared", row.objection)]
+    times, used = by_name(view.sheet, key), view.sheet.plan.uses.get(key.machine)
+    seconds = ""
+    if set(times.values()) != {None}:
+        seconds = ", ".join(f"{name} {seconds_text(value)}" for name, value in times.items())
+        seconds += f"; selection taken over from {view.sheet.label(used)}" if used else ""
+    gap, tolerance, violation = (view.sheet.value(key, metric) for metric in CERTIFICATE)
     return [
         *facts,
         ("parameters", parameters(view, key)),
-        ("certificate", certificate(view, key)),
-        ("CPU seconds a split", seconds(view, key)),
+        ("certificate", gap_text(gap, tolerance, violation)),
+        ("CPU seconds a split", seconds),
         ("remark", rows[0].note if rows else ""),
     ]
-
-
-def result(row: Row) -> Facts:
-    """Return what was measured, what is published, and how far they lie apart."""
-    name = metric_name(row.metric)
-    facts = [(name, measured(row)), (f"published {name}", published(row))]
-    return [*facts, ("difference", difference(row)), ("not compared", row.objection)]
 
 
 def measured(row: Row) -> str:
@@ -157,79 +173,58 @@ def measured(row: Row) -> str:
 
 
 def published(row: Row) -> str:
-    """Return what a paper prints."""
+    """Return the published value with the spread that the paper prints."""
     if row.published is None:
         return ""
-    return f"{row.published:g}" + (
-        "" if row.published_spread is None else f" ({row.published_spread:g})"
-    )
+    spread = "" if row.published_spread is None else f" ({row.published_spread:g})"
+    return f"{row.published:g}{spread}"
 
 
 def difference(row: Row) -> str:
-    """Return the difference of both, in its standard errors."""
+    """Return measured minus published value, and its size in standard errors."""
     if row.in_band is None or row.measured is None or row.published is None:
         return ""
-    apart = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
+    errors = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
     verdict = "in the band" if row.in_band else "out of the band"
     verdict += ", as all published values of the row" if row.mark == ALL_IN_BAND else ""
-    return f"{signed(row.measured - row.published, row.metric)}{apart}: {verdict}"
+    return f"{signed(row.measured - row.published, row.metric)}{errors}: {verdict}"
 
 
 def parameters(view: View, key: Key) -> str:
-    """Return the medians of the parameters that were selected."""
-    chosen = view.sheet.selected.get(key)
-    if chosen:
+    """Return the medians of the selected parameters."""
+    if chosen := view.sheet.selected.get(key):
         return ", ".join(map(str, chosen))
     rows = (row for row in view.sheet.rows if row.key == key and row.metric.startswith(SELECTED))
     return ", ".join(f"{r.metric.removeprefix(SELECTED)} {r.measured:.3g}" for r in rows)
 
 
-def certificate(view: View, key: Key) -> str:
-    """Return the largest gap and violation of a cell's fits."""
-    gap, asked, violation = (
-        view.sheet.value(key, metric)
-        for metric in ("worst_gap", "gap_tolerance", "worst_violation")
-    )
-    return gap_text(gap, asked, violation)
-
-
 def gap_text(
-    gap: float | None, asked: float | None, violation: float | None, unknown: str = ""
+    gap: float | None, tolerance: float | None, violation: float | None, unknown: str = ""
 ) -> str:
-    """Return a certificate in words; `unknown` stands where it is not known what was asked.
+    """Return a certificate in words; `unknown` replaces an unknown tolerance.
 
     Examples
     --------
     >>> gap_text(2e-6, 1e-3, 1e-12)
     'gap 2.0e-06 (asked 1.0e-03), violation 1.0e-12'
     """
-    wanted = unknown if asked is None else f"{asked:.1e}"
-    parts = ["" if gap is None else f"gap {gap:.1e}" + (f" (asked {wanted})" if wanted else "")]
+    asked = unknown if tolerance is None else f"{tolerance:.1e}"
+    parts = ["" if gap is None else f"gap {gap:.1e}" + (f" (asked {asked})" if asked else "")]
     parts.append("" if violation is None else f"violation {violation:.1e}")
     return ", ".join(filter(None, parts))
 
 
-def seconds(view: View, key: Key) -> str:
-    """Return the CPU seconds of every stage."""
-    values = by_name(view.sheet, key)
-    if set(values.values()) == {None}:
-        return ""
-    used = view.sheet.plan.uses.get(key.machine)
-    other = f"; selection taken over from {view.sheet.label(used)}" if used else ""
-    return ", ".join(f"{name} {seconds_text(value)}" for name, value in values.items()) + other
-
-
-def number(value: float, metric: str) -> str:
-    """Return a value with the decimals of its metric.
+def number(value: float | None, metric: str) -> str:
+    """Return a value with the decimals of its metric; empty for None.
 
     Examples
     --------
     >>> number(95.4567, "accuracy_pct"), number(91.0, "errors_count"), number(91.2, "errors_count")
     ('95.46', '91', '91.2')
     """
-    if metric == ACCURACY:
-        return f"{value:.2f}"
-    return f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
+    if value is None:
+        return ""
+    return f"{value:.{2 if metric == ACCURACY else 0 if float(value).is_integer() else 1}f}"
 
 
 def signed(value: float, metric: str) -> str:
@@ -241,177 +236,124 @@ def signed(value: float, metric: str) -> str:
     ('−0.50', '+2', '0.00')
     """
     text = number(abs(value), metric)
-    sign = "" if float(text) == 0 else "+" if value > 0 else "−"
-    return sign + text
+    return ("" if float(text) == 0 else "+" if value > 0 else "−") + text
 
 
-#: Statuses of a cell that say nothing against it.
+#: Statuses of a cell without a fault.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 RUN_WITH = "Run with "
+#: Metrics of CPU seconds.
+SECONDS = {f"seconds_{stage}" for stage in (*STAGES, CALIBRATION)}
 
 
 def summarize(view: View) -> dict[str, Any]:
     """Return an experiment in one line: numbers under ``summary``, and some of them in words."""
-    sheet = view.sheet
+
+    def values(metric: str) -> list[float]:
+        found = (view.sheet.value(key, metric) for key in view.keys)
+        return [value for value in found if value is not None]
+
     compared = [row.in_band for row in view.rows if row.in_band is not None]
-    whole = (row for row in view.rows if row.key not in view.incomplete)
-    n_above = int(sum(_values(view, "gaps_above_tolerance")))
-    violation = max(_values(view, "worst_violation"), default=None)
-    gap, asked = _largest_gap(view)
-    timed = {f"seconds_{stage}" for stage in (*STAGES, CALIBRATION)}
-    seconds = sum(
-        row.measured * (row.n or 0)
-        for row in sheet.rows
-        if row.metric in timed and row.measured is not None
-    )
-    records = [record for record in _records(view) if record.started]
-    started = min((record.started for record in records), default="")[:10]
-    finished = max((record.finished for record in records), default="")[:10]
+    whole = [row for row in view.rows if row.key not in view.incomplete]
+    timed = (row for row in view.sheet.rows if row.metric in SECONDS)
+    seconds = sum((row.measured or 0.0) * (row.n or 0) for row in timed)
+    # Fits that stop by their own rule are left out; those without a tolerance if others have one.
+    keys = [row.key for row in view.rows if row.status != Status.STOPPED_BY_RULE]
+    gaps = [[view.sheet.value(key, m) for m in ("worst_gap", "gap_tolerance")] for key in keys]
+    known = [(gap, tolerance) for gap, tolerance in gaps if gap is not None]
+    with_tolerance = [pair for pair in known if pair[1] is not None]
+    gap, tolerance = max(with_tolerance or known, key=lambda pair: pair[0], default=(None, None))
+    violation = max(values("worst_violation"), default=None)
+    above = int(sum(values("gaps_above_tolerance")))
+    certificate = [gap_text(gap, tolerance, violation, unknown="not known")]
+    certificate += [f"{above} gaps above"] if above else []
+    ran = [record for record in view.records if record.started]
+    started = min((record.started for record in ran), default="")[:10]
+    finished = max((record.finished for record in ran), default="")[:10]
     statuses = {row.status for row in view.rows}
-    summary = {
-        "n_cells": len(view.rows),
-        "n_compared": len(compared),
-        "n_in_band": sum(compared),
-        "n_incomplete": len(view.incomplete),
-        "n_failed": sum(bool(cell.failed) for cell in view.cells.values()),
-        "n_doubtful": sum(row.status not in SOUND for row in whole),
-        "worst_status": ([str(s) for s in SEVERITY if s in statuses] or [""])[-1],
-        "gap": gap,
-        "cpu_seconds": seconds,
-        "started": started,
-    }
-    certificate = gap_text(gap, asked, violation, unknown="not known")
-    above = f"{n_above} gaps above" if n_above else ""
-    computers = (note.removeprefix(RUN_WITH) for note in remarks(view) if note.startswith(RUN_WITH))
+    computers = (note.removeprefix(RUN_WITH) for note in view.remarks if note.startswith(RUN_WITH))
     return {
-        "summary": summary,
-        "certificate": ", ".join(filter(None, [certificate, above])) or NOTHING,
+        "summary": {
+            "n_cells": len(view.rows),
+            "n_compared": len(compared),
+            "n_in_band": sum(compared),
+            "n_incomplete": len(view.incomplete),
+            "n_failed": sum(bool(cell.failed) for cell in view.cells.values()),
+            "n_doubtful": sum(row.status not in SOUND for row in whole),
+            "worst_status": ([str(s) for s in SEVERITY if s in statuses] or [""])[-1],
+            "gap": gap,
+            "cpu_seconds": seconds,
+            "started": started,
+        },
+        "certificate": ", ".join(filter(None, certificate)) or NOTHING,
         "cpu": duration(seconds),
-        # The number of pairs trained at a time stands on the experiment's own page.
+        # The number of pairs trained at a time is on the experiment's own page.
         "computers": list(dict.fromkeys(text.partition(";")[0] for text in computers)),
         "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
     }
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it.
+    """Return a time in seconds, minutes or hours.
 
     Examples
     --------
     >>> duration(0.4), duration(75.2), duration(4000), duration(200_000)
     ('0.4 s', '75 s', '1.1 h', '56 h')
     """
-    for length, unit in ((3600, "h"), (120, "min")):
-        if seconds >= length:
-            value = seconds / (3600 if unit == "h" else 60)
-            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-
-
-def remarks(view: View) -> tuple[str, ...]:
-    """Return the remarks on a whole run; of a reference table those of its text."""
-    if isinstance(view.experiment, Experiment):
-        return view.sheet.remarks
-    lines = (view.experiment.text or "").splitlines()
-    return (*view.experiment.remarks, *(line[2:] for line in lines if line.startswith("- ")))
-
-
-def _largest_gap(view: View) -> tuple[float | None, float | None]:
-    """Return the largest gap and its tolerance, of machines with a tolerance if there are any.
-
-    Fits that stop by a rule of their own do not count.
-    """
-    keys = [row.key for row in view.rows if row.status != Status.STOPPED_BY_RULE]
-    cells = [[view.sheet.value(k, m) for m in ("worst_gap", "gap_tolerance")] for k in keys]
-    known = [(gap, asked) for gap, asked in cells if gap is not None]
-    asked_of = [(gap, asked) for gap, asked in known if asked is not None]
-    return max(asked_of or known, key=lambda cell: cell[0], default=(None, None))
-
-
-def _values(view: View, metric: str) -> Iterable[float]:
-    values = (view.sheet.value(key, metric) for key in view.keys)
-    return (value for value in values if value is not None)
-
-
-def config_text(view: View) -> str:
-    """Return the configuration as run; empty where it is not known."""
-    if not isinstance(view.experiment, Experiment):
-        return ""
-    return (view.experiment.folder / CONFIG).read_text(encoding="utf-8", errors="replace")
+    unit, length = ("h", 3600) if seconds >= 3600 else ("min", 60) if seconds >= 120 else ("s", 1)
+    value = seconds / length
+    return f"{value:.{1 if value < 10 else 0}f} {unit}"
 
 
 def data_facts(view: View) -> list[dict[str, Any]]:
-    """Return a line a data set: sizes, hash, preprocessing, licence, deviations."""
-    by_name: dict[str, list[Record]] = {}
-    for record in _records(view):
-        by_name.setdefault(record.job.dataset.name, []).append(record)
-    return [_data_line(view, name, records) for name, records in by_name.items()]
-
-
-def _data_line(view: View, name: str, records: list[Record]) -> dict[str, Any]:
+    """Return one line per data set: sizes, hash, preprocessing, licence, deviations."""
     from mmbench.datasets import card_names, load_card
     from mmbench.tables.protocol import preprocessed
 
-    card = load_card(name) if name in card_names() else None
-    sizes = view.sheet.sizes.get(name, {})
-    return {
-        "name": name,
-        "title": card.title if card else str(records[0].job.dataset.path or ""),
-        "sizes": sizes,
-        "hashes": sorted({record.job.dataset_hash for record in records}),
-        "preprocessing": preprocessed([record.job for record in records]),
-        "splits": len({record.split["digest"] for record in records if record.done}),
-        "licence": card.licence if card else "",
-        "deviations": view.sheet.deviations.get(name, ()),
-    }
+    lines = []
+    for name in dict.fromkeys(record.job.dataset.name for record in view.records):
+        records = [record for record in view.records if record.job.dataset.name == name]
+        card = load_card(name) if name in card_names() else None
+        lines.append({
+            "name": name,
+            "title": card.title if card else str(records[0].job.dataset.path or ""),
+            "sizes": view.sheet.sizes.get(name, {}),
+            "hashes": sorted({record.job.dataset_hash for record in records}),
+            "preprocessing": preprocessed([record.job for record in records]),
+            "splits": len({record.split["digest"] for record in records if record.done}),
+            "licence": card.licence if card else "",
+            "deviations": view.sheet.deviations.get(name, ()),
+        })  # fmt: skip
+    return lines
 
 
 def run_facts(view: View) -> Facts:
-    """Return versions, computers, threads and seeds, each with how many records have it."""
-    records = [record for record in _records(view) if record.environment]
-    if not records:
-        return []
-    environments = [record.environment for record in records]
-    facts = {
-        "mmbench": (e["mmbench"] for e in environments),
-        "Python": (e["python"] for e in environments),
-        "computer": (_computer(e) for e in environments),
-        "libraries": (_versions(e.get("libraries", {})) for e in environments),
-        "threads": (_threads(e.get("threads", {})) for e in environments),
-        "master seed": (r.seeds.get("master", r.job.split.seed) for r in records),
-        "limits of a job": (_limits(r.limits) for r in records),
-    }
-    return [(name, _counted(values, len(records))) for name, values in facts.items()]
+    """Return versions, computers, threads and seeds, each with its number of records."""
+    facts: dict[str, Counter[str]] = {}
+    for record in view.records:
+        if not (run := record.environment):
+            continue
+        threads, limits = run.get("threads", {}), record.limits
+        pools = (f"{name}: {count}" for name, count in sorted(threads.get("libraries", {}).items()))
+        libraries = (f"{name} {version}" for name, version in run.get("libraries", {}).items())
+        cores = f"{run['cores']} cores" if "cores" in run else ""
+        time, memory = limits.get("time"), limits.get("memory")
+        bounds = [f"{time:g} s" if time else "", f"{memory / 1e6:.0f} MB" if memory else ""]
+        for name, value in {
+            "mmbench": run["mmbench"],
+            "Python": run["python"],
+            "computer": ", ".join(filter(None, [run["cpu"], cores, run.get("platform")])),
+            "libraries": ", ".join(libraries),
+            "threads": ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools]),
+            "master seed": str(record.seeds.get("master", record.job.split.seed)),
+            "limits of a job": ", ".join(filter(None, bounds)) or "none",
+        }.items():
+            facts.setdefault(name, Counter())[value] += 1
 
+    def text(values: Counter[str]) -> str:
+        total = values.total()
+        counted = (f"{value} ({n} of {total} records)" for value, n in values.items())
+        return "; ".join(counted) if len(values) > 1 else next(iter(values))
 
-def _records(view: View) -> list[Record]:
-    return view.experiment.records if isinstance(view.experiment, Experiment) else []
-
-
-def _computer(environment: Any) -> str:
-    parts = [environment["cpu"]]
-    parts += [f"{environment['cores']} cores"] if "cores" in environment else []
-    return ", ".join([*parts, *filter(None, [environment.get("platform")])])
-
-
-def _versions(libraries: Any) -> str:
-    return ", ".join(f"{name} {version}" for name, version in libraries.items())
-
-
-def _threads(threads: Any) -> str:
-    pools = (f"{name}: {count}" for name, count in sorted(threads.get("libraries", {}).items()))
-    return ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools])
-
-
-def _limits(limits: Any) -> str:
-    time, memory = limits.get("time"), limits.get("memory")
-    parts = [f"{time:g} s" if time else "", f"{memory / 1e6:.0f} MB" if memory else ""]
-    return ", ".join(filter(None, parts)) or "none"
-
-
-def _counted(values: Iterable[Any], total: int) -> str:
-    """Return the distinct values, with how many records have each where there are several."""
-    counts = Counter(str(value) for value in values)
-    if len(counts) == 1:
-        return next(iter(counts))
-    return "; ".join(f"{value} ({count} of {total} records)" for value, count in counts.items())
+    return [(name, text(values)) for name, values in facts.items()]

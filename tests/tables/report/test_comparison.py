@@ -17,7 +17,11 @@ from mmbench.tables.results import read_results
 
 
 def views_of(*folders: Path) -> list[View]:
-    return [View(one, str(k)) for k, one in enumerate(read_results(folders, replan))]
+    return [View(read, str(k)) for k, read in enumerate(read_results(folders, replan))]
+
+
+def rows(before: View, after: View) -> list:
+    return list(changes(before, after).itertuples())
 
 
 @pytest.fixture
@@ -44,24 +48,24 @@ def test_the_same_records_are_the_same(run, tmp_path) -> None:
     folder = run("a", [10, 12, 14])
     shutil.copytree(folder, tmp_path / "b" / "a")
     ((before, after),) = runs_to_compare(views_of(folder, tmp_path / "b"))
-    (change,) = changes(before, after)
+    (change,) = rows(before, after)
     assert (change.verdict, change.band, change.status, change.ratio) == ("the same", "", "", 1.0)
 
 
 def test_a_gain_on_every_split_is_beyond_noise_and_times_are_ratios(run) -> None:
-    (change,) = changes(*views_of(run("a", [10, 22, 34]), run("b", [5, 17, 30], seconds=2.0)))
+    (change,) = rows(*views_of(run("a", [10, 22, 34]), run("b", [5, 17, 30], seconds=2.0)))
     assert (change.how, change.verdict, change.ratio) == (PAIRED, "better", 2.0)
     assert change.gain == pytest.approx(14 / 3)
 
 
 def test_a_gain_on_one_of_three_splits_is_noise(run) -> None:
-    (change,) = changes(*views_of(run("a", [10, 22, 34]), run("b", [2, 23, 35])))
+    (change,) = rows(*views_of(run("a", [10, 22, 34]), run("b", [2, 23, 35])))
     assert change.verdict == "within noise"
 
 
 def test_other_splits_are_compared_by_the_errors_of_both_means(run) -> None:
     first, other = run("a", [10, 22, 34]), run("b", [5, 17, 30], digest="e")
-    (change,) = changes(*views_of(first, other))
+    (change,) = rows(*views_of(first, other))
     assert (change.how, change.verdict) == (MEANS, "within noise")
 
 
@@ -73,7 +77,7 @@ def test_a_single_run_is_compared_row_by_row(results) -> None:
         arrays = {"y_test": truth, "predicted": np.where(np.arange(100) < hits, truth, 0)}
         experiment.add(experiment.job("iris", "svm"), 100 - hits, 100, arrays=arrays)
         folders.append(experiment.folder)
-    (change,) = changes(*views_of(*folders))
+    (change,) = rows(*views_of(*folders))
     assert (change.how, change.verdict) == (ROWS, "better")
     assert change.p == pytest.approx(2 * 0.5**20)
 
