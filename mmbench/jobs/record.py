@@ -1,10 +1,8 @@
-"""JSON text that is sealed by a hash of its own content: what was changed or cut is told apart.
+"""The record of a job: sealed JSON on disk, and a `Record` once it is read.
 
-CPU and wall-clock seconds of the stages of a job.
-
-Selected parameters: passed on from job to job, and put together.
-
-The record of a job: what came of it, as sealed JSON on disk and as a `Record` once read.
+A seal is a hash of the content, so that a damaged or changed file is found. A seal that was made
+again does not make a record: its parts are checked against a schema. Here are also the clock of
+the stages of a job and the selected parameters that jobs pass on to each other.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from functools import cache
 from statistics import median_low
 from typing import Any
 
@@ -163,6 +162,9 @@ def _median(values: Sequence[Any]) -> Any:
 #: Raised when a reader of older records would misunderstand newer ones.
 RECORD_SCHEMA = 1
 
+#: Entries without which a record with a result is not complete.
+NEEDED = {"metrics": "accuracy_pct", "fits": "statuses"}
+
 #: A record as JSON types: the attributes of `Record`, its job as a mapping, ``schema`` and ``key``.
 Content = dict[str, Any]
 
@@ -232,6 +234,9 @@ class Record:
         if None in content.get("metrics", {}).values():  # NaN, as JSON has it
             why = {"status": Status.FAILED, "reason": "a metric is not a number", "metrics": {}}
             content = {**content, **why}
+        for part, name in NEEDED.items():
+            if content.get("metrics") and name not in content.get(part, {}):
+                raise BadRecord(f"{part} without {name!r}")
         known = {name: value for name, value in content.items() if name in names}
         try:
             return cls(**{**known, "job": Job.from_dict(content["job"])})
@@ -247,6 +252,77 @@ class Record:
     def at(self) -> tuple[int, int, int]:
         """The split, as (repeat, fold, seed)."""
         return self.job.split.at
+
+
+Number = float | None
+Scalar = str | float | bool | None
+Values = dict[str, Scalar | list[Scalar]]
+
+
+@cache
+def _schema() -> Any:
+    """Return the types of the parts of a record; entries that are not named here may be missing."""
+    from pydantic import create_model
+
+    def part(needed: Any = "", **types: Any) -> Any:
+        defaults = {name: ... if name in needed.split() else None for name in types}
+        fields: Any = {name: (kind, defaults[name]) for name, kind in types.items()}
+        return create_model("Part", **fields)
+
+    counts, seconds, texts = dict[str, int], dict[str, float], list[str]
+    figures = dict.fromkeys(("objective", "bound", "max_violation", "gap", "seconds"), Number)
+    whole = dict.fromkeys(("iterations", "n_support"), int)
+    pair = part(
+        "status pair",
+        status=Status,
+        pair=tuple[Scalar, Scalar],
+        route=str,
+        extra=dict[str, Any],
+        **figures,
+        **whole,
+    )
+    sizes = dict.fromkeys(("n_train", "n_train_pair", "n_test", "n_features"), int)
+    worst = dict.fromkeys(("worst_violation", "worst_gap", "gap_tolerance"), Number)
+    return part(
+        "key job status metrics cpu_seconds wall_seconds",
+        **dict.fromkeys(("key", "reason", "traceback", "started", "finished"), str),
+        job=Job,
+        status=Status,
+        wrong_input=bool,
+        metrics=dict[str, Number],
+        selection=part(params=Values | list[Values], scores=list[Values], n_points=int),
+        cpu_seconds=seconds,
+        wall_seconds=seconds,
+        seeds=counts,
+        split=part(digest=str, origin=str, **sizes),
+        fits=part(n=int, statuses=dict[Status, int], routes=counts, n_support_mean=Number, **worst),
+        per_pair=list[pair],  # type: ignore[valid-type]
+        deviations=texts,
+        warnings=texts,
+        parameters=dict[str, Any],
+        code=dict[str, str | int | None],
+        environment=part(
+            **dict.fromkeys(("mmbench", "python", "platform", "cpu"), str),
+            cores=int | None,
+            libraries=dict[str, str],
+            threads=part(pairs=int, libraries=counts),
+        ),
+        limits=dict[str, Number],
+        reached=Values,
+        arrays=str | None,
+    )
+
+
+def check(content: Content) -> None:
+    """Raise BadRecord, naming the place, if a part of a record is not of its type."""
+    from pydantic import ValidationError
+
+    try:
+        _schema().model_validate_json(json.dumps(content), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise BadRecord(f"{place}: {first['msg']}") from None
 
 
 def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Content:
@@ -283,11 +359,12 @@ def parse(text: bytes, key: str) -> Content:
     Raises
     ------
     BadRecord
-        If the text is damaged, was changed by hand, or is another job's or version's record.
+        If the text is damaged, was changed by hand, or is the record of another job or version.
     """
     record = unseal(text, RECORD_SCHEMA)
     if record.get("key") != key:
         raise BadRecord(f"holds the record {record.get('key')}")
+    check(record)
     return record
 
 

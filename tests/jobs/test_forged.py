@@ -1,0 +1,67 @@
+"""Records that are sealed again after a change: a damaged file, never a traceback."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+
+import pytest
+from helpers.serial_executor import SerialExecutor
+from helpers.small_run import NO_DATA, make_jobs
+
+import mmbench
+from mmbench.jobs.record import sealed
+from mmbench.jobs.store import Plan, RecordStore
+from mmbench.running.runner import run
+
+OTHERS = (None, True, -1, 2.5, "text", [], [1, "a"], {}, {"a": 1}, [[{}]])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results") / "small"
+    jobs = make_jobs(2)
+    store = RecordStore.create(folder, "name: small\n", Plan("small").filled(jobs))
+    assert run(jobs, store, SerialExecutor(), data=NO_DATA).exit_code == 0
+    return folder
+
+
+def places(value, at=()):
+    """Yield the path of every value inside a record."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        yield (*at, key)
+        if isinstance(item, dict | list):
+            yield from places(item, (*at, key))
+
+
+def changed(record, rng):
+    forged = copy.deepcopy(record)
+    *way, last = rng.choice(list(places(record)))
+    target = forged
+    for key in way:
+        target = target[key]
+    others = [other for other in OTHERS if type(other) is not type(target[last])]
+    target[last] = rng.choice(others)
+    return forged, ".".join(map(str, (*way, last)))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_forged_record_gives_no_traceback(seed, folder, tmp_path):
+    store, rng = RecordStore(folder), random.Random(seed)
+    path = store.path_of(store.keys()[seed % 4])
+    intact = path.read_bytes()
+    record = json.loads(intact)
+    del record["seal"]
+    forged, place = changed(record, rng)
+    path.write_bytes(sealed(forged, indent=1))
+    try:
+        text = str(mmbench.table(folder))
+        if seed % 4 == 0:
+            mmbench.report([folder], tmp_path / "report")
+        mmbench.export(folder)
+        _, damaged = store.records()
+        assert len(damaged) <= 1, place
+        assert not damaged or "1 damaged record(s) left out, such as " in text, place
+    finally:
+        path.write_bytes(intact)
