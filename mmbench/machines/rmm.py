@@ -334,7 +334,7 @@ def train_rmm(
         start = points[int(np.argmin(values))] if points else None
         gap = GAP_TOLERANCE_FACTOR * tol
         found = solve_dual(problem, dual, C, solver, tol, gap, start, B, cache_size)
-    model = certified(found, time.perf_counter() - started)
+    model = certified(dual, found, tol, time.perf_counter() - started)
     violation = max(model.fit.max_violation, float(np.abs(found.f).max()) - B)
     return replace(model, fit=replace(model.fit, max_violation=violation))
 
@@ -433,6 +433,8 @@ class DualPoint:
     alpha: float
     #: The sum of all lambda and lambda*.
     total: float
+    #: Largest rounding error of ``1/2 u'Ku``.
+    rounding: float = 0.0
     w: NDArray | None = None
 
     @classmethod
@@ -440,12 +442,16 @@ class DualPoint:
         """Split u into ``y alpha`` and ``lambda* - lambda``."""
         alpha = np.clip(y * found.u, 0, C)
         total = float(np.abs(found.u - y * alpha).sum())
-        return cls(found.u, found.decision, found.bias, float(alpha.sum()), total, found.weights)
+        return cls(
+            *(found.u, found.decision, found.bias, float(alpha.sum()), total),
+            *(found.rounding, found.weights),
+        )
 
     def mixed(self, other: DualPoint, share: float) -> DualPoint:
         """Return ``share`` of this point and the rest of the other: feasible if both are."""
         with_w = self.w is not None and other.w is not None
-        names = ["u", "decision", "bias", "alpha", "total", *(["w"] if with_w else [])]
+        names = ["u", "decision", "bias", "alpha", "total", "rounding"]  # its root is convex
+        names += ["w"] if with_w else []
         mix = {
             name: share * getattr(self, name) + (1 - share) * getattr(other, name) for name in names
         }
@@ -470,6 +476,10 @@ def train_penalty(
     problem; `weights` are s. `state` is the point of the dual, ``fit.extra["B"]`` the t of the
     solution. Below 1, `nu` allows no t above 1.
     """
+    if svm.coef is not None and not svm.coef.any():  # then |f| <= 1 = t
+        objective, bound = svm.fit.objective + D, svm.fit.bound + D
+        fit = replace(svm.fit, objective=objective, bound=bound, extra={"B": 1.0}, **NO_WORK)
+        return replace(svm, fit=fit)
     started = time.perf_counter()
     penalties = Penalties.of(C, D, nu, weights, len(problem.y))
     inside = nu is None and in_features(problem, solver)
@@ -683,11 +693,16 @@ def _primal(point: DualPoint, y: NDArray, penalties: Penalties) -> tuple[float, 
     beyond = size > t
     penalty = float(np.sum(penalties.C * np.maximum(0, 1 - y * f))) + penalties.D * t
     penalty += float(penalties.cap[beyond] @ (size[beyond] - t))
-    return 0.5 * float(point.u @ point.decision) + penalty, t
+    value = 0.5 * max(0.0, float(point.u @ point.decision)) + penalty
+    return value if np.isfinite(value) else np.inf, t
 
 
 def _bound(point: DualPoint, penalties: Penalties) -> float:
-    """Return the dual value; a total above D is scaled down."""
+    """Return the dual value less its rounding, at least D, its value at u = 0.
+
+    A total above D is scaled down.
+    """
     scale = 1.0 if point.total <= penalties.D else penalties.D / point.total
-    linear = point.alpha - point.total
-    return penalties.D + scale * linear - 0.5 * scale**2 * float(point.u @ point.decision)
+    norm = 0.5 * max(0.0, float(point.u @ point.decision)) + point.rounding
+    value = penalties.D + scale * (point.alpha - point.total) - scale**2 * norm
+    return max(penalties.D, value) if np.isfinite(value) else penalties.D

@@ -241,15 +241,18 @@ def train_svm(
         found = solve_dual(
             problem, dual, C, solver, tol, gap_tolerance, start, cache_size=cache_size
         )
-    return certified(found, time.perf_counter() - started)
+    return certified(dual, found, tol, time.perf_counter() - started)
 
 
-def certified(found: PiecewiseSolution, seconds: float) -> BinaryModel:
+def certified(
+    dual: PiecewiseQP, state: PiecewiseSolution, tol: float, seconds: float
+) -> BinaryModel:
     """Return the model of a solution of the dual, with its certificate."""
+    found = dual.constant_if_unresolved(state, tol, GAP_TOLERANCE_FACTOR * tol)
     fit = Fit(
         status=found.status,
         objective=-found.bound,
-        bound=-found.value,
+        bound=0.0 - found.value,
         max_violation=found.violation,
         iterations=found.iterations,
         seconds=seconds,
@@ -258,7 +261,7 @@ def certified(found: PiecewiseSolution, seconds: float) -> BinaryModel:
     )
     w = None if found.weights is None else found.scale * found.weights
     return BinaryModel(
-        intercept=found.scale * found.bias, fit=fit, coef=found.scale * found.u, w=w, state=found
+        intercept=found.scale * found.bias, fit=fit, coef=found.scale * found.u, w=w, state=state
     )
 
 

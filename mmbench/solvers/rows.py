@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from mmbench.kernels import row_squares
+
 #: Rows that are taken together for a product, in bytes: no second array of their size is made.
 BLOCK_BYTES = 2**22
 
@@ -62,6 +64,12 @@ class MappedRows:
 
     def _mapped(self, part: NDArray) -> NDArray:
         return part if self.map is None else part @ self.map
+
+    def squares(self) -> NDArray:
+        """Return the squared norm of each row, shape (n,)."""
+        if self.map is None and self.origin is None:
+            return row_squares(self.X)
+        return np.concatenate([row_squares(self[own]) for own in blocks(*self.X.shape)])
 
     def product(self, weights: NDArray) -> NDArray:
         """Return ``rows' diag(weights) rows``, of which the map is the outer factor."""

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 
 from mmbench.errors import Status
-from mmbench.machines import KLDA, LSSVM, MACHINES, MAMC, SVM, SigmaSVM, machine_class
+from mmbench.machines import KLDA, LSSVM, MACHINES, MAMC, RMM, SVM, SigmaSVM, machine_class
 from mmbench.machines.base.estimator import WeightedClassifier
 
 
@@ -88,3 +89,61 @@ def test_a_kernel_matrix_of_zeros_has_a_constant_decision_or_a_clear_error(name)
         assert "the kernel matrix is zero" in str(error)
     else:
         assert len(set(machine.predict(np.zeros((2, 8))))) == 1
+
+
+@pytest.fixture(scope="module")
+def repeated_rows():
+    """36 rows of ten directions in 166 features, 16 of them again with the other label."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(4, (36, 10)) @ rng.normal(size=(10, 166))
+    X, y, again = (X - X.mean(0)) / X.std(0), np.repeat([-1, 1], 18), np.r_[0:8, 28:36]
+    return np.vstack([X, X[again]]), np.append(y, -y[again])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("degree", "C"), [(3, 100), (4, 100), (5, 100), (6, 100), (7, 1)])
+@pytest.mark.parametrize("D", [None, 0.5, 1.0])
+def test_no_bound_exceeds_a_feasible_value(repeated_rows, degree, C, D):
+    X, y = repeated_rows
+    machine = SVM() if D is None else SigmaSVM(D=D)
+    machine.set_params(kernel="poly", degree=degree, C=C).fit(X, y)
+    (fit,) = machine.fits_
+    # f = y where a row occurs once, f in [-1, 1] where it occurs with both labels
+    assert 0 <= fit.bound <= C * 2 * 16 + 0.5
+    assert fit.status is Status.INACCURATE or fit.objective <= fit.bound * (1 + 1e-3)
+    assert fit.status in (Status.OPTIMAL, Status.INACCURATE)
+    assert math.isfinite(fit.objective)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("form", ["bound", "penalty", "relaxed"])
+def test_an_rmm_that_overflows_keeps_the_order_of_bound_and_objective(repeated_rows, form):
+    X, y = repeated_rows
+    (fit,) = RMM(kernel="poly", degree=6, C=1e4, form=form).fit(X, y).fits_
+    assert fit.status is not Status.OPTIMAL
+    assert 0 <= fit.bound <= fit.objective < math.inf
+
+
+@pytest.mark.parametrize("solver", ["auto", "smo", "reference"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-5])
+@pytest.mark.parametrize(
+    "machine", [SVM(), RMM(), RMM(form="penalty"), RMM(form="relaxed"), SigmaSVM()], ids=repr
+)
+def test_decisions_that_the_tolerance_does_not_resolve_are_constant(machine, solver, tol):
+    rng = np.random.default_rng(0)
+    y = rng.uniform(size=160) < 0.2
+    X = rng.normal(size=(160, 6)) + 0.3 * y[:, None]
+    machine.set_params(C=0.01, kernel="linear", solver=solver, tol=tol).fit(X, y)
+    assert len(set(machine.decision_function(X))) == 1
+    assert not machine.predict(X).any()
+    assert machine.fits_[0].status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("solver", ["auto", "smo", "reference"])
+def test_with_a_small_C_and_equal_classes_decisions_rank_by_the_class_means(solver):
+    rng = np.random.default_rng(0)
+    y = np.arange(160) % 2
+    X = rng.normal(size=(160, 6)) + y[:, None]
+    machine = SVM(C=1e-9, kernel="linear", solver=solver).fit(X, y)
+    means = X @ (X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0))
+    assert roc_auc_score(y, machine.decision_function(X)) == roc_auc_score(y, means)

@@ -25,6 +25,9 @@ FIT = Fit(Status.OPTIMAL, 1e-3, 1e-3, 0.0, 5, 0.0, 3)
         ({"bound": 1.0001e-3}, Status.INACCURATE),  # a bound above the objective proves nothing
         ({"bound": 1.01e-3}, Status.FAILED),  # rounding does not explain this one
         ({"bound": 1.01e-3, "max_violation": 1e-3}, Status.INACCURATE),  # its point is not feasible
+        ({"bound": 1.0000000001e-3}, Status.OPTIMAL),
+        ({"bound": math.inf}, Status.FAILED),
+        ({"bound": 0.0, "objective": -math.inf}, Status.FAILED),
         ({"bound": -math.inf}, Status.INACCURATE),
         ({"objective": math.nan}, Status.INACCURATE),
         ({"max_violation": 1e-3}, Status.INACCURATE),
@@ -37,7 +40,9 @@ FIT = Fit(Status.OPTIMAL, 1e-3, 1e-3, 0.0, 5, 0.0, 3)
     ],
 )
 def test_the_status_follows_from_gap_and_violation(change, expected):
-    assert judged(replace(FIT, **change), 1e-6, 1e-6).status is expected
+    fit = judged(replace(FIT, **change), 1e-6, 1e-6)
+    assert fit.status is expected
+    assert not fit.bound > fit.objective
 
 
 class Stopped(SVM):

@@ -76,7 +76,9 @@ def test_columns_in_units_of_their_own_lose_no_digits(C, B):
     f = found.f
     assert found.scale * (X @ found.weights + found.bias) == pytest.approx(f, abs=1e-8)
     v = np.array([math.fsum(column * found.u) for column in X.T])
-    assert found.value == pytest.approx(dual.constant + 0.5 * v @ v + dual.cost(found.u), rel=1e-9)
+    exact = dual.constant + 0.5 * v @ v + dual.cost(found.u)
+    assert found.value - found.rounding == pytest.approx(exact, rel=1e-9)
+    assert exact <= found.value <= exact + 1e-7 * abs(exact)
     assert -found.bound == pytest.approx(
         0.5 * found.scale**2 * found.weights @ found.weights + dual.loss(f) - dual.constant
     )

@@ -173,7 +173,8 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
 
     A solution is optimal if its relative gap and its largest violation are within the tolerances,
     whatever status the solver reports. A bound far above the objective of a feasible solution
-    cannot be true: the status is then ``failed``, and the bound minus infinity.
+    cannot be true: the status is then ``failed``, and the bound minus infinity. A bound above it
+    within the tolerance, or of an infeasible solution, is lowered to the objective.
 
     Examples
     --------
@@ -184,11 +185,15 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     if fit.status not in (Status.OPTIMAL, *UNPROVEN):
         return fit
     feasible = fit.max_violation <= violation_tolerance
-    if feasible and fit.gap < -max(FALSE_BOUND_EXCESS, violation_tolerance):
+    endless = fit.bound == math.inf or fit.objective == -math.inf  # their gap is infinite too
+    if feasible and (endless or fit.gap < -max(FALSE_BOUND_EXCESS, violation_tolerance)):
         return refused(fit, "the bound is above the objective by more than rounding")
+    solved = feasible and abs(fit.gap) <= gap_tolerance
+    if fit.bound > fit.objective:
+        fit = replace(fit, bound=fit.objective if solved or not feasible else -math.inf)
     if math.isinf(gap_tolerance):  # the machine's own status stands
         return fit
-    if feasible and abs(fit.gap) <= gap_tolerance:
+    if solved:
         return replace(fit, status=Status.OPTIMAL)
     return replace(fit, status=Status.INACCURATE) if fit.status is Status.OPTIMAL else fit
 

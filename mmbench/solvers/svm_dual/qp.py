@@ -13,8 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.kernels import row_squares
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.result import Result
+from mmbench.solvers.rows import MappedRows
+
+#: Rounding error of a sum of n terms in units of ``eps sqrt(n)`` times the sum of magnitudes. The
+#: factor 4 is exceeded with a probability of 7e-4 (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+ROUNDING_FACTOR = 4.0
+
+#: Largest range of decisions that are constant, in units of the KKT tolerance: rows at a bound may
+#: vary by more than those inside a piece.
+UNRESOLVED_TOLERANCES = 4.0
+
+#: Relative excess of a dual value over the objective at w = 0 that may be rounding of a sum.
+SUM_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -110,25 +123,51 @@ class PiecewiseQP:
         `scale` multiplies w and b; by default it is the largest up to 1 with finite losses.
         """
         f = decision + bias
-        if weights is None:
-            of_w = of_u = float(u @ decision)
+        unit = ROUNDING_FACTOR * np.sqrt(len(u)) * np.finfo(float).eps
+        size = float(np.abs(u) @ np.sqrt(self._diagonal()))
+        if weights is None:  # u'|K|u is at most size^2, by the Cauchy-Schwarz inequality
+            of_w = of_u = max(0.0, float(u @ decision))
+            rounding = 0.5 * unit * size * size  # infinite if it overflows
         else:
             w_of_u = self.gram.T @ u  # type: ignore[union-attr]
             of_w, of_u = float(weights @ weights), float(w_of_u @ w_of_u)
+            rounding = unit * size * (np.sqrt(of_u) + 0.5 * unit * size)
         scale = min(1.0, self.largest_scale(f)) if scale is None else scale
+        value = self.constant + 0.5 * of_u + self.cost(u) + rounding
+        bound = self.constant - 0.5 * scale**2 * of_w - self.loss(scale * f)
         return PiecewiseSolution(
             u=u,
             decision=decision,
             bias=bias,
             scale=scale,
-            value=self.constant + 0.5 * of_u + self.cost(u),
-            bound=self.constant - 0.5 * scale**2 * of_w - self.loss(scale * f),
+            value=self._credible(value),
+            bound=bound if np.isfinite(bound) else -np.inf,
+            rounding=rounding,
             violation=self.violation(u),
             iterations=iterations,
             status=status,
             route=route,
             weights=weights,
         )
+
+    def _diagonal(self) -> NDArray:
+        """Return ``k(x, x)`` of all rows, of a kernel matrix or of rows that stand in for it."""
+        gram = self.gram
+        if isinstance(gram, MappedRows):
+            return gram.squares()
+        stored = isinstance(gram, np.ndarray) and gram.shape[0] != gram.shape[1]
+        return row_squares(gram) if stored else np.maximum(gram.diagonal(), 0.0)
+
+    def _credible(self, value: float) -> float:
+        """Return a dual value, or the value at u = 0 if the former is larger or cannot be true.
+
+        Minus a dual value is at most the machine's objective at w = 0, for any b.
+        """
+        n = len(self.knots)
+        least = self.constant - min(self.loss(np.full(n, b)) for b in (-1.0, 0.0, 1.0))
+        if not least - SUM_ROUNDING * abs(least) <= value <= self.constant:
+            return self.constant
+        return max(value, least)
 
     def rescaled(self, found: PiecewiseSolution) -> PiecewiseSolution:
         """Return a solution with the multiple of w and b that has the smallest objective.
@@ -142,6 +181,32 @@ class PiecewiseQP:
             *(found.u, found.decision, found.bias, found.iterations, found.status),
             *(scale, w, found.route),
         )
+
+    def constant_if_unresolved(
+        self, found: PiecewiseSolution, tol: float, gap_tolerance: float
+    ) -> PiecewiseSolution:
+        """Return w = 0 if decisions vary by less than the tolerance and w = 0 is optimal too.
+
+        Rows whose multipliers cancel leave a w of the size of the tolerance, in any direction. A
+        short w without cancellation, as with a small C, is kept.
+        """
+        root = np.sqrt(self._diagonal())
+        size = float(np.abs(found.u) @ root * root.max())  # of decisions without cancellation
+        if np.ptp(found.f) > UNRESOLVED_TOLERANCES * tol * min(1.0, size):
+            return found
+        b = float(np.clip(found.scale * found.bias, -1, 1))
+        bound = self.constant - self.loss(np.full(len(found.u), b))
+        w, none = found.weights, np.zeros(len(found.u))
+        zero = replace(
+            found,
+            u=none,
+            decision=none,
+            bias=b,
+            scale=1.0,
+            bound=bound,
+            weights=None if w is None else np.zeros(len(w)),
+        )
+        return zero if zero.gap <= max(found.gap, gap_tolerance) else found
 
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, safe from rounding errors.
@@ -187,8 +252,8 @@ class PiecewiseQP:
 class PiecewiseSolution(Result):
     """A point of a `PiecewiseQP` and of the machine whose dual it is; see `PiecewiseQP.solution`.
 
-    `value` is the objective at u. `bound` is minus the machine's objective at ``scale * w`` and
-    ``scale * bias``, so that the optimum lies between them.
+    `value` is the objective at u, plus `rounding`, or at 0 if this is less. `bound` is minus the
+    machine's objective at ``scale * w`` and ``scale * bias``: the optimum lies between them.
     """
 
     #: Feasible: see `PiecewiseQP.feasible`. Shape (n,).
@@ -199,6 +264,8 @@ class PiecewiseSolution(Result):
     bias: float
     #: Factor of w and b of the machine.
     scale: float
+    #: Largest rounding error of ``1/2 u'Ku``.
+    rounding: float = 0.0
     #: Primal weights w, if more accurate than ``Z'u``. Shape (k,).
     weights: NDArray | None = None
 

@@ -309,23 +309,24 @@ def solve_to_gap(
     found = best = solve(problem, start, tol)
     iterations = found.iterations
     for factor in factors[1:]:
-        if best.gap <= gap_tolerance or found.status is not Status.OPTIMAL:
+        exact = best.rounding <= gap_tolerance * max(abs(best.value), abs(best.bound))
+        if best.gap <= gap_tolerance or found.status is not Status.OPTIMAL or not exact:
             break
         found = solve(problem, found, factor * tol)
         iterations += found.iterations
         scaled = problem.rescaled(found) if factor <= RESCALING_FACTOR else found
-        best = min(best, found, scaled, key=_gap)
+        best = min(best, found, scaled, key=_rank)
     if best.gap > gap_tolerance:
-        best = min(best, problem.rescaled(best), key=_gap)
+        best = min(best, problem.rescaled(best), key=_rank)
     if best.gap > gap_tolerance and np.isinf(problem.knots).any():
         found = solve(problem.inward(INWARD_SHARE), best, factors[-1] * tol)
         iterations += found.iterations
         moved = problem.solution(
             found.u, found.decision, found.bias, 0, found.status, route=found.route
         )
-        best = min(best, problem.rescaled(moved), key=_gap)
+        best = min(best, problem.rescaled(moved), key=_rank)
     return replace(best, iterations=iterations)
 
 
-def _gap(solution: PiecewiseSolution) -> float:
-    return solution.gap
+def _rank(solution: PiecewiseSolution) -> tuple[float, float]:
+    return solution.gap, -solution.bound  # without a dual bound all gaps are 1
