@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-import jinja2
 import pandas as pd
 
 from mmbench.machines import alias_of
@@ -31,7 +30,14 @@ from results.pages.readings import (
     readings,
     reference,
 )
-from results.pages.reference_text import KERNELS, LABELS, decimals, listing, name_of
+from results.pages.reference_text import (
+    KERNELS,
+    LABELS,
+    listing,
+    name_of,
+    rendered,
+    write_or_check,
+)
 
 TEMPLATE = Path(__file__).with_name("readings.md.jinja")
 PAGE = REFERENCE / "readings.md"
@@ -247,17 +253,10 @@ def entry(cell: Cell, name: str) -> str:
 
 def page() -> str:
     """Return the page that table and template make."""
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {f"f{digits}": decimals(digits) for digits in range(3)}
-    environment.filters |= {"listing": listing}
     functions: dict[str, Callable[..., object]] = {
-        f.__name__: f for f in (label, machine, value, entry, outside)
+        f.__name__: f for f in (label, machine, value, entry, outside, sum, len, max)
     }
-    text = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        t=Readings(), ENOUGH=ENOUGH, **functions, sum=sum, len=len, max=max
-    )
+    text = rendered(TEMPLATE, t=Readings(), ENOUGH=ENOUGH, **functions)
     blocks = text.strip().split("\n\n")
     return "\n\n".join(_wrapped(block) for block in blocks if block.strip()) + "\n"
 
@@ -268,13 +267,5 @@ def _wrapped(block: str) -> str:
     return block if block.startswith(("|", "#")) else textwrap.fill(" ".join(block.split()), WIDTH)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or compare it."""
-    if arguments == ["--check"]:
-        return int(page() != PAGE.read_text(encoding="utf-8"))
-    PAGE.write_text(page(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check(PAGE, page(), sys.argv[1:]))

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jinja2
-import numpy as np
 import pandas as pd
 
 from mmbench.config.plan import replan
@@ -82,20 +81,13 @@ class Count(NamedTuple):
 
 
 class Table:
-    """The cells of one experiment.
-
-    Parameters
-    ----------
-    experiment : str
-        A folder of the reference tables.
-    """
+    """The cells of an experiment of the reference tables; places are (machine, data set, kernel,
+    degree), of which the last may be left out."""
 
     def __init__(self, experiment: str) -> None:
         self.experiment = experiment
         self.cells = pd.read_csv(REFERENCE / experiment / "table.csv", dtype={"in_band": "boolean"})
         self.cells["mark"] = [row.mark for row in _read(experiment).rows]
-        columns = ("metric", "machine", "dataset", "kernel", "degree")
-        self._columns = {name: self.cells[name].to_numpy(object) for name in columns}
         compared = self.cells[self.cells.in_band.notna()].metric
         self.compared = compared.iloc[0] if len(compared) else "accuracy_pct"
 
@@ -107,19 +99,15 @@ class Table:
         degree: int | None = None,
         metric: str | None = None,
     ) -> pd.DataFrame:
-        """Return the cells of a metric; by default of that which is compared with the paper."""
-        wanted = {
-            "metric": metric or self.compared,
-            "machine": machine,
-            "dataset": dataset,
-            "kernel": kernel,
-            "degree": degree,
-        }
-        same = [self._columns[name] == v for name, v in wanted.items() if v is not None]
-        return self.cells[np.logical_and.reduce(same)]
+        """Return the cells of a metric, by default of the one that is compared with the paper."""
+        wanted = {"machine": machine, "dataset": dataset, "kernel": kernel, "degree": degree}
+        rows = self.cells[self.cells.metric == (metric or self.compared)]
+        for column, value in wanted.items():
+            rows = rows if value is None else rows[rows[column] == value]
+        return rows
 
     def cell(self, *where: object, column: str = "measured", metric: str | None = None) -> float:
-        """Return a column of the one cell at (machine, data set, kernel, degree)."""
+        """Return a column of the one cell at a place."""
         (value,) = self.rows(*where, metric=metric)[column]  # type: ignore[arg-type]
         return float(value)
 
@@ -128,55 +116,60 @@ class Table:
         return self.cell(*where, metric="accuracy_pct")
 
     def errors(self, *where: object) -> float:
-        """Return a number of errors, a mean where there are several runs."""
+        """Return a number of errors, a mean if there are several runs."""
         return self.cell(*where, metric="errors_count")
 
     def published(self, *where: object) -> float:
-        """Return what the paper prints."""
+        """Return the value that the paper prints."""
         return self.cell(*where, column="published")
 
     def seconds(self, stage: str, *where: object) -> float:
         """Return CPU seconds of a stage."""
         return self.cell(*where, metric=f"seconds_{stage}")
 
-    def over_degrees(self, machine: str, dataset: str, column: str = "measured") -> list[float]:
-        """Return the values of all polynomial kernels."""
-        return list(self.rows(machine, dataset, "poly").sort_values("degree")[column])
-
     def near(self, *where: object) -> Count:
-        """Return how many of the compared cells are near the published value."""
+        """Count the compared cells by their marks."""
         marks = list(self.rows(*where).mark)  # type: ignore[arg-type]
         near, untold, far = (marks.count(mark) for mark in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
         return Count(near + untold, near + untold + far, untold)
 
-    def far(self, *where: object, kernels: bool = True) -> list[str]:
+    def far(self, *where: object) -> list[str]:
         """Return the names of the compared cells that are not near."""
         rows = self.rows(*where)  # type: ignore[arg-type]
-        return [self._name(row, kernels) for row in rows[rows.in_band == False].itertuples()]  # noqa: E712
+        rows = rows[rows.mark == OUT_OF_BAND].fillna({"degree": ""})
+        kernels = [f"{KERNELS[row.kernel]} {row.degree}".strip() for row in rows.itertuples()]
+        return [f"{name_of(d)} ({k})" for d, k in zip(rows.dataset, kernels, strict=True)]
 
-    def _name(self, row: object, kernels: bool) -> str:
-        kernel = KERNELS[row.kernel] + ("" if pd.isna(row.degree) else f" {row.degree:g}")  # type: ignore[attr-defined]
-        return name_of(row.dataset) + (f" ({kernel})" if kernels else "")  # type: ignore[attr-defined]
+    def told(self) -> list[str]:
+        """Return the names of the data sets on which a mark tells machines apart."""
+        rows = self.rows()
+        return list(dict.fromkeys(map(name_of, rows[rows.mark == IN_BAND].dataset)))
 
     def datasets(self) -> list[str]:
         """Return the data sets, in the order of the table."""
         return list(dict.fromkeys(self.cells.dataset))
 
     def times(self, machine: str, other: str, stage: str = "training") -> list[float]:
-        """Return by data set how many times the other's seconds a machine takes."""
-        return [
-            self.seconds(stage, machine, dataset) / self.seconds(stage, other, dataset)
-            for dataset in self.datasets()
-        ]
+        """Return the ratios of two machines' seconds by data set."""
+        ours, theirs = (self._by_dataset(m, f"seconds_{stage}") for m in (machine, other))
+        return list(ours / theirs)
 
     def slower(self, machine: str, other: str) -> int:
         """Return on how many data sets one training of a machine takes longer than another's."""
         return sum(ratio > 1 for ratio in self.times(machine, other))
 
-    def told(self) -> list[str]:
-        """Return the names of the data sets on which a mark tells machines apart."""
-        rows = self.rows()
-        return list(dict.fromkeys(name_of(name) for name in rows[rows.mark == IN_BAND].dataset))
+    def gains(self, machine: str, other: str, column: str = "measured") -> dict[str, float]:
+        """Return by data set by how much a machine's mean accuracy is above another's."""
+        ours, theirs = (self._by_dataset(m, "accuracy_pct", column) for m in (machine, other))
+        return (ours - theirs).to_dict()
+
+    def wins(self, machine: str, other: str, column: str = "measured") -> int:
+        """Return on how many data sets a machine is better, by however little."""
+        return sum(gain > 0 for gain in self.gains(machine, other, column).values())
+
+    def _by_dataset(self, machine: str, metric: str, column: str = "measured") -> pd.Series:
+        values = self.rows(machine, metric=metric).set_index("dataset")[column]
+        return values.reindex(self.datasets())
 
     def printed(self, title: str = "") -> list[dict[str, str]]:
         """Return the rows of the first printed table whose title begins so, or of the first table;
@@ -190,19 +183,20 @@ class Table:
             row[head[0]] = row[head[0]] or above[head[0]]
         return rows
 
-    def mcnemar(self, column: str) -> float:
-        """Return the printed p-value of the single run, for "poly 2" or "RBF"."""
+    def mcnemar(self, column: str) -> list[float]:
+        """Return the printed p-values of the single run, for "poly", "poly 2" or "RBF"."""
         (row,) = self.printed("Single run: digits")
-        return float(re.findall(r"\((.*)\)", row[column])[0])
+        texts = [text for name, text in list(row.items())[1:] if name.startswith(column)]
+        return [float(re.findall(r"\((.*)\)", text)[0]) for text in texts]
 
     def ranks(self, kernel: str) -> Ranks:
         """Return the mean ranks of the machines over the data sets, with Friedman's p."""
         return _ranks(self.experiment, kernel)
 
-    # What single paragraphs count.
+    # Counts of single paragraphs.
 
     def average(self, machine: str, column: str = "measured") -> float:
-        """Return the mean over the data sets of what is printed with two digits."""
+        """Return the mean over the data sets of values as they are printed, with two digits."""
         return float(self.rows(machine)[column].round(2).mean())
 
     def below_published(self, machine: str) -> float:
@@ -211,20 +205,18 @@ class Table:
 
     def average_distance(self) -> float:
         """Return the largest distance of a machine's average from the published one."""
-        machines = dict.fromkeys(self.cells.machine)
-        return max(abs(self.average(m) - self.average(m, "published")) for m in machines)
+        return max(abs(self.below_published(m)) for m in dict.fromkeys(self.cells.machine))
 
     def differing(self, kernel: str) -> list[tuple[str, str]]:
-        """Return the machines whose mean ranks differ significantly, the worse one first."""
+        """Return the pairs of machines whose mean ranks differ significantly, the worse first."""
         ranks = self.ranks(kernel)
         pairs = itertools.permutations(ranks.means.items(), 2)
         return [(m, o) for (m, a), (o, b) in pairs if a - b > ranks.critical_difference]
 
     def worse_than_all(self, machine: str, kernel: str, but: str) -> bool:
-        """Whether a machine's mean rank is significantly behind that of all others but one."""
-        ranks = self.ranks(kernel)
-        behind = {m: ranks.means[machine] - rank for m, rank in ranks.means.items() if m != machine}
-        return {m for m, d in behind.items() if d < ranks.critical_difference} == {but}
+        """Whether a machine's mean rank is significantly behind all others' but one."""
+        behind = {other for worse, other in self.differing(kernel) if worse == machine}
+        return set(self.ranks(kernel).means) - behind == {machine, but}
 
     def ratios(self, machine: str) -> tuple[list[float], list[float]]:
         """Return the printed ratios of time, measured and published."""
@@ -246,7 +238,7 @@ class Table:
         return names
 
     def percentiles(self, machine: str) -> list[float]:
-        """Return where the published draws of the toy sets lie among ours."""
+        """Return the percentiles of the published values among our draws of the toy sets."""
         return [number(r[machine]) for r in self.printed() if r[""] == "its percentile"]
 
     def below(self, dataset: str, machines: Sequence[str]) -> list[float]:
@@ -262,77 +254,36 @@ class Table:
 
     def total_seconds(self, machine: str) -> float:
         """Return the CPU seconds of selection and training of one run of all kernels."""
-        rows = [
-            self.rows(machine, metric=f"seconds_{stage}") for stage in ("selection", "training")
-        ]
-        return float(pd.concat(rows).measured.sum())
-
-    def smallest_p(self, kernel: str) -> float:
-        """Return McNemar's smallest printed p, of the columns that begin so."""
-        (row,) = self.printed("Single run: digits")
-        return min(self.mcnemar(c) for c in list(row)[1:] if c.startswith(kernel))
-
-    def largest_p(self, degree: int) -> float:
-        """Return McNemar's largest printed p from this degree on."""
-        return max(self.mcnemar(f"poly {k}") for k in range(degree, 8))
+        stages = ("seconds_selection", "seconds_training")
+        return float(sum(self.rows(machine, metric=stage).measured.sum() for stage in stages))
 
     def relative_gains(self) -> list[float]:
         """Return how many per cent fewer errors than the SVM the RMM has, from degree 2 on."""
         rmm, svm = (
-            self.rows(m, kernel="poly").sort_values("degree").measured for m in ("rmm", "svm")
+            self.rows(m, kernel="poly").set_index("degree").measured for m in ("rmm", "svm")
         )
-        return [100 * (1 - r / s) for r, s in zip(rmm, svm, strict=True)][1:]
-
-    def wins(self, machine: str, other: str, column: str = "measured") -> int:
-        """Return on how many data sets a machine is better, by however little."""
-        return sum(gain > 0 for gain in self.gains(machine, other, column).values())
-
-    def gains(self, machine: str, other: str, column: str = "measured") -> dict[str, float]:
-        """Return by data set by how much a machine's mean accuracy is above another's."""
-        ours, theirs = (
-            self.rows(m, metric="accuracy_pct").set_index("dataset")[column]
-            for m in (machine, other)
-        )
-        return {d: float(ours[d] - theirs[d]) for d in self.datasets()}
-
-    def absolute_gains(self, machine: str, other: str) -> list[float]:
-        """Return the sizes of the differences of two machines."""
-        return [abs(gain) for gain in self.gains(machine, other).values()]
-
-    def losses(self, machine: str, other: str, datasets: Sequence[str]) -> list[float]:
-        """Return by how much a machine is below another on some data sets."""
-        return [-self.gains(machine, other)[dataset] for dataset in datasets]
-
-    def most(self, machine: str, other: str) -> tuple[str, str]:
-        """Return where a machine loses and gains most."""
-        gains = self.gains(machine, other)
-        return min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
+        return list(100 * (1 - rmm / svm).sort_index())[1:]
 
     def in_standard_errors(self, machine: str, other: str) -> list[float]:
-        """Return by data set how many of the larger standard error two machines are apart."""
+        """Return by data set the distance of two machines in units of the larger standard error."""
         return [
             abs(gain) / max(self.cell(m, d, column="se") for m in (machine, other))
             for d, gain in self.gains(machine, other).items()
         ]
 
+    def distances(self, dataset: str | None = None) -> pd.Series:
+        """Return measured minus published values of compared cells, the farthest first."""
+        rows = self.rows(dataset=dataset).dropna(subset="in_band")
+        away = (rows.measured - rows.published).set_axis([rows.machine, rows.dataset])
+        return away.sort_values(key=abs, ascending=False)
+
     def farthest(self, n: int) -> str:
         """Return the cells with the largest distances from the published values."""
-        rows = self.rows().dropna(subset="in_band").assign(away=lambda r: r.measured - r.published)
-        rows = rows.loc[rows.away.abs().sort_values(ascending=False).index[:n]]
         return listing(
-            f"{LABELS[row.machine]} on {name_of(row.dataset)} ({abs(row.away):.1f} points "
-            f"{'above' if row.away > 0 else 'below'})"
-            for row in rows.itertuples()
+            f"{LABELS[machine]} on {name_of(dataset)} ({abs(away):.1f} points "
+            f"{'above' if away > 0 else 'below'})"
+            for (machine, dataset), away in self.distances()[:n].items()
         )
-
-    def distances(self, dataset: str | None = None) -> list[float]:
-        """Return the distances of compared cells from the published values."""
-        rows = self.rows(dataset=dataset).dropna(subset="in_band")
-        return list((rows.measured - rows.published).abs())
-
-    def distance(self) -> float:
-        """Return the median distance of a compared cell from the published value."""
-        return float(np.median(self.distances()))
 
     def near_but_not(self, other: Table, datasets: Sequence[str]) -> list[str]:
         """Return the cells of some data sets that are near here and not in another table."""
@@ -344,21 +295,11 @@ class Table:
                 names.append(f"{listing(LABELS[m] for m in both)} on {name_of(dataset)}")
         return names
 
-    def half_width(self) -> float:
-        """Return the median of two standard errors of a compared cell's difference."""
-        return float(self.rows().dropna(subset="in_band").half_width.median())
-
     def spread_of(self, machines: Sequence[str]) -> list[float]:
         """Return by data set the distance of the largest from the smallest mean."""
         rows = self.rows()
         means = rows[rows.machine.isin(machines)].groupby("dataset").measured
         return list(means.max() - means.min())
-
-    def support(self, size: int, machine: str) -> float:
-        """Return the number of support vectors at a training size."""
-        rows = self.rows(machine, metric="n_support")
-        (value,) = rows[rows["size"] == size].measured
-        return float(value)
 
 
 def _read(experiment: str) -> Reference:
@@ -441,7 +382,7 @@ def rounds(t: Table, column: str) -> dict[str, float]:
 def rounds_taken(t: Table) -> list[float]:
     """Return the least and the most rounds that a fit took by the paper's rule."""
     cells = [row["rounds by the paper's rule"] for row in t.printed("(F - F")]
-    return [float(n) for cell in cells for n in re.findall(r"\d+", cell)]
+    return [float(n) for n in re.findall(r"\d+", " ".join(cells))]
 
 
 def later_rounds(t: Table) -> list[float]:
@@ -528,23 +469,20 @@ def apart(caller: Callable[[], str]) -> str:
     return f"{caller().strip()} †"
 
 
-def page() -> str:
-    """Return the page that the tables and the template make."""
+def rendered(template: Path, **names: object) -> str:
+    """Return the text that a template makes of these names."""
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {f"f{digits}": decimals(digits) for digits in range(4)}
     environment.filters |= {"listing": listing, "span": span, "name": name_of, "number": number}
-    functions = {
-        "table": cache(Table),
-        "check": check,
-        "apart": apart,
-        "abs": abs,
-        "min": min,
-        "max": max,
-    }
-    functions |= {f.__name__: f for f in PARAGRAPHS}
-    text = environment.from_string(TEMPLATE.read_text()).render(**functions)
+    return environment.from_string(template.read_text("utf-8")).render(**names)
+
+
+def page() -> str:
+    """Return the page that the tables and the template make."""
+    functions = {f.__name__: f for f in (check, apart, abs, min, max, *PARAGRAPHS)}
+    text = rendered(TEMPLATE, table=cache(Table), **functions)
     text = re.sub(r"\n[ \0]*\0[ \0]*(?=\n)", "", text).replace(CHECKED, "")
     blocks = [" ".join(block.split()) for block in re.split(r"\n(?=- )|\n\s*\n", text.strip())]
     lines = [_wrapped(block) for block in blocks if block]
@@ -559,13 +497,13 @@ def _wrapped(block: str) -> str:
     )
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or compare it."""
+def write_or_check(path: Path, text: str, arguments: list[str]) -> int:
+    """Write a page, or return 1 if ``--check`` is given and the page is another."""
     if arguments == ["--check"]:
-        return int(page() != PAGE.read_text())
-    PAGE.write_text(page())
+        return int(text != path.read_text("utf-8"))
+    path.write_text(text, "utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check(PAGE, page(), sys.argv[1:]))

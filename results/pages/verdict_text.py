@@ -19,7 +19,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-import jinja2
 import numpy as np
 
 from mmbench.config.plan import replan
@@ -36,7 +35,7 @@ from mmbench.tables.results import read_results
 from mmbench.tables.rows import SELECTED
 from mmbench.tables.sheet import KernelKey
 from mmbench.tables.statistics import Counts, Posterior, Ranks, signed_rank_posterior
-from results.pages.reference_text import REFERENCE, Table, listing
+from results.pages.reference_text import REFERENCE, Table, listing, rendered, write_or_check
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
@@ -248,13 +247,8 @@ def _findings(found: Sequence[Against]) -> str:
 
 def page(names: Sequence[str] = EXPERIMENTS) -> str:
     """Return the page that the template makes of the tables that there are."""
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"metric": name_of}
     found = {n: Verdict(n) for n in names if (REFERENCE / n / "table.csv").exists()}
-    template = environment.from_string(TEMPLATE.read_text("utf-8"))
-    text = template.render(found=found, names=names, sure=SURE)
+    text = rendered(TEMPLATE, found=found, names=names, sure=SURE, metric=name_of)
     return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
 
 
@@ -271,15 +265,7 @@ def renew(results: Path) -> None:
         draw_figure(name, found, target / f"{name}.png")
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or compare it."""
-    if arguments == ["--check"]:
-        return int(page() != PAGE.read_text("utf-8"))
-    if arguments[:1] == ["--from"]:
-        renew(Path(arguments[1]))
-    PAGE.write_text(page(), "utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if sys.argv[1:2] == ["--from"]:
+        renew(Path(sys.argv[2]))
+    sys.exit(write_or_check(PAGE, page(), sys.argv[1:]))
