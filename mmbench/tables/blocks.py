@@ -1,11 +1,11 @@
 """Parts of tables that several layouts share: accuracies, counts, seconds, tests, certificates."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from statistics import fmean
 
 from mmbench.jobs.store import Key
-from mmbench.tables.measures import CONFUSION, ROW_NAMES, Confusion
+from mmbench.tables.measures import CONFUSION, ROW_NAMES
 from mmbench.tables.model import (
     NOTHING,
     Column,
@@ -19,7 +19,7 @@ from mmbench.tables.model import (
 from mmbench.tables.records import PUBLISHED_ONLY
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.statistics import Ranks, Sample, best_and_worst, rank_machines, win_tie_loss
+from mmbench.tables.statistics import Ranks, Sample, rank_machines
 
 #: The metric of most papers: its name in the long table, and as a metric that is asked for.
 METRIC, ACCURACY = "accuracy_pct", "accuracy"
@@ -29,20 +29,38 @@ Write = Callable[[Row | None], str]
 one_decimal: Write = partial(measured_text, decimals=1)
 published_one_decimal: Write = partial(published_text, decimals=1)
 
-# -- lines -------------------------------------------------------------------------------------
+# -- grids with one column per machine -------------------------------------------------------------
 
 
-def place_columns(
-    sheet: Sheet, head: str, machines: Sequence[str] | None = None
-) -> tuple[Column, ...]:
-    """Return columns of lines that name the kernel and, if there are several, the size."""
-    sized = any(place.size is not None for place in sheet.places)
-    words = sheet.columns(head, "kernel", machines=())
-    return (*words, *[Column("rows")][:sized], *sheet.columns(machines=machines))
+def by_machine(
+    sheet: Sheet,
+    cell: Callable[[Key], str],
+    caption: str = "",
+    *,
+    heads: Callable[[Key], list[str]] | None = None,
+    words: tuple[Column, ...] | None = None,
+    places: Sequence[Key] | None = None,
+    machines: Sequence[str] | None = None,
+    group: str = "",
+) -> Grid:
+    """Return one line per place and one column per machine.
+
+    `heads` returns the first cells of a line, which stand below the columns `words`; by default
+    data set, kernel and, if there are several, training size.
+    """
+    machines = sheet.machines if machines is None else machines
+    if words is None:
+        sized = any(place.size is not None for place in sheet.places)
+        words = (*sheet.columns("data set", "kernel", machines=()), *[Column("rows")][:sized])
+    heads = heads or (lambda place: [place.dataset, *_kernel_and_size(place)])
+    rows = [
+        [*heads(place), *(cell(place._replace(machine=machine)) for machine in machines)]
+        for place in (sheet.places if places is None else places)
+    ]
+    return Grid((*words, *sheet.columns(machines=machines, group=group)), rows, caption)
 
 
-def place_heads(place: Key) -> list[str]:
-    """Return kernel and training size of a line, for `place_columns`."""
+def _kernel_and_size(place: Key) -> list[str]:
     size = [] if place.size is None else [str(place.size)]
     return [kernel_text(place.kernel, place.degree), *size]
 
@@ -50,24 +68,23 @@ def place_heads(place: Key) -> list[str]:
 def results(
     sheet: Sheet,
     metric: str,
-    write: Callable[[Sheet, Row | None], str],
-    heads: Callable[[Key], list[str]] | None = None,
-    columns: tuple[Column, ...] = (),
+    write: Write,
     caption: str = "",
+    heads: Callable[[Key], list[str]] | None = None,
+    words: tuple[Column, ...] | None = None,
+    group: str = "",
 ) -> Grid:
-    """Return one line per place and one column per machine; by default headed by the data set."""
-    if heads is None:
-        columns = place_columns(sheet, "data set")
+    """Return the values of a metric with marks and footnotes, arranged as by `by_machine`."""
 
-    def line(place: Key) -> list[str]:
-        own = [sheet.head(place, name=place.dataset), *place_heads(place)]
-        return heads(place) if heads else own
+    def cell(key: Key) -> str:
+        row = sheet.row(key, metric)
+        return sheet.marked(write(row), row)
 
-    rows = [
-        [*line(place), *(write(sheet, row) for row in sheet.line(place, metric))]
-        for place in sheet.places
-    ]
-    return Grid(columns, rows, caption)
+    def default_heads(place: Key) -> list[str]:
+        return [sheet.head(place, name=place.dataset), *_kernel_and_size(place)]
+
+    heads = heads or default_heads
+    return by_machine(sheet, cell, caption, heads=heads, words=words, group=group)
 
 
 def paired(
@@ -96,11 +113,6 @@ def paired(
         rows.append([sheet.head(place, kernel=not caption), "measured", *map(ours, found)])
         rows.append(["", "published", *map(theirs, found)])
     return Grid(sheet.columns("data", ""), rows, caption)
-
-
-def beside(sheet: Sheet, row: Row | None) -> str:
-    """Return a cell with both values, ``measured / published``, its mark and footnotes."""
-    return sheet.marked(f"{measured_text(row)} / {published_text(row)}", row)
 
 
 # -- CPU seconds -------------------------------------------------------------------------------
@@ -166,21 +178,18 @@ def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
 def by_stage(sheet: Sheet) -> Grid:
     """Return the seconds of every stage: one line per place, one column per machine."""
 
-    def text(place: Key, machine: str) -> str:
-        values = by_name(sheet, place._replace(machine=machine)).values()
+    def text(key: Key) -> str:
+        values = by_name(sheet, key).values()
         return " + ".join(map(seconds_text, values)) if None not in values else NOTHING
 
-    rows = [
-        [place.dataset, *place_heads(place), *(text(place, m) for m in sheet.machines)]
-        for place in sheet.places
-    ]
-    measured = any(cell != NOTHING for row in rows for cell in row[-len(sheet.machines) :])
     calibrated = any(row.metric == f"seconds_{CALIBRATION}" for row in sheet.rows)
     names = [*STAGES, *[f"{CALIBRATION} where asked for"][:calibrated]]
     caption = f"CPU seconds a split: {' + '.join(names)}"
     for used, users in taken_over(sheet, sheet.machines).items():
         caption += f"; the search of {used}, taken over by {users}, counts there alone"
-    return Grid(place_columns(sheet, "data set"), rows if measured else [], caption)
+    grid = by_machine(sheet, text, caption)
+    measured = any(cell != NOTHING for row in grid.rows for cell in row[-len(sheet.machines) :])
+    return grid if measured else replace(grid, rows=[])
 
 
 # -- averages, and counts by the papers' rules ---------------------------------------------------
@@ -223,28 +232,6 @@ def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, list[Line]]:
     }
 
 
-def best(lines: Iterable[Line], machines: Sequence[str], decimals: int) -> dict[str, tuple]:
-    """Count the lines on which each machine is best and worst, of those that have all machines."""
-    whole = [{m: sample.mean for m, sample in line.items()} for line in lines]
-    return best_and_worst([line for line in whole if len(line) == len(machines)], decimals)
-
-
-def average(lines: Sequence[Line], machine: str) -> str:
-    """Return the mean over all lines; nothing for a machine without a result on some of them."""
-    means = [line[machine].mean for line in lines if machine in line]
-    return f"{fmean(means):.2f}" if means and len(means) == len(lines) else NOTHING
-
-
-def against(lines: Iterable[Line], reference: str, machine: str) -> str:
-    """Count on how many lines a reference wins, ties and loses against a machine."""
-    pairs = [
-        (line[reference], line[machine])
-        for line in lines
-        if reference in line and machine in line and min(line[reference].n, line[machine].n) > 1
-    ]
-    return str(win_tie_loss(pairs)) if pairs and machine != reference else NOTHING
-
-
 # -- metrics that are asked for ------------------------------------------------------------------
 
 
@@ -269,6 +256,11 @@ def smaller_is_better(name: str) -> bool:
     return METRICS[name].smaller_is_better
 
 
+def sign_of(metric: str) -> int:
+    """Return -1 for metrics whose best value is the smallest, else 1."""
+    return -1 if smaller_is_better(metric) else 1
+
+
 def definitions(sheet: Sheet) -> list[str]:
     """Return one line per metric that needs a definition."""
     from mmbench.selection.metrics import METRICS
@@ -288,30 +280,27 @@ def grids(sheet: Sheet) -> list[Grid]:
     """Return a grid per metric that is asked for; confusion matrices, one per machine."""
     found = []
     for name in sheet.metrics:
-        if name == CONFUSION:
-            found += confusions(sheet)
-            continue
-
-        def write(sheet: Sheet, row: Row | None, name: str = name) -> str:
-            return sheet.marked(cell(row, name), row)
-
-        found.append(results(sheet, row_name(name), write, caption=label(name)))
+        write = partial(cell, name=name)
+        one = [] if name == CONFUSION else [results(sheet, row_name(name), write, label(name))]
+        found += one or confusions(sheet)
     return found
 
 
 def confusions(sheet: Sheet) -> list[Grid]:
     """Return the confusion matrices, one per place and machine."""
-    keys = (place._replace(machine=machine) for place in sheet.places for machine in sheet.machines)
-    found = sheet.measures.confusion
-    return [_matrix(sheet, key, found[key]) for key in keys if key in found]
-
-
-def _matrix(sheet: Sheet, key: Key, found: Confusion) -> Grid:
-    where = join(key.dataset, kernel_text(key.kernel, key.degree), f"{key.size or ''}")
-    caption = f"Confusion matrix of {sheet.label(key.machine)}, {where}: test rows of all splits"
-    columns = (Column("true \\ predicted", align="left"), *map(Column, found.labels))
-    pairs = zip(found.labels, found.counts, strict=True)
-    return Grid(columns, [[name, *map(str, counts)] for name, counts in pairs], caption)
+    grids = []
+    for key in (place._replace(machine=m) for place in sheet.places for m in sheet.machines):
+        if (found := sheet.measures.confusion.get(key)) is None:
+            continue
+        subject = join(key.dataset, kernel_text(key.kernel, key.degree), f"{key.size or ''}")
+        columns = (Column("true \\ predicted", align="left"), *map(Column, found.labels))
+        rows = [
+            [name, *map(str, counts)]
+            for name, counts in zip(found.labels, found.counts, strict=True)
+        ]
+        caption = f"Confusion matrix of {sheet.label(key.machine)}, {subject}"
+        grids.append(Grid(columns, rows, f"{caption}: test rows of all splits"))
+    return grids
 
 
 # -- differences between machines ----------------------------------------------------------------
@@ -336,8 +325,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = ACCURACY) -> Ranks:
     lines = measured_lines(sheet, sheet.places_of(kernel), row_name(metric))
     machines = [machine for machine in sheet.machines if any(machine in line for line in lines)]
     whole = [line for line in lines if len(line) == len(machines)]
-    sign = -1 if smaller_is_better(metric) else 1
-    decimals = 2 if metric == ACCURACY else 4
+    sign, decimals = sign_of(metric), 2 if metric == ACCURACY else 4
     return rank_machines([{m: sign * line[m].mean for m in machines} for line in whole], decimals)
 
 
@@ -350,9 +338,8 @@ def split_gaps(
         ours, theirs = (sheet.by_split.get(key, {}) for key in keys)
     else:
         ours, theirs = (sheet.measures.values.get((key, metric), {}) for key in keys)
-    sign = -1 if smaller_is_better(metric) else 1
     common = sorted(ours.keys() & theirs.keys())
-    return [sign * (ours[split] - theirs[split]) for split in common]
+    return [sign_of(metric) * (ours[split] - theirs[split]) for split in common]
 
 
 def dataset_gaps(
@@ -361,8 +348,7 @@ def dataset_gaps(
     """Return how much better the mean of a machine is than another's on every data set."""
     lines = measured_lines(sheet, sheet.places_of(kernel), row_name(metric))
     common = [line for line in lines if machine in line and reference in line]
-    sign = -1 if smaller_is_better(metric) else 1
-    return [sign * (line[machine].mean - line[reference].mean) for line in common]
+    return [sign_of(metric) * (line[machine].mean - line[reference].mean) for line in common]
 
 
 def test_to_train(sheet: Sheet, place: Key) -> float:
@@ -389,18 +375,15 @@ CHOICES = "median over splits and pairs; (min, max: how many choices lie at an e
 
 def parameters(sheet: Sheet) -> Grid:
     """Return the parameters that each machine has selected from its own grid."""
-    chosen = [
-        machine
-        for machine in sheet.machines
-        if any(sheet.selected.get(p._replace(machine=machine)) for p in sheet.places)
-    ]
-    rows = []
-    for place in sheet.places if chosen else []:
-        found = (sheet.selected.get(place._replace(machine=m), ()) for m in chosen)
-        texts = [", ".join(map(str, choices)) or NOTHING for choices in found]
-        rows.append([place.dataset, *place_heads(place), *texts])
+    choosers = {key.machine for key, choices in sheet.selected.items() if choices}
+    machines = [machine for machine in sheet.machines if machine in choosers]
+    places = sheet.places if machines else ()
+
+    def text(key: Key) -> str:
+        return ", ".join(map(str, sheet.selected.get(key, ()))) or NOTHING
+
     caption = f"Selected parameters: {CHOICES}"
-    return Grid(place_columns(sheet, "data set", chosen), rows, caption)
+    return by_machine(sheet, text, caption, places=places, machines=machines)
 
 
 def certificates(sheet: Sheet) -> Grid:

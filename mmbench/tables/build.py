@@ -15,7 +15,7 @@ from mmbench.tables.measures import check_metrics, measure
 from mmbench.tables.model import Table
 from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.records import Experiment
-from mmbench.tables.render import check_format, renderer
+from mmbench.tables.render import check_format, to_csv, to_latex, to_markdown
 from mmbench.tables.results import Reference, each
 from mmbench.tables.rows import build_rows
 from mmbench.tables.sheet import Sheet
@@ -49,15 +49,14 @@ def draw_tables(
     """
     check_names(fmt, layout, metrics)
     if fmt == "csv":
-        from mmbench.tables.render import to_csv
-
         return to_csv(each(lambda one: sheet_of(one, layout, metrics), experiments, say))
 
     def draw(experiment: Experiment | Reference) -> str:
         ready = experiment.text if isinstance(experiment, Reference) else None
         if ready is None or fmt != "markdown" or layout is not None or metrics:
             name = _layout_of(experiment, layout, metrics)
-            ready = renderer(fmt)(arrange(sheet_of(experiment, layout, metrics), name))
+            table = arrange(sheet_of(experiment, layout, metrics), name)
+            ready = to_latex(table) if fmt == "latex" else to_markdown(table)
         return ready
 
     return "\n".join(each(draw, experiments, say))

@@ -5,11 +5,12 @@ What a record does not hold, such as probabilities, is said by name and never im
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mmbench.errors import Status, UserError, did_you_mean
@@ -60,8 +61,11 @@ class Measures:
         for cell in cells:
             done = [(cell, name) for name in self.names if cell.done and name not in ROW_NAMES]
             rows += [self._row(*one) for one in done if one[1] != CONFUSION]
-            if cell.key in self.confusion:
-                rows += _confusion_rows(cell, self.confusion[cell.key])
+            if found := self.confusion.get(cell.key):
+                pairs = itertools.product(found.labels, repeat=2)
+                for pair, count in zip(pairs, itertools.chain(*found.counts), strict=True):
+                    row = Row(cell.key, f"{CONFUSION}[{','.join(pair)}]", cell.status, cell.note)
+                    rows.append(replace(row, measured=float(count), n=len(cell.done)))
         return rows
 
     def _row(self, cell: Cell, name: str) -> Row:
@@ -130,33 +134,25 @@ def value_of(name: str, record: Record, arrays: Mapping[str, NDArray]) -> float:
     if name == "accuracy":
         return record.metrics["accuracy_pct"]
     metric = METRICS[name]
-    if "predicted" not in arrays:
-        raise Lacking("predictions")
+    predicted = _stored(arrays, "predicted", "predictions").astype(str)
     truth = arrays["y_test"].astype(str)
     if metric.source == "predictions":
         if len(truth) == 1:
             raise Lacking("a second test row")
-        return metric.compute(truth, arrays["predicted"].astype(str), np.unique(truth))
-    classes = _classes(record, arrays)
-    given = (
-        _scores(record, arrays, len(classes))
-        if metric.source == "scores"
-        else _probabilities(arrays)
-    )
+        return metric.compute(truth, predicted, np.unique(truth))
+    if "classes" in arrays:
+        classes = arrays["classes"].astype(str)
+    else:  # sorted, as the machine has them
+        pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
+        classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
+    if metric.source == "scores":
+        given = _scores(record, arrays, len(classes))
+    else:
+        given = _stored(arrays, "probabilities", "probabilities")
     value = metric.compute(truth, given, classes)
     if math.isnan(value):
         raise Lacking(metric.needs)
     return value
-
-
-def _classes(record: Record, arrays: Mapping[str, NDArray]) -> NDArray:
-    """Return the classes of the training rows, sorted as the machine has them."""
-    import numpy as np
-
-    if "classes" in arrays:
-        return arrays["classes"].astype(str)
-    pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
-    return np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
 
 
 def _scores(record: Record, arrays: Mapping[str, NDArray], n_classes: int) -> NDArray:
@@ -170,29 +166,25 @@ def _scores(record: Record, arrays: Mapping[str, NDArray], n_classes: int) -> ND
     # of other packages' classifiers +-1 may stand for predictions alone
     if record.status != Status.UNCERTIFIED or not (np.abs(decisions) == 1).all():
         return (summed_decisions if n_classes == 2 else ovr_scores)(decisions, n_classes)
-    if "probabilities" not in arrays:
-        raise Lacking("decision values")
-    return arrays["probabilities"]
+    return _stored(arrays, "probabilities", "decision values")
 
 
-def _probabilities(arrays: Mapping[str, NDArray]) -> NDArray:
-    if "probabilities" not in arrays:
-        raise Lacking("probabilities")
-    return arrays["probabilities"]
+def _stored(arrays: Mapping[str, NDArray], name: str, what: str) -> NDArray:
+    """Return an array; without it `Lacking` says what is not known."""
+    if name not in arrays:
+        raise Lacking(what)
+    return arrays[name]
 
 
 def _pairs(arrays: Mapping[str, NDArray]) -> Counter[tuple[str, str]]:
     """Count test rows by true and by predicted class."""
-    if "predicted" not in arrays:
-        raise Lacking("predictions")
-    names = (arrays[name].astype(str).tolist() for name in ("y_test", "predicted"))
-    return Counter(zip(*names, strict=True))
+    predicted = _stored(arrays, "predicted", "predictions").astype(str)
+    return Counter(zip(arrays["y_test"].astype(str).tolist(), predicted.tolist(), strict=True))
 
 
 def _confusion(totals: Mapping[tuple[str, str], int]) -> Confusion:
     labels = sorted({label for pair in totals for label in pair}, key=_by_size)
-    counts = [[totals.get((true, taken), 0) for taken in labels] for true in labels]
-    return Confusion(labels, counts)
+    return Confusion(labels, [[totals.get((a, b), 0) for b in labels] for a in labels])
 
 
 def _by_size(label: str) -> tuple[bool, float, str]:
@@ -201,18 +193,3 @@ def _by_size(label: str) -> tuple[bool, float, str]:
         return False, float(label), label
     except ValueError:
         return True, 0.0, label
-
-
-def _confusion_rows(cell: Cell, found: Confusion) -> list[Row]:
-    return [
-        Row(
-            cell.key,
-            f"{CONFUSION}[{true},{taken}]",
-            cell.status,
-            cell.note,
-            measured=float(count),
-            n=len(cell.done),
-        )
-        for true, counts in zip(found.labels, found.counts, strict=True)
-        for taken, count in zip(found.labels, counts, strict=True)
-    ]

@@ -16,30 +16,26 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
     chosen = [job for job in jobs if job.grid]
     lines = [f"Test: {_each(jobs, tested)}."]
     if taken := [job for job in jobs if job.use == job.column]:
-        lines.append(_taken_over(taken[0]))
+        lines.append(
+            "One choice of parameters for all splits: the median of what "
+            f"{len(taken[0].parents)} splits of another experiment selected on their training "
+            "parts. Rows of these may test here."
+            if taken[0].shares
+            else "Parameters taken over from what another experiment selected."
+        )
     elif chosen:
         lines.append(f"Parameters chosen by {_each(chosen, selected)}; {_grids(jobs, label)}.")
-    if asked := [job for job in jobs if job.calibrate]:
-        lines.append(f"Calibrated on each training part, for probabilities: {_made(asked, label)}.")
+    calibrations = dict.fromkeys(
+        f"{label(job.column)}: {job.calibrate}, {job.calibration_folds} folds"
+        for job in jobs
+        if job.calibrate
+    )
+    if calibrations:
+        texts = "; ".join(calibrations)
+        lines.append(f"Calibrated on each training part, for probabilities: {texts}.")
     if steps := _each(jobs, preprocessed):
         lines.append(f"Preprocessing, fitted on each training part: {steps}.")
     return tuple(lines)
-
-
-def _taken_over(job: Job) -> str:
-    """Return where the parameters of an experiment that selects none come from."""
-    if not job.shares:
-        return "Parameters taken over from what another experiment selected."
-    return (
-        f"One choice of parameters for all splits: the median of what {len(job.parents)} splits of "
-        "another experiment selected on their training parts. Rows of these may test here."
-    )
-
-
-def _made(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
-    """Return the method and the folds of the probabilities of each machine."""
-    texts = (f"{label(j.column)}: {j.calibrate}, {j.calibration_folds} folds" for j in jobs)
-    return "; ".join(dict.fromkeys(texts))
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
@@ -78,12 +74,9 @@ def tested(jobs: Sequence[Job]) -> str:
         text = f"{len(splits)} successive parts in time, each by all rows before it"
     else:
         text = f"{repeats} random partitions with {100 * first.args[0]:g} % of the rows ({seed})"
-    return text + _grouped(jobs[0]) + _trained(first.max_train)
-
-
-def _grouped(job: Job) -> str:
-    column = dict(job.dataset.options).get("groups")
-    return "" if column is None else f", rows of one {column} together"
+    groups = dict(jobs[0].dataset.options).get("groups")
+    text += "" if groups is None else f", rows of one {groups} together"
+    return text + _trained(first.max_train)
 
 
 def _trained(subset: int | tuple[str, int] | None) -> str:
@@ -96,30 +89,23 @@ def _trained(subset: int | tuple[str, int] | None) -> str:
 
 def selected(jobs: Sequence[Job]) -> str:
     """Return how the parameters of a data set's jobs are chosen."""
-    job = jobs[0]
-    pairs = ", for each pair of classes" if job.select.scope == "pair" else ""
-    return _selected_on(job) + _selected_by(job) + pairs
+    select, times = jobs[0].select, ""
+    if select.repeats > 1:
+        times = f", {select.repeats} times"
+    if jobs[0].validates_on_test:
+        text = "the accuracy on the test part (a leak)"
+    elif select.folds:
+        text = f"{select.folds}-fold cross-validation on each training part{times}"
+    elif select.split:
+        text = f"{100 * select.split:g} % of each training part{times}"
+    else:
+        text = "the rows that training leaves out"
+    if select.metric != "accuracy":
+        from mmbench.selection.metrics import METRICS
 
-
-def _selected_by(job: Job) -> str:
-    """Return the metric of the choice, if it is not the accuracy."""
-    if job.select.metric == "accuracy":
-        return ""
-    from mmbench.selection.metrics import METRICS
-
-    label = METRICS[job.select.metric].label
-    return f", by {label if label.isupper() else label[0].lower() + label[1:]}"
-
-
-def _selected_on(job: Job) -> str:
-    times = f", {job.select.repeats} times" if job.select.repeats > 1 else ""
-    if job.validates_on_test:
-        return "the accuracy on the test part (a leak)"
-    if job.select.folds:
-        return f"{job.select.folds}-fold cross-validation on each training part{times}"
-    if job.select.split:
-        return f"{100 * job.select.split:g} % of each training part{times}"
-    return "the rows that training leaves out"
+        label = METRICS[select.metric].label
+        text += f", by {label if label.isupper() else label[0].lower() + label[1:]}"
+    return text + (", for each pair of classes" if select.scope == "pair" else "")
 
 
 def preprocessed(jobs: Sequence[Job]) -> str:

@@ -8,10 +8,8 @@ them.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -31,34 +29,11 @@ def check_format(fmt: str) -> None:
         raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, FORMATS)}")
 
 
-def renderer(fmt: str) -> Callable[[Table], str]:
-    """Return the function that draws a table in a format of `DRAWN`."""
-    if fmt == "latex":
-        return to_latex
-
-    return to_markdown
-
-
 #: Columns, in order; the training size stands after the degree where there are several.
 COLUMNS = (
-    "experiment",
-    "dataset",
-    "kernel",
-    "degree",
-    "machine",
-    "metric",
-    "measured",
-    "sd",
-    "se",
-    "n",
-    "published",
-    "published_spread",
-    "half_width",
-    "z",
-    "in_band",
-    "mark",
-    "status",
-    "note",
+    *("experiment", "dataset", "kernel", "degree", "machine", "metric"),
+    *("measured", "sd", "se", "n", "published", "published_spread"),
+    *("half_width", "z", "in_band", "mark", "status", "note"),
 )
 SIZE = "size"
 
@@ -68,28 +43,21 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
 
     Deviations of the data, which drawn tables cite at the data set's name, are added to the notes.
     """
+    import pandas as pd
+
     columns = list(COLUMNS)
     if any(key.size is not None for sheet in sheets for key in sheet.keys):
         columns.insert(columns.index("degree") + 1, SIZE)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for sheet in sheets:
-        writer.writerows(_fields(sheet, row) for row in sheet.rows)
-    return text.getvalue()
+    rows = [_fields(sheet, row) for sheet in sheets for row in sheet.rows]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.to_csv(index=False, float_format="%.10g", lineterminator="\n")
 
 
 def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
     name = row.key.dataset
     deviations = (f"{name}: {text}" for text in sheet.deviations.get(name, ()))
-    notes = [row.note, row.objection, *deviations]
-    fields = {**vars(row), **row.key._asdict(), "note": "; ".join(filter(None, notes))}
-    return {"experiment": sheet.experiment} | {n: _text(v) for n, v in fields.items()}
-
-
-def _text(value: Any) -> Any:
-    """Ten digits are enough for any comparison, and few enough to be read."""
-    return f"{value:.10g}" if isinstance(value, float) else value
+    note = "; ".join(filter(None, [row.note, row.objection, *deviations]))
+    return {**vars(row), **row.key._asdict(), "note": note, "experiment": sheet.experiment}
 
 
 def to_markdown(table: Table) -> str:
@@ -105,24 +73,20 @@ def to_markdown(table: Table) -> str:
 
 
 def _grid(grid: Grid) -> str:
-    aligns = [column.align for column in grid.columns]
-    head = [_escape(column.name) for column in grid.columns]
-    body = [[_escape(cell) for cell in row] for row in grid.rows]
+    lines = [[column.name for column in grid.columns], *grid.rows]
+    columns = zip(*([_escape(cell) for cell in line] for line in lines), strict=True)
+    padded = [_column(cells, c.align) for cells, c in zip(columns, grid.columns, strict=True)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in zip(*padded, strict=True))
+
+
+def _column(cells: Sequence[str], align: str) -> list[str]:
+    """Return the cells of a column in equal width, with the rule below the first."""
     # A rule needs three dashes, one of them a colon for numbers.
-    widths = [max(3, *map(len, cells)) for cells in zip(head, *body, strict=True)]
-    rule = [
-        "-" * (w - 1) + ":" if a == "right" else "-" * w
-        for w, a in zip(widths, aligns, strict=True)
+    width = max(3, *map(len, cells))
+    rule = "-" * (width - 1) + (":" if align == "right" else "-")
+    return [
+        f"{cell:{'>' if align == 'right' else '<'}{width}}" for cell in (cells[0], rule, *cells[1:])
     ]
-    return "\n".join(_line(cells, widths, aligns) for cells in [head, rule, *body])
-
-
-def _line(cells: list[str], widths: list[int], aligns: list[str]) -> str:
-    padded = [
-        cell.rjust(width) if align == "right" else cell.ljust(width)
-        for cell, width, align in zip(cells, widths, aligns, strict=True)
-    ]
-    return f"| {' | '.join(padded)} |"
 
 
 def _escape(text: str) -> str:

@@ -186,13 +186,10 @@ AVERAGED: dict[str, Callable[[Record], float | None]] = {
 #: Metrics that are left out for machines without them.
 ASKED = {"seconds_calibration"}
 
-#: Metrics of all fits of a cell together, as in `Fits`.
+#: Metrics of all fits of a cell together, each with its attribute of `Fits`.
 CERTIFICATES = {
-    "worst_violation": lambda fits: fits.worst_violation,
-    "worst_gap": lambda fits: fits.worst_gap,
-    "median_gap": lambda fits: fits.median_gap,
-    "gap_tolerance": lambda fits: fits.gap_tolerance,
-    "gaps_above_tolerance": lambda fits: fits.n_above,
+    **{name: name for name in ("worst_violation", "worst_gap", "median_gap", "gap_tolerance")},
+    "gaps_above_tolerance": "n_above",
 }
 
 #: Prefix of the metric of a selected parameter, as ``selected_C``.
@@ -268,8 +265,8 @@ def with_marks(rows: Iterable[Row]) -> list[Row]:
             return OUT_OF_BAND
         se = (row.half_width or 0.0) / 2
         rivals = (other.published for other in targets[_place(row)] if other.published is not None)
-        told = any(abs(z_value(row.measured, value, se)) > NOISE for value in rivals)
-        return IN_BAND if told else ALL_IN_BAND
+        differs = any(abs(z_value(row.measured, value, se)) > NOISE for value in rivals)
+        return IN_BAND if differs else ALL_IN_BAND
 
     return [replace(row, mark=mark(row)) for row in rows]
 
@@ -316,26 +313,16 @@ def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool)
         metrics = [metric for metric in metrics if found[metric]]
     rows = [_row(cell, metric, found[metric], compare) for metric in metrics]
     rows = [row for row in rows if row.metric not in ASKED or row.measured is not None]
-    return [*rows, *_rows_of_fits(cell), *_rows_of_parameters(cell)] if cell.done else rows
-
-
-def _rows_of_fits(cell: Cell) -> list[Row]:
-    """Return the certificates of a cell's fits, as far as they are known."""
-    fits = fits_of(cell.done)
-    values = {metric: read(fits) for metric, read in CERTIFICATES.items()}
-    return [
-        Row(cell.key, metric, cell.status, cell.note, measured=float(value), n=len(cell.done))
-        for metric, value in values.items()
-        if value is not None
-    ]
-
-
-def _rows_of_parameters(cell: Cell) -> list[Row]:
-    """Return the parameters that a cell's machine has selected from its own grid."""
-    return [
-        Row(cell.key, f"{SELECTED}{one.name}", cell.status, one.note, measured=one.median, n=one.n)
-        for one in selected(cell.done)
-    ]
+    if not cell.done:
+        return rows
+    fits, n = fits_of(cell.done), len(cell.done)
+    for metric, attribute in CERTIFICATES.items():
+        if (value := getattr(fits, attribute)) is not None:
+            rows.append(Row(cell.key, metric, cell.status, cell.note, measured=float(value), n=n))
+    for own in selected(cell.done):
+        name = f"{SELECTED}{own.name}"
+        rows.append(Row(cell.key, name, cell.status, own.note, measured=own.median, n=own.n))
+    return rows
 
 
 def _row(cell: Cell, metric: str, published: Published | None, compare: bool) -> Row:
@@ -369,11 +356,10 @@ def _measured(cell: Cell, metric: str) -> dict[str, Any]:
 
 def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
     """Return the binomial deviation of a run that errs as often as the mean, in its own unit."""
-    if metric not in COUNTED:
-        return 0.0
     n = cell.done[0].metrics["n_test"]
-    unit = 100 / n if metric == "accuracy_pct" else 1.0
-    return unit * counting_sd((100 - mean) / unit if metric == "accuracy_pct" else mean, n)
+    if metric == "accuracy_pct":
+        return 100 / n * counting_sd((100 - mean) / (100 / n), n)
+    return counting_sd(mean, n) if metric in COUNTED else 0.0
 
 
 def _other_sizes(cell: Cell, published: Published) -> str:

@@ -289,14 +289,19 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     """
     from scipy.stats import t as student
 
-    values = np.asarray(differences, dtype=float)
-    n = len(values)
-    if n < 2:
+    if len(np.atleast_1d(differences)) < 2:
         return math.nan
-    mean, se = values.mean(), values.std(ddof=1) * math.sqrt(1.0 / n + test_to_train)
+    mean, se, df = _resampled(differences, test_to_train)
     if se == 0:
         return 1.0 if mean == 0 else 0.0
-    return float(2 * student.sf(abs(mean) / se, n - 1))
+    return float(2 * student.sf(abs(mean) / se, df))
+
+
+def _resampled(differences: ArrayLike, test_to_train: float) -> tuple[float, float, int]:
+    """Return the mean over splits that share rows, its standard error, and degrees of freedom."""
+    values = np.asarray(differences, dtype=float)
+    se = values.std(ddof=1) * math.sqrt(1.0 / len(values) + test_to_train)
+    return float(values.mean()), float(se), len(values) - 1
 
 
 def holm(p_values: ArrayLike) -> NDArray:
@@ -377,15 +382,13 @@ def correlated_posterior(
     """
     from scipy.stats import t as student
 
-    values = np.asarray(differences, dtype=float)
-    n = len(values)
-    if n < 2:
+    if len(np.atleast_1d(differences)) < 2:
         return None
-    mean, se = values.mean(), values.std(ddof=1) * math.sqrt(1.0 / n + test_to_train)
+    mean, se, df = _resampled(differences, test_to_train)
     if se == 0:
         sides = (mean < -rope, abs(mean) <= rope, mean > rope)
         return Posterior(*map(float, sides))
-    worse, not_better = student.cdf((np.array([-rope, rope]) - mean) / se, n - 1).tolist()
+    worse, not_better = student.cdf((np.array([-rope, rope]) - mean) / se, df).tolist()
     return Posterior(worse, not_better - worse, 1.0 - not_better)
 
 

@@ -7,6 +7,10 @@ Bayesian correlated t-test over splits. P-values of a table are corrected togeth
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from statistics import fmean
 from string import ascii_uppercase
 from typing import NamedTuple
 
@@ -17,6 +21,7 @@ from mmbench.tables.blocks import (
     ACCURACY,
     BETTER,
     WORSE,
+    by_machine,
     dataset_gaps,
     definitions,
     direction,
@@ -29,12 +34,11 @@ from mmbench.tables.blocks import (
 )
 from mmbench.tables.compose import compose
 from mmbench.tables.measures import CONFUSION
-from mmbench.tables.model import NOTHING, Column, Grid, Table, kernel_caption
+from mmbench.tables.model import NOTHING, Column, Grid, Table, join, kernel_caption
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
     LEVEL,
     Counts,
-    Posterior,
     Ranks,
     correlated_posterior,
     holm,
@@ -47,19 +51,6 @@ from mmbench.tables.statistics import (
 ANY_METRIC = True
 #: Differences up to this are practically none: one per cent.
 ROPE_PCT, ROPE = 1.0, 0.01
-
-
-class Difference(NamedTuple):
-    """Mean difference of two machines over the splits of a data set, p-value and effect size."""
-
-    mean: float
-    p: float
-    effect: float = math.nan
-
-    @property
-    def significant(self) -> bool:
-        """Whether the p-value is below the level; NaN is not."""
-        return self.p < LEVEL
 
 
 class Comparison(NamedTuple):
@@ -85,8 +76,26 @@ class Comparison(NamedTuple):
 
     @property
     def others(self) -> list[str]:
-        """Those that are compared with it."""
+        """Machines that are compared with the reference."""
         return self.sheet.machines[1:]
+
+    @property
+    def name(self) -> str:
+        """Label of the reference."""
+        return self.sheet.label(self.reference) if self.sheet.machines else NOTHING
+
+    def gaps(self, key: Key) -> list[float]:
+        """Return the differences to the reference on the splits of a data set."""
+        return split_gaps(self.sheet, key, key.machine, self.reference, self.metric)
+
+    def grid(self, cell: Callable[[Key], str], caption: str) -> Grid:
+        """Return one line per data set and kernel, one column per machine but the reference."""
+        words = self.sheet.columns("data", machines=())
+
+        def heads(place: Key) -> list[str]:
+            return [self.sheet.name(place)]
+
+        return by_machine(self.sheet, cell, caption, heads=heads, words=words, machines=self.others)
 
 
 def layout(sheet: Sheet) -> Table:
@@ -121,7 +130,7 @@ def _questions(found: Comparison, over_data_sets: bool) -> list[str]:
     """Return which question each test answers."""
     if not found.sheet.machines:
         return []
-    reference, rope = found.sheet.label(found.reference), f"{found.rope:g}"
+    reference, rope = found.name, f"{found.rope:g}"
     of_data_sets = [
         "Friedman and Nemenyi ask: would machines that are all the same be ranked so differently "
         "on data sets like these?",
@@ -152,23 +161,20 @@ def _friedman(ranks: Ranks) -> str:
 
 
 def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
-    groups = ranks.cliques()
+    # A to Z, then AA, BB, ...
+    letters = (letter * n for n in count(1) for letter in ascii_uppercase)
+    groups = list(zip(letters, ranks.cliques(), strict=False))
     rows = [
         [
             sheet.label(machine),
             f"{ranks.means[machine]:.2f}",
-            " ".join(_letter(k) for k, group in enumerate(groups) if machine in group),
+            " ".join(letter for letter, group in groups if machine in group),
         ]
         for machine in sorted(ranks.means, key=lambda machine: ranks.means[machine])
     ]
     columns = (Column("machine", align="left"), Column("mean rank"), Column("group", align="left"))
     caption = f"{kernel}: mean ranks; machines of one group do not differ significantly"
     return Grid(columns, rows, caption)
-
-
-def _letter(k: int) -> str:
-    """Return the name of the kth group: A to Z, then AA."""
-    return ascii_uppercase[k % 26] * (k // 26 + 1)
 
 
 def _over_data_sets(found: Comparison, kernel: KernelKey) -> Grid:
@@ -192,74 +198,55 @@ def _over_data_sets(found: Comparison, kernel: KernelKey) -> Grid:
         for (machine, values), p in zip(gaps.items(), corrected, strict=True)
     ]
     heads = ("data sets", "mean difference", "Wilcoxon p", "effect", "worse / equivalent / better")
-    caption = f"{kernel_caption(*kernel)}: against {_name(found)} over data sets"
+    caption = f"{kernel_caption(*kernel)}: against {found.name} over data sets"
     return Grid((Column("machine", align="left"), *map(Column, heads)), rows, caption)
 
 
-def _name(found: Comparison) -> str:
-    return found.sheet.label(found.reference) if found.sheet.machines else NOTHING
-
-
 def _differences(found: Comparison) -> Grid:
-    sheet, others, places = found.sheet, found.others, found.sheet.places
-    table = {(p, m): _difference(found, p, m) for p in places for m in others}
-    corrected = holm([difference.p for difference in table.values()])
-    for cell, p in zip(table, corrected, strict=True):
-        table[cell] = table[cell]._replace(p=float(p))
-    rows = [
-        [sheet.name(place), *(_text(table[place, m], found.decimals) for m in others)]
-        for place in places
+    """Return the differences to the first machine on each data set, tested over splits."""
+    keys = [
+        place._replace(machine=machine) for place in found.sheet.places for machine in found.others
     ]
-    rows.append(["better/same/worse", *(str(_count(table, machine)) for machine in others)])
-    caption = (
-        f"{label(found.metric)} against that of {_name(found)} "
-        "(corrected resampled t-test: p after Holm; d)"
+    gaps = {key: found.gaps(key) for key in keys}
+    raw = [paired_p(gaps[key], test_to_train(found.sheet, key)) for key in keys]
+    corrected = dict(zip(keys, holm(raw).tolist(), strict=True))
+
+    def text(key: Key) -> str:
+        if not gaps[key]:
+            return NOTHING
+        mean, p, effect = fmean(gaps[key]), corrected[key], ""
+        if math.isnan(p):
+            return signed(mean, found.decimals)
+        if sd := float(np.std(gaps[key], ddof=1)):
+            effect = f"; d {signed(mean / sd)}"
+        mark = direction(mean) if p < LEVEL else ""
+        return join(f"{signed(mean, found.decimals)} ({p:.2g}{effect})", mark)
+
+    def better_same_worse(machine: str) -> str:
+        p_values = [(key, p) for key, p in corrected.items() if key.machine == machine and p == p]
+        signs = [np.sign(fmean(gaps[key])) if p < LEVEL else 0 for key, p in p_values]
+        return str(Counts(*map(signs.count, (1, 0, -1))))
+
+    grid = found.grid(
+        text,
+        f"{label(found.metric)} against that of {found.name} "
+        "(corrected resampled t-test: p after Holm; d)",
     )
-    return Grid(sheet.columns("data", machines=others), rows, caption)
-
-
-def _difference(found: Comparison, place: Key, machine: str) -> Difference:
-    gaps = split_gaps(found.sheet, place, machine, found.reference, found.metric)
-    if not gaps:
-        return Difference(math.nan, math.nan)
-    mean, sd = sum(gaps) / len(gaps), float(np.std(gaps, ddof=1)) if len(gaps) > 1 else 0.0
-    p = paired_p(gaps, test_to_train(found.sheet, place))
-    return Difference(mean, p, mean / sd if sd else math.nan)
-
-
-def _text(difference: Difference, decimals: int) -> str:
-    if math.isnan(difference.mean):
-        return NOTHING
-    mark = direction(difference.mean) if difference.significant else ""
-    p = "" if math.isnan(difference.p) else f"{difference.p:.2g}"
-    effect = "" if math.isnan(difference.effect) else f"d {signed(difference.effect)}"
-    inside = f" ({'; '.join(filter(None, [p, effect]))})" if p else ""
-    return f"{signed(difference.mean, decimals)}{inside} {mark}".rstrip()
-
-
-def _count(table: dict[tuple[Key, str], Difference], machine: str) -> Counts:
-    found = [difference for (_, name), difference in table.items() if name == machine]
-    better = sum(d.significant and d.mean > 0 for d in found)
-    worse = sum(d.significant and d.mean < 0 for d in found)
-    return Counts(better, sum(d.p == d.p for d in found) - better - worse, worse)
+    grid.rows.append(["better/same/worse", *map(better_same_worse, found.others)])
+    return grid
 
 
 def _posteriors(found: Comparison) -> Grid:
     """Return the correlated t-test of every machine against the first one on each data set."""
-    sheet = found.sheet
-    rows = [
-        [sheet.name(place), *(str(_posterior(found, place, m) or NOTHING) for m in found.others)]
-        for place in sheet.places
-    ]
-    if all(cell == NOTHING for row in rows for cell in row[1:]):
-        rows = []
-    caption = (
-        f"Probability that it is worse than {_name(found)} / practically equivalent / better "
-        "(Bayesian correlated t-test over splits)"
+
+    def text(key: Key) -> str:
+        ratio = test_to_train(found.sheet, key)
+        return str(correlated_posterior(found.gaps(key), found.rope, ratio) or NOTHING)
+
+    grid = found.grid(
+        text,
+        f"Probability that it is worse than {found.name} / practically equivalent / better "
+        "(Bayesian correlated t-test over splits)",
     )
-    return Grid(sheet.columns("data", machines=found.others), rows, caption)
-
-
-def _posterior(found: Comparison, place: Key, machine: str) -> Posterior | None:
-    gaps = split_gaps(found.sheet, place, machine, found.reference, found.metric)
-    return correlated_posterior(gaps, found.rope, test_to_train(found.sheet, place))
+    known = any(cell != NOTHING for row in grid.rows for cell in row[1:])
+    return grid if known else replace(grid, rows=[])

@@ -30,8 +30,7 @@ def layout(sheet: Sheet) -> Table:
     return compose(sheet, title, blocks, metric=metric)
 
 
-def _accuracy_or_errors(sheet: Sheet, row: Row | None) -> str:
+def _accuracy_or_errors(row: Row | None) -> str:
     text = measured_text(row, 1 if row is None or row.metric == "accuracy_pct" else None)
-    if row is not None and row.published is not None:
-        text += f" / {published_text(row)}"
-    return sheet.marked(text, row)
+    shown = row is not None and row.published is not None
+    return f"{text} / {published_text(row)}" if shown else text

@@ -12,7 +12,7 @@ from mmbench.tables.blocks import (
     definitions,
     label,
     row_name,
-    smaller_is_better,
+    sign_of,
     total_with_search,
     with_search_text,
 )
@@ -40,11 +40,11 @@ def layout(sheet: Sheet) -> Table:
 
 
 def _machines(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
-    first, sign = row_name(shown[0]), 1 if smaller_is_better(shown[0]) else -1
+    first = row_name(shown[0])
 
     def rank(key: Key) -> tuple[bool, float]:
         value = sheet.value(key, first)
-        return value is None, sign * (value or 0.0)
+        return value is None, -sign_of(shown[0]) * (value or 0.0)
 
     keys = [place._replace(machine=machine) for machine in sheet.machines]
     rows = []

@@ -4,7 +4,7 @@ A block is a function of a sheet that returns grids; the blocks that one paper a
 its entries. Most tables have a line measured here and, below it, the line of the paper.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -18,11 +18,8 @@ from mmbench.tables.blocks import (
     STAGES,
     WORSE,
     Line,
-    against,
-    average,
-    beside,
-    best,
     both,
+    by_machine,
     by_stage,
     direction,
     paired,
@@ -46,8 +43,23 @@ from mmbench.tables.model import (
     seconds_text,
 )
 from mmbench.tables.rows import Row
-from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p
+from mmbench.tables.sheet import Sheet
+from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss
+
+
+def with_counts(
+    sheet: Sheet,
+    grid: Grid,
+    places: Sequence[Key],
+    count: Callable[[list[Line]], dict[str, list[str]]],
+) -> Grid:
+    """Add lines of counts by head, of measured and of published values."""
+    found = {side: count(lines) for side, lines in both(sheet, places).items()}
+    for head in found["measured"]:
+        for side, texts in found.items():
+            grid.rows.append([head if side == "measured" else "", side, *texts[head]])
+    return grid
+
 
 # -- MMRM --------------------------------------------------------------------------------------
 
@@ -82,13 +94,13 @@ def _errors(sheet: Sheet) -> Grid:
         sizes = sheet.sizes.get(place.dataset, {})
         return [sheet.head(place), *(str(sizes.get(size, NOTHING)) for size in MMRM_SIZES)]
 
+    def write(row: Row | None) -> str:
+        return f"{measured_text(row)} / {published_text(row)}"
+
+    sizes = (Column(name, group="Data info") for name in MMRM_SIZES.values())
+    words = (*sheet.columns("data set", machines=()), *sizes)
     caption = "Errors: measured / published"
-    columns = (
-        *sheet.columns("data set", machines=()),
-        *(Column(name, group="Data info") for name in MMRM_SIZES.values()),
-        *sheet.columns(group=caption),
-    )
-    return results(sheet, "errors_count", beside, heads, columns, caption)
+    return results(sheet, "errors_count", write, caption, heads, words, group=caption)
 
 
 def _ties_and_seconds(sheet: Sheet) -> Grid:
@@ -133,17 +145,17 @@ mmrm_table2 = Layout(
 
 
 def _error_rates(sheet: Sheet) -> Grid:
-    def measured(row: Row | None) -> str:
-        if row is not None and row.measured is not None:
-            row = replace(row, measured=100 - row.measured)
-        return measured_with_sd(row, 1)
+    def rates(row: Row | None) -> Row | None:
+        numbers = ("measured", "published")
+        values = {n: getattr(row, n) for n in numbers if getattr(row, n, None) is not None}
+        return row and replace(row, **{name: 100 - value for name, value in values.items()})
 
-    def published(row: Row | None) -> str:
-        if row is not None and row.published is not None:
-            row = replace(row, published=100 - row.published)
-        return published_with_sd(row, 1)
-
-    return paired(sheet, sheet.places, measured, published)
+    return paired(
+        sheet,
+        sheet.places,
+        lambda row: measured_with_sd(rates(row), 1),
+        lambda row: published_with_sd(rates(row), 1),
+    )
 
 
 rmm_journal_table4 = Layout(
@@ -180,10 +192,7 @@ def _draws(sheet: Sheet) -> Grid:
 
 
 def _range(draws: Sequence[float]) -> str:
-    if len(draws) < 2:
-        return NOTHING
-    low, high = np.quantile(draws, RANGE)
-    return f"{low:.1f} to {high:.1f}"
+    return "{:.1f} to {:.1f}".format(*np.quantile(draws, RANGE)) if len(draws) > 1 else NOTHING
 
 
 def _percentile(row: Row | None, draws: Sequence[float]) -> str:
@@ -225,15 +234,15 @@ SIGNIFICANT = {
 
 def _accuracies_and_tests(sheet: Sheet) -> list[Grid]:
     """Return two grids per kernel: accuracies with the count of best results, and tests."""
+
+    def count(lines: list[Line]) -> dict[str, list[str]]:
+        counts = best(lines, sheet.machines, decimals=1)
+        return {"Best": [str(counts[m][0]) if m in counts else NOTHING for m in sheet.machines]}
+
     grids = []
     for kernel in sheet.kernels:
         places, caption = sheet.places_of(kernel), kernel_caption(*kernel)
-        grid = paired(sheet, places, caption=caption)
-        for side, lines in both(sheet, places).items():
-            counts = best(lines, sheet.machines, decimals=1)
-            texts = [str(counts[m][0]) if m in counts else NOTHING for m in sheet.machines]
-            grid.rows.append(["Best" if side == "measured" else "", side, *texts])
-        grids.append(grid)
+        grids.append(with_counts(sheet, paired(sheet, places, caption=caption), places, count))
         if "m4" in sheet.machines and len(sheet.machines) > 1:
             grids.append(_m4_tests(sheet, places, caption))
     return grids
@@ -295,6 +304,12 @@ MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
 MAMC_SIZES = {"n_features": "inputs", "n_train": "train", "n_test": "test"}
 
 
+def best(lines: Iterable[Line], machines: Sequence[str], decimals: int) -> dict[str, tuple]:
+    """Count the lines on which each machine is best and worst, of those that have all machines."""
+    means = [{m: sample.mean for m, sample in line.items()} for line in lines]
+    return best_and_worst([line for line in means if len(line) == len(machines)], decimals)
+
+
 def summary(lines: list[Line], machines: Sequence[str]) -> dict[str, list[str]]:
     """Return the rows below the lines: average, best/worst, and win/tie/loss of MAMC_bs.
 
@@ -302,21 +317,31 @@ def summary(lines: list[Line], machines: Sequence[str]) -> dict[str, list[str]]:
     """
     lines = [line for line in lines if line]
     counts = best(lines, machines, decimals=2)
+
+    def average(machine: str) -> str:
+        means = [line[machine].mean for line in lines if machine in line]
+        return f"{fmean(means):.2f}" if means and len(means) == len(lines) else NOTHING
+
+    def against(machine: str) -> str:
+        pairs = [
+            (line["mamc_bs"], line[machine])
+            for line in lines
+            if {"mamc_bs", machine} <= line.keys()
+        ]
+        pairs = [pair for pair in pairs if min(sample.n for sample in pair) > 1]
+        return str(win_tie_loss(pairs)) if pairs and machine != "mamc_bs" else NOTHING
+
     return {
-        "Average": [average(lines, machine) for machine in machines],
+        "Average": [average(machine) for machine in machines],
         "best/worst": ["/".join(map(str, counts.get(m, ()))) or NOTHING for m in machines],
-        "W/T/L": [against(lines, "mamc_bs", machine) for machine in machines],
+        "W/T/L": [against(machine) for machine in machines],
     }
 
 
 def _accuracies_and_counts(sheet: Sheet) -> Grid:
     texts = partial(measured_with_sd, decimals=2), partial(published_with_sd, decimals=2)
-    grid = paired(sheet, sheet.places, *texts)
-    sides = {s: summary(lines, sheet.machines) for s, lines in both(sheet, sheet.places).items()}
-    for head in sides["measured"]:
-        for side, rows in sides.items():
-            grid.rows.append([head if side == "measured" else "", side, *rows[head]])
-    return grid
+    count = partial(summary, machines=sheet.machines)
+    return with_counts(sheet, paired(sheet, sheet.places, *texts), sheet.places, count)
 
 
 def _mamc_sizes(sheet: Sheet) -> Grid:
@@ -431,42 +456,41 @@ def _accuracies_and_wins(sheet: Sheet) -> Iterable[Grid]:
     Wins are counted from means as printed, by the same rule for measured and published lines.
     """
     text, published = partial(measured_text, decimals=2), partial(published_text, decimals=2)
+
+    def wins(lines: list[Line], machine: str) -> str:
+        both_ran = [line for line in lines if {"fsvm", machine} <= line.keys()]
+        better = [round(line["fsvm"].mean, 2) > round(line[machine].mean, 2) for line in both_ran]
+        return f"{sum(better)} of {len(better)}" if better and machine != "fsvm" else NOTHING
+
+    def count(lines: list[Line]) -> dict[str, list[str]]:
+        return {f"{sheet.label('fsvm')} better on": [wins(lines, m) for m in sheet.machines]}
+
     for kernel in sheet.kernels:
         places = sheet.places_of(kernel)
         caption = f"Accuracy. {kernel_caption(*kernel)}"
         grid = paired(sheet, places, text, published, caption)
-        head = f"{sheet.label('fsvm')} better on"
-        for side, lines in both(sheet, places).items():
-            wins = [_wins(lines, machine) for machine in sheet.machines]
-            grid.rows.append([head if side == "measured" else "", side, *wins])
-        yield grid
+        yield with_counts(sheet, grid, places, count)
 
 
-def _wins(lines: list[Line], machine: str) -> str:
-    pairs = [(line["fsvm"], line[machine]) for line in lines if {"fsvm", machine} <= line.keys()]
-    wins = sum(round(ours.mean, 2) > round(theirs.mean, 2) for ours, theirs in pairs)
-    return f"{wins} of {len(pairs)}" if pairs and machine != "fsvm" else NOTHING
+def _milliseconds(sheet: Sheet) -> Iterable[Grid]:
+    """Return milliseconds of the training with the selected parameters, a grid per kernel."""
 
+    def text(key: Key) -> str:
+        seconds = total(sheet, key, ("training",))
+        return NOTHING if seconds is None else f"{1000 * seconds:.1f}"
 
-def _milliseconds(sheet: Sheet) -> list[Grid]:
-    return [_milliseconds_of(sheet, kernel) for kernel in sheet.kernels]
-
-
-def _milliseconds_of(sheet: Sheet, kernel: KernelKey) -> Grid:
-    """Return milliseconds of the training with the selected parameters."""
-    places = sheet.places_of(kernel)
-    times = {
-        machine: [total(sheet, place._replace(machine=machine), ("training",)) for place in places]
-        for machine in sheet.machines
-    }
-    ran = [machine for machine in sheet.machines if set(times[machine]) != {None}]
-    rows = []
-    for k, place in enumerate(places):
-        values = [times[machine][k] for machine in ran]
-        texts = [NOTHING if value is None else f"{1000 * value:.1f}" for value in values]
-        rows.append([sheet.name(place, kernel=False), *texts])
-    caption = f"CPU milliseconds of one training; published: lost. {kernel_caption(*kernel)}"
-    return Grid(sheet.columns("data", machines=ran), rows, caption)
+    for kernel in sheet.kernels:
+        places = sheet.places_of(kernel)
+        cells = {m: {text(place._replace(machine=m)) for place in places} for m in sheet.machines}
+        yield by_machine(
+            sheet,
+            text,
+            f"CPU milliseconds of one training; published: lost. {kernel_caption(*kernel)}",
+            heads=lambda place: [sheet.name(place, kernel=False)],
+            words=sheet.columns("data", machines=()),
+            places=places,
+            machines=[machine for machine in sheet.machines if cells[machine] != {NOTHING}],
+        )
 
 
 fsvm_table2 = Layout(
@@ -513,13 +537,10 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     return f"{fmean(values):{form}} ({max(values):{form}})" if values else NOTHING
 
 
-def _two_decimals(sheet: Sheet, row: Row | None) -> str:
-    return sheet.marked(measured_text(row, 2), row)
-
-
 def _fsvm_accuracies(sheet: Sheet) -> Grid:
-    heads, columns = lambda place: [sheet.head(place)], sheet.columns("data")
-    return results(sheet, METRIC, _two_decimals, heads, columns, "Accuracy (%)")
+    words = sheet.columns("data", machines=())
+    write = partial(measured_text, decimals=2)
+    return results(sheet, METRIC, write, "Accuracy (%)", lambda place: [sheet.head(place)], words)
 
 
 fsvm_rounds = Layout(
@@ -549,7 +570,8 @@ def _descriptors(sheet: Sheet) -> Grid:
         name = DESCRIPTORS.get(place.dataset, place.dataset)
         return [sheet.head(place, name=name), kernel_text(place.kernel, place.degree)]
 
-    return results(sheet, METRIC, _two_decimals, heads, sheet.columns("descriptor", "kernel"))
+    words = sheet.columns("descriptor", "kernel", machines=())
+    return results(sheet, METRIC, partial(measured_text, decimals=2), heads=heads, words=words)
 
 
 lfw = Layout(

@@ -65,16 +65,11 @@ def _curve(sheet: Sheet, place: Key, name: str, machines: Sequence[str]) -> dict
     found = {}
     for size in sizes_of(sheet, place):
         keys = [place._replace(machine=machine, size=size) for machine in machines]
-        values = [v for key in keys for v in extras(sheet.per_pair.get(key, {}), name)]
-        if values:
-            found[size] = fmean(values)
+        splits = (pairs for key in keys for pairs in sheet.per_pair.get(key, {}).values())
+        numbers = [[pair["extra"].get(name) for pair in pairs] for pairs in splits]
+        if known := [sum(values) for values in numbers if None not in values]:
+            found[size] = fmean(known)
     return found
-
-
-def extras(splits: Mapping[tuple[int, int, int], Sequence[Mapping]], name: str) -> list[float]:
-    """Return a number of every split that has it, summed over its pairs of classes."""
-    found = ([pair["extra"].get(name) for pair in pairs] for pairs in splits.values())
-    return [sum(values) for values in found if None not in values]
 
 
 def whole(times: Curves, gram: Curve) -> dict[str, dict[int, float]]:
@@ -87,11 +82,7 @@ def whole(times: Curves, gram: Curve) -> dict[str, dict[int, float]]:
     """
     before = {n: gram[n] + time for n, time in times.get(SVM, {}).items() if n in gram}
     return {
-        machine: {
-            n: before[n] + (0.0 if machine == SVM else time)
-            for n, time in curve.items()
-            if n in before
-        }
+        machine: {n: before[n] + (machine != SVM) * curve[n] for n in curve if n in before}
         for machine, curve in times.items()
     }
 
