@@ -13,13 +13,14 @@ _METRICS = ("accuracy_pct", "errors_count", "errors_expected", "n_ties")
 _SIZES = ("n_train", "n_test")
 _STAGES = ("selection", "training", "test", "calibration")
 _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
+_CODE = ("version", "fingerprint")
 
 #: Columns of `split_rows`.
 SPLIT_COLUMNS = (
     *_PLACE,
     *("seed", "data_hash", "split_hash", "status", "reason", *_METRICS, *_SIZES, "parameters"),
     *(f"seconds_{stage}" for stage in _STAGES),
-    *("n_fits", "fits", "routes", *_CERTIFICATES, "record"),
+    *("n_fits", "fits", "routes", *_CERTIFICATES, *_CODE, "record"),
 )
 #: Columns of `prediction_rows`.
 PREDICTION_COLUMNS = (*_PLACE, "row", "label", "predicted", "decision", "record")
@@ -30,6 +31,7 @@ def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
 
     ``parameters``, ``fits`` and ``routes`` are JSON: fixed and selected parameters (one object per
     pair of classes if each has its own choice); the number of fits by status, and by route.
+    ``version`` and ``fingerprint`` are those of the machine's code; older records have none.
     """
     for experiment, cell, record in _records(experiments):
         fits = record.fits
@@ -48,6 +50,7 @@ def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
             "fits": json.dumps(fits.get("statuses", {})),
             "routes": json.dumps(fits.get("routes", {})),
             **{name: fits.get(name) for name in _CERTIFICATES},
+            **{name: record.code.get(name) for name in _CODE},
         }
 
 

@@ -47,6 +47,11 @@ class Cell:
     def _with_failed_fits(self) -> list[Record]:
         return [record for record in self.done if record.fits["statuses"].get(Status.FAILED)]
 
+    def code(self, name: str) -> str:
+        """Return the version or fingerprint of the code of the results, or all of them."""
+        values = (record.code.get(name, "") for record in self.done)
+        return " ".join(dict.fromkeys(map(str, values))).strip()
+
     @property
     def failed(self) -> list[Record]:
         """Records of failed jobs."""

@@ -33,7 +33,7 @@ def check_format(fmt: str) -> None:
 COLUMNS = (
     *("experiment", "dataset", "kernel", "degree", "machine", "metric"),
     *("measured", "sd", "se", "n", "published", "published_spread"),
-    *("half_width", "z", "in_band", "mark", "status", "note"),
+    *("half_width", "z", "in_band", "mark", "version", "fingerprint", "status", "note"),
 )
 SIZE = "size"
 
@@ -57,7 +57,10 @@ def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
     name = row.key.dataset
     deviations = (f"{name}: {text}" for text in sheet.deviations.get(name, ()))
     note = "; ".join(filter(None, [row.note, row.objection, *deviations]))
-    return {**vars(row), **row.key._asdict(), "note": note, "experiment": sheet.experiment}
+    cell = sheet.cells.get(row.key)
+    code = {part: cell.code(part) if cell else "" for part in ("version", "fingerprint")}
+    own = {"experiment": sheet.experiment, **code, "note": note}
+    return {**vars(row), **row.key._asdict(), **own}
 
 
 def to_markdown(table: Table) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mmbench.errors import UserError
+from mmbench.jobs.identity import fingerprint
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key, Plan
 from mmbench.tables.measures import Measures, Split
@@ -160,7 +162,13 @@ class Sheet:
             return self._given[1]
         leak = any(record.job.validates_on_test for record in self._records)
         smoke = self.plan.smoke
-        return (*[LEAK][:leak], *[SMOKE][:smoke], *self._source.remarks, *self._environment())
+        return (
+            *[LEAK][:leak],
+            *[SMOKE][:smoke],
+            *self._source.remarks,
+            *self._environment(),
+            *self._code(),
+        )
 
     def _environment(self) -> list[str]:
         """Return one line per computer and version that made the records."""
@@ -173,6 +181,24 @@ class Sheet:
             f"{' or '.join(map(str, sorted(counts)))}."
             for computer, counts in threads.items()
         ]
+
+    def _code(self) -> list[str]:
+        """Return versions and fingerprints of the code, and counts of records without the same."""
+        done = [record for cell in self.cells.values() for record in cell.done]
+        known = [record for record in done if record.code]
+        codes: dict[str, dict[str, None]] = {}
+        for record in known:
+            text = "{version}, {fingerprint}".format_map(record.code).removesuffix(", ")
+            codes.setdefault(text, {})[self.label(record.job.column)] = None
+        texts = "; ".join(f"{', '.join(machines)} {text}" for text, machines in codes.items())
+        changed = sum(record.code["fingerprint"] != _today(record.job.machine) for record in known)
+        lines = []
+        if known:
+            lines.append(f"Code of the machines (version, fingerprint of the sources): {texts}.")
+            lines.append(f"Records of other code than today's: {changed} of {len(known)}.")
+        if len(known) < len(done):
+            lines.append(f"Records without a fingerprint of the code: {len(done) - len(known)}.")
+        return lines
 
     def hits(self, key: Key, split: tuple[int, ...]) -> NDArray | None:
         """Return which test rows a run has right, shape (n_test,); None without such a run.
@@ -298,6 +324,14 @@ class Sheet:
             join(f"{names} on" if names else "", ", ".join(found), f"({kernel})" if kernel else "")
             for (names, kernel), found in datasets.items()
         )
+
+
+def _today(machine: str) -> str | None:
+    """Return the fingerprint of a machine's code now; None if there is no such machine any more."""
+    try:
+        return fingerprint(machine)
+    except UserError:
+        return None
 
 
 def _sizes(name: str, records: Sequence[Record]) -> dict[str, int]:

@@ -209,6 +209,9 @@ LEFT_OUT = {
 TABLE_KEY = ["dataset", "kernel", "degree", "size", "machine", "metric"]
 #: Other columns that rounding cannot change.
 TEXT = ["n", "published", "published_spread", "status", "note"]
+#: Columns that golden tables lack: marks follow from others, and every change of code has another
+#: fingerprint.
+LACKING = ["mark", "version", "fingerprint"]
 
 
 def rows_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
@@ -343,7 +346,7 @@ def tables_of(names: list[str]) -> tuple[dict[str, pd.DataFrame], list[str]]:
         done = mmbench_command("table", folder, "--format", "csv")
     assert done.returncode == 0, done.stderr
     table = read(io.StringIO(done.stdout))
-    table = table[~table.metric.str.startswith("seconds")]
+    table = table[~table.metric.str.startswith("seconds")].drop(columns=LACKING)
     table["experiment"] = table.experiment.str.removesuffix("-smoke")
     # notes are long: a ditto mark stands for the note of the row above
     table["note"] = table.note.mask((table.note != "") & (table.note == table.note.shift()), '"')

@@ -12,6 +12,7 @@ from helpers.drawn import table
 
 from mmbench.commands.outputs import export
 from mmbench.errors import Status
+from mmbench.jobs.identity import fingerprint
 from mmbench.jobs.store import CONFIG, PLAN, Key, RecordStore
 from mmbench.tables.build import sheet_of
 from mmbench.tables.render import COLUMNS
@@ -400,6 +401,8 @@ def test_the_csv_has_exactly_the_documented_columns(usps) -> None:
             "z",
             "in_band",
             "mark",
+            "version",
+            "fingerprint",
             "status",
             "note",
         ),
@@ -420,3 +423,17 @@ def test_deviations_of_the_data_stand_in_the_notes_of_the_csv(results) -> None:
     experiment = results.experiment("own")
     experiment.add(experiment.job("pima", "svm"), deviations=["zeros are kept"])
     assert "zeros are kept" in table(experiment.folder, fmt="csv")
+
+
+def test_a_table_counts_records_of_other_code_and_without_a_fingerprint(results):
+    experiment = results.experiment("mine", datasets=["iris"], machines=["svm"], splits=3)
+    codes = [{"version": 4, "commit": None, "fingerprint": f} for f in (fingerprint("svm"), "old")]
+    for repeat, code in enumerate([*codes, {}]):
+        experiment.add(experiment.job("iris", "svm", repeat=repeat), code=code)
+    text = table(experiment.folder)
+    assert "Records of other code than today's: 1 of 2." in text
+    assert "Records without a fingerprint of the code: 1." in text
+    names = f"SVM 4, {codes[0]['fingerprint']}; SVM 4, old"
+    assert f"Code of the machines (version, fingerprint of the sources): {names}." in text
+    rows = list(csv.DictReader(io.StringIO(table(experiment.folder, "csv"))))
+    assert {row["fingerprint"] for row in rows} == {f"{codes[0]['fingerprint']} old"}
