@@ -16,12 +16,12 @@ from mmbench.tables.model import (
     published_text,
     seconds_text,
 )
-from mmbench.tables.records import PUBLISHED_ONLY
+from mmbench.tables.records import PUBLISHED_ONLY, grouped
 from mmbench.tables.rows import Row
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import Ranks, Sample, rank_machines
 
-#: The metric of most papers: its name in the long table, and as a metric that is asked for.
+#: Accuracy: its name in the long table, and in the list of metrics.
 METRIC, ACCURACY = "accuracy_pct", "accuracy"
 
 #: How a layout writes a row.
@@ -160,11 +160,8 @@ def _used(sheet: Sheet, machine: str) -> list[str]:
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
     """Return the labels of all machines that take over another's parameters, by its label."""
-    users: dict[str, list[str]] = {}
-    for machine in machines:
-        for used in _used(sheet, machine):
-            users.setdefault(sheet.label(used), []).append(sheet.label(machine))
-    return {used: ", ".join(own) for used, own in users.items()}
+    pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
+    return {used: ", ".join(users) for used, users in grouped(pairs).items()}
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
@@ -232,11 +229,11 @@ def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, list[Line]]:
     }
 
 
-# -- metrics that are asked for ------------------------------------------------------------------
+# -- metrics of the configuration -----------------------------------------------------------------
 
 
 def label(name: str) -> str:
-    """Return how tables call a metric."""
+    """Return the heading of a metric in tables."""
     from mmbench.selection.metrics import METRICS
 
     if name == CONFUSION:
@@ -245,7 +242,7 @@ def label(name: str) -> str:
 
 
 def row_name(name: str) -> str:
-    """Return what the long table calls a metric."""
+    """Return the name of a metric in the long table."""
     return ROW_NAMES.get(name, name)
 
 
@@ -277,12 +274,13 @@ def cell(row: Row | None, name: str) -> str:
 
 
 def grids(sheet: Sheet) -> list[Grid]:
-    """Return a grid per metric that is asked for; confusion matrices, one per machine."""
+    """Return a grid per requested metric; confusion matrices, one per machine."""
     found = []
     for name in sheet.metrics:
-        write = partial(cell, name=name)
-        one = [] if name == CONFUSION else [results(sheet, row_name(name), write, label(name))]
-        found += one or confusions(sheet)
+        if name == CONFUSION:
+            found += confusions(sheet)
+        else:
+            found.append(results(sheet, row_name(name), partial(cell, name=name), label(name)))
     return found
 
 
@@ -332,7 +330,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = ACCURACY) -> Ranks:
 def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = ACCURACY
 ) -> list[float]:
-    """Return how much better a machine is than another on every split that both have done."""
+    """Return the differences to a reference, positive if better, on the splits of both."""
     keys = [place._replace(machine=name) for name in (machine, reference)]
     if metric == ACCURACY:
         ours, theirs = (sheet.by_split.get(key, {}) for key in keys)
@@ -345,7 +343,7 @@ def split_gaps(
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = ACCURACY
 ) -> list[float]:
-    """Return how much better the mean of a machine is than another's on every data set."""
+    """Return the differences of means to a reference, positive if better, per data set."""
     lines = measured_lines(sheet, sheet.places_of(kernel), row_name(metric))
     common = [line for line in lines if machine in line and reference in line]
     return [sign_of(metric) * (line[machine].mean - line[reference].mean) for line in common]
@@ -363,7 +361,7 @@ def signed(difference: float, decimals: int = 2) -> str:
 
 
 def direction(difference: float) -> str:
-    """Return whether a significant difference is for or against a machine."""
+    """Return the sign of a significant difference."""
     return BETTER if difference > 0 else WORSE
 
 
@@ -387,7 +385,7 @@ def parameters(sheet: Sheet) -> Grid:
 
 
 def certificates(sheet: Sheet) -> Grid:
-    """Return how the fits of each machine ended, by which routes, gaps, and largest violation."""
+    """Return statuses, routes, gaps and largest violation of the fits of each machine."""
     numbers = ["gap asked", "median gap", "largest gap", "gaps above", "largest violation"]
     found = {m: sheet.fits[m] for m in sheet.configured if m in sheet.fits}
     routes = any(fits.routes for fits in found.values())

@@ -49,7 +49,7 @@ def draw_tables(
     """
     check_names(fmt, layout, metrics)
     if fmt == "csv":
-        return to_csv(each(lambda one: sheet_of(one, layout, metrics), experiments, say))
+        return to_csv(each(lambda item: sheet_of(item, layout, metrics), experiments, say))
 
     def draw(experiment: Experiment | Reference) -> str:
         ready = experiment.text if isinstance(experiment, Reference) else None
@@ -65,7 +65,7 @@ def draw_tables(
 def sheet_of(
     experiment: Experiment | Reference, layout: str | None = None, metrics: Sequence[str] = ()
 ) -> Sheet:
-    """Return what a layout draws on: the rows of an experiment, and its records if there are."""
+    """Return the input of a layout: the rows of an experiment, and its records if there are any."""
     layout = _layout_of(experiment, layout, metrics)
     if any(cell.key.size is not None for cell in experiment.plan.cells):
         check_sized(layout)
@@ -87,9 +87,9 @@ def sheet_of(
 def _layout_of(
     experiment: Experiment | Reference, layout: str | None, metrics: Sequence[str]
 ) -> str:
-    """Return the layout that is asked for, else the experiment's, unless it lacks the metrics."""
-    own = experiment.plan.layout
-    return layout or (GENERIC if metrics and not find_layout(own).any_metric else own)
+    """Return the requested layout, else the experiment's, unless it lacks the metrics."""
+    planned = experiment.plan.layout
+    return layout or (GENERIC if metrics and not find_layout(planned).any_metric else planned)
 
 
 def published_table(experiment: str, layout: str) -> str | None:

@@ -36,7 +36,7 @@ def compose(
     runs: str = "",
     choices: bool = True,
 ) -> Table:
-    """Return the table of some grids, and those of parameters and certificates below them.
+    """Return the table of some grids, with parameters and certificates below.
 
     Grids without rows are left out.
 
@@ -46,11 +46,11 @@ def compose(
     title : str
     grids : sequence of Grid
     *notes : str
-        What is to be said of this table alone.
+        Notes on this table alone.
     metric, spread, runs : str
         Of the legend; no legend without a metric.
     choices : bool
-        Whether selected parameters have a grid, where those given do not show them.
+        Whether to add a grid of selected parameters.
     """
     texts = [
         *(legend(sheet, metric, spread, runs) if metric else []),
@@ -63,7 +63,7 @@ def compose(
 
 
 def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
-    """Return what marks and spreads of a metric mean, as far as they occur.
+    """Return the meaning of the marks and spreads that occur in a metric.
 
     `spread` explains the number beside a mean, with a place for the number of runs; `runs` names
     the runs, by default according to the rule of the test part.
@@ -82,7 +82,7 @@ def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
 
 
 def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
-    """Return what the marks mean, by the ways in which the marked rows were compared."""
+    """Return the meaning of the marks, counts of the marks, and standard errors."""
     if not rows:
         return []
     same = sheet.rule == "official"
@@ -103,7 +103,7 @@ def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
 
 
 def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
-    """Return how the standard error of a difference was reckoned."""
+    """Return the formula of the standard error of a difference."""
     if n == 1:
         rest = "" if same_test_rows else ", for us and for the paper"
         return f"of a single run {BINOMIAL}{rest}"

@@ -91,5 +91,5 @@ def _parameters(record: Record) -> Any:
     fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
     chosen = record.selection.get("params") or {}
     if isinstance(chosen, list):
-        return [{**one, **fixed} for one in chosen]
+        return [{**pair, **fixed} for pair in chosen]
     return {**chosen, **fixed}

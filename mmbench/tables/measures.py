@@ -1,6 +1,6 @@
 """Metrics of stored predictions: of any record, old or new, without training again.
 
-What a record does not hold, such as probabilities, is said by name and never imputed.
+Arrays that a record lacks, such as probabilities, are named and never imputed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Measures:
     names: tuple[str, ...] = ()
     #: Values on splits, by cell and metric.
     values: dict[tuple[Key, str], dict[Split, float]] = field(default_factory=dict)
-    #: Number of records by what they lack, by cell and metric.
+    #: Number of records by missing array, by cell and metric.
     lacking: dict[tuple[Key, str], Counter[str]] = field(default_factory=dict)
     confusion: dict[Key, Confusion] = field(default_factory=dict)
 
@@ -59,8 +59,8 @@ class Measures:
         """Return the rows of the long table that they add."""
         rows = []
         for cell in cells:
-            done = [(cell, name) for name in self.names if cell.done and name not in ROW_NAMES]
-            rows += [self._row(*one) for one in done if one[1] != CONFUSION]
+            names = [n for n in self.names if n not in ROW_NAMES and n != CONFUSION]
+            rows += [self._row(cell, name) for name in names if cell.done]
             if found := self.confusion.get(cell.key):
                 pairs = itertools.product(found.labels, repeat=2)
                 for pair, count in zip(pairs, itertools.chain(*found.counts), strict=True):
@@ -92,7 +92,7 @@ def metric_names() -> list[str]:
 
 
 def check_metrics(names: Sequence[str]) -> None:
-    """Refuse unknown metrics, and one that occurs twice."""
+    """Refuse unknown metrics, and metrics that occur twice."""
     known = metric_names()
     for k, name in enumerate(names):
         if name not in known:
@@ -170,7 +170,7 @@ def _scores(record: Record, arrays: Mapping[str, NDArray], n_classes: int) -> ND
 
 
 def _stored(arrays: Mapping[str, NDArray], name: str, what: str) -> NDArray:
-    """Return an array; without it `Lacking` says what is not known."""
+    """Return an array; raise `Lacking` with a description without it."""
     if name not in arrays:
         raise Lacking(what)
     return arrays[name]

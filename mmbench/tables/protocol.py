@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mmbench.jobs.job import Job
+from mmbench.tables.records import grouped
 
 
 def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:
@@ -40,19 +41,15 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
     """Describe the jobs of each data set; a description that is the same for all is given once."""
-    groups: dict[str, list[Job]] = {}
-    for job in jobs:
-        groups.setdefault(job.dataset.name, []).append(job)
-    found: dict[str, list[str]] = {}
-    for name, group in groups.items():
-        found.setdefault(describe(group), []).append(name)
+    groups = grouped((job.dataset.name, job) for job in jobs)
+    found = grouped((describe(group), name) for name, group in groups.items())
     if len(found) == 1:
         return next(iter(found))
     return ", ".join(f"{text or 'none'} ({', '.join(names)})" for text, names in found.items())
 
 
 def tested(jobs: Sequence[Job]) -> str:
-    """Return what the jobs of a data set are tested on."""
+    """Return the test parts of the jobs of a data set."""
     splits = {(job.split.repeat, job.split.fold) for job in jobs}
     repeats, first = len({repeat for repeat, _ in splits}), jobs[0].split
     seeds = sorted({job.split.seed for job in jobs})
@@ -117,7 +114,7 @@ def preprocessed(jobs: Sequence[Job]) -> str:
 def _plain(value: Any) -> str:
     """Return the argument of a step: a word as it is, a number without zeros at its end."""
     if isinstance(value, tuple):
-        return ", ".join(f"{name} {one}" for name, one in value)
+        return ", ".join(f"{name} {part}" for name, part in value)
     return value if isinstance(value, str) else f"{value:g}"
 
 
@@ -133,10 +130,10 @@ def _grids(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
             sources[job.column] = label(job.use)
     parts = []
     for column, mine in axes.items():
-        said = [f"as {sources[column]}"] if column in sources else []
-        said += [_axis(name, values) for name, values in mine.items()]
-        if said:
-            parts.append(f"{label(column)}: {', '.join(said)}")
+        texts = [f"as {sources[column]}"] if column in sources else []
+        texts += [_axis(name, values) for name, values in mine.items()]
+        if texts:
+            parts.append(f"{label(column)}: {', '.join(texts)}")
     return "; ".join(parts)
 
 

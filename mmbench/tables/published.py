@@ -1,8 +1,9 @@
 """The numbers that the papers print, as package data in ``published/*.csv``.
 
-One file a table, one row a number. `dataset` and `machine` are the names used here,
-`printed_dataset` and `printed_method` those in the paper; `std` is whatever the paper prints after
-+/- or in parentheses. A number that must not serve as a target has ``usable`` = no and a `reason`.
+One file per table, one row per number. `dataset` and `machine` are the names used here,
+`printed_dataset` and `printed_method` are the paper's; `std` is the number that the paper prints
+after +/- or in parentheses. A number that must not serve as a target has ``usable`` = no and a
+`reason`.
 """
 
 from __future__ import annotations

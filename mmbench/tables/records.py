@@ -1,9 +1,10 @@
 """Records of an experiment's folder, and the cells of its tables that they belong to."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from mmbench.errors import FINISHED, Status, UserError, worst
 from mmbench.jobs.record import BadRecord, Record
@@ -17,9 +18,21 @@ PUBLISHED_ONLY = "published_only"
 NO_CERTIFICATES = "its fits have no certificate"
 
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key, in their order."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
 @dataclass(frozen=True)
 class Cell:
-    """The records of one cell: data set, kernel, degree, machine and size."""
+    """The records of a data set, kernel, degree, machine and size."""
 
     planned: PlannedCell
     #: One record per split, failed jobs included.
@@ -29,7 +42,7 @@ class Cell:
 
     @property
     def key(self) -> Key:
-        """Where it stands."""
+        """Data set, kernel, degree, machine and size."""
         return self.planned.key
 
     @property
@@ -39,7 +52,7 @@ class Cell:
 
     @property
     def counted(self) -> list[Record]:
-        """Records whose results go into means; without `include_failed` none with a failed fit."""
+        """Records that are averaged; without `include_failed` none with a failed fit."""
         failed = self._with_failed_fits
         return [record for record in self.done if self.include_failed or record not in failed]
 
@@ -116,8 +129,8 @@ class Cell:
         return f"of {statuses.total()} fits {', '.join(parts)}" if parts else ""
 
 
-#: Returns the plan of an experiment from its configuration, found in its folder or by the folder's
-#: name; None where there is no valid one.
+#: Returns the plan of an experiment from the configuration in its folder or of the folder's name;
+#: None without a valid configuration.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -145,7 +158,7 @@ class Experiment:
 
     @property
     def folder(self) -> Path:
-        """Where the records are."""
+        """Folder of the records."""
         return self.store.folder
 
     @property
@@ -207,7 +220,7 @@ def _plan(store: RecordStore, replan: Replan) -> tuple[Plan, list[str]]:
 
 
 def _planned(plan: Plan, records: list[Record]) -> list[Record]:
-    """Return the records of a plan; of one without keys of jobs, those of the last settings."""
+    """Return the records of a plan; if the plan has no keys of jobs, the latest records."""
     if planned := plan.jobs:
         return [record for record in records if record.key in planned]
     cells = {cell.key for cell in plan.cells}
@@ -215,7 +228,7 @@ def _planned(plan: Plan, records: list[Record]) -> list[Record]:
 
 
 def _latest(records: list[Record]) -> list[Record]:
-    """Return, for each cell and split, the record of the settings and version that ran last."""
+    """Return, for each cell and split, the record of the latest settings and machine version."""
     newest: dict[Key, str] = {}
     chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
     for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
@@ -223,7 +236,7 @@ def _latest(records: list[Record]) -> list[Record]:
         chosen[key_of(record.job), record.at] = record
     current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
     old = {record.key for record in records} - current
-    # what was built on the choice of an old record is as old
+    # records that took over the parameters of an old record are old too
     while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
         old, current = old | heirs, current - heirs
     return [record for record in records if record.key in current]

@@ -30,12 +30,12 @@ class Reference:
 
     @property
     def name(self) -> str:
-        """The experiment's name, which is that of the folder."""
+        """Name of the experiment and of the folder."""
         return self.folder.name
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of a table that is made of the CSV must know."""
+        """Remark on tables that are made of the CSV."""
         return (f"Made of {self.folder / CSV}: what only records hold is not shown.",)
 
     @property
@@ -58,12 +58,12 @@ def read_reference(folder: Path, plan: Plan | None) -> Reference:
     except (KeyError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: not a table of mmbench ({error})") from None
     deviations = {line["dataset"]: _notes(line)[1] for line in lines}
-    told = {name: (text,) for name, text in deviations.items() if text}
-    return Reference(folder, plan or Plan(folder.name), rows, told)
+    texts = {name: (text,) for name, text in deviations.items() if text}
+    return Reference(folder, plan or Plan(folder.name), rows, texts)
 
 
 def _notes(line: Mapping[str, str]) -> tuple[str, str]:
-    """Return what is said of a line's cell, and after it what is said of its data set."""
+    """Return the note on a line's cell, and the note on its data set."""
     own, _, deviation = line["note"].partition(f"{line['dataset']}: ")
     return own.removesuffix("; "), deviation
 
@@ -87,7 +87,7 @@ def _row(line: Mapping[str, str]) -> Row:
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
-#: The folder of the reference tables beside those of experiments.
+#: Name of the folder of reference tables.
 REFERENCE = "reference"
 
 
@@ -97,9 +97,9 @@ def read_results(
     mix: bool = False,
     say: Callable[[str], object] = lambda line: None,
 ) -> list[Experiment | Reference]:
-    """Return the experiments in results folders, or those whose folders they are.
+    """Return the experiments in results folders, or of experiments' folders.
 
-    `replan` and `mix` are those of `read_experiment`; `say` gets a line per folder that cannot be
+    `replan` and `mix` are passed to `read_experiment`; `say` gets a line per folder that cannot be
     read. Raises UserError if a path is no results folder, or no folder in it can be read.
     """
 
@@ -133,10 +133,10 @@ def each(
 
 
 def folders_in(path: Path) -> list[Path]:
-    """Return the folders of experiments in a results folder, or the one that it is.
+    """Return the folders of experiments in a results folder, or the folder of an experiment.
 
-    Where there is no experiment, those of the reference tables. "reference", where there is no
-    such folder, is that of the tables that come with mmbench.
+    Without experiments, the folders of reference tables are returned. "reference" stands for the
+    tables that come with mmbench, if there is no folder of this name.
 
     Raises UserError if there is none.
     """

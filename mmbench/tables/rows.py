@@ -12,42 +12,42 @@ from typing import Any
 from mmbench.errors import SEVERITY, Status
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key
-from mmbench.tables.records import Cell
+from mmbench.tables.records import Cell, grouped
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 
 @dataclass(frozen=True)
 class Fits:
-    """What is known of the fits of some records."""
+    """Certificates of the fits of some records."""
 
-    #: How many ended how.
+    #: Number of fits by status.
     statuses: Counter[str] = field(default_factory=Counter)
-    #: Relative gap of each that was asked for one; infinite where there is no bound.
+    #: Relative gaps of the fits with a tolerance; infinite for fits without a bound.
     gaps: tuple[float, ...] = ()
     #: The largest relative gap and constraint violation.
     worst_gap: float | None = None
     worst_violation: float | None = None
-    #: The relative gap that was asked; None where none was, or where it is not known.
+    #: Tolerance of the relative gap; None if there is none or it is not known.
     gap_tolerance: float | None = None
-    #: How many have coefficients at the limit that the machine sets them.
+    #: Number of fits with coefficients at the machine's limit.
     n_limited: int = 0
-    #: Number of fits by route; empty for records that name none.
+    #: Number of fits by route; empty for records without routes.
     routes: Counter[str] = field(default_factory=Counter)
 
     @property
     def median_gap(self) -> float | None:
-        """The gap that half of the fits do not exceed."""
+        """Median of the relative gaps."""
         return median(self.gaps) if self.gaps else None
 
     @property
     def n_above(self) -> int | None:
-        """How many gaps are larger than asked."""
+        """Number of gaps above the tolerance."""
         if self.gap_tolerance is None or not self.gaps:
             return None
         return sum(gap > self.gap_tolerance for gap in self.gaps)
 
     def ended(self) -> str:
-        """Return how many fits ended how, the gravest first.
+        """Return the number of fits by status, the gravest first.
 
         Examples
         --------
@@ -72,12 +72,12 @@ class Fits:
 
 
 def routes_of(fits: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Count the certificates of some fits by their route, as far as they name one."""
+    """Return the number of fits by route, of certificates with a route."""
     return Counter(str(fit["route"]) for fit in fits if fit.get("route"))
 
 
 def fits_of(records: Iterable[Record]) -> Fits:
-    """Return what is known of the fits of finished records."""
+    """Return the certificates of the fits of finished records."""
     records = [record for record in records if record.done]
     asked = (p for r in records for p in r.per_pair if p.get("status") != Status.UNCERTIFIED)
     stored = (pair["gap"] for pair in asked if "gap" in pair)
@@ -102,7 +102,7 @@ def _largest(records: Iterable[Record], name: str) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-#: A grid of fewer values is nothing but ends.
+#: Grids with fewer values have no ends.
 MIN_VALUES = 3
 
 
@@ -115,13 +115,13 @@ class Selected:
     median: float
     #: Number of choices.
     n: int
-    #: How many are the smallest and the largest value of the grid.
+    #: Number of choices of the smallest and of the largest value of the grid.
     n_low: int = 0
     n_high: int = 0
 
     @property
     def note(self) -> str:
-        """Where the choices lie at the grid's ends, in words."""
+        """Numbers of choices at the ends of the grid, in words."""
         ends = (("lower", self.n_low), ("upper", self.n_high))
         return "; ".join(
             f"at the {end} end of its grid in {count} of {self.n} choices"
@@ -138,7 +138,7 @@ class Selected:
 def selected(records: Sequence[Record]) -> list[Selected]:
     """Return the numbers that the records of a cell have selected from their own grids.
 
-    Of a choice for all splits, which another experiment made, they are these parameters.
+    If another experiment made one choice for all splits, its parameters are returned.
     """
     grids = {name: values for record in records for name, values in record.job.grid}
     made = (choice for record in records if record.job.shares for choice in _choices(record))
@@ -147,7 +147,7 @@ def selected(records: Sequence[Record]) -> list[Selected]:
 
 
 def _choices(record: Record) -> list[dict]:
-    """Return the choice of a record, or that of each pair of classes."""
+    """Return the choice of a record, or the choice of each pair of classes."""
     params = record.selection.get("params") or {}
     return params if isinstance(params, list) else [params]
 
@@ -162,7 +162,7 @@ def _selected(name: str, grid: Sequence, records: Sequence[Record]) -> Selected 
     return Selected(name, median_low(values), len(values), *map(values.count, ends))
 
 
-#: Marks of a comparison, explained in the legend of every table that has one.
+#: Marks of a comparison; the legend explains them.
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
 #: Standard errors of a difference up to which it is noise; the margin is for rounding.
 NOISE = 2 + 1e-9
@@ -208,7 +208,7 @@ class Row:
 
     key: Key
     metric: str
-    #: Gravest status of the cell, and a remark on what is not as it should be.
+    #: Gravest status of the cell, and a remark on failed and doubtful fits.
     status: str
     note: str = ""
     #: Reason for which the published value is no target.
@@ -277,10 +277,7 @@ def _place(row: Row) -> tuple[Key, str]:
 
 def _by_place(rows: Iterable[Row]) -> dict[tuple[Key, str], list[Row]]:
     """Return the rows of all machines by data set, kernel, size and metric."""
-    found: dict[tuple[Key, str], list[Row]] = {}
-    for row in rows:
-        found.setdefault(_place(row), []).append(row)
-    return found
+    return grouped((_place(row), row) for row in rows)
 
 
 def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
@@ -294,10 +291,10 @@ def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
     """
     counts = [0, 0, 0]
     for compared in _by_place(row for row in rows if row.in_band is not None).values():
-        for one, other in itertools.combinations(compared, 2):
-            theirs = (one.published or 0.0) - (other.published or 0.0)
-            ours = (one.measured or 0.0) - (other.measured or 0.0)
-            noise = NOISE * math.hypot(one.se or 0.0, other.se or 0.0)
+        for first, second in itertools.combinations(compared, 2):
+            theirs = (first.published or 0.0) - (second.published or 0.0)
+            ours = (first.measured or 0.0) - (second.measured or 0.0)
+            noise = NOISE * math.hypot(first.se or 0.0, second.se or 0.0)
             if abs(theirs) > noise:
                 counts[0] += 1
                 counts[1] += theirs * ours > 0
@@ -363,7 +360,7 @@ def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
 
 
 def _other_sizes(cell: Cell, published: Published) -> str:
-    """Return in which sizes our splits differ from the paper's; empty if in none."""
+    """Return the first size of our splits that differs from the paper's; empty if none does."""
     for part, verb in (("n_train", "trained"), ("n_test", "tested")):
         sizes = {record.split[part] for record in cell.done}
         # Some papers count the rows of one pair of classes.
@@ -375,7 +372,7 @@ def _other_sizes(cell: Cell, published: Published) -> str:
 
 
 def _compared(cell: Cell, row: Row, n_published: int | None) -> Row:
-    """Return a row with the comparison; as it is where a value or its error is not known."""
+    """Return a row with its comparison, unless a value or its error is not known."""
     if row.measured is None or row.published is None or row.n is None or row.se is None:
         return row
     counting = _counting_deviation(cell, row.metric, row.measured)

@@ -1,4 +1,4 @@
-"""What a layout draws on: the rows of an experiment, the records behind them, and footnotes."""
+"""The input of layouts: the rows of an experiment, the records behind them, and footnotes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mmbench.jobs.store import Key, Plan
 from mmbench.tables.measures import Measures, Split
 from mmbench.tables.model import Column, Shown, join, kernel_text
 from mmbench.tables.protocol import protocol
-from mmbench.tables.records import MISSING, Experiment
+from mmbench.tables.records import MISSING, Experiment, grouped
 from mmbench.tables.rows import Fits, Published, Row, Selected, fits_of, selected
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Sheet:
     published : sequence of mapping
         The rows of the published table.
     source : Experiment, optional
-        The records; without them a sheet knows its rows alone.
+        The records; without records only rows are known.
     measures : Measures, optional
         The metrics asked for, computed from stored predictions.
     deviations : mapping of str to sequence of str, optional
@@ -113,10 +113,9 @@ class Sheet:
     @cached_property
     def fits(self) -> Mapping[str, Fits]:
         """Certificates of all fits, by machine."""
-        by_machine: dict[str, list[Record]] = {}
-        for cell in self.cells.values():
-            by_machine.setdefault(cell.key.machine, []).extend(cell.done)
-        return {machine: fits_of(records) for machine, records in by_machine.items() if records}
+        cells = self.cells.values()
+        groups = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
+        return {machine: fits_of(records) for machine, records in groups.items()}
 
     @cached_property
     def selected(self) -> Mapping[Key, Sequence[Selected]]:
@@ -125,10 +124,7 @@ class Sheet:
 
     @cached_property
     def _by_dataset(self) -> Mapping[str, list[Record]]:
-        found: dict[str, list[Record]] = {}
-        for record in self._records:
-            found.setdefault(record.job.dataset.name, []).append(record)
-        return found
+        return grouped((record.job.dataset.name, record) for record in self._records)
 
     @cached_property
     def deviations(self) -> Mapping[str, tuple[str, ...]]:
@@ -222,11 +218,11 @@ class Sheet:
         self.machines = [*(machine for machine in first if machine in self.machines), *rest]
 
     def row(self, key: Key, metric: str) -> Row | None:
-        """Return a row, or None where the table has none."""
+        """Return a row of the long table, or None."""
         return self._rows.get((key, metric))
 
     def line(self, place: Key, metric: str, machines: Sequence[str] = ()) -> list[Row | None]:
-        """Return the rows of a place, one a machine."""
+        """Return the rows of a place, one per machine."""
         names = machines or self.machines
         return [self.row(place._replace(machine=machine), metric) for machine in names]
 
@@ -260,7 +256,7 @@ class Sheet:
     def name(self, place: Key, kernel: bool = True) -> str:
         """Return a data set's name as the paper prints it, else our own.
 
-        The kernel is named where there are several, unless `kernel` is false.
+        The kernel is named if there are several, unless `kernel` is false.
         """
         published = self.published_of(place.dataset)
         name = str(published[0]["printed_dataset"]) if published else place.dataset
@@ -314,12 +310,13 @@ class Sheet:
 
     def _about(self, subjects: Sequence[Subject]) -> str:
         """Name some cells; data sets of the same machines together."""
-        machines: dict[tuple[str, str], list[str]] = {}
-        for machine, dataset, kernel in subjects:
-            machines.setdefault((dataset, kernel), []).append(machine and self.label(machine))
-        datasets: dict[tuple[str, str], list[str]] = {}
-        for (dataset, kernel), names in machines.items():
-            datasets.setdefault((", ".join(names), kernel), []).append(dataset)
+        machines = grouped(
+            ((dataset, kernel), machine and self.label(machine))
+            for machine, dataset, kernel in subjects
+        )
+        datasets = grouped(
+            ((", ".join(names), kernel), dataset) for (dataset, kernel), names in machines.items()
+        )
         return "; ".join(
             join(f"{names} on" if names else "", ", ".join(found), f"({kernel})" if kernel else "")
             for (names, kernel), found in datasets.items()

@@ -39,12 +39,12 @@ LAYOUTS = {
     "rmm_table1": "mmbench.tables.layouts.rmm_table1",
     "rmm_journal_table4": "mmbench.tables.layouts.papers:rmm_journal_table4",
 }
-# and what installed packages add
+# and layouts of installed packages
 LAYOUTS = with_plugins("layouts", LAYOUTS)
 
 
 def list_layouts() -> dict[str, str]:
-    """Return what each layout shows, by name."""
+    """Return the description of each layout, by name."""
     return {name: find_layout(name).about for name in LAYOUTS}
 
 
