@@ -7,15 +7,19 @@ numbers in words, and `MACHINE`, the machine whose records it needs (None for an
 the experiments whose reports show it; by default, those with a layout of its name.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean
 from mmbench.plugins import with_plugins
-from mmbench.tables.records import Experiment
-from mmbench.tables.results import Reference
+
+if TYPE_CHECKING:  # `mmbench list figures` does not wait for these imports
+    from mmbench.tables.records import Experiment
+    from mmbench.tables.results import Reference
 
 FIGURES = {
     "lfw_roc": "mmbench.tables.figures.lfw_roc",
@@ -86,11 +90,15 @@ def title_of(name: str) -> str:
 
 def _suffices(figure: Any, results: Experiment | Reference) -> bool:
     """Return whether a figure can be drawn of records or of a table."""
+    from mmbench.tables.records import Experiment
+
     return isinstance(results, Experiment) or getattr(figure, "FROM_TABLE", False)
 
 
 def _machines(results: Experiment | Reference) -> set[str]:
     """Return the machines with results."""
+    from mmbench.tables.results import Reference
+
     if isinstance(results, Reference):
         return {row.key.machine for row in results.rows if row.measured is not None}
     return {record.job.column for record in results.records if record.done}
