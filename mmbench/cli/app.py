@@ -90,6 +90,10 @@ data_app = group("Look at, fetch and verify data sets.")
 check_app = group("Check a machine of your own.")
 config_app = group("Look at experiments.")
 list_app = group("List machines, data sets, layouts, figures and experiments.")
+app.add_typer(data_app, name="data")
+app.add_typer(check_app, name="check")
+app.add_typer(config_app, name="config")
+app.add_typer(list_app, name="list")
 
 
 @app.callback()
@@ -106,52 +110,44 @@ def _common(
 
 # -- options of several commands ---------------------------------------------------------------
 
-Mirror = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR_OR_URL",
-        envvar="MMBENCH_MIRROR",
-        help="Folder or URL that holds data files, for computers without internet.",
-    ),
-]
+
+def argument(metavar: str, text: str, **settings: Any) -> Any:
+    """Return an argument, by its name and its description in the help."""
+    return typer.Argument(metavar=metavar, help=text, **settings)
+
+
+def option(metavar: str, text: str, *names: str, **settings: Any) -> Any:
+    """Return an option with a value; its name is by default the name of the parameter."""
+    return typer.Option(*names, metavar=metavar, help=text, **settings)
+
+
+def flag(name: str, text: str) -> Any:
+    """Return an option without a value."""
+    return typer.Option(name, help=text)
+
+
+WHERE = "Folder or URL that holds data files, for computers without internet."
+Mirror = Annotated[str | None, option("DIR_OR_URL", WHERE, envvar="MMBENCH_MIRROR")]
 Store = Annotated[
-    Path,
-    typer.Option(
-        "--data", metavar="DIR", envvar="MMBENCH_DATA", help="Local store of fetched data files."
-    ),
+    Path, option("DIR", "Local store of fetched data files.", "--data", envvar="MMBENCH_DATA")
 ]
-Results = Annotated[Path, typer.Option(metavar="DIR", help="Folder in which records are stored.")]
+Results = Annotated[Path, option("DIR", "Folder in which records are stored.")]
 Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", "-j", min=1, metavar="N", help="Parallel processes [default: physical cores]."
-    ),
+    int | None, option("N", "Parallel processes [default: physical cores].", "--jobs", "-j", min=1)
 ]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Replace a value of the experiment, as in machines.svm.grid.C=[1,10] or "
-        "'datasets[0].drop=[id]'; repeatable.",
-    ),
-]
-Folders = Annotated[
-    list[Path],
-    typer.Argument(metavar="RESULTS", help="Folders of results, or of experiments in them."),
-]
+REPLACE = (
+    "Replace a value of the experiment, as in machines.svm.grid.C=[1,10] or "
+    "'datasets[0].drop=[id]'; repeatable."
+)
+Set = Annotated[list[str] | None, option("KEY=VALUE", REPLACE, "--set")]
+FOLDERS = "Folders of results, or of experiments in them"
+Folders = Annotated[list[Path], argument("RESULTS", f"{FOLDERS}.")]
 #: Argument of commands that read reference tables too, which hold no records.
 Tables = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="RESULTS",
-        help="Folders of results, or of experiments in them; reference/NAME comes with mmbench.",
-    ),
+    list[Path], argument("RESULTS", f"{FOLDERS}; reference/NAME comes with mmbench.")
 ]
-Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE.")]
-Mix = Annotated[
-    bool, typer.Option("--mix", help="Allow records of different settings in one table.")
-]
+Output = Annotated[Path | None, option("FILE", "Write to FILE.")]
+Mix = Annotated[bool, flag("--mix", "Allow records of different settings in one table.")]
 STORE, RESULTS = Path("datasets"), Path("results")
 
 
@@ -162,9 +158,9 @@ STORE, RESULTS = Path("datasets"), Path("results")
 def run(
     configs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="CONFIG",
-            help="YAML files, or names from 'mmbench list configs'.",
+        argument(
+            "CONFIG",
+            "YAML files, or names from 'mmbench list configs'.",
             show_default=False,
             autocompletion=complete_config,
         ),
@@ -175,50 +171,31 @@ def run(
     store: Store = STORE,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FIELD=NAME",
-            help="Run a part of the jobs: dataset=NAME or machine=NAME; repeatable.",
-        ),
+        option("FIELD=NAME", "Run a part of the jobs: dataset=NAME or machine=NAME; repeatable."),
     ] = None,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print the jobs with counts and memory, and run nothing."),
+        bool, flag("--dry-run", "Print the jobs with counts and memory, and run nothing.")
     ] = False,
     smoke: Annotated[
-        bool,
-        typer.Option(
-            "--smoke", help="Run a quick check: real data, but few splits and grid points."
-        ),
+        bool, flag("--smoke", "Run a quick check: real data, but few splits and grid points.")
     ] = False,
     set_: Set = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if a fit is not optimal, too.")
-    ] = False,
+    strict: Annotated[bool, flag("--strict", "Exit with 1 if a fit is not optimal, too.")] = False,
     time_limit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Time limit of a job: 90s, 30min, 1h; also 'limits:' in YAML."
-        ),
+        str | None, option("TIME", "Time limit of a job: 90s, 30min, 1h; also 'limits:' in YAML.")
     ] = None,
     memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE", help="Memory limit of a job: 500MB, 8GB; also 'limits:' in YAML."
-        ),
+        str | None, option("SIZE", "Memory limit of a job: 500MB, 8GB; also 'limits:' in YAML.")
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Run on a Dask cluster: the address of its scheduler, or 'local' to try it.",
+        option(
+            "ADDRESS", "Run on a Dask cluster: the address of its scheduler, or 'local' to try it."
         ),
     ] = None,
     rerun: Annotated[
         str | None,
-        typer.Option(
-            metavar="changed",
-            help="Run finished jobs again if the sources of their machine have changed.",
-        ),
+        option("changed", "Run finished jobs again if the sources of their machine have changed."),
     ] = None,
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""
@@ -253,24 +230,19 @@ def run(
 @app.command()
 def easy(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="CSV, ARFF, Parquet, svmlight or npz, compressed or not."
-        ),
+        Path, argument("FILE", "CSV, ARFF, Parquet, svmlight or npz, compressed or not.")
     ],
     target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column of the classes, by name or number."),
+        str | None, option("COLUMN", "The column of the classes, by name or number.")
     ] = None,
     results: Results = RESULTS,
     jobs: Jobs = None,
     set_: Set = None,
     all_machines: Annotated[
-        bool, typer.Option("--all", help="Run all machines, which takes many times as long.")
+        bool, flag("--all", "Run all machines, which takes many times as long.")
     ] = False,
     show: Annotated[
-        bool,
-        typer.Option("--show", help="Print the experiment as YAML to start from, run nothing."),
+        bool, flag("--show", "Print the experiment as YAML to start from, run nothing.")
     ] = False,
 ) -> None:
     """Compare machines on a table of your own data.
@@ -281,7 +253,10 @@ def easy(
     from mmbench.commands import easy as command
 
     if show:
-        typer.echo(command.show(path, target, set_ or (), all_machines), nl=False)
+        from mmbench.config.read import to_yaml
+
+        config = command.config_for(path, target, set_ or (), all_machines, say)
+        typer.echo(to_yaml(config), nl=False)
         return
     found = command.easy(
         path, target, results, all_machines=all_machines, say=say, jobs=jobs, set=set_ or ()
@@ -299,28 +274,21 @@ def table(
     results: Tables,
     fmt: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="markdown, csv or latex [default: by the suffix of --output].",
+        option(
+            "FORMAT", "markdown, csv or latex [default: by the suffix of --output].", "--format"
         ),
     ] = None,
-    layout: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Layout [default: the experiment's own]."),
-    ] = None,
+    layout: Annotated[str | None, option("NAME", "Layout [default: the experiment's own].")] = None,
     output: Output = None,
     mix: Mix = False,
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Show auc, mcc, confusion_matrix, ... of the stored predictions; repeatable.",
+        option(
+            "NAME", "Show auc, mcc, confusion_matrix, ... of the stored predictions; repeatable."
         ),
     ] = None,
     include_failed: Annotated[
-        bool,
-        typer.Option("--include-failed", help="Count splits with a failed fit in means and tests."),
+        bool, flag("--include-failed", "Count splits with a failed fit in means and tests.")
     ] = False,
 ) -> None:
     """Print tables of stored records beside the published values."""
@@ -333,15 +301,13 @@ def table(
 
 @app.command()
 def figure(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A name from 'mmbench list figures'.")
-    ],
+    name: Annotated[str, argument("NAME", "A name from 'mmbench list figures'.")],
     results: Tables,
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Image to write, in the format of its suffix [default: NAME.png beside the "
+        option(
+            "FILE",
+            "Image to write, in the format of its suffix [default: NAME.png beside the "
             "records, or here for a reference table].",
         ),
     ] = None,
@@ -356,7 +322,7 @@ def figure(
 def report(
     results: Tables,
     output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of the report, new or of an earlier one.")
+        Path, option("DIR", "Folder of the report, new or of an earlier one.")
     ] = Path("report"),
     mix: Mix = False,
 ) -> None:
@@ -374,15 +340,11 @@ def export(
     results: Folders,
     fmt: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="csv or parquet [default: by the suffix of --output].",
-        ),
+        option("FORMAT", "csv or parquet [default: by the suffix of --output].", "--format"),
     ] = None,
     output: Output = None,
     predictions: Annotated[
-        bool, typer.Option("--predictions", help="Write one row per test row, not per split.")
+        bool, flag("--predictions", "Write one row per test row, not per split.")
     ] = False,
 ) -> None:
     """Write stored records as a plain table, one row per split.
@@ -397,9 +359,7 @@ def export(
 @app.command()
 def clean(
     results: Folders,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Remove the records instead of listing them.")
-    ] = False,
+    yes: Annotated[bool, flag("--yes", "Remove the records instead of listing them.")] = False,
 ) -> None:
     """List records that the current settings do not use, or remove them."""
     from mmbench.commands.outputs import clean as remove
@@ -412,11 +372,7 @@ def clean(
 def cite(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="MACHINE|CONFIG",
-            help="A machine, or an experiment.",
-            autocompletion=complete_config,
-        ),
+        argument("MACHINE|CONFIG", "A machine, or an experiment.", autocompletion=complete_config),
     ],
 ) -> None:
     """Print the references of a machine or an experiment as BibTeX."""
@@ -428,8 +384,7 @@ def cite(
 # -- data --------------------------------------------------------------------------------------
 
 Names = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NAME", help="Data sets [default: all].", show_default=False),
+    list[str] | None, argument("NAME", "Data sets [default: all].", show_default=False)
 ]
 
 
@@ -438,17 +393,14 @@ def list_data(mirror: Mirror = None, store: Store = STORE) -> None:
     """List the data sets with a card, and where their files are."""
     from mmbench.commands.data import summaries
 
-    header = ("name", "rows", "columns", "classes", "splits", "where")
-    rows = [
-        (s.name, s.n_samples, s.n_features, s.n_classes, ", ".join(s.splits), s.where)
-        for s in summaries(store, mirror)
-    ]
-    echo_columns([header, *rows])
+    echo_columns(
+        [("name", "rows", "columns", "classes", "splits", "where"), *summaries(store, mirror)]
+    )
 
 
 @data_app.command()
 def info(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set.")],
+    name: Annotated[str, argument("NAME", "A data set.")],
     mirror: Mirror = None,
     store: Store = STORE,
 ) -> None:
@@ -496,14 +448,13 @@ def echo_columns(rows: list[tuple]) -> None:
     """Print rows with aligned columns."""
     from mmbench.commands.listing import aligned
 
-    for line in aligned(rows):
-        typer.echo(line)
+    typer.echo("\n".join(aligned(rows)))
 
 
 @list_app.command()
 def machines(
     all_names: Annotated[
-        bool, typer.Option("--all", help="Add the names for certain parameters of a machine.")
+        bool, flag("--all", "Add the names for certain parameters of a machine.")
     ] = False,
 ) -> None:
     """List the machines."""
@@ -536,23 +487,18 @@ def _group() -> None:
 @config_app.command()
 def show(
     name: Annotated[
-        str,
-        typer.Argument(
-            metavar="CONFIG", help="A YAML file, or a name.", autocompletion=complete_config
-        ),
+        str, argument("CONFIG", "A YAML file, or a name.", autocompletion=complete_config)
     ],
 ) -> None:
     """Print the file of an experiment, to start from."""
-    from mmbench.commands.listing import config_text
+    from mmbench.config.files import find_config, read_text
 
-    typer.echo(config_text(name), nl=False)
+    typer.echo(read_text(find_config(name)), nl=False)
 
 
 @check_app.command()
 def machine(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A machine, or mypackage.module:Class.")
-    ],
+    name: Annotated[str, argument("NAME", "A machine, or mypackage.module:Class.")],
 ) -> None:
     """Run the checks that every machine has to pass.
 
@@ -561,12 +507,5 @@ def machine(
     from mmbench.commands.check import check_machine, summary
 
     checks = check_machine(name)
-    for line in summary(name, checks):
-        typer.echo(line)
+    typer.echo("\n".join(summary(name, checks)))
     raise typer.Exit(any(check.problem is not None for check in checks))
-
-
-for _name, _app in zip(
-    ("data", "check", "config", "list"), (data_app, check_app, config_app, list_app), strict=True
-):
-    app.add_typer(_app, name=_name)

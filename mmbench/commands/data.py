@@ -1,9 +1,8 @@
 """``mmbench data``: list, info, fetch and verify."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mmbench.datasets import DatasetRef, card_names, load_card, split_rules
 from mmbench.datasets.card import Card, Source
@@ -11,18 +10,15 @@ from mmbench.datasets.fetch import Places, Search, SourceFiles, Store, copy_to_s
 from mmbench.errors import UserError
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of fetching or verifying one data set."""
+class Outcome(NamedTuple):
+    """The outcome of fetching or verifying one data set, with one line for the user."""
 
     name: str
     ok: bool
-    #: One line for the user.
     message: str
 
 
-@dataclass(frozen=True)
-class DatasetRow:
+class DatasetRow(NamedTuple):
     """One row of ``mmbench data list``."""
 
     name: str
@@ -30,7 +26,7 @@ class DatasetRow:
     n_features: int
     n_classes: int
     #: Possible split rules.
-    splits: list[str]
+    splits: str
     #: ``store``, ``mirror``, ``built in``, ``-`` if nothing is here, or ``damaged``.
     where: str
 
@@ -38,13 +34,14 @@ class DatasetRow:
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[DatasetRow]:
     """Return a row for every card; files are looked for but nothing is downloaded."""
     places = Places(Path(store), mirror, allow_network=False)
-    rows = []
-    for card in map(load_card, card_names()):
-        rules, n_classes = split_rules(DatasetRef(card.name)), card.expect.n_classes
-        rows.append(
-            DatasetRow(card.name, *card.expect.shape, n_classes, rules, _where(card, places))
+    return [
+        DatasetRow(
+            *(card.name, *card.expect.shape, card.expect.n_classes),
+            splits=", ".join(split_rules(DatasetRef(card.name))),
+            where=_where(card, places),
         )
-    return rows
+        for card in map(load_card, card_names())
+    ]
 
 
 def _where(card: Card, places: Places) -> str:
@@ -60,10 +57,9 @@ def _where(card: Card, places: Places) -> str:
 def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
     """Return a card as text for a terminal, and which of its sources is here."""
     card = load_card(name)
-    lines = [f"{card.name}: {card.title}", ""]
     facts = {**_facts(card), "here": _here(card, Places(Path(store), mirror))}
-    for key, value in facts.items():
-        lines.append(f"{key + ':':<18}{value}")
+    lines = [f"{card.name}: {card.title}", ""]
+    lines += [f"{key + ':':<18}{value}" for key, value in facts.items()]
     lines += ["", "sources, in this order:"]
     lines += [f"  {line}" for source in card.sources for line in _source_lines(source)]
     if card.known_deviations:
@@ -92,8 +88,7 @@ def _facts(card: Card) -> dict[str, Any]:
     }
     if expect.official:
         facts["official split"] = f"{expect.official.train} train, {expect.official.test} test"
-    if expect.predefined:
-        plan = expect.predefined
+    if plan := expect.predefined:
         sizes = f" of {plan.train} train, {plan.test} test" if plan.train else ""
         facts["predefined"] = f"{plan.count} splits{sizes}"
     if card.treatment:
@@ -103,7 +98,7 @@ def _facts(card: Card) -> dict[str, Any]:
 
 
 def _source_lines(source: Source) -> list[str]:
-    lines = [f"{source.label}"]
+    lines = [source.label]
     for file in source.files:
         lines.append(f"  {file.path}  SHA-256 {file.sha256[0]}")
         lines += [f"    {url}" for url in file.urls]
@@ -136,12 +131,17 @@ def fetch(
     UserError
         If a name is unknown; nothing is fetched then.
     """
+    cards = _cards(names, "data sets", progress)
+    places = Places(Path(store), mirror, allow_network, progress)
+    return (_fetch_one(card, places) for card in cards)
+
+
+def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[Card]:
+    """Return the cards of some names, by default all, perhaps with a progress bar."""
     from tqdm import tqdm
 
     cards = [load_card(name) for name in (card_names() if names is None else names)]
-    places = Places(Path(store), mirror, allow_network, progress)
-    bar = tqdm(cards, desc="data sets", unit="set", disable=not progress)
-    return (_fetch_one(card, places) for card in bar)
+    return tqdm(cards, desc=task, unit="set", disable=not progress)
 
 
 def _fetch_one(card: Card, places: Places) -> Outcome:
@@ -180,12 +180,9 @@ def verify(
     UserError
         If a name is unknown.
     """
-    from tqdm import tqdm
-
-    cards = [load_card(name) for name in (card_names() if names is None else names)]
+    cards = _cards(names, "verify", progress)
     places = Places(Path(store), mirror, allow_network=False)
-    bar = tqdm(cards, desc="verify", unit="set", disable=not progress)
-    return filter(None, (_verify_one(card, places, skip_absent=names is None) for card in bar))
+    return filter(None, (_verify_one(card, places, skip_absent=names is None) for card in cards))
 
 
 def _verify_one(card: Card, places: Places, skip_absent: bool) -> Outcome | None:

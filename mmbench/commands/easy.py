@@ -132,15 +132,6 @@ def easy(
     return Comparison(text, folder, finished.exit_code)
 
 
-def show(
-    path: str | Path, target: str | int | None, overrides: Iterable[str] = (), every: bool = False
-) -> str:
-    """Return the experiment that `easy` runs, as YAML."""
-    from mmbench.config.read import to_yaml
-
-    return to_yaml(config_for(Path(path), target, overrides, every, to_stderr))
-
-
 def config_for(
     path: Path, target: str | int | None, overrides: Iterable[str], every: bool, say: Say
 ) -> Config:

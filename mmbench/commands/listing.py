@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import mmbench
-from mmbench.config.files import config_files, find_config, read_text
+from mmbench.config.files import config_files
 
 Rows = list[tuple]
 
@@ -51,11 +51,6 @@ def figure_rows() -> Rows:
 def config_rows() -> Rows:
     """Return the experiments that have a name here, with the comment in their first line."""
     return [(name, _first_comment(path)) for name, path in config_files().items()]
-
-
-def config_text(name: str) -> str:
-    """Return the file of an experiment."""
-    return read_text(find_config(name))
 
 
 def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> list[str]:
