@@ -88,8 +88,11 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames inside a folder survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    """Make renames inside a folder survive a power failure, if the system opens folders."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows
+        return
     try:
         os.fsync(descriptor)
     finally:
@@ -141,7 +144,8 @@ def exclusive(path: Path) -> Iterator[None]:
 
 def _write_holder(descriptor: int) -> None:
     os.truncate(descriptor, 0)
-    os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
 
 
 #: Raised when a reader of older plans would misunderstand newer ones.

@@ -9,6 +9,8 @@ rest.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,12 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines.base.voting import resolve_votes, scores_of_votes
 
+Compute = Callable[[NDArray, NDArray, NDArray], float]
+
 
 @dataclass(frozen=True)
 class Metric:
-    """A measure of how good a classification is."""
+    """A measure of the quality of a classification."""
 
     #: Name in tables.
     label: str
@@ -27,7 +31,7 @@ class Metric:
     source: str
     #: Takes true classes of shape (n_samples,), the argument (predicted classes, or values of shape
     #: (n_samples, n_classes)) and the classes of its columns; NaN if it is undefined.
-    compute: Callable[[NDArray, NDArray, NDArray], float]
+    compute: Compute
     #: Definition, for the notes of a table.
     about: str = ""
     smaller_is_better: bool = False
@@ -54,40 +58,27 @@ def _balanced_accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> 
     return float(recall_score(truth, predicted, labels=np.unique(truth), average="macro"))
 
 
-def _f1_macro(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
-    from sklearn.metrics import f1_score
+def _of_predictions(name: str, **options: Any) -> Compute:
+    """Return a metric of predictions of scikit-learn, which is imported at its first use."""
 
-    return float(f1_score(truth, predicted, average="macro", zero_division=0))
+    def compute(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
+        return float(getattr(import_module("sklearn.metrics"), name)(truth, predicted, **options))
 
-
-def _mcc(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
-    from sklearn.metrics import matthews_corrcoef
-
-    return float(matthews_corrcoef(truth, predicted))
+    return compute
 
 
-def _auc(truth: NDArray, scores: NDArray, classes: NDArray) -> float:
-    from sklearn.metrics import roc_auc_score
+def _of_ranks(name: str) -> Compute:
+    """Return a metric of class scores: the mean over the classes with members and others."""
 
-    return _mean_over_classes(roc_auc_score, truth, scores, classes)
+    def compute(truth: NDArray, scores: NDArray, classes: NDArray) -> float:
+        values, score = [], getattr(import_module("sklearn.metrics"), name)
+        for k in [1] if len(classes) == 2 else range(len(classes)):
+            own = truth == classes[k]
+            if own.any() and not own.all():
+                values.append(score(own, scores[:, k]))
+        return float(np.mean(values)) if values else float("nan")
 
-
-def _average_precision(truth: NDArray, scores: NDArray, classes: NDArray) -> float:
-    from sklearn.metrics import average_precision_score
-
-    return _mean_over_classes(average_precision_score, truth, scores, classes)
-
-
-def _mean_over_classes(
-    score: Callable[[NDArray, NDArray], float], truth: NDArray, scores: NDArray, classes: NDArray
-) -> float:
-    """Return the mean over the classes of which there are members and others."""
-    values = []
-    for k in [1] if len(classes) == 2 else range(len(classes)):
-        own = truth == classes[k]
-        if own.any() and not own.all():
-            values.append(score(own, scores[:, k]))
-    return float(np.mean(values)) if values else float("nan")
+    return compute
 
 
 def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
@@ -120,14 +111,19 @@ METRICS = {
     "f1_macro": Metric(
         "Macro F1",
         "predictions",
-        _f1_macro,
+        _of_predictions("f1_score", average="macro", zero_division=0),
         "the mean over classes of the harmonic mean of precision and recall",
     ),
-    "mcc": Metric("MCC", "predictions", _mcc, "Matthews' correlation coefficient, from -1 to 1"),
+    "mcc": Metric(
+        "MCC",
+        "predictions",
+        _of_predictions("matthews_corrcoef"),
+        "Matthews' correlation coefficient, from -1 to 1",
+    ),
     "auc": Metric(
         "AUC",
         "scores",
-        _auc,
+        _of_ranks("roc_auc_score"),
         "area under the ROC curve; of more than two classes the mean over classes of each against "
         "the rest. One-vs-one machines rank rows by the decision value of two classes, and of more "
         "by the votes of the class, moved by less than half a vote by the summed decision values",
@@ -135,7 +131,7 @@ METRICS = {
     "average_precision": Metric(
         "Average precision",
         "scores",
-        _average_precision,
+        _of_ranks("average_precision_score"),
         "of the second of two classes, of more the mean over classes of each against the rest; "
         "rows are ranked by decision values, of more than two classes by votes moved by less than "
         "half a vote by the summed decision values",

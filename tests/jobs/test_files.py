@@ -1,13 +1,14 @@
-"""The lock of a results folder on a file system without locks."""
+"""Files and locks on systems that lack a call: file systems without locks, and Windows."""
 
 from __future__ import annotations
 
 import errno
+import os
 
 import filelock
 import pytest
 
-from mmbench.jobs.store import exclusive
+from mmbench.jobs.store import exclusive, write_atomically
 
 
 def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch):
@@ -17,3 +18,17 @@ def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch):
     monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
     with pytest.warns(UserWarning, match="cannot be locked"), exclusive(tmp_path / ".lock"):
         pass
+
+
+def test_windows_opens_no_folders_and_has_no_pwrite(tmp_path, monkeypatch):
+    def only_files(path, *args, opened=os.open, **options):
+        if os.path.isdir(path):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(os, "open", only_files)
+    monkeypatch.delattr(os, "pwrite")
+    with exclusive(tmp_path / ".lock"):
+        write_atomically(tmp_path / "file", lambda file: file.write(b"content"))
+    assert (tmp_path / "file").read_bytes() == b"content"
+    assert (tmp_path / ".lock").read_text().startswith(f"process {os.getpid()} on ")

@@ -194,6 +194,20 @@ class TestFailures:
         assert record["wall_seconds"]["training"] == 0
 
 
+def test_thread_pools_are_looked_for_once_per_worker(job, context, monkeypatch):
+    from threadpoolctl import ThreadpoolController
+
+    looked, find = [], ThreadpoolController.__init__
+    fixed = replace(job, grid=(), params=(("C", 1.0),))
+    execute(fixed, context)
+    monkeypatch.setattr(
+        ThreadpoolController, "__init__", lambda *args: looked.append(1) or find(*args)
+    )
+    record, _ = execute(fixed, context)
+    assert set(record["environment"]["threads"]["libraries"].values()) == {1}
+    assert not looked
+
+
 class TestMemory:
     MNIST = Sizes((6742, 6131, 5958, 5923, 6265, 5421, 5918, 5851, 5949, 6000), 10000, 80, 784)
 

@@ -60,7 +60,7 @@ def allowed_bytes() -> float:
 
 
 def private_bytes(process_id: int | None = None) -> int:
-    """Return the resident memory of a process, by default this one, and all that it has started.
+    """Return the resident memory of this process, or of another with all that it has started.
 
     Pages that are shared, such as those of mapped files, do not count where the system tells them
     apart.
@@ -70,7 +70,8 @@ def private_bytes(process_id: int | None = None) -> int:
     total = 0
     with suppress(psutil.NoSuchProcess):
         first = psutil.Process(process_id)
-        for process in (first, *first.children(recursive=True)):
+        family = first.children(recursive=True) if process_id else []
+        for process in (first, *family):
             with suppress(psutil.NoSuchProcess):
                 found = process.memory_info()
                 total += found.rss - getattr(found, "shared", 0)
