@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,6 +59,11 @@ def column_name(column: Column, names: Sequence[str], what: str = "column") -> s
     if not 1 <= abs(column) <= len(names):
         raise ValueError(f"no {what} {column}; they are numbered from 1 to {len(names)}")
     return names[column - (column > 0)]
+
+
+def place(row: int, column: object) -> str:
+    """Return a cell's place, as messages state it; `row` counts from 0."""
+    return f"data row {row + 1}, column {column!r}"
 
 
 def existing(columns: Sequence[Column], names: Sequence[str]) -> set[str]:
@@ -256,7 +261,8 @@ def read_arff(
     if not NOT_PLAIN.search(body):
         text_columns = [a.name for a in attributes if not a.is_number]
         return _parse(body, names, text_columns, ["?", *missing], sep=","), nominal
-    rows = [_arff_row(line, k, attributes, missing) for k, line in enumerate(_data_lines(body), 1)]
+    lines = filter(None, map(str.strip, body.split("\n")))
+    rows = [_arff_row(line, k, attributes, missing) for k, line in enumerate(lines, 1)]
     if not rows:
         raise ValueError("the file has no rows")
     return _arff_frame(rows, attributes), nominal
@@ -309,10 +315,6 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
 
 
-def _data_lines(body: str) -> Iterator[str]:
-    return (line for line in map(str.strip, body.split("\n")) if line)
-
-
 def _arff_row(
     line: str, number: int, attributes: list[Attribute], missing: Sequence[str]
 ) -> dict[int, str | None]:
@@ -363,9 +365,9 @@ def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) 
             if j in words:
                 words[j][i] = value
             elif value is not None and not is_number(value):
-                place = f"data row {i + 1}, column {attributes[j].name!r}"
+                needed = f"text {value!r} where a number is needed"
                 hint = f"if it marks a missing value, {say('missing', [value])}"
-                raise ValueError(f"{place}: text {value!r} where a number is needed; {hint}")
+                raise ValueError(f"{place(i, attributes[j].name)}: {needed}; {hint}")
             else:
                 X[i, position[j]] = np.nan if value is None else float(value)
     numbers = pd.DataFrame(X, columns=[attributes[j].name for j in position])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from mmbench.datasets.dataset import Dataset, DatasetRef
 from mmbench.datasets.fetch import Places
-from mmbench.datasets.preprocess import check_steps
-from mmbench.datasets.user.columns import features_of
+from mmbench.datasets.user.columns import user_dataset
 from mmbench.datasets.user.formats import (
     SparseTable,
     Table,
@@ -26,8 +24,6 @@ from mmbench.errors import UserError
 __all__ = ["FileOptions", "UserTable", "load_user_data", "user_hash"]
 
 
-#: Preprocessing steps of a table that stays sparse.
-KEEP_ZEROS = {"none", "unit_norm"}
 #: Raised if tables are read as other values than before; part of the hash of a user's data.
 READER = 2
 
@@ -65,45 +61,25 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
         If it cannot be read, a column is missing or holds other values than it must, there are not
         two classes, or the preprocessing steps leave a missing value or a category.
     """
-    options = _options(ref)
     try:
-        found = features_of(_table(ref, options, places), options)
-        names = found.names[found.X.shape[1] - found.n_categorical :]
-        if problem := check_steps(ref.preprocess, found.X.shape[1], names, found.missing()):
-            raise ValueError(problem)
-        steps = {name for name, _ in ref.preprocess}
-        if not isinstance(found.X, np.ndarray) and steps - KEEP_ZEROS:
-            allowed = ", ".join(sorted(KEEP_ZEROS))
-            raise ValueError(f"stays sparse: preprocess can only be {allowed}")
+        data = user_dataset(ref, _table(ref, places), _options(ref))
     except MemoryError:
         raise UserError(f"{ref.path}: does not fit in memory") from None
     except ValueError as error:
         raise UserError(f"{ref.path}: {error}") from error
-    return Dataset(
-        name=ref.name,
-        X=found.X,
-        y=found.y,
-        classes=np.unique(found.y),
-        split=None,
-        predefined=None,
-        content_hash=user_hash(ref, places),
-        warnings=found.warnings,
-        n_categorical=found.n_categorical,
-        groups=found.groups,
-        time=found.time,
-    )
+    return replace(data, content_hash=user_hash(ref, places))
 
 
 def _options(ref: DatasetRef) -> FileOptions:
     return FileOptions.model_construct(**dict(ref.options))
 
 
-def _table(ref: DatasetRef, options: FileOptions, places: Places) -> Table | SparseTable:
+def _table(ref: DatasetRef, places: Places) -> Table | SparseTable:
     kind, _, name = str(ref.path).partition(":")
     if kind == "sklearn":
-        return sklearn_table(name, places, options.max_megabytes * 2**20)
+        return sklearn_table(name, places, _options(ref).max_megabytes * 2**20)
     path, default, ignored = _file(ref, places)
-    table = read_file(path, options, default if ref.target is None else ref.target)
+    table = read_file(path, _options(ref), default if ref.target is None else ref.target)
     if isinstance(table, Table):
         table = table._replace(ignored=(*table.ignored, *ignored))
     return table

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets.parsers.frames import check_width, column_name, say
+from mmbench.datasets.dataset import Dataset, DatasetRef
+from mmbench.datasets.parsers.frames import check_width, column_name, place, say
 from mmbench.datasets.parsers.text import is_number, to_labels
+from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.user.formats import SparseTable, Table, as_text
 from mmbench.datasets.user.options import FileOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Preprocessing steps of a table that stays sparse.
+KEEP_ZEROS = {"none", "unit_norm"}
 #: Upper bound on the columns or rows named in a warning.
 SHOWN = 5
 #: Text with more distinct values is no category unless the column is named: more than there are
@@ -45,76 +48,68 @@ EXACT = 2**53
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 
 
-@dataclass(frozen=True)
-class Features:
-    """Features and classes of a table."""
+def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptions) -> Dataset:
+    """Return a table's features and classes, not named by a content hash yet.
 
-    #: Features, shape (n_samples, n_features). Categories come last, as their numbers; a missing
-    #: value is NaN.
-    X: Any
-    #: Labels, shape (n_samples,).
-    y: NDArray
-    #: Feature names; empty for sparse input.
-    names: list[str]
-    #: Number of columns that hold categories.
-    n_categorical: int
-    warnings: tuple[str, ...]
-    #: Groups and times, shape (n_samples,).
-    groups: NDArray | None = None
-    time: NDArray | None = None
-
-    def missing(self) -> str | None:
-        """Return the place of the first missing value, or None."""
-        if not isinstance(self.X, np.ndarray) or not np.isnan(self.X).any():
-            return None
-        row, column = np.argwhere(np.isnan(self.X))[0]
-        return f"data row {row + 1}, column {self.names[column]!r}: value missing"
-
-
-def features_of(table: Table | SparseTable, options: FileOptions) -> Features:
-    """Return the features and classes of a table.
+    Categories come last, as their numbers; a missing value is NaN.
 
     Raises
     ------
     ValueError
-        If a column does not exist or holds other values than it must, or there are not two
-        classes.
+        If a column does not exist or holds other values than it must, there are not two classes,
+        or the preprocessing steps do not fit the columns.
     """
     if isinstance(table, SparseTable):
-        return _of_sparse(table, options)
-    frame = table.frame
-    check_width(frame.shape[1], options.max_columns)
-    if frame.empty:
+        return _sparse_dataset(ref, table, options)
+    check_width(table.frame.shape[1], options.max_columns)
+    if table.frame.empty:
         raise ValueError("the file has no rows")
-    label = table.target
     dropped: list[str] = []
     if options.unlabelled == "drop":
         table, dropped = _labelled(table, options)
-        frame = table.frame
+    frame, label = table.frame, table.target
     chosen, remarks = _chosen(table, options)
-    remarks += dropped
     nominal = _nominal(table, chosen, options)
     numbers = [name for name in chosen if name not in nominal]
+    words = [name for name in chosen if name in nominal]
     if table.nominal.get(label):
         _codes(frame[label], table.nominal[label])  # refuses a class that is not declared
     y, more = _labels(frame[label])
-    codes = [_codes(frame[name], nominal[name]) for name in chosen if name in nominal]
+    codes = [_codes(frame[name], nominal[name]) for name in words]
     X = np.column_stack([_numbers(frame[numbers], options), *codes])
-    names = numbers + [name for name in chosen if name in nominal]
-    remarks += more
+    remarks += dropped + more
     if options.categorical == "auto":
-        remarks += [r for name in nominal for r in _doubtful(frame[name], options)]
-    remarks += [*_data_as_names(chosen), *_row_numbers(X, names, options)]
-    remarks += _rounded(frame[numbers], options)
-    remarks += [*_constant_columns(X, names), *_contradictions(X, y)]
+        remarks += [remark for name in nominal for remark in _doubtful(frame[name], options)]
+    if row_of_data := [name for name in chosen if is_number(name) and not name.isdigit()]:
+        first = f"the first line names columns {row_of_data[0]}"
+        remarks.append(f"{first}: if it holds data, say header: false")
+    names = numbers + words
+    remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names)]
     groups, time = (
         None if column is None else read(frame[column_name(column, list(frame.columns))])
         for column, read in ((options.groups, _groups), (options.time, _time))
     )
-    return Features(X, y, names, len(codes), tuple(remarks), groups, time)
+    missing = None
+    if len(found := np.argwhere(np.isnan(X))):
+        missing = f"{place(found[0][0], names[found[0][1]])}: value missing"
+    if problem := check_steps(ref.preprocess, X.shape[1], words, missing):
+        raise ValueError(problem)
+    return Dataset(
+        ref.name,
+        X,
+        y,
+        np.unique(y),
+        split=None,
+        predefined=None,
+        content_hash="",
+        warnings=tuple(remarks),
+        n_categorical=len(words),
+        groups=groups,
+        time=time,
+    )
 
 
-def _of_sparse(table: SparseTable, options: FileOptions) -> Features:
+def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -> Dataset:
     import pandas as pd
 
     if options.features or options.drop or options.categorical or options.groups or options.time:
@@ -122,7 +117,12 @@ def _of_sparse(table: SparseTable, options: FileOptions) -> Features:
     if not np.isfinite(table.X.data).all():
         raise ValueError("holds values that are not finite")
     y, remarks = _labels(pd.Series(table.y, name="target"))
-    return Features(table.X, y, [], 0, tuple(remarks))
+    if problem := check_steps(ref.preprocess, table.X.shape[1]):
+        raise ValueError(problem)
+    if {name for name, _ in ref.preprocess} - KEEP_ZEROS:
+        allowed = ", ".join(sorted(KEEP_ZEROS))
+        raise ValueError(f"stays sparse: preprocess can only be {allowed}")
+    return Dataset(ref.name, table.X, y, np.unique(y), None, None, "", warnings=tuple(remarks))
 
 
 def leave_out(names: Sequence[str], options: FileOptions) -> str:
@@ -133,10 +133,9 @@ def leave_out(names: Sequence[str], options: FileOptions) -> str:
 def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
     """Return the names of the features, in the order of the file, and remarks."""
     names, target = list(table.frame.columns), table.target
-    dropped = {column_name(column, names) for column in options.drop} | {target}
-    for column in (options.index, options.groups, options.time):
-        if column is not None:
-            dropped.add(column_name(column, names))
+    others = (options.index, options.groups, options.time)
+    left_out = [*options.drop, *(column for column in others if column is not None)]
+    dropped = {column_name(column, names) for column in left_out} | {target}
     stated = {column_name(column, names) for column in options.features}
     ignored = [name for name in table.ignored if name in names and name not in dropped | stated]
     wanted = (stated or set(names)) - dropped - set(ignored)
@@ -157,19 +156,18 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
     """Return the columns that hold categories, and their declared values."""
     from pandas.api.types import is_numeric_dtype
 
+    names = list(table.frame.columns)
     nominal = {name: values for name, values in table.nominal.items() if name in chosen}
+    named: dict[str, tuple[str, ...]] = {}
     if options.categorical == "auto":
         text = (name for name in chosen if not is_numeric_dtype(table.frame[name]))
         nominal = {**dict.fromkeys(text, ()), **nominal}
     else:
         for column, values in options.categorical:
-            name = column_name(column, list(table.frame.columns), "categorical column")
-            if name in chosen:
-                nominal[name] = values
-    named = () if options.categorical == "auto" else [c for c, _ in options.categorical]
-    wanted = {column_name(column, list(table.frame.columns)) for column in named}
+            named[column_name(column, names, "categorical column")] = values
+        nominal |= {name: values for name, values in named.items() if name in chosen}
     for name in nominal:
-        if name not in wanted:
+        if name not in named:
             _refuse_no_category(table.frame[name], options)
     return nominal
 
@@ -198,8 +196,8 @@ def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
     codes = text.map({value: k for k, value in enumerate(values)})
     unknown = np.flatnonzero(codes.isna() & column.notna())
     if len(unknown):
-        place = f"data row {unknown[0] + 1}, column {column.name!r}"
-        raise ValueError(f"{place}: {text.iloc[unknown[0]]!r} is none of {', '.join(values)}")
+        found = f"{text.iloc[unknown[0]]!r} is none of {', '.join(values)}"
+        raise ValueError(f"{place(unknown[0], column.name)}: {found}")
     return np.asarray(codes, dtype=np.float64)
 
 
@@ -217,8 +215,8 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     infinite = np.argwhere(np.isinf(X))
     if len(infinite):
         row, column = infinite[0]
-        place = f"data row {row + 1}, column {frame.columns[column]!r}"
-        raise ValueError(f"{place}: infinite value {str(X[row, column])!r}")
+        value = str(X[row, column])
+        raise ValueError(f"{place(row, frame.columns[column])}: infinite value {value!r}")
     return X
 
 
@@ -244,10 +242,9 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
         elif cell is not None and not pd.isna(cell):
             bad.append(row)
     if bad:
-        place = f"data row {bad[0] + 1}, column {column.name!r}"
-        cell = str(column.iloc[bad[0]])
+        where, cell = place(bad[0], column.name), str(column.iloc[bad[0]])
         if INFINITE.fullmatch(cell):
-            raise ValueError(f"{place}: infinite value {cell!r}")
+            raise ValueError(f"{where}: infinite value {cell!r}")
         all_text = len(bad) == column.notna().sum()
         if cell.strip() == column.name:
             hint = "; the names of the columns stand there again"
@@ -255,7 +252,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
             hint = f"; if the first line names the columns, {say('header', 'true')}"
         else:
             hint = _hint(cell, options, all_text, str(column.name))
-        raise ValueError(f"{place}: text {cell!r} where a number is needed{hint}")
+        raise ValueError(f"{where}: text {cell!r} where a number is needed{hint}")
     return pd.Series(values, index=column.index)
 
 
@@ -295,8 +292,7 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
 def _refuse_missing(column: pd.Series, hint: str = "") -> None:
     missing = np.flatnonzero(column.isna())
     if len(missing):
-        place = f"data row {missing[0] + 1}, column {column.name!r}"
-        raise ValueError(f"{place}: value missing{hint}")
+        raise ValueError(f"{place(missing[0], column.name)}: value missing{hint}")
 
 
 #: Advice if a label or a group is missing.
@@ -320,9 +316,8 @@ def _time(column: pd.Series) -> NDArray:
         read = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
     bad = np.flatnonzero(read.isna())
     if len(bad):
-        place = f"data row {bad[0] + 1}, column {column.name!r}"
         found = f"{column.iloc[bad[0]]!r} is neither a number nor a date such as 2024-01-31"
-        raise ValueError(f"{place}: {found}")
+        raise ValueError(f"{place(bad[0], column.name)}: {found}")
     values = read.to_numpy() if is_numeric_dtype(read) else read.astype("int64").to_numpy()
     return values.astype(np.float64)
 
@@ -335,7 +330,9 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
         raise ValueError(f"target {column.name!r} has only the class {values[0]}; two are needed")
     numbers = [value for value in values.tolist() if is_number(value)]
     if len(numbers) < len(values):
-        return y, _mixed(values.tolist(), numbers)
+        word = next(value for value in values.tolist() if value not in numbers)
+        mixed = f"numbers and words, all taken as words: {next(iter(numbers), None)}, {word}"
+        return y, [f"the target holds {mixed}"] if numbers else []
     holds = f"target {column.name!r} holds {len(values)} distinct numbers such as {numbers[-1]}"
     if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:
         advice = "name another column, or make classes of it, as by pandas.qcut(values, 3)"
@@ -343,13 +340,6 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
     if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:
         return y, [f"{holds}, some only once: is it continuous, or a number of the row?"]
     return y, []
-
-
-def _mixed(values: list[str], numbers: list[str]) -> list[str]:
-    if not numbers:
-        return []
-    word = next(value for value in values if value not in numbers)
-    return [f"the target holds numbers and words, all taken as words: {numbers[0]}, {word}"]
 
 
 def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
@@ -368,53 +358,40 @@ def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
     return []
 
 
-def _data_as_names(names: list[str]) -> list[str]:
-    """Report column names that are numbers and do not count the columns: a first row of data."""
-    numbers = [name for name in names if is_number(name) and not name.isdigit()]
-    if not numbers:
-        return []
-    return [f"the first line names columns {numbers[0]}: if it holds data, say header: false"]
+def _row_names(
+    X: NDArray, numbers: pd.DataFrame, names: list[str], options: FileOptions
+) -> Iterator[str]:
+    """Report columns that name the rows: they count up, look like an id, or float64 rounds them."""
+    if len(X) >= FEWEST_COUNTED:
+        counting = [
+            name
+            for name, column in zip(names, X.T, strict=True)
+            if column[0] % 1 == 0 and column[1] - column[0] == 1 and (np.diff(column) == 1).all()
+        ]
+        yield from (
+            f"column {name!r} numbers the rows; {leave_out([name], options)}" for name in counting
+        )
+        for name, column in zip(names, X.T, strict=True):
+            named = name not in counting and ID_NAME.fullmatch(name) and (column % 1 == 0).all()
+            if named and len(np.unique(column)) == len(X):
+                yield f"column {name!r} looks like an id of the rows; {leave_out([name], options)}"
+    for name, column in numbers.select_dtypes("integer").items():
+        if (column.abs() > EXACT).any():
+            rounded = "holds numbers beyond 2^53, which are rounded"
+            yield f"column {name!r} {rounded}; {leave_out([str(name)], options)}"
 
 
-def _row_numbers(X: NDArray, names: list[str], options: FileOptions) -> list[str]:
-    """Report columns of whole numbers that count the rows, or are distinct and named an id."""
-    if len(X) < FEWEST_COUNTED:
-        return []
-    begins = (X[0] % 1 == 0) & (X[1] - X[0] == 1)
-    counting = [names[j] for j in np.flatnonzero(begins) if (np.diff(X[:, j]) == 1).all()]
-    ids = [name for j, name in enumerate(names)
-           if name not in counting and ID_NAME.fullmatch(name) and (X[:, j] % 1 == 0).all()
-           and len(np.unique(X[:, j])) == len(X)]  # fmt: skip
-    return [
-        f"column {name!r} numbers the rows; {leave_out([name], options)}" for name in counting
-    ] + [f"column {name!r} looks like an id of the rows; {leave_out([name], options)}"
-         for name in ids]  # fmt: skip
+def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
+    """Report constant columns, and equal rows with different labels."""
+    import pandas as pd
 
-
-def _rounded(frame: pd.DataFrame, options: FileOptions) -> list[str]:
-    """Report whole numbers that float64 rounds: they are keys, and no measurements."""
-    whole = frame.select_dtypes("integer")
-    large = [str(name) for name in whole if (whole[name].abs() > EXACT).any()]
-    return [f"column {name!r} holds numbers beyond 2^53, which are rounded; "
-            f"{leave_out([name], options)}" for name in large]  # fmt: skip
-
-
-def _constant_columns(X: NDArray, names: list[str]) -> list[str]:
     constant = [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]
-    if not constant:
-        return []
-    more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
-    return [f"constant columns (they cannot help): {', '.join(constant[:SHOWN])}{more}"]
-
-
-def _contradictions(X: NDArray, y: NDArray) -> list[str]:
-    """Report equal rows with different labels: no classifier can have them all right."""
-    groups: dict[bytes, list[int]] = {}
-    for i, row in enumerate(X + 0.0):  # + 0.0 makes -0.0 and 0.0 equal bytes
-        groups.setdefault(row.tobytes(), []).append(i)
-    bad = [rows for rows in groups.values() if len(set(y[rows].tolist())) > 1]
-    if not bad:
-        return []
-    total = sum(map(len, bad))
-    first = ", ".join(str(i + 1) for i in bad[0][:SHOWN])
-    return [f"{total} rows have equal values but different labels (first: data rows {first})"]
+    if constant:
+        more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
+        yield f"constant columns (they cannot help): {', '.join(constant[:SHOWN])}{more}"
+    rows = pd.Series([row.tobytes() for row in X + 0.0])  # + 0.0: -0.0 and 0.0 have equal bytes
+    bad = pd.Series(y).groupby(rows, sort=False).transform("nunique") > 1
+    if bad.any():
+        first = np.flatnonzero(rows == rows[bad.idxmax()])[:SHOWN] + 1
+        where = f"first: data rows {', '.join(map(str, first))}"
+        yield f"{bad.sum()} rows have equal values but different labels ({where})"
