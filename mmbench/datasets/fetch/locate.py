@@ -26,10 +26,10 @@ from mmbench.datasets.fetch.sources import (
     keel_is_installed,
     looks_like_html,
     obtain,
+    parse_files,
 )
 from mmbench.datasets.generators import VERSION
-from mmbench.datasets.parsers import parse
-from mmbench.datasets.parsers.arrays import packed_hash, write_packed
+from mmbench.datasets.parsers.arrays import packed, packed_hash, write_packed
 from mmbench.errors import UserError
 
 #: Where temporary files live; a leftover of a killed process is harmless and easily seen.
@@ -41,10 +41,6 @@ class Store:
 
     def __init__(self, root: Path):
         self.root = Path(root)
-
-    def path(self, file: CardFile) -> Path:
-        """Return the place of a file that is known byte by byte."""
-        return self.root / file.path
 
     def packed(self, card: Card, source: Source) -> Path:
         """Return the place of the parsed arrays of a source without known bytes."""
@@ -66,8 +62,8 @@ class Store:
             incoming.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(dir=incoming))
         except OSError as error:
-            message = f"{self.root}: cannot store data: {error.strerror or error}"
-            raise UserError(message) from error
+            reason = error.strerror or error
+            raise UserError(f"{self.root}: cannot store data: {reason}") from error
         try:
             yield folder
         finally:
@@ -114,10 +110,13 @@ class SourceFiles:
 
     card: Card
     source: Source
-    #: Files in the parser's order; none for data in memory.
+    #: Files in the parser's order, or one file of parsed arrays; none for data in memory.
     paths: tuple[Path, ...] = ()
-    #: Whether the file holds parsed arrays.
-    packed: bool = False
+
+    @property
+    def packed(self) -> bool:
+        """Whether the file holds parsed arrays."""
+        return bool(self.paths) and self.source.kind != "files"
 
     @property
     def expected(self) -> Expected:
@@ -151,9 +150,8 @@ class SourceFiles:
         if self.source.in_memory:
             return obtain(self.card, self.source, Path(), progress=False)
         if self.packed:
-            return parse("packed", self.paths, {})
-        parser = self.card.parser_of(self.source)
-        return parse(parser.name, self.paths, parser.options)
+            return packed(self.paths)
+        return parse_files(self.card, self.source, self.paths)
 
 
 def recipe_hash(card: Card, source: Source) -> str:
@@ -276,7 +274,7 @@ class Search:
         if self.card.expected(source).content not in (None, content):
             self.tried.append(f"{path}: holds other data than the card states")
             return None
-        return SourceFiles(self.card, source, (path,), packed=True)
+        return SourceFiles(self.card, source, (path,))
 
     def _intact(self, source: Source, folder: Path) -> SourceFiles | None:
         """Return a source whose files are all in a folder, with the right hashes."""
@@ -299,7 +297,7 @@ class Search:
                 most = file.size or self.card.max_bytes(source)
                 if not any(self._fetch_file(file, path, url, most) for url in alternatives):
                     return None
-            places = tuple(self.store.path(file) for file in source.files)
+            places = tuple(self.store.root / file.path for file in source.files)
             for path, place in zip(arrived, places, strict=True):
                 self.store.admit(path, place)
         return SourceFiles(self.card, source, places)
@@ -329,13 +327,13 @@ class Search:
                 return None
             write_packed(scratch / "packed.npz", data)
             self.store.admit(scratch / "packed.npz", place)
-        return SourceFiles(self.card, source, (place,), packed=True)
+        return SourceFiles(self.card, source, (place,))
 
 
 def copy_to_store(found: SourceFiles, store: Store) -> SourceFiles:
     """Copy verified files of a mirror folder into the store."""
-    places = tuple(store.path(file) for file in found.source.files)
-    if found.packed or not found.paths or places == found.paths:
+    places = tuple(store.root / file.path for file in found.source.files)
+    if found.source.kind != "files" or places == found.paths:
         return found
     with store.scratch() as scratch:
         for file, path, place in zip(found.source.files, found.paths, places, strict=True):

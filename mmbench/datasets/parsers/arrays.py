@@ -139,9 +139,7 @@ DECIMALS = 8
 def ida(paths: Sequence[Path]) -> Parsed:
     """Parse an ``.npz`` file with x, t and perhaps train and test."""
     arrays = read_npz(paths[0])
-    splits: tuple[Rows, ...] = ()
-    if "train" in arrays:
-        splits = _splits(arrays["train"], arrays["test"], first=0)
+    splits = _splits(arrays["train"], arrays["test"], first=0) if "train" in arrays else ()
     return Parsed(arrays["x"].astype(np.float64), arrays["t"].astype(np.int64), None, splits)
 
 

@@ -82,13 +82,8 @@ def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
     pairs = read_npz(paths[1])
     used, position = np.unique(pairs["index"], return_inverse=True)
     values = describe(read_npz(paths[0])["X"][used], descriptor)
-    X = side_by_side(values[position.reshape(pairs["index"].shape)])
+    X = values[position.ravel()].reshape(len(pairs["index"]), -1)
     return Parsed(X, pairs["target"].astype(np.int64), None, fold_splits(pairs["fold"]))
-
-
-def side_by_side(pairs: NDArray) -> NDArray:
-    """Return pairs of shape (n_pairs, 2, ...) as rows: the first of each, then the second."""
-    return pairs.reshape(len(pairs), -1)
 
 
 def fold_splits(fold: np.ndarray) -> tuple[Rows, ...]:

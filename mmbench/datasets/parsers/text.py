@@ -150,7 +150,8 @@ def delimited(
     sizes = [len(part) for part in parts]
     if n_train is not None:
         sizes = [n_train, len(rows) - n_train]
-    labels = to_labels(_relabel(row[label], relabel or {}) for row in rows)
+    table = relabel or {}
+    labels = to_labels(str(table.get(row[label], table.get("*", row[label]))) for row in rows)
     return Parsed(np.column_stack(columns), labels, official=consecutive(sizes))
 
 
@@ -193,10 +194,6 @@ def _number(cell: str, column: int) -> float:
         raise ValueError(f"column {column + 1} has {cell!r} where a number should be") from None
 
 
-def _relabel(label: str, table: Mapping[str, str | int]) -> str:
-    return str(table.get(label, table.get("*", label)))
-
-
 #: Letter -> (A, C, G, T). The ambiguous letters of the file share one unit among their bases.
 CODES = {
     "A": (1.0, 0.0, 0.0, 0.0),
@@ -227,18 +224,18 @@ def _is_sequence(text: str) -> bool:
 
 def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: int = 0) -> Parsed:
     """Parse one file, or a training and a test file; ``label_shift`` is added to each label."""
-    parts = [_read_libsvm(path, features) for path in paths]
-    X = np.round(np.concatenate([X for X, _ in parts]), decimals)
+    options = {"n_features": features, "zero_based": False}
+    parts = [read_svmlight(read_bytes(path), **options) for path in paths]
+    X = np.round(np.concatenate([X.toarray() for X, _ in parts]), decimals)
     y = np.concatenate([y for _, y in parts]).astype(np.int64) + label_shift
-    return Parsed(X, y, official=consecutive([len(part) for part, _ in parts]))
+    return Parsed(X, y, official=consecutive([len(y) for _, y in parts]))
 
 
-def _read_libsvm(path: Path, features: int) -> tuple[NDArray, NDArray]:
+def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray]:
+    """Return sparse values and labels; `options` are those of scikit-learn's reader."""
     from sklearn.datasets import load_svmlight_file
 
-    file = io.BytesIO(read_bytes(path))  # unpacked, whatever the file's name ends in
     try:
-        X, y = load_svmlight_file(file, n_features=features, zero_based=False)
-    except ValueError as error:
-        raise ValueError(f"{path.name}: not in LIBSVM's format ({error})") from error
-    return X.toarray(), y
+        return load_svmlight_file(io.BytesIO(content), **options)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"not in svmlight's format ({error})") from error

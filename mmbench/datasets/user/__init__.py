@@ -6,7 +6,9 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
-from mmbench.datasets.dataset import Dataset, DatasetRef
+import numpy as np
+
+from mmbench.datasets.dataset import Dataset, DatasetRef, Parsed
 from mmbench.datasets.fetch import Places
 from mmbench.datasets.user.columns import user_dataset
 from mmbench.datasets.user.formats import (
@@ -16,7 +18,6 @@ from mmbench.datasets.user.formats import (
     openml_file,
     read_file,
     sklearn_table,
-    table_hash,
 )
 from mmbench.datasets.user.options import FileOptions, UserTable
 from mmbench.errors import UserError
@@ -34,7 +35,9 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
     try:
         if kind == "sklearn":
             table = sklearn_table(name, places, _options(ref).max_megabytes * 2**20)
-            digest = hashlib.sha256(table_hash(table).encode())
+            y = table.frame.pop("target").to_numpy()
+            content = Parsed(table.frame.to_numpy(np.float64), y).content_hash()
+            digest = hashlib.sha256(content.encode())
         else:
             path, _, ignored = _file(ref, places)
             first_bytes(path)  # refuses anything but a regular file

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import codecs
-import io
 import json
 import re
 import threading
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, Store
 from mmbench.datasets.fetch.sources import (
     SourceError,
@@ -38,7 +36,7 @@ from mmbench.datasets.parsers.frames import (
     read_csv,
     say,
 )
-from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes
+from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
 from mmbench.datasets.user.options import SVMLIGHT, FileOptions, inner_path
 from mmbench.errors import did_you_mean, extra
 
@@ -311,14 +309,10 @@ def _npz(path: Path, most: int) -> Table:
 
 def _svmlight(content: bytes) -> Table | SparseTable:
     from scipy.sparse import csr_array
-    from sklearn.datasets import load_svmlight_file
 
     if odd := re.search(rb"^[^#\n]*?([^\s#]*_[^\s#]*)", content, re.M):  # Python reads 1_0 as 10
         raise ValueError(f"not in svmlight's format ({odd[1].decode(errors='replace')!r})")
-    try:
-        X, y = load_svmlight_file(io.BytesIO(content))
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"not in svmlight's format ({error})") from error
+    X, y = read_svmlight(content)
     if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(f"{X.shape[1]} columns are too many; number features from 1 on")
     if X.shape[0] * X.shape[1] > MOST_CELLS:
@@ -400,10 +394,3 @@ def sklearn_table(name: str, places: Places, most: int) -> Table:
         raise ValueError(str(error)) from error
     except (AttributeError, TypeError) as error:
         raise ValueError(f"scikit-learn's {loaders[name]} gives no table with classes") from error
-
-
-def table_hash(table: Table) -> str:
-    """Return the content hash of a table of numbers."""
-    frame = table.frame
-    X = frame.drop(columns="target").to_numpy(np.float64)
-    return Parsed(X, frame["target"].to_numpy()).content_hash()

@@ -126,12 +126,9 @@ class FileOptions(BaseModel):
         >>> FileOptions(decimal=",", drop="id").pairs()
         (('decimal', ','), ('drop', ('id',)))
         """
-        stated = ((name, getattr(self, name)) for name in sorted(FileOptions.model_fields))
-        return tuple(
-            (name, value)
-            for name, value in stated
-            if value != FileOptions.model_fields[name].default
-        )
+        fields = FileOptions.model_fields
+        stated = ((key, value) for key, value in self if key in fields)
+        return tuple(sorted((k, value) for k, value in stated if value != fields[k].default))
 
     @model_validator(mode="after")
     def _two_marks(self) -> Self:
