@@ -98,11 +98,6 @@ class PredefinedSplits(_Strict):
     test: int | None = None
     held: int | None = None
 
-    @property
-    def n_official(self) -> int:
-        """Number of splits that come with the data."""
-        return self.count if self.held is None else self.held
-
 
 class KnownRows(_Strict):
     """Rows ``first`` to ``last`` (excluded) of known content, if the whole content is unknown."""

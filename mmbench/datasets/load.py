@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mmbench.datasets.card import Card
 from mmbench.datasets.dataset import Dataset, DatasetRef, keep_classes
 from mmbench.datasets.fetch import Places, Search, SourceFiles, find, recipe_hash
 from mmbench.datasets.preprocess import check_steps
@@ -75,14 +76,11 @@ def dataset_hash(
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
     places = Places(Path(store), mirror, allow_network)
-    content = _content_hash(ref, places)
+    content = _card_hash(ref.card, places) if ref.card else user_hash(ref, places)
     return content if ref.folds is None else hash_with_folds(content, ref.folds)
 
 
-def _content_hash(ref: DatasetRef, places: Places) -> str:
-    card = ref.card
-    if card is None:
-        return user_hash(ref, places)
+def _card_hash(card: Card, places: Places) -> str:
     found = Search(card, places).local()
     if found is None and card.expect.content:
         return card.expect.content

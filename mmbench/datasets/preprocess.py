@@ -59,14 +59,8 @@ def parse_steps(value: Any) -> Steps:
         if not isinstance(step, Mapping) or len(step) != 1:
             raise ValueError(f"a preprocessing step is a name or {{name: number}}, got {step!r}")
         steps += step.items()
-    for k, (name, argument) in enumerate(steps):
-        if is_path(name):
-            steps[k] = name, _checked_parameters(name, argument)
-            continue
-        if name not in NAMES:
-            raise ValueError(f"unknown preprocessing step {name!r}{did_you_mean(name, NAMES)}")
-        _check_argument(name, argument)
-    return tuple(steps) if steps != [("none", None)] else ()
+    checked = tuple((name, _checked(name, argument)) for name, argument in steps)
+    return checked if checked != (("none", None),) else ()
 
 
 def is_path(name: Any) -> bool:
@@ -87,17 +81,6 @@ def from_path(name: str, parameters: Any = ()) -> Any:
     if not (hasattr(made, "fit") and hasattr(made, "transform")):
         raise ValueError(f"{name} is no transformer: it has no fit and transform")
     return made
-
-
-def _checked_parameters(name: str, argument: Any) -> tuple[tuple[str, Any], ...] | None:
-    if argument is not None and not isinstance(argument, Mapping):
-        raise ValueError(f"{name} takes parameters as {{name: value}}, got {argument!r}")
-    for parameter, value in (argument or {}).items():
-        if value is not None and not isinstance(value, str | int | float):
-            raise ValueError(f"{name}: {parameter} must be a word or a number, got {value!r}")
-    parameters = tuple(sorted((argument or {}).items())) or None
-    from_path(name, parameters)
-    return parameters
 
 
 def check_steps(
@@ -161,17 +144,35 @@ def _check_columns(steps: Steps, n_features: int) -> str | None:
     return None
 
 
-def _check_argument(name: str, argument: Any) -> None:
-    is_number = isinstance(argument, int | float) and not isinstance(argument, bool)
+def _checked(name: Any, argument: Any) -> Any:
+    """Return the argument of a step, as `Steps` holds it; a ValueError says what is wrong."""
+    if is_path(name):
+        return _checked_parameters(name, argument)
+    if name not in NAMES:
+        raise ValueError(f"unknown preprocessing step {name!r}{did_you_mean(name, NAMES)}")
+    number = isinstance(argument, int | float) and not isinstance(argument, bool)
     if name == "divide":
-        if not is_number or not 0 < argument < float("inf"):
-            raise ValueError(f"divide needs a number above 0, got {argument!r}")
+        fits, needs = number and 0 < argument < float("inf"), "a number above 0"
     elif name in COMPONENTS:
-        if not is_number or not 1 <= argument < float("inf") or argument != int(argument):
-            needs = "a whole number of components of at least 1"
-            raise ValueError(f"{name} needs {needs}, got {argument!r}")
+        fits = number and 1 <= argument < float("inf") and argument == int(argument)
+        needs = "a whole number of components of at least 1"
     elif name in IMPUTERS:
-        if argument not in STRATEGIES:
-            raise ValueError(f"{name} needs one of {', '.join(STRATEGIES)}, got {argument!r}")
+        fits, needs = argument in STRATEGIES, f"one of {', '.join(STRATEGIES)}"
     elif argument is not None:
         raise ValueError(f"{name} takes no number, got {argument!r}")
+    else:
+        return None
+    if not fits:
+        raise ValueError(f"{name} needs {needs}, got {argument!r}")
+    return argument
+
+
+def _checked_parameters(name: str, argument: Any) -> tuple[tuple[str, Any], ...] | None:
+    if argument is not None and not isinstance(argument, Mapping):
+        raise ValueError(f"{name} takes parameters as {{name: value}}, got {argument!r}")
+    for parameter, value in (argument or {}).items():
+        if value is not None and not isinstance(value, str | int | float):
+            raise ValueError(f"{name}: {parameter} must be a word or a number, got {value!r}")
+    parameters = tuple(sorted((argument or {}).items())) or None
+    from_path(name, parameters)
+    return parameters

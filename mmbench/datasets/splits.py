@@ -139,35 +139,26 @@ def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cu
 def _holdout_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
     """Return round(arg * n) test rows, each class in proportion; or a share of the groups."""
     share, random = float(arg or 0), random_stream(seed, repeat)
-    if data.groups is not None:
-        return _hold_out_groups(data, data.groups, share, random)
-    codes, counts = codes_and_counts(data.y)
-    n_test = round(share * len(codes))
-    if n_test == 0:
-        raise _refused(data, f"holdout {arg:g} of {len(codes)} rows leaves no test row")
-    held = allocate(counts, n_test)
-    if (held >= counts).any():
-        label = data.classes[int(np.argmax(held >= counts))]
-        raise _refused(data, f"holdout {arg:g} leaves no training row of class {label!s}")
-    test = pick_stratified(codes, held, random)
-    return Cut(np.setdiff1d(np.arange(len(codes)), test), test, "drawn")
+    if data.groups is None:
+        of, (codes, counts) = "", codes_and_counts(data.y)
+        n_test = round(share * len(codes))
+        if n_test == 0:
+            raise _refused(data, f"holdout {arg:g} of {len(codes)} rows leaves no test row")
+        test = pick_stratified(codes, allocate(counts, n_test), random)
+        train = np.setdiff1d(np.arange(len(codes)), test)
+    else:
+        from sklearn.model_selection import GroupShuffleSplit
 
-
-def _hold_out_groups(
-    data: Dataset, groups: NDArray, share: float, random: np.random.RandomState
-) -> Cut:
-    from sklearn.model_selection import GroupShuffleSplit
-
-    cutter = GroupShuffleSplit(1, test_size=share, random_state=random)
-    try:
-        train, test = next(cutter.split(data.y, data.y, groups))
-    except ValueError:
-        message = f"holdout {share:g} of {len(np.unique(groups))} groups leaves a part empty"
-        raise _refused(data, message) from None
+        of, cutter = " of the groups", GroupShuffleSplit(1, test_size=share, random_state=random)
+        try:
+            train, test = next(cutter.split(data.y, data.y, data.groups))
+        except ValueError:
+            n_groups = len(np.unique(data.groups))
+            reason = f"holdout {arg:g} of {n_groups} groups leaves a part empty"
+            raise _refused(data, reason) from None
     lacking = np.setdiff1d(data.classes, data.y[train])
     if len(lacking):
-        message = f"holdout {share:g} of the groups leaves no training row of class {lacking[0]!s}"
-        raise _refused(data, message)
+        raise _refused(data, f"holdout {arg:g}{of} leaves no training row of class {lacking[0]!s}")
     return Cut(train, test, "drawn")
 
 

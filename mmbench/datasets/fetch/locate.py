@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -91,7 +92,8 @@ def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str 
     wanted = expected.official and (expected.official.train, expected.official.test)
     if sizes != wanted:
         return f"official split {sizes}, the card says {wanted}"
-    number = expected.predefined.n_official if expected.predefined else 0
+    plan = expected.predefined
+    number = 0 if plan is None else plan.count if plan.held is None else plan.held
     if len(data.predefined) != number:
         return f"{len(data.predefined)} predefined splits, the card says {number}"
     if known := expected.known_rows:
@@ -211,14 +213,10 @@ class Search:
 
     def local(self) -> SourceFiles | None:
         """Return the first source whose files lie, undamaged, in the store or mirror folder."""
-        for source in self.card.sources:
-            if found := self._in_store(source):
-                return found
-        if folder := self.places.mirror_folder:
-            for source in self.card.sources:
-                if found := self._intact(source, folder):
-                    return found
-        return None
+        sources, folder = self.card.sources, self.places.mirror_folder
+        stored = (self._in_store(source) for source in sources)
+        mirrored = (self._intact(source, folder) for source in sources if folder)
+        return next(filter(None, chain(stored, mirrored)), None)
 
     def remote(self) -> SourceFiles | None:
         """Ask the mirror's URL, then each public source; the result lies in the store."""

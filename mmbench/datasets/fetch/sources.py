@@ -17,6 +17,7 @@ import threading
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -106,27 +107,23 @@ def download(url: str, place: Path, progress: bool, most: int) -> None:
 
 
 def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) -> Any:
-    outcome: list[Any] = []
+    outcome: Future[Any] = Future()
 
     def run() -> None:
         try:
-            outcome.extend([function(), None])
+            outcome.set_result(function())
         except BaseException as error:
-            outcome.extend([None, error])
+            outcome.set_exception(error)
 
     limit = seconds(WHOLE)
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
+    threading.Thread(target=run, daemon=True).start()
     try:
-        thread.join(limit)
+        wait([outcome], limit)
     finally:
         stop.set()
-    if not outcome:
+    if not outcome.done():
         raise SourceError(f"{url}: not complete within {limit:g} s ({WHOLE} raises this limit)")
-    result, error = outcome
-    if error is not None:
-        raise error
-    return result
+    return outcome.result()
 
 
 def _download(url: str, place: Path, progress: bool, most: int, stop: threading.Event) -> None:

@@ -350,29 +350,24 @@ def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) 
     """Return a data frame; a value that a sparse row omits is 0, or the first declared value."""
     import pandas as pd
 
-    position = {j: k for k, j in enumerate(j for j, a in enumerate(attributes) if a.is_number)}
-    if len(rows) * len(position) > MOST_CELLS:
-        size = f"{len(rows)} rows of {len(position)} numbers"
+    n_numbers = sum(attribute.is_number for attribute in attributes)
+    if len(rows) * n_numbers > MOST_CELLS:
+        size = f"{len(rows)} rows of {n_numbers} numbers"
         raise ValueError(f"{size} do not fit in memory; a svmlight file is read as sparse")
-    X = np.zeros((len(rows), len(position)))
-    words = {
-        j: np.full(len(rows), a.values[0] if a.values else "0", dtype=object)
-        for j, a in enumerate(attributes)
-        if not a.is_number
+    columns = {
+        a.name: np.zeros(len(rows))
+        if a.is_number
+        else np.full(len(rows), a.values[0] if a.values else "0", dtype=object)
+        for a in attributes
     }
     for i, row in enumerate(rows):
         for j, value in row.items():
-            if j in words:
-                words[j][i] = value
-            elif value is not None and not is_number(value):
+            if attributes[j].is_number and value is not None and not is_number(value):
                 needed = f"text {value!r} where a number is needed"
                 hint = f"if it marks a missing value, {say('missing', [value])}"
                 raise ValueError(f"{place(i, attributes[j].name)}: {needed}; {hint}")
-            else:
-                X[i, position[j]] = np.nan if value is None else float(value)
-    numbers = pd.DataFrame(X, columns=[attributes[j].name for j in position])
-    others = pd.DataFrame({attributes[j].name: cells for j, cells in words.items()})
-    return pd.concat([numbers, others], axis=1)[[a.name for a in attributes]]
+            columns[attributes[j].name][i] = value  # None becomes NaN among numbers
+    return pd.DataFrame(columns)
 
 
 def arff(

@@ -205,21 +205,17 @@ CODES = {
     "R": (0.5, 0.0, 0.5, 0.0),
     "S": (0.0, 0.5, 0.5, 0.0),
 }
-POSITIONS = 60
+SEQUENCE = re.compile(rf"[{''.join(CODES)}]{{60}}")
 
 
 def splice(paths: Sequence[Path]) -> Parsed:
     """Parse ``class,name,sequence``; column 4 * position + base."""
     rows = [[cell.strip() for cell in line.split(",")] for line in read_lines(paths[0])]
-    bad = next((i for i, row in enumerate(rows) if len(row) != 3 or not _is_sequence(row[2])), None)
-    if bad is not None:
-        raise ValueError(f"{paths[0].name}: line {bad + 1} is not class, name, sequence")
+    for number, row in enumerate(rows, 1):
+        if len(row) != 3 or not SEQUENCE.fullmatch(row[2]):
+            raise ValueError(f"{paths[0].name}: line {number} is not class, name, sequence")
     X = np.array([[CODES[letter] for letter in row[2]] for row in rows])
     return Parsed(X.reshape(len(rows), -1), np.array([row[0] for row in rows]))
-
-
-def _is_sequence(text: str) -> bool:
-    return len(text) == POSITIONS and set(text) <= set(CODES)
 
 
 def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: int = 0) -> Parsed:

@@ -191,19 +191,15 @@ def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
     text = column.map(as_text, na_action="ignore").astype(object)
     if not stated:  # 2 for 2.0, if all are plain whole numbers
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
-    present = sorted(text.dropna().unique().tolist(), key=_order)
-    values = stated or tuple(present)
+    present = text.dropna().unique().tolist()
+    size = {word: float(word) if is_number(word) else np.inf for word in present}
+    values = stated or tuple(sorted(present, key=lambda word: (size[word], word)))
     codes = text.map({value: k for k, value in enumerate(values)})
     unknown = np.flatnonzero(codes.isna() & column.notna())
     if len(unknown):
         found = f"{text.iloc[unknown[0]]!r} is none of {', '.join(values)}"
         raise ValueError(f"{place(unknown[0], column.name)}: {found}")
     return np.asarray(codes, dtype=np.float64)
-
-
-def _order(value: str) -> tuple[bool, float, str]:
-    """Order numbers by size, and before text."""
-    return not is_number(value), float(value) if is_number(value) else 0.0, value
 
 
 def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
@@ -375,10 +371,10 @@ def _row_names(
             named = name not in counting and ID_NAME.fullmatch(name) and (column % 1 == 0).all()
             if named and len(np.unique(column)) == len(X):
                 yield f"column {name!r} looks like an id of the rows; {leave_out([name], options)}"
-    for name, column in numbers.select_dtypes("integer").items():
-        if (column.abs() > EXACT).any():
-            rounded = "holds numbers beyond 2^53, which are rounded"
-            yield f"column {name!r} {rounded}; {leave_out([str(name)], options)}"
+    whole = numbers.select_dtypes("integer")
+    for name in map(str, whole.columns[(whole.abs() > EXACT).any()]):
+        rounded = "holds numbers beyond 2^53, which are rounded"
+        yield f"column {name!r} {rounded}; {leave_out([name], options)}"
 
 
 def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
@@ -392,6 +388,6 @@ def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
     rows = pd.Series([row.tobytes() for row in X + 0.0])  # + 0.0: -0.0 and 0.0 have equal bytes
     bad = pd.Series(y).groupby(rows, sort=False).transform("nunique") > 1
     if bad.any():
-        first = np.flatnonzero(rows == rows[bad.idxmax()])[:SHOWN] + 1
+        first = np.flatnonzero(rows == rows[bad].iloc[0])[:SHOWN] + 1
         where = f"first: data rows {', '.join(map(str, first))}"
         yield f"{bad.sum()} rows have equal values but different labels ({where})"
