@@ -354,21 +354,19 @@ def _subset(
     train: IntArray, data: Dataset, size: int | tuple[str, int], repeat: int, seed: int
 ) -> IntArray:
     codes, counts = codes_and_counts(data.y[train])
-    if not isinstance(size, tuple):
-        share = allocate(counts, min(size, len(train)))
-    elif size[0] == "nested":
-        if size[1] > len(train):
-            message = f"max_train {size[1]}, but there are {len(train)} rows to train on"
-            raise _refused(data, message)
-        share = allocate_nested(counts, size[1])
+    kind, number = size if isinstance(size, tuple) else ("all", size)
+    if kind == "nested" and number > len(train):
+        reason = f"max_train {number}, but there are {len(train)} rows to train on"
+        raise _refused(data, reason)
+    if kind == "per_class":
+        share = np.minimum(counts, number)
     else:
-        share = np.minimum(counts, size[1])
+        share_out = allocate_nested if kind == "nested" else allocate
+        share = share_out(counts, min(number, len(train)))
     if share.sum() == len(train):
         return train
     if share.min() == 0:
-        number = size[1] if isinstance(size, tuple) else size
-        message = f"max_train {number} leaves a class without training row"
-        raise _refused(data, message)
+        raise _refused(data, f"max_train {number} leaves a class without training row")
     return train[pick_stratified(codes, share, random_stream(seed, repeat, SUBSET_STREAM))]
 
 

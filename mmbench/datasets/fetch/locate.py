@@ -265,12 +265,10 @@ class Search:
         if not path.is_file():
             return None
         try:
-            content = packed_hash(path)
+            if self.card.expected(source).content not in (None, packed_hash(path)):
+                raise ValueError("holds other data than the card states")
         except ValueError as error:
             self.tried.append(f"{path}: {error}")
-            return None
-        if self.card.expected(source).content not in (None, content):
-            self.tried.append(f"{path}: holds other data than the card states")
             return None
         return SourceFiles(self.card, source, (path,))
 
@@ -316,12 +314,11 @@ class Search:
         with self.store.scratch() as scratch:
             try:
                 data = obtain(self.card, source, scratch, self.places.progress)
+                if problem := disagreement(data, self.card.expected(source)):
+                    name = f"{source.label} holds other data than the card states"
+                    raise SourceError(f"{name}: {problem}")
             except SourceError as error:
                 self.tried.append(str(error))
-                return None
-            if problem := disagreement(data, self.card.expected(source)):
-                name = f"{source.label} holds other data than the card states"
-                self.tried.append(f"{name}: {problem}")
                 return None
             write_packed(scratch / "packed.npz", data)
             self.store.admit(scratch / "packed.npz", place)

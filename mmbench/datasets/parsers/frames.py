@@ -24,10 +24,6 @@ from mmbench.errors import did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Cells of a CSV file without a value. pandas would also take "None" and "null", which may be
-#: classes.
-MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
-SEPARATORS = ",;\t"
 BLANKS = r"\s+"
 #: Text that needs no quotes in YAML.
 WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d]\w*", re.I)
@@ -92,66 +88,6 @@ def say(key: str, value: object) -> str:
     return f"say {key}: {value} (--set {shlex.quote(f'datasets[0].{key}={value}')})"
 
 
-def read_csv(
-    text: str,
-    keep_text: Sequence[Column] = (),
-    *,
-    header: bool = True,
-    separator: str | None = None,
-    decimal: str = ".",
-    missing: Sequence[str] | None = None,
-    max_columns: int = MOST_COLUMNS,
-    left_out: Sequence[Column] = (),
-) -> pd.DataFrame:
-    """Read CSV text; blank lines are skipped.
-
-    Without a header, columns are named ``"1"``, ``"2"``, ...; without a separator, it is the
-    commonest of comma, semicolon and tab in the first record, or blanks. Of a decimal comma, it is
-    a comma only if the header has no other. Columns that are left out need no name.
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
-    if stated := re.match(r'"?sep=(.)"?\n', text):  # as Excel writes it
-        separator, text = separator or stated[1], text[stated.end() :]
-    first, body, found = _first_record(text, separator, decimal)
-    if len(first) == 1 and header and decimal == "," and not separator:
-        comma = _first_record(text, ",", decimal)
-        first, body, found = comma if len(comma[0]) > 1 else (first, body, found)
-    separator = found
-    check_width(len(first), max_columns)
-    names = [" ".join(name.split()) for name in first]
-    numbers = {k % (len(names) + 1) for k in left_out if isinstance(k, int)}
-    names = [name or (f"column {k}" if k in numbers else "") for k, name in enumerate(names, 1)]
-    if header:
-        check_names(names)
-    else:
-        names, body = [str(k + 1) for k in range(len(first))], text
-    words = MISSING_WORDS if missing is None else missing
-    return _parse(body, names, keep_text, words, sep=separator, decimal=decimal)
-
-
-def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
-    """Return the fields of the first record, the rest of the text and the separator."""
-    candidates = [separator] if separator else list(SEPARATORS.replace(decimal, ""))
-    records, fault = [], None
-    for candidate in candidates:
-        reader = csv.reader(io.StringIO(text), delimiter=candidate, skipinitialspace=True)
-        try:
-            records.append((next(reader, []), reader.line_num, candidate))
-        except csv.Error as error:
-            fault = error
-    if not records:
-        raise ValueError(f"a line cannot be cut into fields ({fault})") from fault
-    fields, n_lines, found = max(records, key=lambda record: len(record[0]))
-    if separator is None and len(fields) == 1 and " " in fields[0].strip():
-        line, _, body = text.partition("\n")
-        quoted = re.findall(QUOTED_OR_NOT, line)
-        return [a.replace('""', '"') or b for a, b in quoted], body, BLANKS
-    body = text
-    for _ in range(n_lines):
-        body = body.partition("\n")[2]
-    return fields, body, found
-
-
 def check_names(names: list[str]) -> None:
     """Refuse column names that are empty, equal or numbers."""
     if "" in names:
@@ -168,9 +104,10 @@ def check_names(names: list[str]) -> None:
         raise ValueError(f"the first line holds numbers; {hint}")
 
 
-def _parse(
+def parse_rows(
     text: str, names: list[str], keep_text: Sequence[Column], missing: Sequence[str], **more: Any
 ) -> pd.DataFrame:
+    """Return rows of fields as a data frame; `more` are `sep` and `decimal` of pandas."""
     import pandas as pd
 
     if not text.strip():
@@ -260,7 +197,7 @@ def read_arff(
     nominal = {a.name: a.values for a in attributes if a.values is not None}
     if not NOT_PLAIN.search(body):
         text_columns = [a.name for a in attributes if not a.is_number]
-        return _parse(body, names, text_columns, ["?", *missing], sep=","), nominal
+        return parse_rows(body, names, text_columns, ["?", *missing], sep=","), nominal
     lines = filter(None, map(str.strip, body.split("\n")))
     rows = [_arff_row(line, k, attributes, missing) for k, line in enumerate(lines, 1)]
     if not rows:

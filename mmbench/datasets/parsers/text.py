@@ -141,11 +141,10 @@ def delimited(
     parts = [_delimited_rows(path, fields, missing == "drop") for path in paths]
     rows = [row for part in parts for row in part]
     label %= fields
-    features = [j for j in range(fields) if j != label and j not in skip]
     columns = [
-        block
-        for j in features
-        for block in _encode([row[j] for row in rows], j, missing, codes or {}, one_hot or {})
+        _encode([row[j] for row in rows], j, missing, codes or {}, one_hot or {})
+        for j in range(fields)
+        if j != label and j not in skip
     ]
     sizes = [len(part) for part in parts]
     if n_train is not None:
@@ -174,24 +173,23 @@ def _encode(
     missing: str | float,
     codes: Mapping[int | str, Mapping[str, float]],
     one_hot: Mapping[int, Sequence[str]],
-) -> list[np.ndarray]:
+) -> NDArray[np.float64]:
+    """Return a column as numbers, shape (n_samples,) or (n_samples, n_values)."""
     if column in one_hot:
-        return [np.array([float(cell == value) for cell in cells]) for value in one_hot[column]]
-    table = codes.get(column, codes.get("all"))
-    if table is None:
-        table = {MISSING: float(missing)} if not isinstance(missing, str) else {}
-        return [np.array([table[c] if c in table else _number(c, column) for c in cells])]
-    unknown = sorted(set(cells) - set(table))
-    if unknown:
+        return np.array([[float(cell == value) for value in one_hot[column]] for cell in cells])
+    table = dict(codes.get(column, codes.get("all", {})))
+    if unknown := table and sorted(set(cells) - set(table)):
         raise ValueError(f"column {column + 1} has the unknown value {unknown[0]!r}")
-    return [np.array([float(table[cell]) for cell in cells])]
-
-
-def _number(cell: str, column: int) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        raise ValueError(f"column {column + 1} has {cell!r} where a number should be") from None
+    if not isinstance(missing, str):
+        table.setdefault(MISSING, missing)
+    numbers = []
+    for cell in cells:
+        try:
+            numbers.append(float(table.get(cell, cell)))
+        except ValueError:
+            place = f"column {column + 1}"
+            raise ValueError(f"{place} has {cell!r} where a number should be") from None
+    return np.array(numbers)
 
 
 #: Letter -> (A, C, G, T). The ambiguous letters of the file share one unit among their bases.

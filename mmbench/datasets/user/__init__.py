@@ -48,8 +48,8 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
         if kind != "openml" or places.allow_network:
             raise UserError(f"{ref.path}: {error}") from error
         digest = hashlib.sha256(str(ref.path).encode())  # not fetched yet: named by its source
-    digest.update(f"\nreader {READER}".encode())
-    digest.update(f"\ntarget {'' if ref.target is None else ref.target}".encode())
+    target = "" if ref.target is None else ref.target
+    digest.update(f"\nreader {READER}\ntarget {target}".encode())
     if ref.options:
         digest.update(f"\noptions {ref.options}".encode())
     return digest.hexdigest()

@@ -359,17 +359,14 @@ def _row_names(
 ) -> Iterator[str]:
     """Report columns that name the rows: they count up, look like an id, or float64 rounds them."""
     if len(X) >= FEWEST_COUNTED:
-        counting = [
-            name
-            for name, column in zip(names, X.T, strict=True)
-            if column[0] % 1 == 0 and column[1] - column[0] == 1 and (np.diff(column) == 1).all()
-        ]
-        yield from (
-            f"column {name!r} numbers the rows; {leave_out([name], options)}" for name in counting
-        )
         for name, column in zip(names, X.T, strict=True):
-            named = name not in counting and ID_NAME.fullmatch(name) and (column % 1 == 0).all()
-            if named and len(np.unique(column)) == len(X):
+            if column[0] % 1 == 0 and (np.diff(column) == 1).all():
+                yield f"column {name!r} numbers the rows; {leave_out([name], options)}"
+            elif (
+                ID_NAME.fullmatch(name)
+                and (column % 1 == 0).all()
+                and len(np.unique(column)) == len(X)
+            ):
                 yield f"column {name!r} looks like an id of the rows; {leave_out([name], options)}"
     whole = numbers.select_dtypes("integer")
     for name in map(str, whole.columns[(whole.abs() > EXACT).any()]):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import codecs
+import csv
+import io
 import json
 import re
 import threading
@@ -26,14 +28,17 @@ from mmbench.datasets.fetch.sources import (
 )
 from mmbench.datasets.parsers.arrays import read_npz
 from mmbench.datasets.parsers.frames import (
+    BLANKS,
     MOST_CELLS,
+    QUOTED_OR_NOT,
     Column,
     Nominal,
+    check_names,
     check_width,
     column_name,
     existing,
+    parse_rows,
     read_arff,
-    read_csv,
     say,
 )
 from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
@@ -62,6 +67,10 @@ OTHER_FORMATS = {
     b"{": "JSON; save it as CSV",
     b"[": "JSON; save it as CSV",
 }
+#: Cells of a CSV file without a value. pandas would also take "None" and "null", which may be
+#: classes.
+MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
+SEPARATORS = ",;\t"
 #: Byte order marks and the encodings that they name; the longer of two that begin alike first.
 MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -143,15 +152,64 @@ def _read_file(
     if suffix == ".arff":
         frame, nominal = read_arff(text, options.missing or (), options.max_columns)
         return Table(frame, column_name(target, list(frame.columns), "target column"), nominal)
-    form = options.model_dump(include={"header", "separator", "decimal", "missing", "max_columns"})
-    left_out = [*options.drop, *([] if options.index is None else [options.index])]
-    frame = read_csv(text, text_columns(options, target), left_out=left_out, **form)
+    frame = read_csv(text, options, target)
     names = list(frame.columns)
     if len(names) == 1 and isinstance(target, str) and target not in names:
         mark = next(iter(re.findall(r"[^\w\s\"']", names[0])), "|")
         hint = f"if fields are separated, {say('separator', mark)}"
         raise ValueError(f"the first line is one field, {names[0]!r}; {hint}")
     return Table(frame, column_name(target, list(frame.columns), "target column"))
+
+
+def read_csv(text: str, options: FileOptions, target: Column) -> pd.DataFrame:
+    """Read CSV text; blank lines are skipped.
+
+    Without a header, columns are named ``"1"``, ``"2"``, ...; without a separator, it is the
+    commonest of comma, semicolon and tab in the first record, or blanks. Of a decimal comma, it is
+    a comma only if the header has no other. Columns that are left out need no name.
+    """
+    separator, decimal = options.separator, options.decimal
+    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
+    if stated := re.match(r'"?sep=(.)"?\n', text):  # as Excel writes it
+        separator, text = separator or stated[1], text[stated.end() :]
+    first, body, found = _first_record(text, separator, decimal)
+    if len(first) == 1 and options.header and decimal == "," and not separator:
+        comma = _first_record(text, ",", decimal)
+        first, body, found = comma if len(comma[0]) > 1 else (first, body, found)
+    check_width(len(first), options.max_columns)
+    names = [" ".join(name.split()) for name in first]
+    left_out = (*options.drop, options.index)
+    numbers = {k % (len(names) + 1) for k in left_out if isinstance(k, int)}
+    names = [name or (f"column {k}" if k in numbers else "") for k, name in enumerate(names, 1)]
+    if options.header:
+        check_names(names)
+    else:
+        names, body = [str(k + 1) for k in range(len(first))], text
+    words = MISSING_WORDS if options.missing is None else options.missing
+    return parse_rows(body, names, text_columns(options, target), words, sep=found, decimal=decimal)
+
+
+def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
+    """Return the fields of the first record, the rest of the text and the separator."""
+    candidates = [separator] if separator else list(SEPARATORS.replace(decimal, ""))
+    records, fault = [], None
+    for candidate in candidates:
+        reader = csv.reader(io.StringIO(text), delimiter=candidate, skipinitialspace=True)
+        try:
+            records.append((next(reader, []), reader.line_num, candidate))
+        except csv.Error as error:
+            fault = error
+    if not records:
+        raise ValueError(f"a line cannot be cut into fields ({fault})") from fault
+    fields, n_lines, found = max(records, key=lambda record: len(record[0]))
+    if separator is None and len(fields) == 1 and " " in fields[0].strip():
+        line, _, body = text.partition("\n")
+        quoted = re.findall(QUOTED_OR_NOT, line)
+        return [a.replace('""', '"') or b for a, b in quoted], body, BLANKS
+    body = text
+    for _ in range(n_lines):
+        body = body.partition("\n")[2]
+    return fields, body, found
 
 
 def text_columns(options: FileOptions, target: Column) -> list[Column]:
