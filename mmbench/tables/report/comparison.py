@@ -16,7 +16,7 @@ import pandas as pd
 
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import total
-from mmbench.tables.report.pictures import Picture, Point, axis, rule, scatter
+from mmbench.tables.report.pictures import Point, Spec, axis, rule, scatter
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import ACCURACY, View, run_facts, signed
 from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p
@@ -125,9 +125,9 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
 
 
 def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
-    """Write the page of two runs; return its path, the runs, and counts of cells for a summary."""
+    """Write the page of two runs; return its path, the runs and the changes."""
     page = f"comparisons/{before.folder}-and-{after.folder}.html"
-    frame, runs = changes(before, after), {"A": before, "B": after}
+    frame = changes(before, after)
     lines: list[Any] = list(frame.itertuples())
     logs = np.log(frame.ratio.dropna()).groupby(frame.key.map(lambda key: key.machine), sort=False)
     old, new = (dict(run_facts(view)) for view in (before, after))
@@ -135,37 +135,21 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
     config = difflib.unified_diff(
         before.config.splitlines(), after.config.splitlines(), "A", "B", lineterm="", n=2
     )
-    counts = {
-        "n_cells": len(frame),
-        "n_same": frame.same.sum(),
-        "n_beyond": frame.beyond_noise.sum(),
-        "n_left": (frame.band == LEFT).sum(),
-        "n_entered": (frame.band == ENTERED).sum(),
-    }
     site.page(
         page,
         "comparison.html",
-        runs=runs,
+        runs={"A": before, "B": after},
         lines=lines,
-        counts=counts,
-        alone={
-            name: [
-                view.heading(row.key)
-                for row in view.rows
-                if row.measured is not None and row.key not in set(frame.key)
-            ]
-            for name, view in runs.items()
-        },
         ratios=[(after.sheet.label(m), math.exp(mean)) for m, mean in logs.mean().items()],
         pictures=_pictures(after, lines),
         metric=after.metric,
         facts=[(name, old.get(name, ""), new.get(name, "")) for name in names],
         config="\n".join(config),
     )
-    return {"page": page, "before": before, "after": after, **counts}
+    return {"page": page, "before": before, "after": after, "changes": lines}
 
 
-def _pictures(view: View, lines: Sequence[Any]) -> list[Picture]:
+def _pictures(view: View, lines: Sequence[Any]) -> dict[str, Spec]:
     """Return changes of accuracy and ratios of times; points open the cells of the later run."""
     gains, times = [], []
     for change in lines:
@@ -175,26 +159,10 @@ def _pictures(view: View, lines: Sequence[Any]) -> list[Picture]:
         gains.append(Point(change.key, change.gain, error=2 * change.error, **shared))
         if not math.isnan(change.ratio):
             times.append(Point(change.key, change.ratio, **shared))
-    root = f"../{view.folder}/"
-    made = [
-        scatter(
-            view,
-            "gains",
-            "Change of accuracy",
-            "Accuracy (%) of B minus that of A. Bars: two standard errors. Hollow: beyond noise.",
-            gains,
-            axis("accuracy (%), B less A", zeroline=True),
-            root=root,
-        ),
-        scatter(
-            view,
-            "times",
-            "Times as ratios",
-            "CPU time of a split in B over that in A, on a logarithmic axis; the line is at 1.",
-            times,
-            axis("CPU time, B over A", type="log"),
-            root=root,
-            shapes=[rule("x", 1.0)],
-        ),
-    ]
-    return [picture for picture in made if picture["spec"]["data"]]
+    root, gain = f"../{view.folder}/", axis("accuracy (%), B less A", zeroline=True)
+    ratio, shapes = axis("CPU time, B over A", type="log"), [rule("x", 1.0)]
+    made = {
+        "gains": scatter(view, gains, gain, root=root),
+        "times": scatter(view, times, ratio, root=root, shapes=shapes),
+    }
+    return {name: spec for name, spec in made.items() if spec["data"]}

@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 
 from mmbench.errors import Status, UserError
-from mmbench.tables.blocks import by_name
+from mmbench.jobs.store import Key
+from mmbench.tables.blocks import by_name, with_search_text
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.export import SPLIT_COLUMNS, split_rows
 from mmbench.tables.figures import draw_figure, figures_of, title_of
@@ -27,8 +28,15 @@ from mmbench.tables.report.view import (
     summarize,
 )
 from mmbench.tables.results import Reference
-from mmbench.tables.rows import ALL_IN_BAND, Row
+from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND
 
+#: Outcome of a comparison by its mark.
+VERDICTS = {
+    "": "not compared",
+    IN_BAND: "in band",
+    ALL_IN_BAND: "in band, as all",
+    OUT_OF_BAND: "out of band",
+}
 #: The figure and the layout of ranks, shown for every experiment with enough machines and data.
 RANKS, RANKS_LAYOUT = "critical_difference", "comparison"
 
@@ -40,12 +48,11 @@ def write_experiment(site: Site, view: View) -> None:
         "experiment.html",
         view=view,
         **summarize(view),
-        lines=[_line(view, row) for row in view.rows],
-        sized=any(key.size is not None for key in view.keys),
-        any_published=any(row.published is not None for row in view.rows),
-        several_statuses=len({row.status for row in view.rows}) > 1,
+        lines=[(row, _seconds(view, row.key), parameters(view, row.key)) for row in view.rows],
+        verdicts=VERDICTS,
         details={key: (f"details-{k}", details(view, key)) for k, key in enumerate(view.keys)},
         pictures=pictures_of(view),
+        search=with_search_text(view.sheet, view.ran),
         drawings=drawings(site, view),
         ranks=ranks_table(view),
         failures=failures(view),
@@ -112,24 +119,10 @@ def ranks_table(view: View) -> Table | None:
         return None
 
 
-def _line(view: View, row: Row) -> dict[str, Any]:
-    """Return a line of the list of all cells; numbers as they are, for sorting."""
-    gap = None
-    if row.measured is not None and row.published is not None:
-        gap = row.measured - row.published
-    seconds = [value for value in by_name(view.sheet, row.key).values() if value is not None]
-    verdict = "in band" if row.in_band else "out of band"
-    verdict = "in band, as all" if row.mark == ALL_IN_BAND else verdict
-    return {
-        "row": row,
-        "page": view.pages.get(row.key),
-        "machine": view.sheet.label(row.key.machine),
-        "difference": gap,
-        "verdict": "not compared" if row.in_band is None else verdict,
-        "seconds": sum(seconds) if seconds else None,
-        "gap": view.sheet.value(row.key, "worst_gap"),
-        "parameters": parameters(view, row.key),
-    }
+def _seconds(view: View, key: Key) -> float | None:
+    """Return the known CPU seconds of a split; None if no stage has any."""
+    seconds = [value for value in by_name(view.sheet, key).values() if value is not None]
+    return sum(seconds) if seconds else None
 
 
 def failures(view: View) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from mmbench.jobs.record import plain
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks import split_gaps, total_with_search, with_search_text
+from mmbench.tables.blocks import split_gaps, total_with_search
 from mmbench.tables.figures.style import colour
 from mmbench.tables.records import Cell
 from mmbench.tables.report.view import ACCURACY, View, data_text, details, metric_name
@@ -21,8 +21,8 @@ MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "he
 #: Heights in pixels: a picture, a line of a list of data sets, and a machine in such a line.
 HEIGHT, LINE, STEP = 420, 24, 11
 
-#: Name of its element in the page, title, caption, and ``spec``, the data and layout for plotly.
-Picture = dict[str, Any]
+#: Data and layout of a figure, as plotly takes them.
+Spec = dict[str, Any]
 
 
 class Point(NamedTuple):
@@ -62,9 +62,6 @@ def rule(name: str, value: float, dash: str = "solid") -> dict[str, Any]:
 
 def scatter(
     view: View,
-    name: str,
-    title: str,
-    caption: str,
     points: Sequence[Point],
     x: Mapping[str, Any],
     y: Mapping[str, Any] | None = None,
@@ -72,7 +69,7 @@ def scatter(
     named: bool = False,
     root: str = "",
     **layout: Any,
-) -> Picture:
+) -> Spec:
     """Return a picture with one trace per machine; points show details and open their pages.
 
     Without an axis `y` the data sets are listed, with machines one below the other and error bars.
@@ -117,7 +114,7 @@ def scatter(
         height = 150 + max(LINE, STEP * len(traces)) * max(n_lines, 2)
         category = axis("", autorange="reversed", type="category")
         layout |= {"height": height, "scattermode": "group", "yaxis": category}
-    return picture(name, title, caption, traces, **layout)
+    return plain({"data": traces, "layout": layout})
 
 
 def _hover(view: View, point: Point) -> str:
@@ -126,54 +123,31 @@ def _hover(view: View, point: Point) -> str:
     return "<br>".join([f"<b>{label(view.heading(point.key))}</b>", *map(label, [*facts, *hint])])
 
 
-def picture(
-    name: str, title: str, caption: str, traces: Sequence[Mapping], **layout: Any
-) -> Picture:
-    """Return a picture in JSON types; `name` is that of its element in the page."""
-    spec = plain({"data": traces, "layout": layout})
-    return {"name": name, "title": title, "caption": caption, "spec": spec}
-
-
-def pictures_of(view: View) -> list[Picture]:
-    """Return the pictures of an experiment that have points."""
-    ran = {row.key.machine for row in view.rows if row.measured is not None}
-    machines = [machine for machine in view.sheet.configured if machine in ran]
-    made = [against_published(view)]
-    if len(machines) > 1:
+def pictures_of(view: View) -> dict[str, Spec]:
+    """Return the pictures of an experiment that have points, by the names of their elements."""
+    made = {"against-published": against_published(view)}
+    if len(view.ran) > 1:
         values = {key: view.sheet.value(key, ACCURACY) for key in view.sheet.keys}
         accuracies = {key: value for key, value in values.items() if value is not None}
-        made.append(machine_differences(view, machines, accuracies))
-        made.append(time_and_accuracy(view, machines, accuracies))
-    return [picture for picture in made if picture["spec"]["data"]]
+        made["machine-differences"] = machine_differences(view, accuracies)
+        made["time-and-accuracy"] = time_and_accuracy(view, accuracies)
+    return {name: spec for name, spec in made.items() if spec["data"]}
 
 
-def against_published(view: View) -> Picture:
+def against_published(view: View) -> Spec:
     """Return measured minus published values, with the band as a bar."""
-    rows = [row for row in view.rows if row.in_band is not None]
     points = []
-    for row in rows:
-        gap = (row.measured or 0) - (row.published or 0)
-        points.append(Point(row.key, gap, error=row.half_width, hollow=not row.in_band))
-    name = metric_name(view.metric)
-    known = any(row.half_width is not None for row in rows)
-    return scatter(
-        view,
-        "against-published",
-        "Measured against published",
-        f"A point a cell: {name} measured less published. "
-        + ("Bar: the band of two standard errors, met where it reaches zero. " if known else "")
-        + "Hollow and named: out of the band.",
-        points,
-        axis(f"{name} measured less published", zeroline=True),
-        named=True,
-    )
+    for row in view.rows:
+        if row.in_band is not None:
+            gap = (row.measured or 0) - (row.published or 0)
+            points.append(Point(row.key, gap, error=row.half_width, hollow=not row.in_band))
+    title = f"{metric_name(view.metric)} measured less published"
+    return scatter(view, points, axis(title, zeroline=True), named=True)
 
 
-def machine_differences(
-    view: View, machines: Sequence[str], accuracies: Mapping[Key, float]
-) -> Picture:
+def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
     """Return accuracies minus those of the first machine, one line per data set."""
-    first, *others = machines
+    first, *others = view.ran
     points = []
     for base in view.sheet.places:
         zero = accuracies.get(base._replace(machine=first))
@@ -182,74 +156,54 @@ def machine_differences(
                 gaps = split_gaps(view.sheet, base, key.machine, first)
                 error = 2 * stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else None
                 points.append(Point(key, accuracies[key] - zero, error=error))
-    name = view.sheet.label(first)
-    paired = any(point.error is not None for point in points)
-    return scatter(
-        view,
-        "machine-differences",
-        f"Accuracy minus that of {name}",
-        f"A line a data set: accuracy (%) minus that of {name}."
-        + (" Bars: two standard errors of the mean over splits that both have." if paired else ""),
-        points,
-        axis(f"accuracy (%) minus that of {name}", zeroline=True),
-        machines=others,
-    )
+    title = f"accuracy (%) minus that of {view.sheet.label(first)}"
+    return scatter(view, points, axis(title, zeroline=True), machines=others)
 
 
-def time_and_accuracy(
-    view: View, machines: Sequence[str], accuracies: Mapping[Key, float]
-) -> Picture:
+def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     """Return accuracy against CPU time; relative to the first machine over several data sets."""
-    name = view.sheet.label(machines[0])
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
-    starts = [base._replace(machine=machines[0]) for base in view.sheet.places]
+    starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]
     starts = [start for start in starts if times.get(start)]
     relative, points = len(starts) > 1, []
     for start in starts:
-        for machine in machines[1:] if relative else machines:
+        for machine in view.ran[relative:]:
             key = start._replace(machine=machine)
             if (time := times.get(key)) and (unit := times[start]):
-                gain = accuracies[key] - accuracies[start]
+                x, y = time, accuracies[key]
                 points.append(
-                    Point(key, time / unit, gain) if relative else Point(key, time, accuracies[key])
+                    Point(key, *((x / unit, y - accuracies[start]) if relative else (x, y)))
                 )
-    cost_name, gain_name = "CPU seconds a split", "accuracy (%)"
+    cost, gain, name = "CPU seconds a split", "accuracy (%)", view.sheet.label(view.ran[0])
     if relative:
-        cost_name = f"CPU time as a multiple of that of {name}"
-        gain_name = f"accuracy (%) minus that of {name}"
-    return scatter(
-        view,
-        "time-and-accuracy",
-        "Time against accuracy",
-        "CPU seconds of selection, training and test of a split, on a logarithmic axis."
-        + with_search_text(view.sheet, machines)
-        + (f" Each point is a data set; {name} stands where the lines cross." if relative else ""),
-        points,
-        axis(cost_name, type="log"),
-        axis(gain_name, zeroline=relative),
-        machines=machines,
-        shapes=[rule("x", 1.0)] if relative else [],
-    )
+        cost, gain = f"CPU time as a multiple of that of {name}", f"{gain} minus that of {name}"
+    shapes = [rule("x", 1.0)] if relative else []
+    x_axis, y_axis = axis(cost, type="log"), axis(gain, zeroline=relative)
+    return scatter(view, points, x_axis, y_axis, machines=view.ran, shapes=shapes)
 
 
-def splits_picture(view: View, cell: Cell) -> Picture | None:
+def splits_picture(view: View, cell: Cell) -> Spec | None:
     """Return the accuracy of every split of a cell, beside their mean and the published value."""
     if len(cell.counted) < 2:
         return None
     values = [record.metrics[ACCURACY] for record in cell.counted]
     mean, row = fmean(values), view.sheet.row(cell.key, ACCURACY)
     shapes, notes = [rule("y", mean)], {f"mean {mean:.2f}": mean}
-    caption = f"Each point is a split; standard deviation {stdev(values):.2f}. Line: the mean"
     if row is not None and row.published is not None:
         shapes.append(rule("y", row.published, "dash"))
         notes[f"published {row.published:g}"] = row.published
-        caption += "; dashed: the published value"
         if row.half_width is not None:
             ends = {"x0": 0, "x1": 1, "y0": mean - row.half_width, "y1": mean + row.half_width}
             fill = {"fillcolor": colour(0), "opacity": 0.15, "line": {"width": 0}, "layer": "below"}
             shapes.append({"type": "rect", "xref": "paper", **ends, **fill})
-            caption += "; tinted: the band of two standard errors"
     right = {"xref": "paper", "x": 1, "xanchor": "right", "yanchor": "bottom", "showarrow": False}
+    layout = {
+        "height": 300,
+        "xaxis": axis("split"),
+        "yaxis": axis("accuracy (%)"),
+        "shapes": shapes,
+        "annotations": [{"text": label(text), "y": y, **right} for text, y in notes.items()],
+    }
     trace = {
         "type": "scatter",
         "mode": "markers",
@@ -263,14 +217,4 @@ def splits_picture(view: View, cell: Cell) -> Picture | None:
         "marker": {"color": colour(0), "size": 8},
         "showlegend": False,
     }
-    return picture(
-        "splits-picture",
-        "Accuracy of every split",
-        f"{caption}.",
-        [trace],
-        height=300,
-        xaxis=axis("split"),
-        yaxis=axis("accuracy (%)"),
-        shapes=shapes,
-        annotations=[{"text": label(text), "y": y, **right} for text, y in notes.items()],
-    )
+    return plain({"data": [trace], "layout": layout})

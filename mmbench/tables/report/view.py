@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import chain, count
 from typing import Any
 
 from mmbench.errors import FINISHED, SEVERITY, Status
@@ -35,11 +36,8 @@ class Names:
         ('usps-rbf-svm', 'usps-rbf-svm-2', 'unnamed')
         """
         base = re.sub(r"[^a-z0-9_]+", "-", text.lower())[:LENGTH].strip("-_") or "unnamed"
-        name, count = base, 1
-        while name in self._taken:
-            count += 1
-            name = f"{base}-{count}"
-        self._taken.add(name)
+        names = chain([base], (f"{base}-{k}" for k in count(2)))
+        self._taken.add(name := next(name for name in names if name not in self._taken))
         return name
 
 
@@ -94,6 +92,9 @@ class View:
         #: The row of this metric of every planned cell, and the cells' keys.
         self.rows = [row for row in rows if row is not None and row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
+        ran = {row.key.machine for row in self.rows if row.measured is not None}
+        #: The machines with results, in the order of the configuration.
+        self.ran = [machine for machine in self.sheet.configured if machine in ran]
         #: Cells that lack results.
         self.incomplete = frozenset(row.key for row in self.rows if self._lacks_results(row))
         names = Names()
