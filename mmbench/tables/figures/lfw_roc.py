@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,8 @@ def draw(experiment: Experiment, output: Path) -> str:
     """
     import pandas as pd
 
-    folds = pd.DataFrame(_folds(experiment))
+    columns = ["dataset", "title", "machine", "curve", "area"]
+    folds = pd.DataFrame(_folds(experiment), columns=columns)
     if folds.empty:
         raise UserError(f"{experiment.name}: no finished record of a data set with two classes")
     panels = folds.groupby(["dataset", "title"], sort=False)
@@ -61,20 +62,17 @@ def draw(experiment: Experiment, output: Path) -> str:
     return "\n".join(lines)
 
 
-def _folds(experiment: Experiment) -> Iterator[dict[str, Any]]:
+def _folds(experiment: Experiment) -> Iterator[tuple]:
     """Yield the curve and the area of every finished fold of data with two classes."""
     for cell in experiment.cells:
-        head = {
-            "dataset": cell.key.dataset,
-            "title": f"{cell.key.dataset} ({kernel_text(cell.key.kernel, cell.key.degree)})",
-            "machine": experiment.plan.label(cell.key.machine),
-        }
+        title = f"{cell.key.dataset} ({kernel_text(cell.key.kernel, cell.key.degree)})"
+        head = cell.key.dataset, title, experiment.plan.label(cell.key.machine)
         for record in cell.done if all(len(r.per_pair) == 1 for r in cell.done) else ():
             arrays = experiment.store.arrays(record.key)
             positive = arrays["y_test"].astype(str) == str(record.per_pair[0]["pair"][1])
             if positive.any() and not positive.all():
                 curve, area = roc(arrays["decisions"][:, 0], positive)
-                yield {**head, "curve": curve, "area": area}
+                yield (*head, curve, area)
 
 
 def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:

@@ -58,20 +58,24 @@ class Boundaries:
         Raises UserError if a set has no record of the M4, or a machine does not reproduce the
         decisions of its record.
         """
+        from mmbench.jobs.data import prepare
+
         panels = {name: _first_draw(experiment, name) for name in cls.sets}
         lines, label = [], experiment.plan.label
         with drawing(output, PAGE, 3.9) as canvas:
             grid = canvas.subplots(1, len(panels))
             for axes, (name, records) in zip(grid, panels.items(), strict=True):
-                data = _data(next(iter(records.values())))
+                job = next(iter(records.values())).job
+                data = prepare(
+                    job, Path("datasets"), None
+                )  # the sets are drawn, no store is needed
                 decisions = {label(m): _decision(experiment, r, data) for m, r in records.items()}
                 axes.set_title(cls.sets[name])
                 _panel(axes, name, data, decisions, [*records, "bayes"])
                 texts = (
                     f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items()
                 )
-                draw = 1 + next(iter(records.values())).job.split.repeat
-                lines.append(f"{cls.sets[name]}: draw {draw}, {', '.join(texts)}")
+                lines.append(f"{cls.sets[name]}: draw {job.split.repeat + 1}, {', '.join(texts)}")
             handles, labels = canvas.axes[0].get_legend_handles_labels()
             canvas.legend(handles, labels, loc="outside lower center", ncols=4)
         return "\n".join(lines)
@@ -102,13 +106,6 @@ def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
     first = draws[min(draws, key=lambda repeat: (-len(draws[repeat]), repeat))]
     order = [*STYLES, *first]
     return dict(sorted(first.items(), key=lambda item: order.index(item[0])))
-
-
-def _data(record: Record) -> Prepared:
-    """Return the training and test rows of a record; the sets are drawn, so no store is needed."""
-    from mmbench.jobs.data import prepare
-
-    return prepare(record.job, Path("datasets"), None)
 
 
 def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decision:

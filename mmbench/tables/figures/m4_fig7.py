@@ -41,7 +41,9 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
     done = [key for key in sheet.keys if sheet.value(key, "accuracy_pct") is not None]
     if len({key._replace(machine="") for key in done}) > 1:
         raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
-    points = pd.DataFrame([_point(sheet, key, sheet.cells.get(key)) for key in done])
+    rows = [_point(sheet, key, sheet.cells.get(key)) for key in done]
+    columns = ["machine", "nu", "accuracy", "error", "ms", "kept", "n"]
+    points = pd.DataFrame(rows, columns=columns)
     is_mpm = points.machine == MPM
     curve, mpm = points[~is_mpm].sort_values("nu", kind="stable"), points[is_mpm]
     title = f"The reduced M4 against its threshold, {curve.n.iloc[0]} splits of {done[0].dataset}"
@@ -55,10 +57,10 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
     return "\n".join(lines)
 
 
-def _point(sheet: Sheet, key: Key, cell: Cell | None) -> dict[str, Any]:
-    """Return the means of a machine: threshold, accuracy (%), its standard error, milliseconds.
+def _point(sheet: Sheet, key: Key, cell: Cell | None) -> tuple:
+    """Return machine, nu, accuracy (%), standard error, milliseconds, share kept, and splits.
 
-    ``kept`` is the share of training rows that keep a constraint, in words; empty without records.
+    The share kept is that of training rows that keep a constraint, in words; empty without records.
     """
     from mmbench.machines import make_machine
 
@@ -68,16 +70,9 @@ def _point(sheet: Sheet, key: Key, cell: Cell | None) -> dict[str, Any]:
         nu = dict(cell.done[0].job.params).get("nu", nu)
         sizes = [(record.per_pair[0]["extra"], record.split["n_train"]) for record in cell.done]
         kept = f"{100 * fmean(extra.get('kept', rows) / rows for extra, rows in sizes):.0f} %"
-    accuracy: Any = sheet.row(key, "accuracy_pct")
-    return {
-        "machine": key.machine,
-        "nu": nu,
-        "accuracy": accuracy.measured,
-        "error": accuracy.se or 0.0,
-        "ms": 1e3 * (sheet.value(key, "seconds_training") or 0.0),
-        "kept": kept,
-        "n": accuracy.n,
-    }
+    row: Any = sheet.row(key, "accuracy_pct")
+    milliseconds = 1e3 * (sheet.value(key, "seconds_training") or 0.0)
+    return (key.machine, nu, row.measured, row.se or 0.0, milliseconds, kept, row.n)
 
 
 def _plot(curve: pd.DataFrame, mpm: pd.DataFrame, title: str, output: Path) -> None:

@@ -38,8 +38,7 @@ def write_cells(site: Site, view: View) -> None:
         page, cell = f"{view.folder}/{view.pages[key]}", view.cells[key]
         table, folder = page.removesuffix(".html") + ".csv", site.path(page).parent.resolve()
         splits = list(islice(rows, len(cell.records)))  # the rows are in the order of the cells
-        frame = pd.DataFrame(splits, columns=SPLIT_COLUMNS, dtype=object)
-        site.text(table, frame.to_csv(index=False, lineterminator="\n"))
+        site.table(table, splits, SPLIT_COLUMNS)
         for record, split in zip(cell.records, splits, strict=True):
             path = os.path.relpath(experiment.store.path_of(record.key).resolve(), folder)
             split["parameters"] = parameters_text(json.loads(split["parameters"]))

@@ -42,21 +42,13 @@ def changes(before: View, after: View) -> pd.DataFrame:
         accuracies = [view.sheet.value(key, ACCURACY) for view in (before, after)]
         if old is None or new is None or None in accuracies:
             continue
-        gain, error, how, p = _test(before, after, key)
         seconds = [total(view.sheet, key) for view in (before, after)]
         statuses = [row.status.replace("_", " ") for row in (old, new)]
-        rows.append({
-            "key": key,
-            "before": old.measured or 0.0,
-            "after": new.measured or 0.0,
-            "gain": gain,
-            "error": error,
-            "how": how,
-            "p": p,
-            "ratio": seconds[1] / seconds[0] if seconds[0] and seconds[1] else math.nan,
-            "band": bands.get((old.in_band, new.in_band), ""),
-            "status": "" if old.status == new.status else " → ".join(statuses),
-        })  # fmt: skip
+        ratio = seconds[1] / seconds[0] if seconds[0] and seconds[1] else math.nan
+        band = bands.get((old.in_band, new.in_band), "")
+        status = "" if old.status == new.status else " → ".join(statuses)
+        values = old.measured or 0.0, new.measured or 0.0
+        rows.append((key, *values, *_test(before, after, key), ratio, band, status))
     names = ["key", "before", "after", "gain", "error", "how", "p", "ratio", "band", "status"]
     frame = pd.DataFrame(rows, columns=names)
     frame["p"] = holm(frame.p)

@@ -4,8 +4,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from mmbench.errors import Status, UserError
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import by_name, with_search_text
@@ -28,15 +26,7 @@ from mmbench.tables.report.view import (
     summarize,
 )
 from mmbench.tables.results import Reference
-from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND
 
-#: Outcome of a comparison by its mark.
-VERDICTS = {
-    "": "not compared",
-    IN_BAND: "in band",
-    ALL_IN_BAND: "in band, as all",
-    OUT_OF_BAND: "out of band",
-}
 #: The figure and the layout of ranks, shown for every experiment with enough machines and data.
 RANKS, RANKS_LAYOUT = "critical_difference", "comparison"
 
@@ -49,7 +39,6 @@ def write_experiment(site: Site, view: View) -> None:
         view=view,
         **summarize(view),
         lines=[(row, _seconds(view, row.key), parameters(view, row.key)) for row in view.rows],
-        verdicts=VERDICTS,
         details={key: (f"details-{k}", details(view, key)) for k, key in enumerate(view.keys)},
         pictures=pictures_of(view),
         search=with_search_text(view.sheet, view.ran),
@@ -99,8 +88,7 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
     files = {"table.csv": "every cell and metric"}
     site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))
     if isinstance(view.experiment, Experiment):
-        rows = pd.DataFrame(split_rows([view.experiment]), columns=SPLIT_COLUMNS, dtype=object)
-        site.text(f"{view.folder}/splits.csv", rows.to_csv(index=False, lineterminator="\n"))
+        site.table(f"{view.folder}/splits.csv", split_rows([view.experiment]), SPLIT_COLUMNS)
         files["splits.csv"] = "every split"
     if view.config:
         site.text(f"{view.folder}/experiment.yaml", view.config)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from mmbench import __version__
 from mmbench.errors import UserError, extra
@@ -55,6 +57,11 @@ class Site:
         """Write a page made of a template, which gets the way back to the first one as `root`."""
         page = self._environment.get_template(template)
         return self.text(path, page.render(root="../" * path.count("/"), **values))
+
+    def table(self, path: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Path:
+        """Write rows as CSV; integers beside missing values stay integers."""
+        frame = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
+        return self.text(path, frame.to_csv(index=False, lineterminator="\n"))
 
     def text(self, path: str, text: str) -> Path:
         """Write a file."""
