@@ -33,7 +33,7 @@ MESSAGES = {
 }
 
 
-class Fault(Exception):
+class Fault(ValueError):
     """A fault in a configuration, with the path of keys that leads to it."""
 
     def __init__(self, message: str, *keys: Any):
@@ -43,11 +43,17 @@ class Fault(Exception):
 
 @contextmanager
 def at(*keys: Any) -> Iterator[None]:
-    """Add the key path to a fault that a check reports without it."""
+    """Put keys before those of a fault that a check reports."""
     try:
         yield
     except (ValueError, UserError) as error:
-        raise Fault(str(error), *keys) from None
+        raise Fault(str(error), *keys, *getattr(error, "keys", ())) from None
+
+
+def check_known(name: Any, known: Iterable[str], problem: str, *keys: Any) -> None:
+    """Refuse a name that is not known, with the nearest name that is."""
+    if name not in known:
+        raise Fault(f"{problem} {name!r}{did_you_mean(name, known)}", *keys)
 
 
 def dotted(keys: Iterable[Any]) -> str:

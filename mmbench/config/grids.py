@@ -42,21 +42,17 @@ def parse_axis(axis: Any) -> Axis:
     for value in axis:
         if isinstance(value, list | Mapping | set):
             raise ValueError(f"must be {FORMS}, got {value!r} inside the list")
-    for value in repeated(axis):
-        raise ValueError(f"the grid holds {value!r} twice")
+    refuse_repeats(axis, "the grid holds {!r} twice")
     return tuple(axis)
 
 
-def repeated(values: Iterable[Any]) -> list[Any]:
-    """Return the values that occur twice.
-
-    Examples
-    --------
-    >>> repeated([1, 2, 1])
-    [1]
-    """
+def refuse_repeats(values: Iterable[Any], problem: str) -> None:
+    """Refuse a value that occurs twice; `problem` is the message with a place for the value."""
     seen: set[Any] = set()
-    return [value for value in values if value in seen or seen.add(value)]  # type: ignore[func-returns-value]
+    for value in values:
+        if value in seen:
+            raise ValueError(problem.format(value))
+        seen.add(value)
 
 
 def _powers(axis: Mapping) -> tuple[float, ...]:

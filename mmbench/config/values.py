@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from mmbench.config.files import config_files
-from mmbench.config.grids import parse_axis, repeated
+from mmbench.config.grids import parse_axis, refuse_repeats
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Scalar, Steps
@@ -40,8 +40,7 @@ def _parse_kernels(value: Any) -> list[str]:
     for name in names:
         if name not in KERNELS:
             raise ValueError(f"unknown kernel {name!r}{did_you_mean(name, KERNELS)}")
-    for name in repeated(names):
-        raise ValueError(f"holds {name!r} twice")
+    refuse_repeats(names, "holds {!r} twice")
     return names
 
 
@@ -71,8 +70,7 @@ def _parse_max_train(value: Any) -> MaxTrain:
         if not value:
             raise ValueError("the list of training sizes is empty")
         sizes = sorted(_whole(size, 2) for size in value)
-        for size in repeated(sizes):
-            raise ValueError(f"holds the size {size} twice")
+        refuse_repeats(sizes, "holds the size {} twice")
         return TrainingSizes(sizes)
     if isinstance(value, dict):
         if list(value) != ["per_class"]:
@@ -103,11 +101,15 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
         if not isinstance(label, str | int | float):
             raise ValueError(f"a class is a name or a number, got {label!r}")
     names = sorted(map(str, value))
-    for name in repeated(names):
-        raise ValueError(f"holds the class {name!r} twice")
+    refuse_repeats(names, "holds the class {!r} twice")
     if len(names) < 2:
         raise ValueError(f"needs at least two classes, got {value!r}")
     return tuple(names)
+
+
+def _once(degrees: list[int]) -> list[int]:
+    refuse_repeats(degrees, "degree {} occurs twice")
+    return degrees
 
 
 def parse_fixed(value: Any) -> Scalar | bool:
@@ -123,8 +125,7 @@ def parse_seeds(value: Any) -> int | list[int]:
     for seed in seeds:
         if type(seed) is not int or not 0 <= seed < 2**32:
             raise ValueError(f"must be a whole number from 0 to 2^32 - 1, got {seed!r}")
-    for seed in repeated(seeds):
-        raise ValueError(f"holds the seed {seed} twice")
+    refuse_repeats(seeds, "holds the seed {} twice")
     if not seeds:
         raise ValueError("the list of seeds is empty")
     return seeds[0] if len(seeds) == 1 else seeds
@@ -143,7 +144,9 @@ StepList = Annotated[
     Any, PlainValidator(parse_steps), PlainSerializer(_plain_steps, return_type=Any)
 ]
 Kernels = Annotated[list[str], PlainValidator(_parse_kernels)]
-Degrees = Annotated[list[Positive], BeforeValidator(one_or_more), Field(min_length=1)]
+Degrees = Annotated[
+    list[Positive], BeforeValidator(one_or_more), Field(min_length=1), AfterValidator(_once)
+]
 Classes = Annotated[
     Any, PlainValidator(_parse_classes), PlainSerializer(list, return_type=list[str])
 ]
