@@ -18,7 +18,7 @@ from mmbench.datasets import (
     too_few_rows,
 )
 from mmbench.errors import UserError
-from mmbench.jobs.job import Job, SplitRef
+from mmbench.jobs.job import Job
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,20 @@ class Prepared:
     y_train: NDArray = field(repr=False)
     X_test: NDArray = field(repr=False)
     y_test: NDArray = field(repr=False)
-    #: The rows that selection sees: the training rows, and after them those that validate where no
-    #: inner split is made of the training rows.
+    #: The rows of selection: the training rows, followed by rows that only validate.
     X_pool: NDArray = field(repr=False)
     y_pool: NDArray = field(repr=False)
     #: Rows of the data set, all classes counted. Shape (n_test,).
     test_index: NDArray = field(repr=False)
-    #: What a record says of the split.
+    #: Sizes and hash of the split, for the record.
     split: dict[str, Any]
     #: Columns before preprocessing.
     n_raw: int
     #: How the data differ from the full data set.
     deviations: tuple[str, ...]
-    #: What a user should know about a file of their own.
+    #: Warnings about a user's file.
     warnings: tuple[str, ...]
-    #: What belongs together among the rows of `X_pool`.
+    #: Group of each row of `X_pool`.
     groups_pool: NDArray | None = field(default=None, repr=False)
 
     @property
@@ -58,23 +57,16 @@ def counts_of(y: NDArray) -> NDArray:
 
 
 def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
-    """Return the arrays of a job.
+    """Return the arrays of a job, from a local store and a mirror of data files.
 
-    Parameters
-    ----------
-    job : Job
-    store : Path
-        Local store of data files.
-    mirror : str or None
-        Folder or URL that holds data files.
-
-    Raises
-    ------
-    UserError
-        If the data cannot be had, or do not allow what the job asks of them.
+    Raises UserError if the data cannot be had, or do not allow what the job asks of them.
     """
-    dataset = _load(job, store, mirror)
-    split = split_at(**_arguments(job.split), dataset=dataset)
+    ref = job.dataset
+    dataset = _cached(ref, store, mirror)
+    if dataset.content_hash != job.dataset_hash:
+        raise UserError(f"{ref.path or ref.name}: the data changed since the run was planned")
+    values = asdict(job.split)
+    split = split_at(spec=values.pop("rule"), **values, dataset=dataset)
     _check(job, dataset.y[split.train], len(split.rest))
     steps = make_preprocess(job.dataset.preprocess, dataset.n_categorical).fit(
         dataset.X[split.train]
@@ -106,18 +98,10 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
 
 
 def _validation_rows(job: Job, split: Split) -> NDArray:
-    """Return the rows by which parameters are chosen, beside those of training."""
+    """Return the rows beside the training rows on which selection validates."""
     if job.validates_on_test:
         return split.test
     return split.rest if job.validates_on_rest else split.test[:0]
-
-
-def _load(job: Job, store: Path, mirror: str | None) -> Dataset:
-    ref = job.dataset
-    dataset = _cached(ref, store, mirror)
-    if dataset.content_hash != job.dataset_hash:
-        raise UserError(f"{ref.path or ref.name}: the data changed since the run was planned")
-    return dataset
 
 
 @lru_cache(maxsize=1)  # jobs come data set by data set; a second large one would fill the memory
@@ -125,14 +109,8 @@ def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
     return load_dataset(ref, store=store, mirror=mirror)
 
 
-def _arguments(split: SplitRef) -> dict[str, Any]:
-    """Return a split as keyword arguments of `split_at`."""
-    values = asdict(split)
-    return {"spec": values.pop("rule"), **values}
-
-
 def _check(job: Job, y_train: NDArray, n_rest: int) -> None:
-    """Refuse a training part of which no machine could make sense, in the user's words."""
+    """Raise UserError if the training part is too small, naming the key of the configuration."""
     where = f"data set {job.dataset.name!r}"
     labels = np.unique(y_train)
     if len(labels) < 2:

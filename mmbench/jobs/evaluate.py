@@ -1,10 +1,8 @@
-"""What a record says of a fitted machine: errors on the test rows, and certificates.
+"""Errors of a fitted machine on the test rows, its certificates, and calibrated probabilities.
 
-Probabilities of classes by scikit-learn's calibration, for columns that ask for them.
-
-The parameters are those that were selected. The machine is trained again on folds of the training
-part, and what it decides of the rows held out is mapped to probabilities, for each class against
-the rest. No decision depends on them: predictions stay those of the job's own machine.
+Probabilities are those of scikit-learn's calibration with the selected parameters: the machine is
+trained again on folds of the training part, and its decisions on the rows held out are mapped to
+probabilities, for each class against the rest. Predictions stay those of the job's own machine.
 """
 
 from __future__ import annotations
@@ -31,36 +29,17 @@ from mmbench.machines.base.voting import expected_errors, n_ties, resolve_votes,
 from mmbench.selection.folds import inner_splits
 
 if TYPE_CHECKING:
-    from mmbench.jobs.data import Prepared
-    from mmbench.machines.base.estimator import PairwiseClassifier
     from mmbench.machines.base.problem import Fit
 
 
 def evaluate(
     machine: PairwiseClassifier, data: Prepared, ties: str, seed: int
 ) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """Return the metrics on the test rows, and the arrays that are stored of them.
+    """Return the metrics of a fitted machine on the test rows, and the arrays to store.
 
-    Parameters
-    ----------
-    machine : PairwiseClassifier
-        Fitted.
-    data : Prepared
-    ties : {"lowest", "random", "expected"}
-    seed : int
-        Of the random rule for ties.
-
-    Returns
-    -------
-    metrics : dict
-    arrays : dict
-        ``test_index``, ``predicted``, ``decisions`` (float32) and ``y_test``; of other classifiers
-        ``classes`` with ``scores`` or ``probabilities`` of them, where they have such.
-
-    Raises
-    ------
-    ValueError
-        If a decision value is not a number.
+    These are ``test_index``, ``predicted``, ``decisions`` (float32) and ``y_test``; for classifiers
+    of other packages ``classes`` with their ``scores`` or ``probabilities``, if there are any.
+    Raises ValueError if a decision value is not a number.
     """
     decisions = machine.pairwise_decision_function(data.X_test)
     if np.isnan(decisions).any():
@@ -94,7 +73,7 @@ def rounded(decisions: NDArray) -> NDArray:
 
 
 def of_classes(machine: PairwiseClassifier, X: NDArray) -> dict[str, NDArray]:
-    """Return what a classifier from elsewhere says of each class, as metrics need it."""
+    """Return the class scores and probabilities of a classifier of another package."""
     if not isinstance(machine, ForeignClassifier):
         return {}
     scores, probabilities = machine.class_scores(X), machine.class_probabilities(X)
@@ -108,25 +87,10 @@ def of_classes(machine: PairwiseClassifier, X: NDArray) -> dict[str, NDArray]:
 def count_errors(
     decisions: NDArray, classes: NDArray, y_test: NDArray, ties: str, seed: int
 ) -> tuple[dict[str, Any], NDArray]:
-    """Return the metrics of one-vs-one decision values under every rule for ties.
+    """Return the metrics and predictions of one-vs-one decisions, (n_test, n_pairs).
 
-    Parameters
-    ----------
-    decisions : ndarray of shape (n_test, n_pairs)
-    classes : ndarray of shape (n_classes,)
-        Classes of the training rows.
-    y_test : ndarray of shape (n_test,)
-        A class that was not trained is always an error.
-    ties : {"lowest", "random", "expected"}
-        Rule by which ``errors_count`` and ``accuracy_pct`` are counted; the predictions of
-        "expected" are those of "lowest".
-    seed : int
-        Of the random rule.
-
-    Returns
-    -------
-    metrics : dict
-    predicted : ndarray of shape (n_test,)
+    `ties` is the rule by which errors and accuracy are counted; the predictions of "expected" are
+    those of "lowest". A class that was not trained is always an error.
     """
     counts = votes(decisions, len(classes))
     lowest = classes[resolve_votes(counts)]
@@ -149,13 +113,9 @@ def count_errors(
 
 
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
-    """Return the certificate of every binary problem, and how many ended how and the worst.
+    """Return the certificate of every binary problem, and a summary of all.
 
-    Parameters
-    ----------
-    fits : sequence of Fit
-    gap_tolerance : float
-        The relative gap that was asked of them; infinite where none was.
+    `gap_tolerance` is the relative gap of an optimal fit, infinite if there is none.
     """
     summary = {
         "n": len(fits),
@@ -171,7 +131,7 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return how many fits ended worse than optimal and the first of each kind; empty for none.
+    """Return the number of fits worse than optimal by status, with the first of each, in words.
 
     Examples
     --------
@@ -209,29 +169,23 @@ def calibrated_probabilities(
     its predictions.
     """
     try:
-        return _calibrated(machine, job, data, seed)
+        labels = np.searchsorted(machine.classes_, data.y_train)
+        groups = None if data.groups_pool is None else data.groups_pool[: len(labels)]
+        folds = inner_splits(labels, job.calibration_folds, None, 1, seed, groups)
+        for train, _ in folds:
+            lacking = np.setdiff1d(labels, labels[train])
+            if len(lacking):  # possible if groups are kept together
+                label = machine.classes_[lacking[0]]
+                raise ValueError(f"the training part of a fold has no row of class {label}")
+        own = machine.estimator if isinstance(machine, ForeignClassifier) else machine
+        model = CalibratedClassifierCV(clone(own), method=job.calibrate, cv=folds, ensemble=False)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            model.fit(data.X_train, data.y_train)
     except MemoryError:
         raise
     except ValueError as error:
         return None, [f"calibration: no probabilities, as {error}"]
-
-
-def _calibrated(
-    machine: PairwiseClassifier, job: Job, data: Prepared, seed: int
-) -> tuple[NDArray, list[str]]:
-    labels = np.searchsorted(machine.classes_, data.y_train)
-    groups = None if data.groups_pool is None else data.groups_pool[: len(labels)]
-    folds = inner_splits(labels, job.calibration_folds, None, 1, seed, groups)
-    for train, _ in folds:
-        lacking = np.setdiff1d(labels, labels[train])
-        if len(lacking):  # possible if groups are kept together
-            label = machine.classes_[lacking[0]]
-            raise ValueError(f"the training part of a fold has no row of class {label}")
-    own = machine.estimator if isinstance(machine, ForeignClassifier) else machine
-    model = CalibratedClassifierCV(clone(own), method=job.calibrate, cv=folds, ensemble=False)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        model.fit(data.X_train, data.y_train)
     if time_is_up():
         raise OutOfTime(0, len(folds) + 1)
     n = sum(issubclass(one.category, ConvergenceWarning) for one in caught)

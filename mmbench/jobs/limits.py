@@ -15,11 +15,11 @@ BYTES = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "Ti
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one job; None where there is none."""
+    """Time and memory limit of a job; None means unlimited."""
 
     #: Seconds on the clock, from the start of the job to its end.
     time: float | None = None
-    #: Resident bytes of the process that runs it.
+    #: Private resident bytes of the process that runs it and of all that this one has started.
     memory: float | None = None
 
     def over(self, other: Limits) -> Limits:

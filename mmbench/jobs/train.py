@@ -39,21 +39,11 @@ def train(
     clock: Clock,
     spread: AbstractContextManager[Any] | None = None,
 ) -> tuple[PairwiseClassifier, dict[str, Any]]:
-    """Return the fitted machine of a job, and what its record says of the selection.
+    """Return the fitted machine of a job, and the selection for its record.
 
-    Parameters
-    ----------
-    job : Job
-    data : Prepared
-    inherited : sequence of (dict or list of dict)
-        Selected parameters of the jobs that this one uses.
-    threads : int
-    seeds : mapping of str to int
-        With "selection" and "machine".
-    clock : Clock
-        Gets the stages "warm_up", "selection" and "training".
-    spread : context manager, optional
-        Inside which the machine is fitted.
+    `inherited` are the selected parameters of the jobs that this one uses; `seeds` have the names
+    "selection" and "machine". The clock gets the stages "warm_up", "selection" and "training"; the
+    machine is fitted inside `spread`.
     """
     choice: Choice = middle(inherited) if inherited else {}
     machine = make_machine(job, threads, seeds["machine"])
@@ -66,7 +56,11 @@ def train(
         choice = merged(choice, search["params"])
     with clock.stage("training"), spread or nullcontext(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the record says it of each pair
-        _fit(machine, data, own_part(machine, job, choice))
+        own = own_part(machine, job, choice)
+        if isinstance(own, list):
+            machine.fit_pairs(data.X_train, data.y_train, own)
+        else:
+            machine.set_params(**own).fit(data.X_train, data.y_train)
     return machine, {**search, "params": choice}
 
 
@@ -79,7 +73,7 @@ def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
 
 
 def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
-    """Return the part of a choice that the machine takes: what it has and nobody has fixed."""
+    """Return the parameters of a choice that the machine has and that are not fixed."""
     fixed = {**machines.alias_of(job.machine).params, **dict(job.params)}
 
     def part(params: dict[str, Any]) -> dict[str, Any]:
@@ -132,16 +126,9 @@ def _search(
     }
 
 
-def _fit(machine: PairwiseClassifier, data: Prepared, choice: Choice) -> None:
-    if isinstance(choice, list):
-        machine.fit_pairs(data.X_train, data.y_train, choice)
-    else:
-        machine.set_params(**choice).fit(data.X_train, data.y_train)
-
-
 @cache
 def _rehearse(name: str, kernel: str, solver: str | None) -> None:
-    """Let the machine compile and import what it needs, on 24 rows."""
+    """Train on 24 rows, so that the code of the machine is compiled and imported."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters

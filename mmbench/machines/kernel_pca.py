@@ -88,7 +88,8 @@ def spectrum(
     With a kernel, `most` is the number of components needed; weights may have any sum. Directions
     without variance are left out; rows that are all equal get one coordinate, which is zero.
     """
-    roots = _roots(weights)
+    # (n P)^(1/2) as a column; None if all weights are equal
+    roots = None if weights is None else np.sqrt(weights / weights.mean())[:, None]
     if problem.kernel.name == "linear":
         found = _linear(problem.X, roots)
     elif is_flat(problem):
@@ -108,11 +109,6 @@ def spectrum_of_many(X: NDArray, weights: NDArray | None = None) -> Spectrum:
     variances, basis = _eigh(MappedRows(X, origin).product(shares))
     rows: Any = MappedRows(X, origin, basis)
     return Spectrum(rows, variances, basis, origin, True)
-
-
-def _roots(weights: NDArray | None) -> NDArray | None:
-    """Return ``(n P)^(1/2)`` as a column; None where all weights are equal."""
-    return None if weights is None else np.sqrt(weights / weights.mean())[:, None]
 
 
 def _times(roots: NDArray | None, values: NDArray) -> NDArray:

@@ -1,13 +1,13 @@
-"""Thresholds of a score: of least hinge loss, and of fewest training errors.
+"""The bias b of a given score: of least hinge loss, or of fewest training errors.
 
-A machine with hinge loss solves
+`best_bias`. A machine with hinge loss solves
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
 Whatever the penalty, b minimises the loss for a given w, and the multipliers of the dual have
 ``0 <= a_i <= C`` and, as the penalty does not depend on b, ``y'a = 0``.
 
-The threshold with the fewest training errors is defined in the MAMC paper, section 2.3:
+`optimal_bias`. The threshold with the fewest training errors, MAMC paper, section 2.3, is
 
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
