@@ -7,6 +7,7 @@ makes a width grid cheap.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,10 @@ SINGLE_PRECISION_MAX = 4.0
 
 #: Largest ``gamma ||x||^2`` of centred rows for which float32 holds distances in an exponent.
 SINGLE_PRECISION_EXPONENT = 100.0
+
+#: Squared distances below this share of ``x'x + z'z`` are computed from differences: the relative
+#: error of the exponent of ``rbf`` is then 1e-6, also if gamma times the sum exceeds 1e10.
+NEAR_SHARE = 1e-10
 
 #: Rows of a matrix handled together, so that no second matrix of its size is made.
 CHUNK_ROWS = 256
@@ -109,7 +114,8 @@ class Kernel:
     def apply(self, base: NDArray, out: NDArray | None = None) -> NDArray:
         """Return the kernel values of a base matrix; ``out=base`` works in place."""
         if self.name == "rbf":
-            out = np.multiply(base, base.dtype.type(-self.gamma), out=out)
+            with np.errstate(over="ignore"):  # exp of minus infinity is 0
+                out = np.multiply(base, base.dtype.type(-self.gamma), out=out)
             return np.exp(out, out=out)
         if self.name == "poly":
             out = np.add(base, base.dtype.type(1), out=out)
@@ -142,11 +148,26 @@ def _distances(out: NDArray, X: Any, Z: Any) -> NDArray:
     squares, others = row_squares(X), row_squares(Z)
     for start in range(0, len(out), CHUNK_ROWS):
         # one sum an entry: two in turn would round (i, j) and (j, i) differently
-        out[start : start + CHUNK_ROWS] += squares[start : start + CHUNK_ROWS, None] + others
+        sums = squares[start : start + CHUNK_ROWS, None] + others
+        part = out[start : start + CHUNK_ROWS]
+        part += sums
+        if out.dtype == np.float64 and isinstance(X, np.ndarray):
+            for i, near in near_pairs(part, sums):
+                part[i, near] = row_squares(X[start + i] - Z[near])
     np.maximum(out, 0, out=out)
     if X is Z:
         np.fill_diagonal(out, 0)
     return out
+
+
+def near_pairs(distances: NDArray, sums: NDArray) -> Iterator[tuple[int, NDArray]]:
+    """Yield rows with the columns whose ``||x - z||**2`` cancels in ``x'x + z'z - 2x'z``.
+
+    `sums` are ``x'x + z'z``.
+    """
+    near = distances < NEAR_SHARE * sums
+    for i in np.flatnonzero(near.any(axis=1)):
+        yield int(i), np.flatnonzero(near[i])
 
 
 def row_squares(X: Any) -> NDArray:

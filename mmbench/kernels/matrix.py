@@ -42,7 +42,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cholesky
 from scipy.sparse import issparse
 
-from mmbench.kernels import Kernel, row_squares
+from mmbench.kernels import NEAR_SHARE, Kernel, near_pairs, row_squares
 
 
 @njit(nogil=True, cache=True)
@@ -153,6 +153,9 @@ _segment_double = _segment_for(np.float64, np.int64, 13, 52, 1023, 0.69314718036
 
 
 PRECOMPUTED = "precomputed"
+
+#: Exponent at `NEAR_SHARE` of the largest squared norms from which near rows are compared exactly.
+NEAR_EXPONENT = 1e-3
 
 #: Largest difference of two entries that are equal in a symmetric matrix, as a share of the largest
 #: entry: matrices in float32 pass.
@@ -308,7 +311,14 @@ class KernelRows:
         else:
             out = np.matmul(self.X, other.X.T, out=out)
         if self.kernel.name == "rbf":
-            gaussian(out, self.squares, other.squares, self.kernel.gamma)
+            gamma, near = self.kernel.gamma, []
+            largest = float(self.squares.max(initial=0)) + float(other.squares.max(initial=0))
+            if gamma * largest * NEAR_SHARE > NEAR_EXPONENT and not issparse(self.X):
+                sums = self.squares[:, None] + other.squares
+                near = list(near_pairs(sums - 2 * out, sums))
+            gaussian(out, self.squares, other.squares, gamma)
+            for i, columns in near:
+                out[i, columns] = np.exp(-gamma * row_squares(self.X[i] - other.X[columns]))
             return out
         return self.kernel.apply(out, out=out)
 

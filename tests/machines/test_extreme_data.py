@@ -147,3 +147,13 @@ def test_with_a_small_C_and_equal_classes_decisions_rank_by_the_class_means(solv
     machine = SVM(C=1e-9, kernel="linear", solver=solver).fit(X, y)
     means = X @ (X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0))
     assert roc_auc_score(y, machine.decision_function(X)) == roc_auc_score(y, means)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weights", [None, np.arange(1.0, 41.0)])
+def test_overflow_of_a_width_or_an_exponent_is_no_warning(weights):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    y = np.arange(40) % 2
+    SVM(gamma=1e8).fit(X * 1e150, y, weights)
+    with pytest.raises(ValueError, match="scale the data"):
+        SVM(gamma="scale").fit((X + 1e6) * 1e150, y, weights)

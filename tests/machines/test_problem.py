@@ -29,7 +29,7 @@ FIT = Fit(Status.OPTIMAL, 1e-3, 1e-3, 0.0, 5, 0.0, 3)
         ({"bound": math.inf}, Status.FAILED),
         ({"bound": 0.0, "objective": -math.inf}, Status.FAILED),
         ({"bound": -math.inf}, Status.INACCURATE),
-        ({"objective": math.nan}, Status.INACCURATE),
+        ({"objective": math.nan}, Status.FAILED),
         ({"max_violation": 1e-3}, Status.INACCURATE),
         ({"status": Status.INACCURATE}, Status.OPTIMAL),
         ({"status": Status.ITERATION_LIMIT}, Status.OPTIMAL),

@@ -608,7 +608,7 @@ def _variance(X: Any, weights: NDArray | None = None) -> float:
     if weights is not None:
         share = weights / (weights.sum() * X.shape[1])
         mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
-        return float(share @ row_squares(X)) - mean**2
+        return float(share @ row_squares(X)) - mean * mean  # mean**2 raises if it overflows
     if isinstance(X, np.ndarray):
         return float(X.var())
     return float(row_squares(X).sum()) / np.prod(X.shape) - float(X.mean()) ** 2

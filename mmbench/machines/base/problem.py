@@ -183,7 +183,9 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     (<Status.INACCURATE: 'inaccurate'>, <Status.OPTIMAL: 'optimal'>)
     """
     if fit.status not in (Status.OPTIMAL, *UNPROVEN):
-        return fit
+        return replace(fit, bound=min(fit.bound, fit.objective))
+    if math.isnan(fit.objective) or math.isnan(fit.bound):
+        return refused(fit, "the objective is not a number")
     feasible = fit.max_violation <= violation_tolerance
     endless = fit.bound == math.inf or fit.objective == -math.inf  # their gap is infinite too
     if feasible and (endless or fit.gap < -max(FALSE_BOUND_EXCESS, violation_tolerance)):

@@ -133,7 +133,7 @@ class PiecewiseQP:
             of_w, of_u = float(weights @ weights), float(w_of_u @ w_of_u)
             rounding = unit * size * (np.sqrt(of_u) + 0.5 * unit * size)
         scale = min(1.0, self.largest_scale(f)) if scale is None else scale
-        value = self.constant + 0.5 * of_u + self.cost(u) + rounding
+        value = float(self.constant + 0.5 * of_u + self.cost(u) + rounding)
         bound = self.constant - 0.5 * scale**2 * of_w - self.loss(scale * f)
         return PiecewiseSolution(
             u=u,
@@ -142,7 +142,7 @@ class PiecewiseQP:
             scale=scale,
             value=self._credible(value),
             bound=bound if np.isfinite(bound) else -np.inf,
-            rounding=rounding,
+            rounding=float(rounding),
             violation=self.violation(u),
             iterations=iterations,
             status=status,
