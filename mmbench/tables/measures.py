@@ -72,10 +72,10 @@ class Measures:
         lacking = self.lacking.get((cell.key, name), Counter())
         found = list(self.values.get((cell.key, name), {}).values())
         parts = (f"{n} of {len(cell.counted)} records lack {what}" for what, n in lacking.items())
-        said = [f"{name}: {part}" for part in parts]
-        if not said or cell.note != NO_CERTIFICATES:  # which the other metrics cite
-            said = [cell.note, *said]
-        note = "; ".join(filter(None, said))
+        notes = [f"{name}: {part}" for part in parts]
+        if not notes or cell.note != NO_CERTIFICATES:  # which the other metrics cite
+            notes = [cell.note, *notes]
+        note = "; ".join(filter(None, notes))
         if not found:
             return Row(cell.key, name, cell.status, note)
         sd = statistics.stdev(found) if len(found) > 1 else None
@@ -118,7 +118,9 @@ def measure(experiment: Experiment, names: Sequence[str]) -> Measures:
                 except Lacking as what:
                     out.lacking.setdefault((cell.key, name), Counter())[str(what)] += 1
         if totals:
-            out.confusion[cell.key] = _confusion(totals)
+            labels = sorted({label for pair in totals for label in pair}, key=_by_size)
+            counts = [[totals.get((true, taken), 0) for taken in labels] for true in labels]
+            out.confusion[cell.key] = Confusion(labels, counts)
     return out
 
 
@@ -180,11 +182,6 @@ def _pairs(arrays: Mapping[str, NDArray]) -> Counter[tuple[str, str]]:
     """Count test rows by true and by predicted class."""
     predicted = _stored(arrays, "predicted", "predictions").astype(str)
     return Counter(zip(arrays["y_test"].astype(str).tolist(), predicted.tolist(), strict=True))
-
-
-def _confusion(totals: Mapping[tuple[str, str], int]) -> Confusion:
-    labels = sorted({label for pair in totals for label in pair}, key=_by_size)
-    return Confusion(labels, [[totals.get((a, b), 0) for b in labels] for a in labels])
 
 
 def _by_size(label: str) -> tuple[bool, float, str]:

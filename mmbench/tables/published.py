@@ -12,7 +12,6 @@ import csv
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean
@@ -52,7 +51,8 @@ def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
         raise UserError(
             f"unknown published table {table!r}{did_you_mean(table, published_tables())}"
         )
-    with _path(table).open(encoding="utf-8") as text:
+    path = files("mmbench.tables").joinpath("published", f"{table}.csv")
+    with path.open(encoding="utf-8") as text:
         return tuple(map(_read, csv.DictReader(text)))
 
 
@@ -60,10 +60,6 @@ def _read(row: Mapping[str, str]) -> dict[str, Any]:
     numbers = {name: float(row[name]) if row[name] else None for name in NUMBERS}
     counts = {name: int(row[name]) if row[name] else None for name in COUNTS}
     return {**row, **numbers, **counts, "usable": row["usable"] == "yes"}
-
-
-def _path(table: str) -> Traversable:
-    return files("mmbench.tables").joinpath("published", f"{table}.csv")
 
 
 @cache

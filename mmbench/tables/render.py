@@ -102,7 +102,7 @@ PACKAGES = r"% needs \usepackage{amssymb,booktabs,graphicx,longtable}"
 
 #: A block of more rows would be higher than a page.
 MAX_ROWS = 40
-#: Shrinks what is wider than the text, and leaves the rest as it is.
+#: Shrinks tables that are wider than the text.
 FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 #: One pass over single characters, so that no replacement is itself replaced.
@@ -146,7 +146,10 @@ def to_latex(table: Table) -> str:
         label = f"tab:{name}" + (f"-{k + 1}" if k else "")
         caption = ". ".join(filter(None, [table.title, grid.caption]))
         head = [rf"\caption{{{escape(caption)}}}", rf"\label{{{label}}}"]
-        notes = [*(table.notes if k == 0 else []), *_cited(grid, table.footnotes)]
+        cells = "".join(cell for row in grid.rows for cell in row) + grid.caption
+        footnotes = (f"[{n}] {text}" for n, text in enumerate(table.footnotes, 1))
+        cited = [note for note in footnotes if note.partition(" ")[0] in cells]
+        notes = [*(table.notes if k == 0 else []), *cited]
         lines += _longtable(grid, head) if len(grid.rows) > MAX_ROWS else _float(grid, head)
         lines += _notes(label, notes)
     return "\n".join(lines) + "\n"
@@ -161,12 +164,6 @@ def escape(text: str) -> str:
     50\% of a\_b
     """
     return text.translate(ESCAPES)
-
-
-def _cited(grid: Grid, footnotes: Sequence[str]) -> list[str]:
-    """Return the footnotes that a block cites."""
-    cells = "".join(cell for row in grid.rows for cell in row) + grid.caption
-    return [f"[{k}] {text}" for k, text in enumerate(footnotes, 1) if f"[{k}]" in cells]
 
 
 def _float(grid: Grid, head: list[str]) -> list[str]:

@@ -1,9 +1,9 @@
 """Any experiment: ranks and tests over data sets, paired tests over splits, Bayesian ones of both.
 
-What papers with a table of many data sets and machines leave out. Over data sets: mean ranks with
-the critical difference of Nemenyi, and every machine against the first one by Wilcoxon's and the
-Bayesian signed-rank test. On each data set: the same by the corrected resampled t-test and the
-Bayesian correlated t-test over splits. P-values of a table are corrected together by Holm's method.
+Over data sets: mean ranks with the critical difference of Nemenyi, and every machine against the
+first one by Wilcoxon's and the Bayesian signed-rank test. On each data set: the corrected resampled
+t-test and the Bayesian correlated t-test over splits. P-values of a table are corrected together by
+Holm's method.
 """
 
 import math
@@ -54,7 +54,7 @@ ROPE_PCT, ROPE = 1.0, 0.01
 
 
 class Comparison(NamedTuple):
-    """What is compared: a metric, and its digits and region of practical equivalence."""
+    """A metric of a sheet, with its digits and region of practical equivalence."""
 
     sheet: Sheet
     metric: str
@@ -66,12 +66,12 @@ class Comparison(NamedTuple):
 
     @property
     def rope(self) -> float:
-        """Differences up to this are practically none."""
+        """Region of practical equivalence: largest difference that counts as none."""
         return ROPE_PCT if self.metric == ACCURACY else ROPE
 
     @property
     def reference(self) -> str:
-        """The machine that others are compared with."""
+        """Machine that the others are compared with."""
         return self.sheet.machines[0]
 
     @property
@@ -127,7 +127,7 @@ def layout(sheet: Sheet) -> Table:
 
 
 def _questions(found: Comparison, over_data_sets: bool) -> list[str]:
-    """Return which question each test answers."""
+    """Return the question that each test answers."""
     if not found.sheet.machines:
         return []
     reference, rope = found.name, f"{found.rope:g}"
@@ -178,7 +178,7 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
 
 
 def _over_data_sets(found: Comparison, kernel: KernelKey) -> Grid:
-    """Return every machine against the first one over the data sets that both have."""
+    """Return the tests of every machine against the first one over common data sets."""
     sheet = found.sheet
     gaps = {
         machine: values

@@ -146,9 +146,11 @@ mmrm_table2 = Layout(
 
 def _error_rates(sheet: Sheet) -> Grid:
     def rates(row: Row | None) -> Row | None:
-        numbers = ("measured", "published")
-        values = {n: getattr(row, n) for n in numbers if getattr(row, n, None) is not None}
-        return row and replace(row, **{name: 100 - value for name, value in values.items()})
+        if row is None:
+            return None
+        values = (row.measured, row.published)
+        measured, published = (None if value is None else 100 - value for value in values)
+        return replace(row, measured=measured, published=published)
 
     return paired(
         sheet,
@@ -398,7 +400,15 @@ def _ratios(sheet: Sheet) -> Grid:
         whole += [ours] if len(ours) == len(sheet.machines) else []
         texts = [f"{_ratio(ours, m)} / {_ratio(theirs, m)}" for m in sheet.machines]
         rows.append([sheet.name(place), seconds_text(ours.get("mamc")), *texts])
-    counted, printed = _shortest_longest(whole), _printed_counts(sheet)
+    # the paper's own counts cannot be counted again, as some of its cells are lost
+    values = {(row["machine"], row["metric"]): row["value"] for row in sheet.published}
+    printed = {
+        machine: f"{value:.0f}-{values[machine, 'worst_count']:.0f}"
+        for (machine, metric), value in values.items()
+        if metric == "best_count"
+    }
+    counts = best_and_worst([{m: -s for m, s in line.items()} for line in whole], decimals=None)
+    counted = {machine: f"{fast}-{slow}" for machine, (fast, slow) in counts.items()}
     texts = [f"{counted.get(m, NOTHING)} / {printed.get(m, NOTHING)}" for m in sheet.machines]
     rows.append(["shortest-longest", "", *texts])
     caption = "Ratio: measured / published"
@@ -415,22 +425,6 @@ def _ratio(seconds: dict[str, float], machine: str) -> str:
         return NOTHING
     ratio = seconds[machine] / seconds["mamc"]
     return f"{ratio:.{1 if ratio < 100 else 0}f}"
-
-
-def _shortest_longest(lines: Sequence[dict[str, float]]) -> dict[str, str]:
-    """Count by machine on how many lines it takes the least and the most time."""
-    counts = best_and_worst([{m: -s for m, s in line.items()} for line in lines], decimals=None)
-    return {machine: f"{fast}-{slow}" for machine, (fast, slow) in counts.items()}
-
-
-def _printed_counts(sheet: Sheet) -> dict[str, str]:
-    """Return the paper's own counts, which cannot be counted again: some of its cells are lost."""
-    values = {(row["machine"], row["metric"]): row["value"] for row in sheet.published}
-    return {
-        machine: f"{value:.0f}-{values[machine, 'worst_count']:.0f}"
-        for (machine, metric), value in values.items()
-        if metric == "best_count"
-    }
 
 
 mamc_table3 = Layout(

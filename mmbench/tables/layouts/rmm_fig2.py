@@ -18,7 +18,7 @@ from mmbench.tables.model import NOTHING, Column, Grid, Table, join, kernel_capt
 from mmbench.tables.sheet import Sheet
 
 SVM = "svm"
-#: How the label of an RMM ends that starts from zero, not from the SVM's solution.
+#: Suffix of the label of an RMM that starts from zero, not from the SVM's solution.
 COLD = ", cold"
 
 #: Seconds by training size, and such curves by machine.
@@ -44,10 +44,10 @@ def sizes_of(sheet: Sheet, place: Key) -> list[int]:
 
 
 def curves(sheet: Sheet, place: Key) -> dict[str, dict[int, float]]:
-    """Return the CPU seconds of SVM and RMMs after the Gram matrix, as far as they were measured.
+    """Return the measured CPU seconds of SVM and RMMs after the Gram matrix.
 
     The SVM's are the mean over its trainings inside the RMMs on the same rows: equal calls, each
-    of which is timed. The RMM's are without its SVM.
+    of which is timed. The seconds of an RMM exclude its SVM.
     """
     rmms = [machine for machine in sheet.machines if machine != SVM]
     found = {SVM: _curve(sheet, place, "svm_cpu_seconds", rmms)}
@@ -152,7 +152,7 @@ def _seconds(sheet: Sheet, base: Key) -> Grid:
 
 
 def _ratios(sheet: Sheet, base: Key) -> Grid:
-    """Return how many times the SVM's time the RMM takes, alone and together with its SVM."""
+    """Return the ratio of CPU time to the SVM, of the RMM alone and with its SVM."""
     times = curves(sheet, base)
     svm = times.pop(SVM, {})
     rows = [
@@ -164,7 +164,7 @@ def _ratios(sheet: Sheet, base: Key) -> Grid:
 
 
 def _whole(sheet: Sheet, base: Key) -> Grid:
-    """Return the seconds of whole trainings, and how many times the SVM's they are."""
+    """Return the seconds of whole trainings, and their ratio to the SVM."""
     gram = gram_curve(sheet, base)
     times = whole(curves(sheet, base), gram)
     svm = times.get(SVM, {})

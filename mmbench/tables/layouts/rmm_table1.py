@@ -1,7 +1,7 @@
 """Table 1 of the RMM paper: errors on digits, a column a degree, and McNemar's test of RMM and SVM.
 
-The paper reports single runs. Where an experiment repeats the selection with other seeds, the first
-seed stands as the single run and the mean over seeds below it. Besides: errors expected under
+The paper reports single runs. If an experiment repeats the selection with other seeds, the first
+seed is the single run, with the mean over seeds below. Further blocks: errors expected under
 random tie-breaking, on how many test digits RMM and SVM differ, and CPU seconds.
 """
 
@@ -29,7 +29,7 @@ from mmbench.tables.statistics import mcnemar_p
 PUBLISHED = "rmm_table1"
 MACHINES = ("svm", "sigma_svm", "klda", "rmm")
 METRIC = "errors_count"
-#: The run that is held against the paper's single run, as (repeat, fold).
+#: The run that is compared with the paper's single run, as (repeat, fold).
 FIRST = (0, 0)
 #: Captions.
 EXPECTED = "Errors expected when equal votes are drawn at random, mean over seeds"
@@ -113,7 +113,7 @@ def _discordant(sheet: Sheet, one: Key, other: Key) -> str:
 
 
 def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
-    """Return one line a data set and machine."""
+    """Return one line per data set and machine."""
     rows = []
     for dataset in sheet.datasets:
         name = sheet.name(_place(dataset), kernel=False)
