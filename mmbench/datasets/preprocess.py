@@ -6,7 +6,7 @@ Euclidean norm 1), ``sqrt`` (of each value, for counts), ``{pca: 80}`` (centred,
 
 For tables with gaps and categories: ``{impute: median}`` (or ``mean``, ``most_frequent``; the most
 frequent category in any case), ``{impute_indicator: median}`` (with one more column for each that
-has gaps), ``one_hot``, and ``ordinal`` (the numbers of the categories).
+has gaps), ``one_hot``, and ``ordinal`` (numbers of categories).
 
 Any transformer of scikit-learn, or like it, by its path, with its parameters:
 ``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``.
@@ -103,8 +103,19 @@ def check_steps(
     if categorical and first not in ENCODERS:
         step = f"the first step but for imputing, not {first!r}" if first else "a step"
         return f"column {categorical[0]!r} holds categories: one_hot or ordinal must be {step}"
-    fixed = not categorical or "one_hot" not in names  # the training part says how many columns
-    return _check_columns(steps, n_features) if fixed else None
+    if categorical and "one_hot" in names:  # the training part determines how many columns
+        return None
+    argument: Any
+    for name, argument in steps:
+        if name.startswith("pair_") and n_features % 2:
+            return f"{name}: rows of pairs have an even number of columns, not {n_features}"
+        if is_path(name):
+            return None  # its number of columns is unknown
+        if name in COMPONENTS:
+            if argument > n_features // COMPONENTS[name]:
+                return f"{name}: {argument:g} components of data with {n_features} columns"
+            n_features = int(argument) * COMPONENTS[name]
+    return None
 
 
 def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
@@ -128,20 +139,6 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
 
     named = enumerate(steps or (("none", None),))
     return Pipeline([(f"{k}_{name}", made(name, value)) for k, (name, value) in named])
-
-
-def _check_columns(steps: Steps, n_features: int) -> str | None:
-    argument: Any
-    for name, argument in steps:
-        if name.startswith("pair_") and n_features % 2:
-            return f"{name}: rows of pairs have an even number of columns, not {n_features}"
-        if is_path(name):
-            return None  # its number of columns is unknown
-        if name in COMPONENTS:
-            if argument > n_features // COMPONENTS[name]:
-                return f"{name}: {argument:g} components of data with {n_features} columns"
-            n_features = int(argument) * COMPONENTS[name]
-    return None
 
 
 def _checked(name: Any, argument: Any) -> Any:

@@ -22,7 +22,6 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch.sources import (
     NOT_INSTALLED,
     SourceError,
-    create,
     download,
     keel_is_installed,
     looks_like_html,
@@ -333,8 +332,7 @@ def copy_to_store(found: SourceFiles, store: Store) -> SourceFiles:
     with store.scratch() as scratch:
         for file, path, place in zip(found.source.files, found.paths, places, strict=True):
             temporary = scratch / "file"
-            with path.open("rb") as source, create(temporary) as target:
-                shutil.copyfileobj(source, target)
+            shutil.copyfile(path, temporary)
             _check_hash(temporary, file, str(path))
             store.admit(temporary, place)
     return SourceFiles(found.card, found.source, places)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed, Rows
-from mmbench.datasets.parsers.text import consecutive, delimited, read_bytes
+from mmbench.datasets.parsers.text import delimited, in_parts, read_bytes
 
 UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError)
 
@@ -36,10 +36,8 @@ def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
     parsing the original text gives.
     """
     arrays = read_npz(paths[0])
-    parts = [arrays["X_train"], arrays["X_test"]]
-    X = np.round(np.concatenate(parts).astype(np.float64), decimals)
-    y = np.concatenate([arrays["y_train"], arrays["y_test"]]).astype(np.int64)
-    return Parsed(X, y, official=consecutive([len(part) for part in parts]))
+    parts = [(arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in ("train", "test")]
+    return in_parts(parts, decimals)
 
 
 def write_packed(path: Path, data: Parsed) -> None:
@@ -83,11 +81,11 @@ UINT8 = 8
 def idx(paths: Sequence[Path]) -> Parsed:
     """Parse four IDX files; images stay uint8, one row per image."""
     train, train_labels, test, test_labels = (_read_idx(path) for path in paths)
-    X = np.concatenate([train.reshape(len(train), -1), test.reshape(len(test), -1)])
-    y = np.concatenate([train_labels, test_labels]).astype(np.int64)
-    if len(X) != len(y):
-        raise ValueError(f"{len(X)} images but {len(y)} labels")
-    return Parsed(X, y, official=consecutive([len(train), len(test)]))
+    n_images, n_labels = len(train) + len(test), len(train_labels) + len(test_labels)
+    if n_images != n_labels:
+        raise ValueError(f"{n_images} images but {n_labels} labels")
+    parts = [(train, train_labels), (test, test_labels)]
+    return in_parts([(images.reshape(len(images), -1), labels) for images, labels in parts])
 
 
 def _read_idx(path: Path) -> NDArray[np.uint8]:

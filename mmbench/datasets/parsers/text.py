@@ -99,6 +99,13 @@ def consecutive(sizes: Sequence[int]) -> Rows | None:
     return np.arange(train), np.arange(train, train + test)
 
 
+def in_parts(parts: Sequence[tuple[NDArray, NDArray]], decimals: int | None = None) -> Parsed:
+    """Return values and labels of one part, or of a training and a test part."""
+    X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    X = X if decimals is None else np.round(X.astype(np.float64), decimals)
+    return Parsed(X, y.astype(np.int64), consecutive([len(values) for values, _ in parts]))
+
+
 MISSING = "?"
 
 
@@ -220,9 +227,7 @@ def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: 
     """Parse one file, or a training and a test file; ``label_shift`` is added to each label."""
     options = {"n_features": features, "zero_based": False}
     parts = [read_svmlight(read_bytes(path), **options) for path in paths]
-    X = np.round(np.concatenate([X.toarray() for X, _ in parts]), decimals)
-    y = np.concatenate([y for _, y in parts]).astype(np.int64) + label_shift
-    return Parsed(X, y, official=consecutive([len(y) for _, y in parts]))
+    return in_parts([(X.toarray(), y + label_shift) for X, y in parts], decimals)
 
 
 def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray]:

@@ -30,12 +30,10 @@ SHOWN = 5
 #: Text with more distinct values is no category unless the column is named: more than there are
 #: countries.
 MOST_CATEGORIES = 250
-#: A column of distinct words in at least this many rows names the rows.
+#: Fewest rows for remarks about columns that name the rows: fewer may be distinct by chance.
 FEWEST_NAMED = 10
 #: Upper bound on the words beside numbers that are taken for marks of missing values.
 FEW_WORDS = 2
-#: Fewer rows may count up by chance.
-FEWEST_COUNTED = 10
 #: A target of more distinct numbers, not all whole, is taken for a continuous one.
 MOST_FRACTIONS = 20
 #: Dates as tables hold them: 2024-01-31, 31.1.2024, 1/31/24, with or without a time.
@@ -192,8 +190,8 @@ def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
     if not stated:  # 2 for 2.0, if all are plain whole numbers
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
     present = text.dropna().unique().tolist()
-    size = {word: float(word) if is_number(word) else np.inf for word in present}
-    values = stated or tuple(sorted(present, key=lambda word: (size[word], word)))
+    numbers = sorted(filter(is_number, present), key=lambda value: (float(value), value))
+    values = stated or (*numbers, *sorted(set(present) - set(numbers)))
     codes = text.map({value: k for k, value in enumerate(values)})
     unknown = np.flatnonzero(codes.isna() & column.notna())
     if len(unknown):
@@ -358,7 +356,7 @@ def _row_names(
     X: NDArray, numbers: pd.DataFrame, names: list[str], options: FileOptions
 ) -> Iterator[str]:
     """Report columns that name the rows: they count up, look like an id, or float64 rounds them."""
-    if len(X) >= FEWEST_COUNTED:
+    if len(X) >= FEWEST_NAMED:
         for name, column in zip(names, X.T, strict=True):
             if column[0] % 1 == 0 and (np.diff(column) == 1).all():
                 yield f"column {name!r} numbers the rows; {leave_out([name], options)}"

@@ -94,9 +94,9 @@ class Table(NamedTuple):
     target: str
     #: Columns that the format declares as categories, and their values in order.
     nominal: Nominal = NO_NAMES
-    #: Columns that can be no features, and their content: "lists", "dates".
+    #: Columns that cannot be features, and their content: "lists", "dates".
     unusable: Mapping[str, str] = NO_NAMES
-    #: Columns that the source declares as no features.
+    #: Columns that the source excludes from the features.
     ignored: tuple[str, ...] = ()
 
 
@@ -165,8 +165,9 @@ def read_csv(text: str, options: FileOptions, target: Column) -> pd.DataFrame:
     """Read CSV text; blank lines are skipped.
 
     Without a header, columns are named ``"1"``, ``"2"``, ...; without a separator, it is the
-    commonest of comma, semicolon and tab in the first record, or blanks. Of a decimal comma, it is
-    a comma only if the header has no other. Columns that are left out need no name.
+    commonest of comma, semicolon and tab in the first record, or blanks. If the decimal mark is a
+    comma, the separator is a comma only if the header contains no other separator. Columns that are
+    left out need no name.
     """
     separator, decimal = options.separator, options.decimal
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
@@ -270,8 +271,6 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
         if size > most:
             raise TooLarge(f"{path.name}: {n_rows} rows x {len(schema.names)} columns", size)
         table = file.read()
-    except TooLarge:
-        raise
     except (OSError, pyarrow.ArrowException) as error:
         raise ValueError(f"not a readable Parquet file ({error})") from error
     index = (schema.pandas_metadata or {}).get("index_columns", [])
