@@ -202,6 +202,8 @@ def _split_differs(found: tuple, row: tuple) -> str:
         )
         if differs
     ]
+    if texts and found.parameters != row.parameters:  # a choice between near ties, as a rule
+        texts.append(f"parameters {found.parameters}, reference {row.parameters}")
     return f"repeat {row.repeat} fold {row.fold}: {'; '.join(texts)}" if texts else ""
 
 

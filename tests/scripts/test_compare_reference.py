@@ -157,6 +157,7 @@ def splits() -> pd.DataFrame:
             "split_hash": [f"s{k}" for k in range(5)],
             "status": "optimal",
             "errors_count": [1.0, 2.0, 3.0, 4.0, 5.0],
+            "parameters": '{"C": 1}',
             "worst_gap": 1e-9,
             "worst_violation": 0.0,
         }
@@ -177,6 +178,9 @@ def test_equal_splits_are_compared_one_by_one(cells, splits) -> None:
     swapped = splits.assign(errors_count=[5.0, 2.0, 3.0, 4.0, 1.0])  # of the same mean
     [line] = Comparison(cells, cells, swapped, splits).differences
     assert "2 of 5 equal splits differ, first repeat 0 fold 0: errors_count 5, reference 1" in line
+    assert "parameters" not in line
+    [line] = Comparison(cells, cells, swapped.assign(parameters="{}"), splits).differences
+    assert 'parameters {}, reference {"C": 1}' in line
     [line] = Comparison(cells, cells, splits.assign(status="failed"), splits).differences
     assert "status failed, reference optimal" in line
 
