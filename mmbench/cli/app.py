@@ -6,7 +6,6 @@ line says what; 130 interrupted. Commands import what they call when they are ca
 """
 
 import errno
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -414,21 +413,18 @@ def info(
 def fetch(names: Names = None, mirror: Mirror = None, store: Store = STORE) -> None:
     """Fetch data sets into the local store and check their hashes."""
     from mmbench.commands.data import fetch as bring
+    from mmbench.commands.options import has_terminal
 
-    _echo_outcomes(bring(names or None, store, mirror, progress=_is_terminal()))
+    _echo_outcomes(bring(names or None, store, mirror, progress=has_terminal()))
 
 
 @data_app.command()
 def verify(names: Names = None, mirror: Mirror = None, store: Store = STORE) -> None:
     """Compare the files that are here with their cards."""
     from mmbench.commands.data import verify as compare
+    from mmbench.commands.options import has_terminal
 
-    _echo_outcomes(compare(names or None, store, mirror, progress=_is_terminal()))
-
-
-def _is_terminal() -> bool:
-    """Whether progress bars can be shown; a closed stream is None."""
-    return sys.stderr is not None and sys.stderr.isatty()
+    _echo_outcomes(compare(names or None, store, mirror, progress=has_terminal()))
 
 
 def _echo_outcomes(outcomes: Iterable[Any]) -> None:

@@ -57,7 +57,12 @@ def _where(card: Card, places: Places) -> str:
 def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
     """Return a card as text for a terminal, and which of its sources is here."""
     card = load_card(name)
-    facts = {**_facts(card), "here": _here(card, Places(Path(store), mirror))}
+    places = Places(Path(store), mirror)
+    here = "no (or damaged; see 'mmbench data verify')"
+    if found := Search(card, places).local():
+        n, d = found.expected.shape
+        here = f"{found.source.label}, {n} x {d}, {_where(card, places)}{_notes(found)}"
+    facts = {**_facts(card), "here": here}
     lines = [f"{card.name}: {card.title}", ""]
     lines += [f"{key + ':':<18}{value}" for key, value in facts.items()]
     lines += ["", "sources, in this order:"]
@@ -66,14 +71,6 @@ def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
         lines += ["", "differences from the papers:"]
         lines += [f"  - {text}" for text in card.known_deviations]
     return "\n".join(lines)
-
-
-def _here(card: Card, places: Places) -> str:
-    found = Search(card, places).local()
-    if found is None:
-        return "no (or damaged; see 'mmbench data verify')"
-    n, d = found.expected.shape
-    return f"{found.source.label}, {n} x {d}, {_where(card, places)}{_notes(found)}"
 
 
 def _facts(card: Card) -> dict[str, Any]:

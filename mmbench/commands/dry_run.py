@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
-from math import ceil, prod
+from math import ceil
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import numpy as np
 from mmbench.commands.experiments import PlannedExperiment, plan_experiments
 from mmbench.commands.listing import aligned
 from mmbench.commands.options import Options
+from mmbench.config.grids import n_points
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
@@ -26,7 +27,6 @@ from mmbench.resources import REFERENCE
 from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, stored_numbers
 from mmbench.running.progress import duration, readable
 from mmbench.running.runner import has_other_sources
-from mmbench.selection.grid import staged
 from mmbench.tables.results import CSV, read_reference
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
     largest = 0
     for jobs in groups.values():
         job = jobs[-1]  # the largest of several training sizes
+        points = n_points(dict(job.grid), alias_of(job.machine).stages) if job.grid else 0
         memory = estimate_bytes(job, sizes_of(job), slots)
         largest = max(largest, memory)
         rows.append(
@@ -68,8 +69,8 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
                 job.column,
                 len(jobs),
                 sum(job.key in stored for job in jobs),
-                n_points(job) if job.grid else "-",
-                n_fits(job) * len(jobs),
+                points or "-",
+                n_fits(job, points) * len(jobs),
                 readable(memory),
             )
         )
@@ -139,18 +140,12 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 # -- the size of a job -------------------------------------------------------------------------
 
 
-def n_points(job: Job) -> int:
-    """Return the number of grid points that selection tries; stages are searched one by one."""
-    parts = staged(dict(job.grid), alias_of(job.machine).stages)
-    return sum(prod(map(len, part.values())) for part in parts) if job.grid else 0
-
-
-def n_fits(job: Job) -> int:
-    """Return the number of trainings of a job, one per pair of classes and grid point."""
+def n_fits(job: Job, points: int) -> int:
+    """Return the number of trainings of a job, by the number of its grid points."""
     n_classes = len(_class_counts(job.dataset)[0])
     foreign = issubclass(machine_class(job.machine), ForeignClassifier)
     n_pairs = 1 if foreign else n_classes * (n_classes - 1) // 2
-    return n_pairs * (n_points(job) * (job.select.folds or 1) * job.select.repeats + 1)
+    return n_pairs * (points * (job.select.folds or 1) * job.select.repeats + 1)
 
 
 def sizes_of(job: Job) -> Sizes:

@@ -6,14 +6,13 @@ anything is written to the results folder.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from mmbench.commands.options import Options, Say
+from mmbench.commands.options import Options, Say, has_terminal
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.plan import plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
@@ -24,7 +23,7 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, Plan, RecordStore
 from mmbench.running.local import Executor
-from mmbench.running.runner import EXIT_FAILED, EXIT_INTERRUPTED, Summary, run
+from mmbench.running.runner import EXIT_FAILED, Summary, run
 
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
@@ -135,8 +134,8 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
     Bad data are an error of the user: they end the command with one line, not every job.
     """
     protocol, rule = config.protocol, config.protocol.test.spec
-    ref, shown = entry.ref(config.steps_of(entry)), sys.stderr is not None and sys.stderr.isatty()
-    data = load_dataset(ref, store=Path(options.store), mirror=options.mirror, progress=shown)
+    ref, store = entry.ref(config.steps_of(entry)), Path(options.store)
+    data = load_dataset(ref, store=store, mirror=options.mirror, progress=has_terminal())
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
     smallest, largest = protocol.subsets[0], protocol.subsets[-1]
     splits = [
@@ -196,18 +195,9 @@ def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
 
 
 def run_planned(
-    experiments: Iterable[PlannedExperiment], executor: Executor, options: Options, say: Say
-) -> list[Finished]:
-    """Run experiments one after the other, up to an interruption."""
-    finished: list[Finished] = []
-    for experiment in experiments:
-        finished.append(_run(experiment, executor, options, say))
-        if finished[-1].exit_code == EXIT_INTERRUPTED:
-            break
-    return finished
-
-
-def _run(experiment: PlannedExperiment, executor: Executor, options: Options, say: Say) -> Finished:
+    experiment: PlannedExperiment, executor: Executor, options: Options, say: Say
+) -> Finished:
+    """Run the jobs of an experiment."""
     folder, name = experiment.folder, experiment.config.name
     if (folder / CONFIG).is_file():
         for damage in RecordStore(folder).damage():

@@ -98,6 +98,11 @@ class Options:
         return max(1, min(cores, usable))
 
 
+def has_terminal() -> bool:
+    """Whether progress bars can be shown; a closed stream is None."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def to_stderr(line: str) -> None:
     """Print a line for the user, if there is a place for it."""
     with suppress(OSError):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from mmbench.commands.options import Say
 from mmbench.config.plan import replan
 from mmbench.errors import UserError, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
@@ -20,7 +21,6 @@ from mmbench.tables.results import Reference, folders_in, read_results
 if TYPE_CHECKING:
     import pandas as pd
 
-Say = Callable[[str], object]
 #: One or several folders of results, or of experiments in them.
 Folders = str | Path | Iterable[str | Path]
 

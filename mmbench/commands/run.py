@@ -55,8 +55,14 @@ def run(
     executor = _executor(given, say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned
+        from mmbench.running.runner import EXIT_INTERRUPTED
 
-        return run_planned(plan_experiments(experiments, given, say), executor, given, say)
+        finished = []
+        for experiment in plan_experiments(experiments, given, say):
+            finished.append(run_planned(experiment, executor, given, say))
+            if finished[-1].exit_code == EXIT_INTERRUPTED:
+                break
+        return finished
     finally:
         executor.close()
 

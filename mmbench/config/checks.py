@@ -5,7 +5,6 @@ All checks raise `Fault`, with the path of keys that leads to the fault.
 
 import re
 from collections.abc import Iterable, Iterator
-from math import prod
 from typing import Any
 
 from mmbench.config.faults import Fault, at, check_known
@@ -15,6 +14,7 @@ from mmbench.config.grids import (
     Axis,
     expand_auto,
     in_other_words,
+    n_points,
     replaced_by,
 )
 from mmbench.config.model import NAME_PATTERN, Config
@@ -23,7 +23,6 @@ from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
-from mmbench.selection.grid import staged
 from mmbench.tables.layouts import LAYOUTS, check_any_metric, check_sized
 from mmbench.tables.published import published_machines, published_rows, published_tables
 
@@ -219,8 +218,7 @@ def _check_grid_points(config: Config) -> None:
         grid = column.entry.grid
         for entry in config.datasets if grid else ():
             axes = {name: entry.grid[name] if name in entry.grid else grid[name] for name in grid}
-            parts = staged(expand_auto(column.cls, axes), column.alias.stages)
-            points = sum(prod(map(len, part.values())) for part in parts)
+            points = n_points(expand_auto(column.cls, axes), column.alias.stages)
             if points > config.limits.grid_points:
                 message = f"has {points} grid points; more than {config.limits.grid_points} need"
                 option = f"--set limits.grid_points={points}"

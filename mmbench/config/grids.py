@@ -4,8 +4,11 @@ An axis is a list of values, ``auto`` (the machine's own grid), or powers:
 ``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15, first and last exponent included.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
+
+from mmbench.selection.grid import staged
 
 AUTO = "auto"
 POWERS = {"log2": 2.0, "log10": 10.0}
@@ -80,6 +83,11 @@ def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
             name, axis = cls.search_space.auto_grids[name]
         axes[name] = tuple(axis)
     return axes
+
+
+def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
+    """Return the number of points of a grid; stages are searched one by one."""
+    return sum(prod(map(len, part.values())) for part in staged(grid, stages))
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
