@@ -1,4 +1,4 @@
-"""The figure of margin ratios."""
+"""Figures: margin ratios of the MMRM, machines side by side, the choice of results to draw."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class View:
         self.records = experiment.records if isinstance(experiment, Experiment) else []
         #: The configuration as run; empty without records.
         self.config = ""
-        #: Remarks on the whole run, for a reference table those of its text.
+        #: Remarks on the whole run; for a reference table, the remarks in its text.
         self.remarks = self.sheet.remarks
         if isinstance(experiment, Experiment):
             path = experiment.folder / CONFIG
@@ -308,23 +308,18 @@ def duration(seconds: float) -> str:
 
 
 def data_facts(view: View) -> list[dict[str, Any]]:
-    """Return one line per data set: sizes, hash, preprocessing, licence, deviations."""
+    """Return one line per data set: name, card (None without), records, preprocessing in words."""
     from mmbench.datasets import card_names, load_card
     from mmbench.tables.protocol import preprocessed
 
     lines = []
     for name in dict.fromkeys(record.job.dataset.name for record in view.records):
         records = [record for record in view.records if record.job.dataset.name == name]
-        card = load_card(name) if name in card_names() else None
         lines.append({
             "name": name,
-            "title": card.title if card else str(records[0].job.dataset.path or ""),
-            "sizes": view.sheet.sizes.get(name, {}),
-            "hashes": sorted({record.job.dataset_hash for record in records}),
+            "card": load_card(name) if name in card_names() else None,
+            "records": records,
             "preprocessing": preprocessed([record.job for record in records]),
-            "splits": len({record.split["digest"] for record in records if record.done}),
-            "licence": card.licence if card else "",
-            "deviations": view.sheet.deviations.get(name, ()),
         })  # fmt: skip
     return lines
 

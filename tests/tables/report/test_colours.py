@@ -34,8 +34,8 @@ def luminance(rgb: list[float]) -> float:
     return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def contrast(one: list[float], other: list[float]) -> float:
-    low, high = sorted(map(luminance, (one, other)))
+def contrast(colour: list[float], other: list[float]) -> float:
+    low, high = sorted(map(luminance, (colour, other)))
     return (high + 0.05) / (low + 0.05)
 
 

@@ -113,8 +113,10 @@ def test_what_was_not_run_is_grey_and_what_failed_is_framed(results, evil, pages
     unfinished.add(unfinished.job("iris", "svm"))
     found = pages(unfinished.folder, evil.folder)
     kinds = found["unfinished/index.html"].all("class")
-    assert any("absent" in one.split() for one in kinds)
-    assert "doubt" not in [word for one in kinds[kinds.index("layout") :] for word in one.split()]
+    assert any("absent" in names.split() for names in kinds)
+    assert "doubt" not in [
+        word for names in kinds[kinds.index("layout") :] for word in names.split()
+    ]
     assert "right doubt" in found["index.html"].all("class")  # of the other one, which failed
 
 
@@ -128,7 +130,7 @@ def test_a_classifier_without_certificates_is_no_failure(results, pages) -> None
     experiment.add(experiment.job("iris", "rf"), fits=fits | {"n_support_mean": 0, "iterations": 0})
     page = pages(experiment.folder)["foreign/index.html"]
     assert "None: every split has its result" in page.text
-    assert sum("doubt" in one.split() for one in page.all("class")) == 1  # of the legend
+    assert sum("doubt" in names.split() for names in page.all("class")) == 1  # of the legend
     assert "in band" not in page.text  # nothing is compared with a paper
 
 
