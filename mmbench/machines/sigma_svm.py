@@ -111,7 +111,7 @@ class SigmaSVM(WeightedClassifier):
     )
     # The matrix, centred, its eigenvectors, these scaled in two ways, (4), and a Newton system.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=7,
+        gram_copies=8,
         linear_gram_copies=3,
         linear_row_copies=2,
         rows_per_feature=ROWS_PER_FEATURE,

@@ -25,8 +25,13 @@ from mmbench.machines.base.problem import BinaryProblem
 #: Checks that machines do not pass, and why.
 COSTS = "weights of classes count errors on training rows, and new rows are unlike them here"
 ONE_ROW = "a class of one row has no spread: the row lies on the boundary, its sign is rounding"
+MANY_OPTIMA = (
+    "the linear program of so few rows has many optima; the interior point ends at the centre of "
+    "the optimal face, which repeated rows move: decisions differ by 5e-8, where 1e-9 is asked"
+)
 UNMET = {
     "KLDA": {"check_class_weight_classifiers": COSTS},
+    "MMRM": {"check_sample_weight_equivalence_on_dense_data": MANY_OPTIMA},
     "MPM": {"check_sample_weight_equivalence_on_dense_data": ONE_ROW},
     "MEMPM": {"check_sample_weight_equivalence_on_dense_data": ONE_ROW},
 }
