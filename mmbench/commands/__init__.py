@@ -1,1 +1,1 @@
-"""What each command does; the only floor that knows everything below the command line."""
+"""The commands as functions, one file per command or group of commands."""

@@ -92,7 +92,7 @@ def _kernel(job: Job) -> str:
 def _time_text(
     jobs: list[Job], here: Mapping[Key, float], reference: Mapping[Key, float], slots: int
 ) -> str:
-    """Return the time that the same cells took before."""
+    """Return an estimate of the time by earlier runs of the same cells."""
     if not jobs:
         return "time: none"
     keys = [key_of(job) for job in jobs]

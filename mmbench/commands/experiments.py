@@ -81,8 +81,8 @@ def plan_experiments(
 ) -> list[PlannedExperiment]:
     """Return the experiments with the jobs that `options` ask for.
 
-    With `say`, data are fetched and checked first, and it is called with warnings about them.
-    Without it data of cards are neither fetched nor read.
+    If `say` is given, data are fetched and checked first, and `say` is called with warnings about
+    them. Otherwise the data of cards are neither fetched nor read.
     """
     if isinstance(experiments, str | Path | Mapping | Config):
         experiments = [experiments]

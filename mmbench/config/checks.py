@@ -231,7 +231,7 @@ def _check_shared_kernel_keys(config: Config) -> None:
     for key in [key for key, value in stated.items() if value != "none"]:
         with at(key):
             check_relevant(key, kernels)
-            for column in columns(config):  # no machine silently goes without it
+            for column in columns(config):  # a machine without the parameter would ignore the key
                 if not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")
     if config.degree is not None:

@@ -172,11 +172,11 @@ def settings(
         known = set(cls.parameters) - set(fixed) - set(replaced_by(cls, fixed))
         params = {**{n: v for n, v in parent.items() if n in known}, **params}
     shared = {
-        "gamma_scaling": None if config.gamma_scaling == "none" else config.gamma_scaling,
-        "kernel_scaling": None if config.kernel_scaling == "none" else config.kernel_scaling,
+        "gamma_scaling": config.gamma_scaling,
+        "kernel_scaling": config.kernel_scaling,
         "degree": params.get("degree", degree),
     }
-    params |= {n: v for n, v in shared.items() if v is not None and n in cls.parameters}
+    params |= {n: v for n, v in shared.items() if v not in (None, "none") and n in cls.parameters}
     params = {name: value for name, value in params.items() if name not in grid}
     grid = {name: _ordered(values) for name, values in grid.items()}
     if issubclass(cls, ForeignClassifier):
