@@ -11,7 +11,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from mmbench.errors import Status
-from mmbench.machines import KLDA, LSSVM, MACHINES, MAMC, RMM, SVM, SigmaSVM, machine_class
+from mmbench.machines import (
+    FSVM,
+    KLDA,
+    LSSVM,
+    M4,
+    MACHINES,
+    MAMC,
+    RMM,
+    SVM,
+    SigmaSVM,
+    machine_class,
+)
 from mmbench.machines.base.estimator import WeightedClassifier
 
 
@@ -157,3 +168,21 @@ def test_overflow_of_a_width_or_an_exponent_is_no_warning(weights):
     SVM(gamma=1e8).fit(X * 1e150, y, weights)
     with pytest.raises(ValueError, match="scale the data"):
         SVM(gamma="scale").fit((X + 1e6) * 1e150, y, weights)
+
+
+def test_lapack_prints_no_message_of_its_own(capfd):
+    X = np.random.default_rng(2).normal(size=(25, 1))
+    M4(kernel="poly", degree=6).fit(X, np.repeat([0, 1], [24, 1]))
+    captured = capfd.readouterr()
+    assert "On entry to" not in captured.out + captured.err
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_joint_training_does_not_warn_of_overflow():
+    X = 1e150 * np.random.default_rng(0).normal(size=(25, 1))
+    y = np.repeat([0, 1], [24, 1])
+    try:
+        FSVM(kernel="poly", degree=1).fit(X, y)
+    except ValueError as error:
+        assert "scale the data" in str(error)

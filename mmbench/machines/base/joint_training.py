@@ -59,7 +59,11 @@ class JointClassifier(PairwiseClassifier):
         kernel, gram = machine.kernel_for(X, weights), given_gram(self.kernel, X)
         rows = X if gram is None else gram
         data = BinaryProblem(rows, np.ones(len(X)), kernel, gram, tuple(self.classes_), weights)
-        with within(allowed(self.time_limit)) as time, self.failures_named(gram) as indefinite:
+        with (
+            within(allowed(self.time_limit)) as time,
+            self.failures_named(gram) as indefinite,
+            np.errstate(all="ignore"),  # overflow: a solution that is not finite is refused
+        ):
             models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
         if time.exceeded:
             models = [out_of_time(model) for model in models]

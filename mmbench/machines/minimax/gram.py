@@ -291,7 +291,9 @@ class _AndersonHistory:
         system = np.zeros((n + 1, n + 1))
         system[:n, :n] = products / np.outer(lengths, lengths)
         system[:n, n] = system[n, :n] = 1.0 / lengths * lengths.min()
-        shares = np.linalg.lstsq(system, np.append(np.zeros(n), 1.0), rcond=1e-14)[0][:n]
+        shares = np.zeros(n)
+        if np.isfinite(system).all():  # LAPACK prints a message otherwise
+            shares = np.linalg.lstsq(system, np.append(shares, 1.0), rcond=1e-14)[0][:n]
         shares *= lengths.min() / lengths
         total = shares.sum()
         if not abs(total) > 1e-8:  # the changes are rounding alone
