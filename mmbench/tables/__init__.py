@@ -1,1 +1,1 @@
-"""Records to tables and figures, each measured value beside the published one."""
+"""Tables and figures of records, with each measured value beside the published value."""

@@ -1,4 +1,7 @@
-"""Parts of tables that several layouts share: accuracies, counts, seconds, tests, certificates."""
+"""Blocks of tables that several layouts share: accuracies, CPU times, tests, certificates.
+
+A place is the row of a table with one column per machine, see `mmbench.tables.sheet`.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -21,10 +24,10 @@ from mmbench.tables.rows import Row
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import Ranks, Sample, rank_machines
 
-#: Accuracy: its name in the long table, and in the list of metrics.
+#: Name of the accuracy in the long table, and in the list of metrics.
 METRIC, ACCURACY = "accuracy_pct", "accuracy"
 
-#: How a layout writes a row.
+#: Function that returns the text of a table cell, given its row of the long table.
 Write = Callable[[Row | None], str]
 one_decimal: Write = partial(measured_text, decimals=1)
 published_one_decimal: Write = partial(published_text, decimals=1)
@@ -43,10 +46,10 @@ def by_machine(
     machines: Sequence[str] | None = None,
     group: str = "",
 ) -> Grid:
-    """Return one line per place and one column per machine.
+    """Return a block with one row per place and one column per machine.
 
-    `heads` returns the first cells of a line, which stand below the columns `words`; by default
-    data set, kernel and, if there are several, training size.
+    `heads` returns the texts of a place in the first columns, which are `words`; by default data
+    set, kernel and, if there are several training sizes, the training size.
     """
     machines = sheet.machines if machines is None else machines
     if words is None:
@@ -74,7 +77,7 @@ def results(
     words: tuple[Column, ...] | None = None,
     group: str = "",
 ) -> Grid:
-    """Return the values of a metric with marks and footnotes, arranged as by `by_machine`."""
+    """Return the block of `by_machine` with the values, marks and footnotes of a metric."""
 
     def cell(key: Key) -> str:
         row = sheet.row(key, metric)
@@ -94,9 +97,9 @@ def paired(
     published: Write = published_one_decimal,
     caption: str = "",
 ) -> Grid:
-    """Return two lines per place: accuracies measured here, and the paper's.
+    """Return a block with two rows per place: measured accuracies, and published accuracies.
 
-    With a caption, of a block of one kernel, the lines do not name the kernel.
+    With a caption, the rows do not name the kernel, which is part of the caption.
     """
 
     def ours(row: Row | None) -> str:
@@ -118,12 +121,12 @@ def paired(
 # -- CPU seconds -------------------------------------------------------------------------------
 
 STAGES = ("selection", "training", "test")
-#: The stage of machines whose probabilities are calibrated.
+#: Additional stage of machines with calibrated probabilities.
 CALIBRATION = "calibration"
 
 
 def by_name(sheet: Sheet, key: Key) -> dict[str, float | None]:
-    """Return the CPU seconds of all stages, mean over splits; calibration if there was any."""
+    """Return the mean CPU seconds per split of each stage; calibration only if it was measured."""
     found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
     if found[CALIBRATION] is None:
         del found[CALIBRATION]
@@ -131,26 +134,26 @@ def by_name(sheet: Sheet, key: Key) -> dict[str, float | None]:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """Return a sum, None if a part is not known."""
+    """Return the sum of some values; None if a value is None."""
     values = list(values)
     parts = [value for value in values if value is not None]
     return sum(parts) if len(parts) == len(values) else None
 
 
 def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
-    """Return the CPU seconds of some stages or of all, None if one is not known."""
+    """Return the CPU seconds per split of some stages (default: all); None if one is unknown."""
     found = by_name(sheet, key)
     return _sum(found[name] for name in stages or found)
 
 
 def total_with_search(sheet: Sheet, key: Key) -> float | None:
-    """Return the CPU seconds of all stages and of the searches whose parameters are taken over."""
+    """Return the CPU seconds per split, including the parameter searches of reused machines."""
     used = [key._replace(machine=machine) for machine in _used(sheet, key.machine)]
     return _sum([total(sheet, key), *(total(sheet, other, ("selection",)) for other in used)])
 
 
 def _used(sheet: Sheet, machine: str) -> list[str]:
-    """Return the machine whose parameters a machine takes over, the one behind it, and so on."""
+    """Return the chain of machines from which a machine takes its parameters, nearest first."""
     used = []
     while machine in sheet.plan.uses:
         machine = sheet.plan.uses[machine]
@@ -159,13 +162,13 @@ def _used(sheet: Sheet, machine: str) -> list[str]:
 
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
-    """Return the labels of all machines that take over another's parameters, by its label."""
+    """Return the labels of the machines that reuse selected parameters, by label of the source."""
     pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
     return {used: ", ".join(users) for used, users in grouped(pairs).items()}
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
-    """Say which machines' `total_with_search` includes another's search; empty if none does."""
+    """Return a sentence that names the machines with reused searches; empty if there are none."""
     return "".join(
         f" Those of {users} include the search of {used}, whose parameters they take over."
         for used, users in taken_over(sheet, machines).items()
@@ -173,7 +176,7 @@ def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
 
 
 def by_stage(sheet: Sheet) -> Grid:
-    """Return the seconds of every stage: one line per place, one column per machine."""
+    """Return the CPU seconds per stage: one row per place, one column per machine."""
 
     def text(key: Key) -> str:
         values = by_name(sheet, key).values()
@@ -191,12 +194,12 @@ def by_stage(sheet: Sheet) -> Grid:
 
 # -- averages, and counts by the papers' rules ---------------------------------------------------
 
-#: Samples of one data set, by machine.
+#: Results on one data set (mean, standard deviation, number of splits), by machine.
 Line = dict[str, Sample]
 
 
 def measured_lines(sheet: Sheet, places: Iterable[Key], metric: str = METRIC) -> list[Line]:
-    """Return the measured samples at each place, of the machines with a result there."""
+    """Return the measured results of each place; machines without a result are left out."""
     return [
         {
             machine: Sample(row.measured, row.sd or 0.0, row.n or 0)
@@ -208,7 +211,7 @@ def measured_lines(sheet: Sheet, places: Iterable[Key], metric: str = METRIC) ->
 
 
 def published_lines(sheet: Sheet, places: Iterable[Key]) -> list[Line]:
-    """Return the published samples at each place."""
+    """Return the published results of each place."""
     return [
         {
             row["machine"]: Sample(row["value"], row["std"], row["n_splits"])
@@ -222,7 +225,7 @@ def published_lines(sheet: Sheet, places: Iterable[Key]) -> list[Line]:
 
 
 def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, list[Line]]:
-    """Return the measured and the published lines."""
+    """Return the measured results and the published results of each place."""
     return {
         "measured": measured_lines(sheet, places),
         "published": published_lines(sheet, places),
@@ -233,7 +236,7 @@ def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, list[Line]]:
 
 
 def label(name: str) -> str:
-    """Return the heading of a metric in tables."""
+    """Return the heading under which tables show a metric."""
     from mmbench.selection.metrics import METRICS
 
     if name == CONFUSION:
@@ -247,19 +250,19 @@ def row_name(name: str) -> str:
 
 
 def smaller_is_better(name: str) -> bool:
-    """Return whether the best value of a metric is the smallest."""
+    """Return whether smaller values of a metric are better."""
     from mmbench.selection.metrics import METRICS
 
     return METRICS[name].smaller_is_better
 
 
 def sign_of(metric: str) -> int:
-    """Return -1 for metrics whose best value is the smallest, else 1."""
+    """Return -1 if smaller values of a metric are better, else 1."""
     return -1 if smaller_is_better(metric) else 1
 
 
 def definitions(sheet: Sheet) -> list[str]:
-    """Return one line per metric that needs a definition."""
+    """Return the definitions of the shown metrics, one sentence per metric that has one."""
     from mmbench.selection.metrics import METRICS
 
     shown = [METRICS[name] for name in sheet.metrics if name in METRICS]
@@ -267,14 +270,14 @@ def definitions(sheet: Sheet) -> list[str]:
 
 
 def cell(row: Row | None, name: str) -> str:
-    """Return the text of a metric's value, without footnotes; nothing if records lack it."""
+    """Return the value of a metric as text, without footnotes; a dash if there is no value."""
     if row is not None and row.measured is None and row.metric not in ROW_NAMES.values():
         return NOTHING
     return measured_text(row, 1 if name in ROW_NAMES else 3)
 
 
 def grids(sheet: Sheet) -> list[Grid]:
-    """Return a grid per requested metric; confusion matrices, one per machine."""
+    """Return one block per requested metric; for confusion matrices, one per table cell."""
     found = []
     for name in sheet.metrics:
         if name == CONFUSION:
@@ -285,7 +288,7 @@ def grids(sheet: Sheet) -> list[Grid]:
 
 
 def confusions(sheet: Sheet) -> list[Grid]:
-    """Return the confusion matrices, one per place and machine."""
+    """Return the confusion matrices, one block per place and machine."""
     grids = []
     for key in (place._replace(machine=m) for place in sheet.places for m in sheet.machines):
         if (found := sheet.measures.confusion.get(key)) is None:
@@ -307,7 +310,7 @@ BETTER, WORSE = "+", "−"
 
 
 def with_results(sheet: Sheet, metric: str = ACCURACY) -> list[str]:
-    """Return the machines that have a result on some data set."""
+    """Return the machines with a result on at least one data set."""
     found = {
         name for line in measured_lines(sheet, sheet.places, row_name(metric)) for name in line
     }
@@ -315,10 +318,11 @@ def with_results(sheet: Sheet, metric: str = ACCURACY) -> list[str]:
 
 
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = ACCURACY) -> Ranks:
-    """Return the ranks of the machines with results, over the data sets that all of them have.
+    """Return the mean ranks of the machines with results, for one kernel.
 
-    One kernel at a time: a data set with another kernel is no independent data set. Raises
-    ValueError if there are too few machines or data sets.
+    Only data sets with results of all these machines are used. Kernels are ranked separately,
+    because results on one data set with two kernels are not independent. Raises ValueError if there
+    are too few machines or data sets.
     """
     lines = measured_lines(sheet, sheet.places_of(kernel), row_name(metric))
     machines = [machine for machine in sheet.machines if any(machine in line for line in lines)]
@@ -330,7 +334,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = ACCURACY) -> Ranks:
 def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = ACCURACY
 ) -> list[float]:
-    """Return the differences to a reference, positive if better, on the splits of both."""
+    """Return the differences from a reference machine on all common splits; positive is better."""
     keys = [place._replace(machine=name) for name in (machine, reference)]
     if metric == ACCURACY:
         ours, theirs = (sheet.by_split.get(key, {}) for key in keys)
@@ -343,36 +347,36 @@ def split_gaps(
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = ACCURACY
 ) -> list[float]:
-    """Return the differences of means to a reference, positive if better, per data set."""
+    """Return the differences of means from a reference machine per data set; positive is better."""
     lines = measured_lines(sheet, sheet.places_of(kernel), row_name(metric))
     common = [line for line in lines if machine in line and reference in line]
     return [sign_of(metric) * (line[machine].mean - line[reference].mean) for line in common]
 
 
 def test_to_train(sheet: Sheet, place: Key) -> float:
-    """Return the ratio of test rows to training rows, 0 if they are not known."""
+    """Return the ratio of the numbers of test and training rows; 0 if they are unknown."""
     sizes = sheet.sizes.get(place.dataset, {})
     return sizes["n_test"] / sizes["n_train"] if {"n_test", "n_train"} <= sizes.keys() else 0.0
 
 
 def signed(difference: float, decimals: int = 2) -> str:
-    """Return a difference with its sign, as printed."""
+    """Return a difference as text with its sign."""
     return f"{difference:+.{decimals}f}".replace("-", WORSE)
 
 
 def direction(difference: float) -> str:
-    """Return the sign of a significant difference."""
+    """Return the mark of a significant difference, `BETTER` or `WORSE`."""
     return BETTER if difference > 0 else WORSE
 
 
 # -- below the results of every table --------------------------------------------------------------
 
-#: Meaning of the words of a choice.
+#: Explanation of the texts of selected parameters.
 CHOICES = "median over splits and pairs; (min, max: how many choices lie at an end of the grid)"
 
 
 def parameters(sheet: Sheet) -> Grid:
-    """Return the parameters that each machine has selected from its own grid."""
+    """Return the parameters that each machine has selected by grid search."""
     choosers = {key.machine for key, choices in sheet.selected.items() if choices}
     machines = [machine for machine in sheet.machines if machine in choosers]
     places = sheet.places if machines else ()
@@ -385,7 +389,7 @@ def parameters(sheet: Sheet) -> Grid:
 
 
 def certificates(sheet: Sheet) -> Grid:
-    """Return statuses, routes, gaps and largest violation of the fits of each machine."""
+    """Return statuses, routes, duality gaps and largest violation of the fits of each machine."""
     numbers = ["gap asked", "median gap", "largest gap", "gaps above", "largest violation"]
     found = {m: sheet.fits[m] for m in sheet.configured if m in sheet.fits}
     routes = any(fits.routes for fits in found.values())

@@ -1,4 +1,4 @@
-"""From an experiment to its drawn table."""
+"""Tables of experiments in all formats."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from mmbench.tables.sheet import Sheet
 
 
 def check_names(fmt: str, layout: str | None, metrics: Sequence[str] = ()) -> None:
-    """Refuse an unknown format, layout or metric, and a layout that shows the accuracy alone."""
+    """Raise UserError if a name is unknown, or if the layout cannot show the metrics."""
     check_format(fmt)
     check_metrics(metrics)
     if layout is not None:
@@ -38,13 +38,14 @@ def draw_tables(
     say: Callable[[str], object] = lambda line: None,
     metrics: Sequence[str] = (),
 ) -> str:
-    """Return the tables of some experiments, measured beside published.
+    """Return the tables of some experiments, with measured values beside published values.
 
-    A reference table is drawn as it was from its records, except in other formats and layouts;
-    ``csv`` is the long tidy table in any layout. `layout` and `metrics` replace those of the
-    configurations; with `metrics` the default layout is the generic one, if the experiment's own
-    shows accuracies alone. `say` gets a line per experiment that the layout cannot show.
-    Raises UserError if the layout or format is unknown, or the layout can show none of the
+    The stored Markdown text of a reference table is returned unchanged, unless another format or a
+    layout is requested. The format ``csv`` is the long table and does not depend on the layout.
+    `layout` and `metrics` replace the values in the configurations. If the layout of an experiment
+    shows only accuracies, the generic layout is used for other `metrics`. `say` is called with a
+    message for each experiment that the layout cannot show.
+    Raises UserError if the layout or format is unknown, or if the layout cannot show any of the
     experiments.
     """
     check_names(fmt, layout, metrics)
@@ -65,7 +66,7 @@ def draw_tables(
 def sheet_of(
     experiment: Experiment | Reference, layout: str | None = None, metrics: Sequence[str] = ()
 ) -> Sheet:
-    """Return the input of a layout: the rows of an experiment, and its records if there are any."""
+    """Return the input of a layout: the long table of an experiment, and its records if any."""
     layout = _layout_of(experiment, layout, metrics)
     if any(cell.key.size is not None for cell in experiment.plan.cells):
         check_sized(layout)
@@ -87,18 +88,21 @@ def sheet_of(
 def _layout_of(
     experiment: Experiment | Reference, layout: str | None, metrics: Sequence[str]
 ) -> str:
-    """Return the requested layout, else the experiment's, unless it lacks the metrics."""
+    """Return the requested layout, or the experiment's layout if it can show the metrics.
+
+    Otherwise, the generic layout is returned.
+    """
     planned = experiment.plan.layout
     return layout or (GENERIC if metrics and not find_layout(planned).any_metric else planned)
 
 
 def published_table(experiment: str, layout: str) -> str | None:
-    """Return the published table to compare with: the layout's own, else by experiment's name."""
+    """Return the published table of a layout or, if it has none, of the experiment's name."""
     return find_layout(layout).published or table_of_experiment(experiment)
 
 
 def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a published table in our terms: accuracies for error rates, names of our data sets."""
+    """Return a published table with mmbench's names of data sets; error rates become accuracies."""
     ours = {theirs: ours for ours, theirs in published_as.items() if theirs}
     rows = []
     for row in map(dict, published_rows(table)):
@@ -110,6 +114,6 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
 
 
 def arrange(sheet: Sheet, layout: str | None = None) -> Table:
-    """Return the table that a layout, the experiment's own by default, makes of a sheet."""
+    """Return the table of a sheet in a layout, by default the layout of the experiment."""
     arranged = find_layout(layout or sheet.plan.layout).draw(sheet)
     return replace(arranged, title=f"{sheet.experiment}: {arranged.title}")

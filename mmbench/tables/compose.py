@@ -1,4 +1,4 @@
-"""From grids to a table: details below them, legend, notes of the layout, protocol and remarks."""
+"""Composition of a table: blocks, details below them, legend, notes, protocol and remarks."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ from mmbench.tables.records import PUBLISHED_ONLY
 from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, Row, differences
 from mmbench.tables.sheet import Sheet
 
-#: Names of the runs of a cell, by the rule of their test part.
+#: Names of the runs of a table cell in the legend, by the rule of the train/test splits.
 RUNS = {
     "official": "seeds of the selection",
     "predefined": "splits",
@@ -36,9 +36,9 @@ def compose(
     runs: str = "",
     choices: bool = True,
 ) -> Table:
-    """Return the table of some grids, with parameters and certificates below.
+    """Return the table of some blocks, with selected parameters and certificates below.
 
-    Grids without rows are left out.
+    Blocks without rows are left out.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def compose(
     title : str
     grids : sequence of Grid
     *notes : str
-        Notes on this table alone.
+        Notes of the layout.
     metric, spread, runs : str
-        Of the legend; no legend without a metric.
+        Arguments of `legend`; if `metric` is empty, there is no legend.
     choices : bool
-        Whether to add a grid of selected parameters.
+        Whether to add a block of selected parameters.
     """
     texts = [
         *(legend(sheet, metric, spread, runs) if metric else []),
@@ -63,10 +63,10 @@ def compose(
 
 
 def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
-    """Return the meaning of the marks and spreads that occur in a metric.
+    """Return the explanations of the marks and uncertainties in the results of a metric.
 
-    `spread` explains the number beside a mean, with a place for the number of runs; `runs` names
-    the runs, by default according to the rule of the test part.
+    `spread` explains the number printed beside a mean, with ``{}`` for the number of runs; `runs`
+    is the name of the runs, by default according to the rule of the train/test splits.
     """
     rows = [row for row in sheet.rows if row.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
@@ -82,7 +82,7 @@ def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
 
 
 def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
-    """Return the meaning of the marks, counts of the marks, and standard errors."""
+    """Return the meaning of the marks, their counts, and the standard error of the difference."""
     if not rows:
         return []
     same = sheet.rule == "official"
@@ -103,7 +103,7 @@ def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
 
 
 def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
-    """Return the formula of the standard error of a difference."""
+    """Return the formula of the standard error of the difference in words."""
     if n == 1:
         rest = "" if same_test_rows else ", for us and for the paper"
         return f"of a single run {BINOMIAL}{rest}"
@@ -116,28 +116,28 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is arranged, as data; `draw` makes the table of a sheet."""
+    """The arrangement of a table as data; `draw` returns the table of a sheet."""
 
-    #: One line for ``mmbench list layouts``.
+    #: Description in ``mmbench list layouts``, one line.
     about: str
     title: str = ""
-    #: Functions of a sheet that return one grid or several.
+    #: Functions that return one block or several blocks, given a sheet.
     blocks: Sequence[Callable[[Sheet], Grid | Iterable[Grid]]] = ()
-    #: Machines in the order of the paper; whether the others follow them.
+    #: Machines in the order of the paper; whether other machines are shown after them.
     machines: Sequence[str] = ()
     others: bool = True
-    #: Remarks on this table; ``{machine}`` stands for its label.
+    #: Notes on this table; ``{name}`` is replaced by the label of the machine `name`.
     notes: Sequence[str] = ()
-    #: Of the legend, as for `compose`.
+    #: Arguments of the legend, as in `compose`.
     metric: str = ""
     spread: str = STANDARD_ERROR
     runs: str = ""
-    #: The published table that it shows.
+    #: Name of the published table to compare with; None if there is none.
     published: str | None = None
-    #: Whether it has a place for several training sizes, and for other metrics than the accuracy.
+    #: Whether several training sizes can be shown, and metrics other than the accuracy.
     sized: bool = False
     any_metric: bool = False
-    #: The function of a layout that is a module.
+    #: Function `layout` of a layout that is a module; None for a layout as data.
     function: Callable[[Sheet], Table] | None = None
 
     @classmethod

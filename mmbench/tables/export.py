@@ -1,4 +1,4 @@
-"""Records as plain rows: one per split, or one per test row."""
+"""Records as rows of flat tables: one row per split, or one row per test row."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -27,11 +27,12 @@ PREDICTION_COLUMNS = (*_PLACE, "row", "label", "predicted", "decision", "record"
 
 
 def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each record, failed jobs included, with `SPLIT_COLUMNS`.
+    """Yield a row with `SPLIT_COLUMNS` for each record, including failed jobs.
 
-    ``parameters``, ``fits`` and ``routes`` are JSON: fixed and selected parameters (one object per
-    pair of classes if each has its own choice); the number of fits by status, and by route.
-    ``version`` and ``fingerprint`` are those of the machine's code; older records have none.
+    ``parameters``, ``fits`` and ``routes`` are JSON: the fixed and selected parameters (one object
+    per pair of classes if parameters are selected per pair), the number of fits by status, and the
+    number of fits by route. ``version`` and ``fingerprint`` identify the machine's code; they are
+    empty for older records.
     """
     for experiment, cell, record in _records(experiments):
         fits = record.fits
@@ -55,9 +56,10 @@ def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
 
 
 def prediction_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each test row of each finished record, with `PREDICTION_COLUMNS`.
+    """Yield a row with `PREDICTION_COLUMNS` for each test row of each finished record.
 
-    ``row`` is the number of the row in the data set; ``decision`` is given for two classes.
+    ``row`` is the index of the test row in the data set; ``decision`` is None if there are more
+    than two classes.
     """
     for experiment, cell, record in _records(experiments):
         if not record.done or record.arrays is None:

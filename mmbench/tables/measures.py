@@ -1,6 +1,7 @@
-"""Metrics of stored predictions: of any record, old or new, without training again.
+"""Metrics of stored predictions, computed from records of any age without retraining.
 
-Arrays that a record lacks, such as probabilities, are named and never imputed.
+If a record lacks an array, for example probabilities, the metric is left out and the table names
+the missing array; values are never imputed.
 """
 
 from __future__ import annotations
@@ -22,41 +23,41 @@ from mmbench.tables.rows import Row
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: The only metric that is no number.
+#: Name of the confusion matrix, the only metric that is not a single number.
 CONFUSION = "confusion_matrix"
-#: Names of metrics in the long table, if they differ.
+#: Names of metrics in the long table, for metrics with another name in the configuration.
 ROW_NAMES = {"accuracy": "accuracy_pct"}
 
-#: A split, as (repeat, fold, seed).
+#: Key of a split: (repeat, fold, seed).
 Split = tuple[int, int, int]
 
 
 class Lacking(Exception):
-    """The stored arrays that a metric needs and a record lacks."""
+    """Exception for a record without the arrays that a metric needs; its text names the arrays."""
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts of test rows by true and predicted class, over all splits."""
+    """Numbers of test rows by true and predicted class, summed over all splits."""
 
     labels: list[str]
-    #: One row per true class, one column per predicted class.
+    #: Numbers of test rows; one row per true class, one column per predicted class.
     counts: list[list[int]]
 
 
 @dataclass
 class Measures:
-    """The metrics of an experiment's cells."""
+    """Metrics of the table cells of an experiment."""
 
     names: tuple[str, ...] = ()
-    #: Values on splits, by cell and metric.
+    #: Value of each split, by table cell and metric.
     values: dict[tuple[Key, str], dict[Split, float]] = field(default_factory=dict)
-    #: Number of records by missing array, by cell and metric.
+    #: Numbers of records that lack an array, by name of the array, per table cell and metric.
     lacking: dict[tuple[Key, str], Counter[str]] = field(default_factory=dict)
     confusion: dict[Key, Confusion] = field(default_factory=dict)
 
     def rows(self, cells: Iterable[Cell]) -> list[Row]:
-        """Return the rows of the long table that they add."""
+        """Return the rows of the long table for these metrics."""
         rows = []
         for cell in cells:
             names = [n for n in self.names if n not in ROW_NAMES and n != CONFUSION]
@@ -73,7 +74,7 @@ class Measures:
         found = list(self.values.get((cell.key, name), {}).values())
         parts = (f"{n} of {len(cell.counted)} records lack {what}" for what, n in lacking.items())
         notes = [f"{name}: {part}" for part in parts]
-        if not notes or cell.note != NO_CERTIFICATES:  # which the other metrics cite
+        if not notes or cell.note != NO_CERTIFICATES:  # the other metrics already cite this remark
             notes = [cell.note, *notes]
         note = "; ".join(filter(None, notes))
         if not found:
@@ -92,7 +93,7 @@ def metric_names() -> list[str]:
 
 
 def check_metrics(names: Sequence[str]) -> None:
-    """Refuse unknown metrics, and metrics that occur twice."""
+    """Raise UserError if a metric is unknown or occurs twice."""
     known = metric_names()
     for k, name in enumerate(names):
         if name not in known:
@@ -102,7 +103,7 @@ def check_metrics(names: Sequence[str]) -> None:
 
 
 def measure(experiment: Experiment, names: Sequence[str]) -> Measures:
-    """Return metrics of every record of an experiment that counts, from its stored predictions."""
+    """Compute metrics from the stored predictions of all records that are averaged."""
     out = Measures(tuple(names))
     for cell in experiment.cells if names else ():
         totals: Counter[tuple[str, str]] = Counter()
@@ -125,7 +126,7 @@ def measure(experiment: Experiment, names: Sequence[str]) -> Measures:
 
 
 def value_of(name: str, record: Record, arrays: Mapping[str, NDArray]) -> float:
-    """Return a metric of one record.
+    """Return the value of a metric for one record.
 
     `name` is a key of `mmbench.selection.metrics.METRICS`; `arrays` are the record's stored arrays.
     """
@@ -144,7 +145,7 @@ def value_of(name: str, record: Record, arrays: Mapping[str, NDArray]) -> float:
         return metric.compute(truth, predicted, np.unique(truth))
     if "classes" in arrays:
         classes = arrays["classes"].astype(str)
-    else:  # sorted, as the machine has them
+    else:  # in the sorted order of the machine's classes
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
     if metric.source == "scores":
@@ -165,27 +166,27 @@ def _scores(record: Record, arrays: Mapping[str, NDArray], n_classes: int) -> ND
     if "scores" in arrays:
         return arrays["scores"]
     decisions = arrays["decisions"].astype(float)
-    # of other packages' classifiers +-1 may stand for predictions alone
+    # Decisions of +-1 from a classifier of another package may be predictions, not scores.
     if record.status != Status.UNCERTIFIED or not (np.abs(decisions) == 1).all():
         return (summed_decisions if n_classes == 2 else ovr_scores)(decisions, n_classes)
     return _stored(arrays, "probabilities", "decision values")
 
 
 def _stored(arrays: Mapping[str, NDArray], name: str, what: str) -> NDArray:
-    """Return an array; raise `Lacking` with a description without it."""
+    """Return a stored array; raise `Lacking` with its description if there is none."""
     if name not in arrays:
         raise Lacking(what)
     return arrays[name]
 
 
 def _pairs(arrays: Mapping[str, NDArray]) -> Counter[tuple[str, str]]:
-    """Count test rows by true and by predicted class."""
+    """Return the number of test rows for each pair of true and predicted class."""
     predicted = _stored(arrays, "predicted", "predictions").astype(str)
     return Counter(zip(arrays["y_test"].astype(str).tolist(), predicted.tolist(), strict=True))
 
 
 def _by_size(label: str) -> tuple[bool, float, str]:
-    """Order numbers by size, and before words."""
+    """Return a sort key that orders numeric labels by value, before all other labels."""
     try:
         return False, float(label), label
     except ValueError:

@@ -1,4 +1,4 @@
-"""Tables as text: grids of cells, and how numbers, kernels and marks are written in them."""
+"""Tables as text: grids of table cells, and the formatting of numbers, kernels and marks."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from mmbench.tables.records import MISSING, PUBLISHED_ONLY
 from mmbench.tables.rows import Row
 
-#: A cell without a value.
+#: Text of a table cell without a value.
 NOTHING = "–"
 
 
 class Shown(str):
-    """Text of a cell with its row, for formats that show details."""
+    """Text of a table cell together with its row of the long table, for formats with details."""
 
     row: Row
 
     def __new__(cls, text: str, row: Row) -> Shown:
-        """Return the text with its row."""
+        """Return the text as a string with the attribute `row`."""
         shown = super().__new__(cls, text)
         shown.row = row
         return shown
@@ -25,7 +25,7 @@ class Shown(str):
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its head, alignment, and the group of columns that it belongs to."""
+    """A column: its heading, its alignment, and the heading that it shares with its neighbours."""
 
     name: str
     align: str = "right"
@@ -34,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Grid:
-    """Columns and rows of text."""
+    """One block of a table: columns, and rows of text."""
 
     columns: tuple[Column, ...]
     rows: list[list[str]]
@@ -43,17 +43,17 @@ class Grid:
 
 @dataclass(frozen=True)
 class Table:
-    """A table ready to be drawn.
+    """A table to be written as Markdown, LaTeX or HTML.
 
     Attributes
     ----------
     title : str
     grids : list of Grid
-        Drawn one below the other.
+        Blocks of the table, from top to bottom.
     notes : list of str
         The legend and other remarks on the whole table.
     footnotes : list of str
-        The text of footnote k+1, which cells cite as ``[k+1]``.
+        Texts of the footnotes; table cells cite element k as ``[k+1]``.
     """
 
     title: str
@@ -66,7 +66,7 @@ KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": 
 
 
 def measured_text(row: Row | None, decimals: int | None = None) -> str:
-    """Return our value with its standard error, or the status of a cell without one."""
+    """Return the measured mean with its standard error, or the status if there is no mean."""
     if row is None or row.status == PUBLISHED_ONLY:
         return NOTHING
     if row.measured is None:
@@ -78,14 +78,14 @@ def measured_text(row: Row | None, decimals: int | None = None) -> str:
 
 
 def measured_with_sd(row: Row | None, decimals: int) -> str:
-    """Return our mean ± standard deviation, or the status of a cell without one."""
+    """Return the measured mean ± standard deviation, or the status if there is no mean."""
     if row is None or row.measured is None or row.sd is None:
         return measured_text(row, decimals)
     return f"{row.measured:.{decimals}f} ± {row.sd:.{decimals}f}"
 
 
 def published_text(row: Row | None, decimals: int | None = None) -> str:
-    """Return the paper's value, with the spread that it prints in parentheses."""
+    """Return the published value, followed by its printed uncertainty in parentheses."""
     if row is None or row.published is None:
         return NOTHING
     form = "g" if decimals is None else f".{decimals}f"
@@ -94,7 +94,7 @@ def published_text(row: Row | None, decimals: int | None = None) -> str:
 
 
 def published_with_sd(row: Row | None, decimals: int) -> str:
-    """Return the paper's mean ± the spread that it prints."""
+    """Return the published mean ± its printed uncertainty."""
     if row is None or row.published is None:
         return NOTHING
     spread = "" if row.published_spread is None else f" ± {row.published_spread:.{decimals}f}"
@@ -102,23 +102,23 @@ def published_with_sd(row: Row | None, decimals: int) -> str:
 
 
 def kernel_text(kernel: str, degree: int | None) -> str:
-    """Return kernel and degree in short."""
+    """Return kernel and degree in their short form, as ``poly 2``."""
     return kernel if degree is None else f"{kernel} {degree}"
 
 
 def kernel_caption(kernel: str, degree: int | None) -> str:
-    """Return kernel and degree as the head of a block."""
+    """Return kernel and degree as the caption of a block."""
     label = KERNEL_LABELS[kernel]
     return label if degree is None else f"{label}, degree {degree}"
 
 
 def join(*parts: str) -> str:
-    """Put parts of a cell beside each other, leaving out empty ones."""
+    """Join the non-empty parts by spaces."""
     return " ".join(part for part in parts if part)
 
 
 def seconds_text(value: float | None) -> str:
-    """Return CPU seconds with about three figures.
+    """Return CPU seconds with about three significant digits.
 
     Examples
     --------

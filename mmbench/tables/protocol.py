@@ -1,4 +1,4 @@
-"""The protocol of an experiment in words: test parts, choice of parameters, preprocessing."""
+"""The protocol of an experiment in words: test sets, parameter selection, preprocessing."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -8,9 +8,9 @@ from mmbench.tables.records import grouped
 
 
 def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the protocol of some jobs, one line per subject.
+    """Return the protocol of some jobs, one sentence or two per subject.
 
-    `label` returns the name of a machine in tables.
+    `label` returns the name under which tables show a machine.
     """
     if not jobs:
         return ()
@@ -40,7 +40,7 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
-    """Describe the jobs of each data set; a description that is the same for all is given once."""
+    """Describe the jobs of each data set; data sets with equal descriptions share one."""
     groups = grouped((job.dataset.name, job) for job in jobs)
     found = grouped((describe(group), name) for name, group in groups.items())
     if len(found) == 1:
@@ -49,7 +49,7 @@ def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
 
 
 def tested(jobs: Sequence[Job]) -> str:
-    """Return the test parts of the jobs of a data set."""
+    """Return the train/test splits of a data set in words."""
     splits = {(job.split.repeat, job.split.fold) for job in jobs}
     repeats, first = len({repeat for repeat, _ in splits}), jobs[0].split
     seeds = sorted({job.split.seed for job in jobs})
@@ -85,7 +85,7 @@ def _trained(subset: int | tuple[str, int] | None) -> str:
 
 
 def selected(jobs: Sequence[Job]) -> str:
-    """Return how the parameters of a data set's jobs are chosen."""
+    """Return the parameter selection of a data set's jobs in words."""
     select, times = jobs[0].select, ""
     if select.repeats > 1:
         times = f", {select.repeats} times"
@@ -106,20 +106,20 @@ def selected(jobs: Sequence[Job]) -> str:
 
 
 def preprocessed(jobs: Sequence[Job]) -> str:
-    """Return the preprocessing of a data set; empty for none."""
+    """Return the preprocessing steps of a data set in words; empty if there are none."""
     steps = jobs[0].dataset.preprocess
     return ", ".join(name if value is None else f"{name} {_plain(value)}" for name, value in steps)
 
 
 def _plain(value: Any) -> str:
-    """Return the argument of a step: a word as it is, a number without zeros at its end."""
+    """Return the argument of a preprocessing step as text; numbers without trailing zeros."""
     if isinstance(value, tuple):
         return ", ".join(f"{name} {part}" for name, part in value)
     return value if isinstance(value, str) else f"{value:g}"
 
 
 def _grids(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
-    """Return each machine's axes, from the smallest value of any job to the largest."""
+    """Return the parameter grid of each machine, with the range over all jobs."""
     axes: dict[str, dict[str, set]] = {}
     sources: dict[str, str] = {}
     for job in jobs:

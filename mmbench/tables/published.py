@@ -1,9 +1,9 @@
-"""The numbers that the papers print, as package data in ``published/*.csv``.
+"""The published numbers, as package data in ``published/*.csv``.
 
-One file per table, one row per number. `dataset` and `machine` are the names used here,
-`printed_dataset` and `printed_method` are the paper's; `std` is the number that the paper prints
-after +/- or in parentheses. A number that must not serve as a target has ``usable`` = no and a
-`reason`.
+There is one file per table, with one row per number. `dataset` and `machine` are the names in
+mmbench, `printed_dataset` and `printed_method` are the names in the paper; `std` is the number that
+the paper prints after +/- or in parentheses. If ``usable`` is "no", the number is not compared with
+results, for the stated `reason`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ def published_tables() -> list[str]:
 def load_published(table: str) -> pd.DataFrame:
     """Return a published table.
 
-    `table` is a name of `published_tables`. One row per number; missing numbers are NA, missing
-    words are empty strings. Raises UserError if there is no such table.
+    `table` is one of the names that `published_tables` returns. The frame has one row per number;
+    missing numbers are NA, missing text is an empty string. Raises UserError if the table is
+    unknown.
     """
     import pandas as pd
 
@@ -45,7 +46,7 @@ def load_published(table: str) -> pd.DataFrame:
 def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
     """Return the rows of a published table; missing numbers are None.
 
-    Raises UserError if there is no such table.
+    Raises UserError if the table is unknown.
     """
     if table not in published_tables():
         raise UserError(
@@ -64,15 +65,15 @@ def _read(row: Mapping[str, str]) -> dict[str, Any]:
 
 @cache
 def published_machines() -> tuple[str, ...]:
-    """Return the names of all machines that a published table has."""
+    """Return the names of all machines in the published tables."""
     names = {row["machine"] for table in published_tables() for row in published_rows(table)}
     return tuple(sorted(names - {""}))
 
 
 def table_of_experiment(experiment: str) -> str | None:
-    """Return the published table that an experiment's name points to.
+    """Return the published table whose name is the experiment's name, or a prefix of the name.
 
-    A part of an experiment, or its smoke version, adds a suffix to the name.
+    The name of a smoke version, or of a part of an experiment, ends in a suffix.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Records of an experiment's folder, and the cells of its tables that they belong to."""
+"""Records in an experiment's folder, grouped by table cell.
+
+A table cell is one combination of data set, kernel, degree, machine and training size.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
@@ -10,11 +13,11 @@ from mmbench.errors import FINISHED, Status, UserError, worst
 from mmbench.jobs.record import BadRecord, Record
 from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, RecordStore, key_of
 
-#: Statuses of cells for which nothing was run, beside the vocabulary of fits and jobs.
+#: Statuses of table cells without a run; all other statuses are statuses of fits and jobs.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
 
-#: Remark on a classifier of another package.
+#: Remark on table cells of a classifier from another package.
 NO_CERTIFICATES = "its fits have no certificate"
 
 
@@ -23,7 +26,7 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return the values of each key, in their order."""
+    """Return the values of each key as a list, in the order of the pairs."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -32,27 +35,27 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 @dataclass(frozen=True)
 class Cell:
-    """The records of a data set, kernel, degree, machine and size."""
+    """A table cell: the records of one data set, kernel, degree, machine and training size."""
 
     planned: PlannedCell
-    #: One record per split, failed jobs included.
+    #: Records, one per split, including failed jobs.
     records: list[Record]
-    #: Whether splits with a failed fit count like the others.
+    #: Whether splits with a failed fit are averaged too.
     include_failed: bool = False
 
     @property
     def key(self) -> Key:
-        """Data set, kernel, degree, machine and size."""
+        """Data set, kernel, degree, machine and training size."""
         return self.planned.key
 
     @property
     def done(self) -> list[Record]:
-        """Records that hold results."""
+        """Records of finished jobs."""
         return [record for record in self.records if record.done]
 
     @property
     def counted(self) -> list[Record]:
-        """Records that are averaged; without `include_failed` none with a failed fit."""
+        """Records that are averaged; records with a failed fit only with `include_failed`."""
         failed = self._with_failed_fits
         return [record for record in self.done if self.include_failed or record not in failed]
 
@@ -61,7 +64,7 @@ class Cell:
         return [record for record in self.done if record.fits["statuses"].get(Status.FAILED)]
 
     def code(self, name: str) -> str:
-        """Return the version or fingerprint of the code of the results, or all of them."""
+        """Return the distinct values of "version" or "fingerprint" of the machine's code."""
         values = (record.code.get(name, "") for record in self.done)
         return " ".join(dict.fromkeys(map(str, values))).strip()
 
@@ -72,12 +75,12 @@ class Cell:
 
     @property
     def same_test_rows(self) -> bool:
-        """Whether every record was tested on the official test part."""
+        """Whether all records share one test set, the official one."""
         return all(record.job.split.rule == "official" for record in self.records)
 
     @property
     def fit_statuses(self) -> Counter[str]:
-        """Number of binary trainings by status, over all splits."""
+        """Number of binary fits by status, over all splits."""
         total: Counter[str] = Counter()
         for record in self.done:
             total.update(record.fits["statuses"])
@@ -85,7 +88,7 @@ class Cell:
 
     @property
     def status(self) -> str:
-        """Gravest status of the cell."""
+        """Most severe status of the failed jobs or, if there are none, of the fits."""
         if self.planned.published_only:
             return PUBLISHED_ONLY
         if self.failed:
@@ -96,7 +99,7 @@ class Cell:
 
     @property
     def note(self) -> str:
-        """Missing splits and doubtful fits in words; empty if there are none."""
+        """Remark on missing splits and fits without a valid certificate; may be empty."""
         if self.planned.published_only:
             return ""
         return "; ".join(filter(None, [self._incomplete(), self._fits()]))
@@ -129,25 +132,25 @@ class Cell:
         return f"of {statuses.total()} fits {', '.join(parts)}" if parts else ""
 
 
-#: Returns the plan of an experiment from the configuration in its folder or of the folder's name;
-#: None without a valid configuration.
+#: Function that plans the experiment in a folder, from the configuration in the folder or the
+#: configuration of the folder's name; None if there is no valid configuration.
 Replan = Callable[[Path], Plan | None]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """The folder of one experiment.
+    """The plan and the records of one experiment.
 
     Attributes
     ----------
     store : RecordStore
     plan : Plan
     records : list of Record
-        Records of the plan, failed jobs included.
+        Records of planned jobs, including failed jobs.
     remarks : tuple of str
-        Remarks below its tables: damaged records, and records of other settings.
+        Remarks printed below the tables: damaged records, and records with other settings.
     include_failed : bool, default=False
-        Whether splits with a failed fit count like the others.
+        Whether splits with a failed fit are averaged too.
     """
 
     store: RecordStore
@@ -163,12 +166,12 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """Name of the experiment, which is the name of the folder."""
         return self.folder.name
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells of the plan, also those without records, in its order."""
+        """Table cells in the order of the plan, including cells without records."""
         found = {record.key: record for record in self.records}
         return [
             Cell(cell, [found[key] for key in cell.jobs if key in found], self.include_failed)
@@ -179,9 +182,9 @@ class Experiment:
 def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
     """Return the experiment in a folder.
 
-    `replan` plans a folder without a plan of its own; without any plan the records are shown. With
-    `mix` records of all settings are taken, not only planned ones.
-    Raises UserError if it holds no intact record.
+    `replan` is called if no plan is stored in the folder; if there is no plan at all, the latest
+    records are returned. With `mix`, records with any settings are returned, not only planned ones.
+    Raises UserError if the folder holds no intact record.
     """
     store = RecordStore(folder)
     records, damaged = store.records()
@@ -207,7 +210,7 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
 
 
 def _plan(store: RecordStore, replan: Replan) -> tuple[Plan, list[str]]:
-    """Return the stored plan, or a plan made again, and remarks on it."""
+    """Return the stored plan, or a plan made from the configuration, and remarks on the plan."""
     remarks = [f"{damage}; the next run replaces it." for damage in store.damage()]
     try:
         plan = store.plan()
@@ -220,7 +223,7 @@ def _plan(store: RecordStore, replan: Replan) -> tuple[Plan, list[str]]:
 
 
 def _planned(plan: Plan, records: list[Record]) -> list[Record]:
-    """Return the records of a plan; if the plan has no keys of jobs, the latest records."""
+    """Return the records of planned jobs; if the plan lists no jobs, the latest records."""
     if planned := plan.jobs:
         return [record for record in records if record.key in planned]
     cells = {cell.key for cell in plan.cells}
@@ -228,7 +231,7 @@ def _planned(plan: Plan, records: list[Record]) -> list[Record]:
 
 
 def _latest(records: list[Record]) -> list[Record]:
-    """Return, for each cell and split, the record of the latest settings and machine version."""
+    """Return one record per table cell and split: latest machine version and settings."""
     newest: dict[Key, str] = {}
     chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
     for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
@@ -236,7 +239,7 @@ def _latest(records: list[Record]) -> list[Record]:
         chosen[key_of(record.job), record.at] = record
     current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
     old = {record.key for record in records} - current
-    # records that took over the parameters of an old record are old too
+    # Records whose parameters come from an outdated record are outdated too.
     while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
         old, current = old | heirs, current - heirs
     return [record for record in records if record.key in current]

@@ -1,9 +1,9 @@
 r"""Tables as Markdown and LaTeX, and the long tidy table as CSV.
 
-LaTeX fits an article's page: each block is a float with a caption and a label (``tab:NAME``,
-``tab:NAME-2``, ...); wide blocks are shrunk and long ones broken. Notes follow a block as text,
-which can break across pages: the legend after the first block, footnotes after the blocks that cite
-them.
+LaTeX output fits the page of an article: each block is a float with a caption and a label
+(``tab:NAME``, ``tab:NAME-2``, ...); wide blocks are shrunk, and long blocks continue on the next
+page. Notes are set as text below the blocks, so that they can break across pages: the legend
+follows the first block, and footnotes follow each block that cites them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.rows import IN_BAND, OUT_OF_BAND, Row
 from mmbench.tables.sheet import Sheet
 
-#: Formats that draw a layout. ``csv`` is the long table itself, see `mmbench.tables.render`.
+#: Formats in which a layout is written; ``csv`` writes the long table, without a layout.
 DRAWN = ("markdown", "latex")
 FORMATS = (*DRAWN, "csv")
 
 
 def check_format(fmt: str) -> None:
-    """Refuse an unknown format."""
+    """Raise UserError if a format is unknown."""
     if fmt not in FORMATS:
         raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, FORMATS)}")
 
 
-#: Columns, in order; the training size stands after the degree where there are several.
+#: Columns of the CSV in order; `SIZE` follows the degree if there are several training sizes.
 COLUMNS = (
     *("experiment", "dataset", "kernel", "degree", "machine", "metric"),
     *("measured", "sd", "se", "n", "published", "published_spread"),
@@ -41,7 +41,8 @@ SIZE = "size"
 def to_csv(sheets: Sequence[Sheet]) -> str:
     """Return the long tables of some experiments as one CSV.
 
-    Deviations of the data, which drawn tables cite at the data set's name, are added to the notes.
+    Differences from the paper's data, which are footnotes in other formats, are added to the column
+    ``note``.
     """
     import pandas as pd
 
@@ -83,8 +84,8 @@ def _grid(grid: Grid) -> str:
 
 
 def _column(cells: Sequence[str], align: str) -> list[str]:
-    """Return the cells of a column in equal width, with the rule below the first."""
-    # A rule needs three dashes, one of them a colon for numbers.
+    """Return the texts of a column padded to equal width, with the rule below the heading."""
+    # A rule has at least three characters; a final colon aligns the column to the right.
     width = max(3, *map(len, cells))
     rule = "-" * (width - 1) + (":" if align == "right" else "-")
     return [
@@ -93,19 +94,19 @@ def _column(cells: Sequence[str], align: str) -> list[str]:
 
 
 def _escape(text: str) -> str:
-    """Keep a cell's own text from being read as markup; ``a_b`` and ``<0.1`` are safe."""
+    """Escape Markdown in the text of a table cell; ``a_b`` and ``<0.1`` need no escape."""
     text = text.replace("|", r"\|").replace("*", r"\*").replace("\n", " ")
     return re.sub(r"<(?=[A-Za-z/!?])", r"\<", text)
 
 
 PACKAGES = r"% needs \usepackage{amssymb,booktabs,graphicx,longtable}"
 
-#: A block of more rows would be higher than a page.
+#: Maximum number of rows of a float; a block with more rows is a longtable.
 MAX_ROWS = 40
-#: Shrinks tables that are wider than the text.
+#: LaTeX command that shrinks a table to the text width if the table is wider.
 FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
-#: One pass over single characters, so that no replacement is itself replaced.
+#: LaTeX replacements of single characters, made in one pass, so that no output is escaped again.
 ESCAPES = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -120,7 +121,7 @@ ESCAPES = str.maketrans(
         "~": r"\textasciitilde{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
-        # A row that began with a bracket would be read as the argument of the \\ before it.
+        # LaTeX reads a bracket at the start of a row as the optional argument of the preceding \\.
         "[": "{[}",
         "]": "{]}",
         "\n": " ",
@@ -139,7 +140,7 @@ ESCAPES = str.maketrans(
 
 
 def to_latex(table: Table) -> str:
-    """Return a table as LaTeX, one float or long table for each of its blocks."""
+    """Return a table as LaTeX, with one float or longtable per block."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     lines = [PACKAGES]
     for k, grid in enumerate(table.grids):
@@ -156,7 +157,7 @@ def to_latex(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Return text that LaTeX prints as it stands.
+    r"""Return a text with all special characters of LaTeX escaped.
 
     Examples
     --------
@@ -215,7 +216,7 @@ def _head(grid: Grid) -> list[str]:
 
 
 def _groups(columns: tuple[Column, ...]) -> list[str]:
-    """Return the line of heads that span several columns, and the rules below them."""
+    """Return the line with the headings of column groups, and the line with the rules below it."""
     if not any(column.group for column in columns):
         return []
     cells, rules, start = [], [], 1

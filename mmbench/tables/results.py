@@ -1,4 +1,4 @@
-"""Results folders: the experiments and the tables of earlier full runs that are in them."""
+"""Results folders, which hold experiments or reference tables, the tables of earlier full runs."""
 
 import csv
 from collections.abc import Callable, Iterable, Mapping
@@ -19,13 +19,13 @@ NUMBERS = ("measured", "sd", "se", "published", "published_spread", "half_width"
 
 @dataclass(frozen=True)
 class Reference:
-    """The table of an earlier run."""
+    """A reference table: the long table of an earlier run, without records."""
 
     folder: Path
-    #: Plan of the configuration of the same name, which gives the layout.
+    #: Plan of the configuration of the same name, which names the layout.
     plan: Plan
     rows: list[Row]
-    #: Deviations from the paper's data, by data set.
+    #: Differences from the paper's data, by data set.
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -35,20 +35,20 @@ class Reference:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remark on tables that are made of the CSV."""
+        """Remark below tables that are drawn from the CSV."""
         return (f"Made of {self.folder / CSV}: what only records hold is not shown.",)
 
     @property
     def text(self) -> str | None:
-        """The table as it was drawn from the records, if it is there."""
+        """Markdown table drawn from the records at the time of the run; None if it is missing."""
         path = self.folder / MARKDOWN
         return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def read_reference(folder: Path, plan: Plan | None) -> Reference:
-    """Return the table in a folder.
+    """Return the reference table in a folder.
 
-    Raises UserError if its CSV is no long table.
+    Raises UserError if the CSV file is not a long table of mmbench.
     """
     path = folder / CSV
     try:
@@ -63,7 +63,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Reference:
 
 
 def _notes(line: Mapping[str, str]) -> tuple[str, str]:
-    """Return the note on a line's cell, and the note on its data set."""
+    """Split the note of a CSV line into the note on the table cell and the one on the data set."""
     own, _, deviation = line["note"].partition(f"{line['dataset']}: ")
     return own.removesuffix("; "), deviation
 
@@ -87,7 +87,7 @@ def _row(line: Mapping[str, str]) -> Row:
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
-#: Name of the folder of reference tables.
+#: Name of the folder with the reference tables.
 REFERENCE = "reference"
 
 
@@ -97,10 +97,11 @@ def read_results(
     mix: bool = False,
     say: Callable[[str], object] = lambda line: None,
 ) -> list[Experiment | Reference]:
-    """Return the experiments in results folders, or of experiments' folders.
+    """Return the experiments and reference tables in some folders.
 
-    `replan` and `mix` are passed to `read_experiment`; `say` gets a line per folder that cannot be
-    read. Raises UserError if a path is no results folder, or no folder in it can be read.
+    A path is a results folder, or the folder of one experiment. `replan` and `mix` are passed to
+    `read_experiment`; `say` is called with a message for each folder that cannot be read. Raises
+    UserError if a path is not a results folder, or if no folder can be read.
     """
 
     def read(folder: Path) -> Experiment | Reference:
@@ -114,9 +115,9 @@ def read_results(
 def each(
     make: Callable[[Item], Made], items: Iterable[Item], say: Callable[[str], object]
 ) -> list[Made]:
-    """Return `make` of every item; `say` gets a line for each item for which it fails.
+    """Return `make(item)` for all items; `say` is called with the message of each failure.
 
-    Raises UserError if it fails for all.
+    Raises UserError if `make` fails for all items.
     """
     made: list[Made] = []
     faults: list[str] = []
@@ -133,12 +134,12 @@ def each(
 
 
 def folders_in(path: Path) -> list[Path]:
-    """Return the folders of experiments in a results folder, or the folder of an experiment.
+    """Return the folders of experiments below `path`, or `path` if it holds an experiment.
 
-    Without experiments, the folders of reference tables are returned. "reference" stands for the
-    tables that come with mmbench, if there is no folder of this name.
+    If there are no experiments, the folders of reference tables are returned. The path "reference"
+    means the tables distributed with mmbench, unless a folder of this name exists.
 
-    Raises UserError if there is none.
+    Raises UserError if `path` is not a folder, or holds neither experiments nor reference tables.
     """
     if path.parts[:1] == (REFERENCE,) and not path.exists():
         path = resources.REFERENCE.joinpath(*path.parts[1:])

@@ -1,4 +1,7 @@
-"""The long tidy table: one row per cell and metric, with the published value and its band."""
+"""The long tidy table: one row per table cell and metric, with the published value and its band.
+
+The band is the measured value ± two standard errors of its difference from the published value.
+"""
 
 import itertools
 import math
@@ -18,20 +21,20 @@ from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 @dataclass(frozen=True)
 class Fits:
-    """Certificates of the fits of some records."""
+    """Summary of the certificates of all fits in some records."""
 
     #: Number of fits by status.
     statuses: Counter[str] = field(default_factory=Counter)
-    #: Relative gaps of the fits with a tolerance; infinite for fits without a bound.
+    #: Relative duality gaps of all certified fits; infinite if the dual bound is unknown.
     gaps: tuple[float, ...] = ()
-    #: The largest relative gap and constraint violation.
+    #: Largest relative gap and largest constraint violation.
     worst_gap: float | None = None
     worst_violation: float | None = None
-    #: Tolerance of the relative gap; None if there is none or it is not known.
+    #: Tolerance of the relative gap; None if there is no tolerance or it is unknown.
     gap_tolerance: float | None = None
-    #: Number of fits with coefficients at the machine's limit.
+    #: Number of fits with coefficients at the machine's coefficient limit.
     n_limited: int = 0
-    #: Number of fits by route; empty for records without routes.
+    #: Number of fits by route (the algorithm that was used); empty for records without routes.
     routes: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -47,7 +50,7 @@ class Fits:
         return sum(gap > self.gap_tolerance for gap in self.gaps)
 
     def ended(self) -> str:
-        """Return the number of fits by status, the gravest first.
+        """Return the number of fits by status as text, the most severe status first.
 
         Examples
         --------
@@ -61,7 +64,7 @@ class Fits:
         return f"{ended} ({self.n_limited} at the coefficient limit)" if self.n_limited else ended
 
     def routes_text(self) -> str:
-        """Return the number of fits by route, the most frequent first.
+        """Return the number of fits by route as text, the most frequent route first.
 
         Examples
         --------
@@ -72,12 +75,12 @@ class Fits:
 
 
 def routes_of(fits: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Return the number of fits by route, of certificates with a route."""
+    """Return the number of fits by route; certificates without a route are not counted."""
     return Counter(str(fit["route"]) for fit in fits if fit.get("route"))
 
 
 def fits_of(records: Iterable[Record]) -> Fits:
-    """Return the certificates of the fits of finished records."""
+    """Return the summary of the certificates of all finished records."""
     records = [record for record in records if record.done]
     asked = (p for r in records for p in r.per_pair if p.get("status") != Status.UNCERTIFIED)
     stored = (pair["gap"] for pair in asked if "gap" in pair)
@@ -102,26 +105,27 @@ def _largest(records: Iterable[Record], name: str) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-#: Grids with fewer values have no ends.
+#: Minimum number of grid values for counting selections at the two ends of the grid.
 MIN_VALUES = 3
 
 
 @dataclass(frozen=True)
 class Selected:
-    """One parameter of a cell."""
+    """The selected values of one parameter in one table cell."""
 
     name: str
-    #: Over splits and, where each has its own choice, pairs of classes; a value of the grid.
+    #: Lower median of the selected values over splits (and over pairs of classes if parameters are
+    #: selected per pair), which is a value of the grid.
     median: float
-    #: Number of choices.
+    #: Number of selections.
     n: int
-    #: Number of choices of the smallest and of the largest value of the grid.
+    #: Number of selections of the smallest value, and of the largest value of the grid.
     n_low: int = 0
     n_high: int = 0
 
     @property
     def note(self) -> str:
-        """Numbers of choices at the ends of the grid, in words."""
+        """Numbers of selections at the ends of the grid, in words."""
         ends = (("lower", self.n_low), ("upper", self.n_high))
         return "; ".join(
             f"at the {end} end of its grid in {count} of {self.n} choices"
@@ -136,9 +140,9 @@ class Selected:
 
 
 def selected(records: Sequence[Record]) -> list[Selected]:
-    """Return the numbers that the records of a cell have selected from their own grids.
+    """Return the numeric parameters that were selected by grid search in the records of a cell.
 
-    If another experiment made one choice for all splits, its parameters are returned.
+    If all splits share parameters from another experiment, these parameters are returned too.
     """
     grids = {name: values for record in records for name, values in record.job.grid}
     made = (choice for record in records if record.job.shares for choice in _choices(record))
@@ -147,7 +151,7 @@ def selected(records: Sequence[Record]) -> list[Selected]:
 
 
 def _choices(record: Record) -> list[dict]:
-    """Return the choice of a record, or the choice of each pair of classes."""
+    """Return the selected parameters of a record: one dict, or one dict per pair of classes."""
     params = record.selection.get("params") or {}
     return params if isinstance(params, list) else [params]
 
@@ -162,15 +166,15 @@ def _selected(name: str, grid: Sequence, records: Sequence[Record]) -> Selected 
     return Selected(name, median_low(values), len(values), *map(values.count, ends))
 
 
-#: Marks of a comparison; the legend explains them.
+#: Marks of the comparison with published values, see `with_marks`.
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
-#: Standard errors of a difference up to which it is noise; the margin is for rounding.
+#: Half width of the band in standard errors of the difference, plus a margin for rounding errors.
 NOISE = 2 + 1e-9
 
-#: Prefix of remarks about the published value.
+#: Prefix of the remark that a published value is not compared.
 NO_TARGET = "the published value is no target"
 
-#: Metrics that are averaged over splits, each with the function that reads it from a record.
+#: Metrics that are averaged over splits, each with a function that returns its value for a record.
 AVERAGED: dict[str, Callable[[Record], float | None]] = {
     "accuracy_pct": lambda r: r.metrics["accuracy_pct"],
     "errors_count": lambda r: r.metrics["errors_count"],
@@ -183,19 +187,19 @@ AVERAGED: dict[str, Callable[[Record], float | None]] = {
     "n_support": lambda r: r.fits.get("n_support_mean"),
 }
 
-#: Metrics that are left out for machines without them.
+#: Metrics without a row if there is no measured value.
 ASKED = {"seconds_calibration"}
 
-#: Metrics of all fits of a cell together, each with its attribute of `Fits`.
+#: Metrics of all fits of a table cell, each with the name of the attribute of `Fits`.
 CERTIFICATES = {
     **{name: name for name in ("worst_violation", "worst_gap", "median_gap", "gap_tolerance")},
     "gaps_above_tolerance": "n_above",
 }
 
-#: Prefix of the metric of a selected parameter, as ``selected_C``.
+#: Prefix of the metric of a selected parameter, as in ``selected_C``.
 SELECTED = "selected_"
 
-#: Metrics that count errors among the test rows: a single run has a binomial standard error.
+#: Metrics based on error counts, for which a single run has a binomial standard error.
 COUNTED = {"accuracy_pct", "errors_count", "errors_expected"}
 
 #: A row of a published table.
@@ -204,32 +208,32 @@ Published = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One metric of one cell."""
+    """A row of the long table: one metric of one table cell."""
 
     key: Key
     metric: str
-    #: Gravest status of the cell, and a remark on failed and doubtful fits.
+    #: Most severe status of the table cell, and a remark on failed and uncertified fits.
     status: str
     note: str = ""
-    #: Reason for which the published value is no target.
+    #: Reason for which the published value is not compared; empty if there is none.
     objection: str = ""
-    #: Mean over splits, standard deviation and standard error; None without results.
+    #: Mean, standard deviation and standard error over splits; None without results.
     measured: float | None = None
     sd: float | None = None
     se: float | None = None
     #: Number of splits.
     n: int | None = None
-    #: The paper's value and the spread that it prints.
+    #: Published value, and the uncertainty printed beside it.
     published: float | None = None
     published_spread: float | None = None
-    #: Half width of the band in which a published value counts as met: two standard errors of the
-    #: difference. None if they are not compared.
+    #: Half width of the band around the measured value: two standard errors of the difference
+    #: between measured and published value. None if the values are not compared.
     half_width: float | None = None
-    #: Published minus measured value, in standard errors of the difference.
+    #: Published minus measured value, in standard errors of this difference.
     z: float | None = None
-    #: Whether the published value counts as met.
+    #: Whether the published value lies in the band; None if the values are not compared.
     in_band: bool | None = None
-    #: What the comparison shows, see `with_marks`; empty if there is none.
+    #: Mark of the comparison, see `with_marks`; empty if the values are not compared.
     mark: str = ""
 
 
@@ -238,8 +242,8 @@ def build_rows(
 ) -> list[Row]:
     """Return the long table of an experiment.
 
-    `published` are the rows of a published table; without `compare` they are shown, not compared.
-    A cell without results has nothing measured; nothing is imputed.
+    `published` are the rows of a published table; with ``compare=False`` published values are shown
+    without a comparison. If a table cell has no results, its measured value is None.
     """
     known = {
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
@@ -249,11 +253,12 @@ def build_rows(
 
 
 def with_marks(rows: Iterable[Row]) -> list[Row]:
-    """Return rows with marks, which say what a comparison could have shown.
+    """Return the rows with marks of the comparison with published values.
 
-    `IN_BAND`: the published value lies in the band, and another machine's published value of the
-    same data set, kernel and metric does not. `ALL_IN_BAND`: so do all of them, so that the
-    comparison cannot tell the machine from the others. `OUT_OF_BAND`: it does not.
+    `IN_BAND`: the published value lies in the band, and the published value of another machine (for
+    the same data set, kernel and metric) lies outside. `ALL_IN_BAND`: the published values of all
+    machines lie in the band, so that the comparison does not distinguish the machines.
+    `OUT_OF_BAND`: the published value lies outside the band.
     """
     rows = list(rows)
     targets = _by_place(row for row in rows if row.published is not None and not row.objection)
@@ -276,18 +281,19 @@ def _place(row: Row) -> tuple[Key, str]:
 
 
 def _by_place(rows: Iterable[Row]) -> dict[tuple[Key, str], list[Row]]:
-    """Return the rows of all machines by data set, kernel, size and metric."""
+    """Return the rows of all machines by data set, kernel, training size and metric."""
     return grouped((_place(row), row) for row in rows)
 
 
 def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
-    """Count differences between machines: published ones beyond noise, and those found here too.
+    """Count the published differences between two machines, and the reproduced differences.
 
-    Noise is two standard errors of the difference of two means measured here, for the published
-    difference as well: what the spread of a paper means is seldom known.
+    The noise level is two standard errors of the difference of the two measured means. It is used
+    for published differences too, because papers seldom state the meaning of their uncertainties.
 
-    Returns the number of published differences beyond noise, how many of them have the same sign
-    here, and how many of these are beyond noise here too.
+    Returns three numbers: published differences above the noise level; the number of these with the
+    same sign in the measurements; the number of these with a measured difference above the noise
+    level too.
     """
     counts = [0, 0, 0]
     for compared in _by_place(row for row in rows if row.in_band is not None).values():
@@ -303,7 +309,7 @@ def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
 
 
 def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[Row]:
-    """Return a cell's rows: every metric of a cell that ran, else what is published."""
+    """Return the rows of a table cell; without results, rows of accuracy and error count only."""
     metrics = list(AVERAGED) if cell.done else ["accuracy_pct", "errors_count"]
     found = {metric: known.get((cell.key, metric)) for metric in metrics}
     if cell.planned.published_only:
@@ -338,7 +344,7 @@ def _row(cell: Cell, metric: str, published: Published | None, compare: bool) ->
 
 
 def _measured(cell: Cell, metric: str) -> dict[str, Any]:
-    """Return value, spread, standard error and count of a metric over the splits that count."""
+    """Return mean, standard deviation, standard error and number of the averaged splits."""
     values = [float(v) for v in map(AVERAGED[metric], cell.counted) if v is not None]
     if not values:
         return {}
@@ -352,7 +358,7 @@ def _measured(cell: Cell, metric: str) -> dict[str, Any]:
 
 
 def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
-    """Return the binomial deviation of a run that errs as often as the mean, in its own unit."""
+    """Return the binomial standard deviation of one run at the mean error, in the metric's unit."""
     n = cell.done[0].metrics["n_test"]
     if metric == "accuracy_pct":
         return 100 / n * counting_sd((100 - mean) / (100 / n), n)
@@ -360,10 +366,10 @@ def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
 
 
 def _other_sizes(cell: Cell, published: Published) -> str:
-    """Return the first size of our splits that differs from the paper's; empty if none does."""
+    """Return a remark if the splits have other numbers of rows than the paper's; else empty."""
     for part, verb in (("n_train", "trained"), ("n_test", "tested")):
         sizes = {record.split[part] for record in cell.done}
-        # Some papers count the rows of one pair of classes.
+        # Some papers state the number of rows for one pair of classes.
         pairs = {record.split.get(f"{part}_pair") for record in cell.done}
         if published[part] not in (None, *pairs) and sizes - {published[part]}:
             ours = " or ".join(str(size) for size in sorted(sizes))
@@ -372,7 +378,7 @@ def _other_sizes(cell: Cell, published: Published) -> str:
 
 
 def _compared(cell: Cell, row: Row, n_published: int | None) -> Row:
-    """Return a row with its comparison, unless a value or its error is not known."""
+    """Return a row with its comparison; unchanged if a value or its standard error is unknown."""
     if row.measured is None or row.published is None or row.n is None or row.se is None:
         return row
     counting = _counting_deviation(cell, row.metric, row.measured)

@@ -1,4 +1,8 @@
-"""The input of layouts: the rows of an experiment, the records behind them, and footnotes."""
+"""The input of layouts: the long table of an experiment, its records, and footnotes.
+
+A place is the row of a drawn table with one column per machine: data set, kernel, degree and
+training size, stored as a `Key` with an empty machine.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,14 @@ if TYPE_CHECKING:
 SMOKE = "Smoke version: fewer splits, rows and grid points; nothing is compared with the paper."
 LEAK = "LEAK: parameters were chosen by the accuracy on the test part; it is too high."
 
-#: Subject of a footnote: machine, data set and kernel; or the data set alone.
+#: Subject of a footnote: (machine, data set, kernel); machine and kernel may be empty.
 Subject = tuple[str, str, str]
-#: Kernel and degree: a line or block of a table.
+#: Kernel and degree, which often share one block of a table.
 KernelKey = tuple[str, int | None]
 
 
 class Sheet:
-    """The rows of a long table by cell and metric, and the orders in which its parts occur.
+    """The long table of an experiment, with look-ups by table cell and metric.
 
     Parameters
     ----------
@@ -38,28 +42,28 @@ class Sheet:
     experiment : str
         Name of the experiment.
     published : sequence of mapping
-        The rows of the published table.
+        Rows of the published table.
     source : Experiment, optional
-        The records; without records only rows are known.
+        Experiment with the records; None for a reference table.
     measures : Measures, optional
-        The metrics asked for, computed from stored predictions.
+        Requested metrics, computed from stored predictions.
     deviations : mapping of str to sequence of str, optional
-        Deviations of each data set from the paper's, if there are no records.
+        Differences from the paper's data, by data set; used if there are no records.
     remarks : sequence of str
-        Remarks on the whole run, if there are no records.
+        Remarks on the whole run; used if there are no records.
 
     Attributes
     ----------
     configured : list of str
-        The machines in the order of the configuration.
+        Machines in the order of the configuration.
     machines : list of str
-        The columns, in the order in which a layout shows them; see `arrange`.
+        Machines in the order of the columns of a layout; see `arrange`.
     datasets : list of str
     kernels : list of (kernel, degree)
     places : list of Key
-        The lines of a table with one column per machine: data set, kernel, degree and size.
+        Rows of a table with one column per machine: data set, kernel, degree and training size.
     cells : dict of Key to Cell
-        Empty without records.
+        Table cells with their records; empty for a reference table.
     """
 
     def __init__(
@@ -89,14 +93,14 @@ class Sheet:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics asked for; empty if the layout decides."""
+        """Requested metrics; empty if the layout determines the metrics."""
         return self.measures.names
 
     # -- records ---------------------------------------------------------------------------------
 
     @cached_property
     def by_split(self) -> Mapping[Key, Mapping[Split, float]]:
-        """Accuracy (%) of every counted split, by cell."""
+        """Accuracy (%) of every averaged split, by table cell."""
         return {
             key: {record.at: record.metrics["accuracy_pct"] for record in cell.counted}
             for key, cell in self.cells.items()
@@ -104,7 +108,7 @@ class Sheet:
 
     @cached_property
     def per_pair(self) -> Mapping[Key, Mapping[Split, list]]:
-        """Certificates of the pairs of classes of every finished split, by cell."""
+        """Certificates of all pairs of classes, by table cell and finished split."""
         return {
             key: {record.at: record.per_pair for record in cell.done}
             for key, cell in self.cells.items()
@@ -112,14 +116,14 @@ class Sheet:
 
     @cached_property
     def fits(self) -> Mapping[str, Fits]:
-        """Certificates of all fits, by machine."""
+        """Summary of the certificates of all fits, by machine."""
         cells = self.cells.values()
         groups = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
         return {machine: fits_of(records) for machine, records in groups.items()}
 
     @cached_property
     def selected(self) -> Mapping[Key, Sequence[Selected]]:
-        """Parameters that each cell's machine has selected."""
+        """Selected parameters, by table cell."""
         return {key: selected(cell.done) for key, cell in self.cells.items()}
 
     @cached_property
@@ -128,7 +132,7 @@ class Sheet:
 
     @cached_property
     def deviations(self) -> Mapping[str, tuple[str, ...]]:
-        """Deviations from the paper's data and warnings on a user's file, by data set."""
+        """Differences from the paper's data and warnings about a user's file, by data set."""
         found = dict(self._given[0])
         for name, records in self._by_dataset.items():
             texts = (text for record in records for text in (*record.deviations, *record.warnings))
@@ -137,17 +141,17 @@ class Sheet:
 
     @cached_property
     def sizes(self) -> Mapping[str, Mapping[str, int]]:
-        """Rows trained and tested on, classes, and features before preprocessing, by data set."""
+        """Numbers of training rows, test rows, classes and original features, by data set."""
         return {name: _sizes(name, records) for name, records in self._by_dataset.items()}
 
     @property
     def rule(self) -> str:
-        """Rule of the test parts, as in `SplitRef`; empty without records."""
+        """Rule of the train/test splits, as in `SplitRef`; empty without records."""
         return next((r.job.split.rule for c in self.cells.values() for r in c.records), "")
 
     @property
     def protocol(self) -> tuple[str, ...]:
-        """Test parts, choice of parameters and preprocessing, in words."""
+        """Test sets, parameter selection and preprocessing, in words."""
         jobs = [record.job for cell in self.cells.values() for record in cell.records]
         return protocol(jobs, self.plan.label)
 
@@ -167,7 +171,7 @@ class Sheet:
         )
 
     def _environment(self) -> list[str]:
-        """Return one line per computer and version that made the records."""
+        """Return one line per computer and version of mmbench and Python in the records."""
         threads: dict[str, set[int]] = {}
         for found in (record.environment for record in self._records if record.done):
             computer = f"mmbench {found['mmbench']}, Python {found['python']}, {found['cpu']}"
@@ -179,7 +183,7 @@ class Sheet:
         ]
 
     def _code(self) -> list[str]:
-        """Return versions and fingerprints of the code, and counts of records without the same."""
+        """Return the versions of the machines' code, and the numbers of records of other code."""
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if record.code]
         codes: dict[str, dict[str, None]] = {}
@@ -197,9 +201,10 @@ class Sheet:
         return lines
 
     def hits(self, key: Key, split: tuple[int, ...]) -> NDArray | None:
-        """Return which test rows a run has right, shape (n_test,); None without such a run.
+        """Return a mask of the correctly classified test rows of a split, shape (n_test,).
 
-        `split` is a repeat and a fold (the first of several seeds), or a whole split.
+        `split` is (repeat, fold), for the first of several seeds, or (repeat, fold, seed). The
+        result is None if the split has no stored predictions.
         """
         records = self.cells[key].counted if key in self.cells else []
         record = min(
@@ -213,50 +218,50 @@ class Sheet:
     # -- looking up ------------------------------------------------------------------------------
 
     def arrange(self, first: Sequence[str]) -> None:
-        """Put the machines of a paper first, in its order."""
+        """Move the machines in `first` to the front, in the order of `first`."""
         rest = [machine for machine in self.machines if machine not in first]
         self.machines = [*(machine for machine in first if machine in self.machines), *rest]
 
     def row(self, key: Key, metric: str) -> Row | None:
-        """Return a row of the long table, or None."""
+        """Return the row of a table cell and metric; None if there is none."""
         return self._rows.get((key, metric))
 
     def line(self, place: Key, metric: str, machines: Sequence[str] = ()) -> list[Row | None]:
-        """Return the rows of a place, one per machine."""
+        """Return the rows of the long table for one place, one per machine."""
         names = machines or self.machines
         return [self.row(place._replace(machine=machine), metric) for machine in names]
 
     def value(self, key: Key, metric: str) -> float | None:
-        """Return a measured value, or None."""
+        """Return the measured value of a table cell and metric; None if there is none."""
         row = self.row(key, metric)
         return row.measured if row else None
 
     def places_of(self, kernel: KernelKey) -> list[Key]:
-        """Return the places of a kernel."""
+        """Return the places with a kernel and degree."""
         return [place for place in self.places if (place.kernel, place.degree) == kernel]
 
     def published_of(self, dataset: str) -> list[dict]:
-        """Return the rows of the published table on a data set."""
+        """Return the rows of the published table for a data set."""
         return [dict(row) for row in self.published if row["dataset"] == dataset]
 
     # -- heads -----------------------------------------------------------------------------------
 
     def label(self, machine: str) -> str:
-        """Return the name of a machine in tables."""
+        """Return the name under which tables show a machine."""
         return self.plan.label(machine)
 
     def columns(
         self, *heads: str, machines: Sequence[str] | None = None, group: str = ""
     ) -> tuple[Column, ...]:
-        """Return columns of words under some heads, then one of numbers for each machine."""
+        """Return left-aligned columns with the headings `heads`, then one column per machine."""
         names = self.machines if machines is None else machines
         words = (Column(head, align="left") for head in heads)
         return (*words, *(Column(self.label(machine), group=group) for machine in names))
 
     def name(self, place: Key, kernel: bool = True) -> str:
-        """Return a data set's name as the paper prints it, else our own.
+        """Return the name of a data set as printed in the paper, else the name in mmbench.
 
-        The kernel is named if there are several, unless `kernel` is false.
+        If the experiment has several kernels and `kernel` is true, the kernel is added.
         """
         published = self.published_of(place.dataset)
         name = str(published[0]["printed_dataset"]) if published else place.dataset
@@ -264,7 +269,7 @@ class Sheet:
         return join(name, f"({kernel_text(place.kernel, place.degree)})" if several else "")
 
     def head(self, place: Key, kernel: bool = True, name: str = "") -> str:
-        """Return the name of a line, with footnotes on deviations from the paper's data."""
+        """Return the name of a place, with footnotes on differences from the paper's data."""
         marks = (
             self._mark(text, ("", place.dataset, ""))
             for text in self.deviations.get(place.dataset, ())
@@ -274,15 +279,15 @@ class Sheet:
     # -- cells -----------------------------------------------------------------------------------
 
     def marked(self, text: str, row: Row | None, kernel: bool = True) -> str:
-        """Return the text of a cell with its mark and its footnotes."""
+        """Return the text of a table cell with its comparison mark and its footnote marks."""
         text = join(text, row.mark if row else "", self.cite(row, kernel))
         return text if row is None else Shown(text, row)
 
     def cite(self, row: Row | None, kernel: bool = True) -> str:
-        """Return the marks of a cell's footnotes: its own note, and why it has no target.
+        """Return the footnote marks of a table cell: the note, and the reason against a comparison.
 
-        The reason has no subject, as it is mostly the same in a whole column; "not run" is not
-        cited. `kernel` says whether the subject includes the kernel.
+        The reason is often the same for a whole column, so its footnote names no table cell. The
+        note "not run" gets no footnote. If `kernel` is true, the footnote names the kernel.
         """
         if row is None:
             return ""
@@ -292,7 +297,7 @@ class Sheet:
         return self._mark("" if not_run else row.note, subject) + self._mark(row.objection)
 
     def _mark(self, text: str, subject: Subject | None = None) -> str:
-        """Return the mark of a footnote, as ``[1]``; equal footnotes of several cells are one."""
+        """Return the mark of a footnote, as ``[1]``; equal texts share one footnote."""
         if not text:
             return ""
         subjects = self._notes.setdefault(text, [])
@@ -302,14 +307,14 @@ class Sheet:
 
     @property
     def footnotes(self) -> list[str]:
-        """The footnotes cited so far, each with its subjects."""
+        """Texts of all footnotes cited so far, each with the table cells concerned."""
         return [
             f"{self._about(subjects)}: {text}" if subjects else text
             for text, subjects in self._notes.items()
         ]
 
     def _about(self, subjects: Sequence[Subject]) -> str:
-        """Name some cells; data sets of the same machines together."""
+        """Return the names of some table cells; data sets with the same machines are joined."""
         machines = grouped(
             ((dataset, kernel), machine and self.label(machine))
             for machine, dataset, kernel in subjects
@@ -324,7 +329,7 @@ class Sheet:
 
 
 def _today(machine: str) -> str | None:
-    """Return the fingerprint of a machine's code now; None if there is no such machine any more."""
+    """Return the current fingerprint of a machine's code; None if the machine no longer exists."""
     try:
         return fingerprint(machine)
     except UserError:
@@ -339,7 +344,7 @@ def _sizes(name: str, records: Sequence[Record]) -> dict[str, int]:
         if record.done:
             known = {"n_train", "n_test", "n_features"} & record.split.keys()
             sizes |= {part: record.split[part] for part in known}
-            # A classifier of another package that knows no pairs names fewer classes.
+            # A classifier of another package without one-vs-one fits may name fewer classes.
             classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
             sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
     if name in card_names():

@@ -1,9 +1,9 @@
-"""Comparison statistics: numbers in, numbers out, nothing known of records or layouts.
+"""Statistics for comparing classifiers; all functions take and return plain numbers.
 
-Standard errors and the band in which a published value counts as met; the counting rules of the
-papers (best and worst, win/tie/loss by Welch's t-test); ranks and tests of several machines over
-data sets, and paired tests over splits. The Bayesian tests are those of the package baycomp, of
-which two formulas are needed.
+The module holds standard errors of the difference from a published value, the counting rules of the
+papers (best and worst, win/tie/loss by Welch's t-test), ranks and tests of several machines over
+data sets, and paired tests over splits. The two Bayesian tests implement the formulas of the
+package baycomp.
 
 References
 ----------
@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 def counting_sd(errors: float, n: int) -> float:
     """Return the binomial standard deviation of an error count, ``sqrt(e (1 - e/n))``.
 
-    `errors` of `n` test rows; an expected number may be fractional.
+    `errors` is the number of errors on `n` test rows; an expected number may be fractional.
 
     Examples
     --------
@@ -39,25 +39,28 @@ def counting_sd(errors: float, n: int) -> float:
 def difference_se(
     sd: float | None, n: int, n_published: int | None, counting: float, same_test_rows: bool
 ) -> float:
-    """Return the standard error of the difference of our mean and a published one.
+    """Return the standard error of the difference between the measured and the published mean.
 
-    `sd` is our standard deviation over runs (None for a single run), `n` and `n_published` are the
-    numbers of runs (None if the paper does not state it), `counting` is the binomial deviation of
-    the errors of one run (0 for other metrics), and `same_test_rows` says whether all runs, the
-    paper's included, tested on the official test part.
+    `sd` is the measured standard deviation over runs (None for a single run), `n` is the number of
+    measured runs, and `n_published` is the number of published runs (None if it is not stated).
+    `counting` is the binomial standard deviation of the errors of one run (0 for other metrics).
+    `same_test_rows` says whether all runs, including the published ones, share the official test
+    set.
 
     Notes
     -----
-    The spread that papers print is left out: it is a standard deviation in some, a standard error
-    in others, and in a few neither. The paper's runs are taken to vary as much as ours, so that
-    two independent means differ by ``sd sqrt(1/n + 1/n_published)``.
+    The uncertainties printed in the papers are not used: some are standard deviations, some are
+    standard errors, and a few are neither. Published runs are assumed to have the measured standard
+    deviation, so that two independent means have a difference with standard error
+    ``sd sqrt(1/n + 1/n_published)``.
 
-    * Partitions drawn from the data: that is all. A single one varies by its binomial deviation.
-    * The official test part: seeds of inner folds and ties are what varies. Besides, both counted
-      errors on the same rows, so the luck of the draw is shared and must not be added twice. The
-      variance of the difference is ``2 counting^2 (1 - r)``; the correlation r of two similar
-      machines' errors is above one half (they fail on the same rows), so one binomial deviation is
-      still on the wide side.
+    * Random partitions: this is the whole standard error. For a single run, the binomial standard
+      deviation replaces `sd`.
+    * Official test set: `sd` contains only the variation over seeds of inner folds and of ties.
+      The sampling error of the test set is added. Both machines are tested on the same rows, so the
+      variance of the difference is ``2 counting^2 (1 - r)``, with the correlation r of their
+      errors. For two similar machines, r is above one half, because they fail on the same rows;
+      ``counting^2`` is then an upper bound on this variance.
 
     Examples
     --------
@@ -72,9 +75,9 @@ def difference_se(
 
 
 def z_value(measured: float, published: float, se: float) -> float:
-    """Return how many standard errors a published value lies above the measured one.
+    """Return the published minus the measured value, in standard errors.
 
-    Published values are decimals; values that differ by binary rounding alone are equal.
+    Values that differ only by binary rounding are equal.
 
     Examples
     --------
@@ -88,8 +91,8 @@ def z_value(measured: float, published: float, se: float) -> float:
 def mcnemar_p(wins: int, losses: int) -> float:
     """Return the two-sided p-value of McNemar's exact test.
 
-    `wins` and `losses` are the numbers of test rows that only the first and only the second machine
-    has right.
+    `wins` is the number of test rows that only the first machine classifies correctly, `losses` is
+    the number of test rows that only the second machine classifies correctly.
 
     Examples
     --------
@@ -104,7 +107,7 @@ def mcnemar_p(wins: int, losses: int) -> float:
 
 Name = TypeVar("Name")
 
-#: Level of the test, two-sided.
+#: Two-sided significance level of Welch's test.
 WELCH_LEVEL = 0.05
 
 
@@ -118,7 +121,7 @@ class Sample:
 
 
 class Counts(NamedTuple):
-    """How often one machine did better than another, the same, and worse."""
+    """Numbers of data sets on which a machine is better than, equal to, and worse than another."""
 
     wins: int
     ties: int
@@ -131,7 +134,7 @@ class Counts(NamedTuple):
 def welch_p(one: Sample, other: Sample) -> float:
     """Return the two-sided p-value of Welch's t-test of equal means.
 
-    Two samples without any spread are equal or certainly different.
+    If both standard deviations are 0, p is 1 for equal means and 0 for different means.
 
     Examples
     --------
@@ -151,9 +154,10 @@ def welch_p(one: Sample, other: Sample) -> float:
 
 
 def win_tie_loss(pairs: Iterable[tuple[Sample, Sample]], level: float = WELCH_LEVEL) -> Counts:
-    """Count on how many data sets the first machine is significantly better, the same, worse.
+    """Count the data sets on which the first machine is significantly better, equal, or worse.
 
-    One pair per data set; larger means are better. Differences count with a p-value below `level`.
+    `pairs` has one pair of samples per data set; larger means are better. A difference is
+    significant if Welch's test has a p-value below `level`.
     """
     wins = ties = losses = 0
     for one, other in pairs:
@@ -167,10 +171,10 @@ def win_tie_loss(pairs: Iterable[tuple[Sample, Sample]], level: float = WELCH_LE
 def best_and_worst(
     rows: Sequence[Mapping[Name, float]], decimals: int | None = 2
 ) -> dict[Name, tuple[int, int]]:
-    """Count how often each name has the largest and the smallest value of a row.
+    """Count the rows in which each name has the largest, and the smallest value.
 
-    One row per data set. Values are compared as printed with `decimals` (None: unrounded); all
-    equal values count.
+    There is one row per data set. Values are rounded to `decimals` first (None: not rounded); all
+    names with the largest or smallest value are counted.
 
     Examples
     --------
@@ -186,32 +190,32 @@ def best_and_worst(
     return {name: (best, worst) for name, (best, worst) in counts.items()}
 
 
-#: Level of all tests.
+#: Significance level of all tests over data sets and splits.
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean ranks of machines over data sets, and what they allow to conclude."""
+    """Mean ranks of machines over data sets, with the tests of Friedman and Nemenyi."""
 
-    #: Mean rank by machine; 1 is best, equal values share the mean of their ranks.
+    #: Mean rank by machine; rank 1 is best, and ties get the average of their ranks.
     means: dict[str, float]
     #: Number of data sets.
     n: int
     #: Friedman's chi-square.
     statistic: float
-    #: P-value of the hypothesis that all machines are the same.
+    #: P-value of Friedman's test of the hypothesis that all machines have the same mean rank.
     p: float
-    #: Nemenyi: mean ranks that differ by less are not significantly different.
+    #: Nemenyi's critical difference: smallest significant difference of two mean ranks.
     critical_difference: float
 
     @property
     def concordance(self) -> float:
-        """Kendall's W: 1 where all data sets rank the machines alike, 0 where they do not agree."""
+        """Kendall's W: 1 if all data sets rank the machines equally, 0 if there is no agreement."""
         return self.statistic / (self.n * (len(self.means) - 1))
 
     def cliques(self) -> list[tuple[str, ...]]:
-        """Return the largest groups of machines, by rank, that are not significantly different."""
+        """Return the maximal groups of machines without significant differences, by mean rank."""
         order = sorted(self.means, key=lambda name: self.means[name])
         groups: list[tuple[str, ...]] = []
         for k, name in enumerate(order):
@@ -223,10 +227,11 @@ class Ranks:
 
 
 def rank_machines(rows: Sequence[Mapping[str, float]], decimals: int = 2) -> Ranks:
-    """Rank machines on every data set and test whether they differ.
+    """Rank the machines on every data set, and test their mean ranks for differences.
 
-    One row per data set with the same machines; larger is better, and values are compared as
-    printed with `decimals`. Raises ValueError with fewer than three machines or two data sets.
+    `rows` has one row per data set, with the value of each machine; larger values are better.
+    Values are rounded to `decimals` first. Raises ValueError if there are fewer than three machines
+    or fewer than two data sets.
     """
     from scipy.stats import friedmanchisquare, rankdata
 
@@ -235,7 +240,7 @@ def rank_machines(rows: Sequence[Mapping[str, float]], decimals: int = 2) -> Ran
         raise ValueError("ranks need three machines and two data sets with results of all")
     table = np.round([[row[name] for name in names] for row in rows], decimals)
     ranks = rankdata(-table, axis=1).mean(axis=0)
-    # Rows in which all are equal everywhere leave the statistic without a value: no difference.
+    # Friedman's statistic is 0/0 if all machines are equal on all data sets.
     same = bool((table == table[:, :1]).all())
     statistic, p = (0.0, 1.0) if same else friedmanchisquare(*table.T)
     return Ranks(
@@ -266,15 +271,15 @@ def critical_difference(n_machines: int, n_datasets: int, level: float = LEVEL) 
 def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     """Return the p-value of a paired t-test; NaN for fewer than two differences.
 
-    `differences` of two machines on the same splits; `test_to_train`, the ratio of test rows to
-    training rows, corrects for training rows that splits share.
+    `differences` has one difference between two machines per split; `test_to_train`, the ratio of
+    the numbers of test and training rows, corrects for training rows that splits share.
 
     Notes
     -----
-    Splits of one pool share rows, so the plain test speaks of the machines on that pool, and finds
-    too many differences between ways of learning. The corrected resampled test takes
-    ``(1/n + test_to_train) var`` in place of ``var/n`` for the variance of the mean; it is meant
-    for test parts smaller than the training part.
+    Training sets drawn from the same data overlap, so that the splits are not independent, and the
+    plain t-test reports too many differences between learning algorithms. The corrected resampled
+    test estimates the variance of the mean by ``(1/n + test_to_train) var`` in place of ``var/n``;
+    it is meant for test sets smaller than the training set.
 
     References
     ----------
@@ -298,14 +303,14 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
 
 
 def _resampled(differences: ArrayLike, test_to_train: float) -> tuple[float, float, int]:
-    """Return the mean over splits that share rows, its standard error, and degrees of freedom."""
+    """Return mean, corrected standard error and degrees of freedom of the resampled t-test."""
     values = np.asarray(differences, dtype=float)
     se = values.std(ddof=1) * math.sqrt(1.0 / len(values) + test_to_train)
     return float(values.mean()), float(se), len(values) - 1
 
 
 def holm(p_values: ArrayLike) -> NDArray:
-    """Return p-values corrected for their number, in their order; NaN stays and is not counted.
+    """Return p-values adjusted by Holm's method, in the given order; NaN stays and is not counted.
 
     Examples
     --------
@@ -324,8 +329,8 @@ def holm(p_values: ArrayLike) -> NDArray:
 def wilcoxon_p(differences: ArrayLike) -> float:
     """Return the p-value of Wilcoxon's signed-rank test; NaN for fewer than two differences.
 
-    `differences` of the mean results of two machines, one per data set. Zeros are ranked, and count
-    half for either sign.
+    `differences` has one difference between the means of two machines per data set. Differences of
+    zero are ranked too, and half of their rank sum counts for either sign.
 
     Examples
     --------
@@ -341,7 +346,9 @@ def wilcoxon_p(differences: ArrayLike) -> float:
 
 
 def rank_biserial(differences: ArrayLike) -> float:
-    """Return the effect size of the signed-rank test: 1 if all are positive, -1 if negative.
+    """Return the rank-biserial correlation of the signed-rank test, between -1 and 1.
+
+    The value is 1 if all differences are positive, and -1 if all are negative.
 
     Examples
     --------
@@ -369,11 +376,12 @@ class Posterior(NamedTuple):
 def correlated_posterior(
     differences: ArrayLike, rope: float, test_to_train: float
 ) -> Posterior | None:
-    """Return the posterior of the mean difference on one data set: the correlated t-test.
+    """Return the posterior of the Bayesian correlated t-test on one data set.
 
-    `differences` of two machines on the same splits; differences up to `rope` are practically none;
-    `test_to_train` is the ratio of test rows to training rows. The correlation of two splits is
-    taken to be the share of test rows. None for fewer than two differences.
+    `differences` has one difference between two machines per split; mean differences of at most
+    `rope` are practically equivalent; `test_to_train` is the ratio of the numbers of test and
+    training rows. The correlation of two splits is assumed to be the fraction of test rows. The
+    result is None for fewer than two differences.
 
     Examples
     --------
@@ -392,19 +400,20 @@ def correlated_posterior(
     return Posterior(worse, not_better - worse, 1.0 - not_better)
 
 
-#: Draws of `signed_rank_posterior`: the probabilities are good to half a per cent.
+#: Number of Monte Carlo draws in `signed_rank_posterior`, for probabilities accurate to 0.5 %.
 DRAWS = 20_000
 
 
 def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | None:
     """Return the posterior of the Bayesian signed-rank test over data sets.
 
-    The weights of the data sets are drawn from a Dirichlet distribution, with one more of weight
-    1/2 on which there is no difference. A draw speaks for the side on which most of the weight of
-    the means of two data sets lies.
+    The weights of the data sets are drawn from a Dirichlet distribution with parameter 1 per data
+    set, and parameter 1/2 for an additional data set with difference 0 (the prior). The outcome of
+    a draw is the one (worse, equivalent or better) with the largest total weight over all pairs of
+    data sets; the outcome of a pair follows from the mean of its two differences.
 
-    `differences` of the mean results of two machines, one per data set; differences up to `rope`
-    are practically none. None for fewer than two differences.
+    `differences` has one difference between the means of two machines per data set; differences of
+    at most `rope` are practically equivalent. The result is None for fewer than two differences.
 
     Examples
     --------
@@ -425,7 +434,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     return Posterior(*(counts / DRAWS).tolist())
 
 
-@lru_cache(maxsize=1)  # comparisons of one table are mostly over equally many data sets
+@lru_cache(maxsize=1)  # most comparisons in one table have the same number of data sets
 def _weights(n: int) -> NDArray:
-    """Return the draws from the Dirichlet distribution, of shape (DRAWS, n)."""
+    """Return draws of the weights from the Dirichlet distribution, of shape (DRAWS, n)."""
     return np.random.default_rng(0).dirichlet(np.append(0.5, np.ones(n - 1)), DRAWS)
