@@ -1,10 +1,10 @@
-"""How tables are arranged: a registry of layouts by name.
+"""Registry of table layouts by name.
 
 An entry of `LAYOUTS` is a module, or ``module:attribute`` for a `Layout` as data. The module of a
-layout holds `layout`, a function that makes a table of a `Sheet`, mostly of shared blocks
-(`mmbench.tables.blocks`), and optionally `PUBLISHED`, the published table it shows, `SIZED`, true
-if it has a place for several training sizes, and `ANY_METRIC`, true if it shows other metrics than
-the accuracy.
+layout defines the function `layout`, which returns the table of a `Sheet`, usually composed of
+shared blocks (`mmbench.tables.blocks`). Optional attributes of the module are `PUBLISHED`, the name
+of the published table to compare with, `SIZED`, true if several training sizes can be shown, and
+`ANY_METRIC`, true if metrics other than the accuracy can be shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mmbench.plugins import with_plugins
 if TYPE_CHECKING:
     from mmbench.tables.compose import Layout
 
-#: The layout of experiments that name none.
+#: Default layout.
 GENERIC = "generic"
 
 LAYOUTS = {
@@ -39,7 +39,7 @@ LAYOUTS = {
     "rmm_table1": "mmbench.tables.layouts.rmm_table1",
     "rmm_journal_table4": "mmbench.tables.layouts.papers:rmm_journal_table4",
 }
-# and layouts of installed packages
+# Layouts of installed plug-ins are added.
 LAYOUTS = with_plugins("layouts", LAYOUTS)
 
 
@@ -51,7 +51,7 @@ def list_layouts() -> dict[str, str]:
 def find_layout(name: str) -> Layout:
     """Return a layout by its name.
 
-    Raises UserError if there is no such layout; the message holds the nearest name.
+    Raises UserError if the name is unknown; the message suggests the nearest name.
     """
     from mmbench.tables.compose import Layout
 
@@ -63,14 +63,14 @@ def find_layout(name: str) -> Layout:
 
 
 def check_sized(name: str) -> None:
-    """Refuse a layout that has no place for several training sizes, naming those that have."""
+    """Raise UserError if a layout cannot show several training sizes; name the layouts that can."""
     sized = [other for other in LAYOUTS if find_layout(other).sized]
     if name not in sized:
         raise UserError(f"{name} cannot show several training sizes; {' and '.join(sized)} can")
 
 
 def check_any_metric(name: str, metrics: Sequence[str]) -> None:
-    """Refuse a layout that shows the accuracy alone, naming those that show other metrics."""
+    """Raise UserError if a layout can show only the accuracy; name the layouts for any metric."""
     if not find_layout(name).any_metric:
         able = " and ".join(other for other in LAYOUTS if find_layout(other).any_metric)
         raise UserError(f"layout {name} cannot show {metrics[0]}; {able} can")

@@ -1,9 +1,9 @@
 """Any experiment: ranks and tests over data sets, paired tests over splits, Bayesian ones of both.
 
-Over data sets: mean ranks with the critical difference of Nemenyi, and every machine against the
-first one by Wilcoxon's and the Bayesian signed-rank test. On each data set: the corrected resampled
-t-test and the Bayesian correlated t-test over splits. P-values of a table are corrected together by
-Holm's method.
+Over data sets, mean ranks are shown with the critical difference of Nemenyi, and every machine is
+compared with the first machine by Wilcoxon's and the Bayesian signed-rank test. On each data set,
+machines are compared by the corrected resampled t-test and the Bayesian correlated t-test over
+splits. All p-values of one block are adjusted together by Holm's method.
 """
 
 import math
@@ -49,47 +49,47 @@ from mmbench.tables.statistics import (
 )
 
 ANY_METRIC = True
-#: Differences up to this are practically none: one per cent.
+#: Half width of the region of practical equivalence (1 %), in per cent and as a fraction.
 ROPE_PCT, ROPE = 1.0, 0.01
 
 
 class Comparison(NamedTuple):
-    """A metric of a sheet, with its digits and region of practical equivalence."""
+    """Comparison of all machines with the first one by one metric."""
 
     sheet: Sheet
     metric: str
 
     @property
     def decimals(self) -> int:
-        """Digits of a difference."""
+        """Number of printed decimals of a difference."""
         return 2 if self.metric == ACCURACY else 3
 
     @property
     def rope(self) -> float:
-        """Region of practical equivalence: largest difference that counts as none."""
+        """Largest absolute difference that is practically equivalent to zero."""
         return ROPE_PCT if self.metric == ACCURACY else ROPE
 
     @property
     def reference(self) -> str:
-        """Machine that the others are compared with."""
+        """Machine with which the other machines are compared."""
         return self.sheet.machines[0]
 
     @property
     def others(self) -> list[str]:
-        """Machines that are compared with the reference."""
+        """Machines that are compared with the reference machine."""
         return self.sheet.machines[1:]
 
     @property
     def name(self) -> str:
-        """Label of the reference."""
+        """Label of the reference machine."""
         return self.sheet.label(self.reference) if self.sheet.machines else NOTHING
 
     def gaps(self, key: Key) -> list[float]:
-        """Return the differences to the reference on the splits of a data set."""
+        """Return the differences from the reference machine on the splits of a data set."""
         return split_gaps(self.sheet, key, key.machine, self.reference, self.metric)
 
     def grid(self, cell: Callable[[Key], str], caption: str) -> Grid:
-        """Return one line per data set and kernel, one column per machine but the reference."""
+        """Return one row per data set and kernel, and one column per machine in `others`."""
         words = self.sheet.columns("data", machines=())
 
         def heads(place: Key) -> list[str]:
@@ -99,7 +99,7 @@ class Comparison(NamedTuple):
 
 
 def layout(sheet: Sheet) -> Table:
-    """Arrange ranks, tests over data sets and paired tests over splits, of the first metric."""
+    """Return ranks, tests over data sets and paired tests over splits for the first metric."""
     numbers = [name for name in sheet.metrics if name != CONFUSION]
     found = Comparison(sheet, (numbers or [ACCURACY])[0])
     every, sheet.machines = sheet.machines, with_results(sheet, found.metric)
@@ -161,7 +161,7 @@ def _friedman(ranks: Ranks) -> str:
 
 
 def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
-    # A to Z, then AA, BB, ...
+    # Names of the groups: A to Z, then AA, BB, ...
     letters = (letter * n for n in count(1) for letter in ascii_uppercase)
     groups = list(zip(letters, ranks.cliques(), strict=False))
     rows = [
@@ -178,7 +178,7 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
 
 
 def _over_data_sets(found: Comparison, kernel: KernelKey) -> Grid:
-    """Return the tests of every machine against the first one over common data sets."""
+    """Return the tests of every machine against the reference machine over common data sets."""
     sheet = found.sheet
     gaps = {
         machine: values
@@ -203,7 +203,7 @@ def _over_data_sets(found: Comparison, kernel: KernelKey) -> Grid:
 
 
 def _differences(found: Comparison) -> Grid:
-    """Return the differences to the first machine on each data set, tested over splits."""
+    """Return the differences from the reference machine per data set, tested over splits."""
     keys = [
         place._replace(machine=machine) for place in found.sheet.places for machine in found.others
     ]
@@ -237,7 +237,7 @@ def _differences(found: Comparison) -> Grid:
 
 
 def _posteriors(found: Comparison) -> Grid:
-    """Return the correlated t-test of every machine against the first one on each data set."""
+    """Return the Bayesian correlated t-test against the reference machine per data set."""
 
     def text(key: Key) -> str:
         ratio = test_to_train(found.sheet, key)

@@ -1,7 +1,7 @@
 """Any experiment: a line for each data set, kernel and training size, a column for each machine.
 
-Accuracy, and published values if a published table belongs to the experiment, or the metrics that
-are asked for; then the CPU seconds of each machine.
+The values are accuracies, beside published values if a published table belongs to the experiment,
+or the requested metrics. The last block shows the CPU seconds of each machine.
 """
 
 from mmbench.tables.blocks import by_stage, definitions, grids, label, results, row_name
@@ -15,7 +15,7 @@ ANY_METRIC = True
 
 
 def layout(sheet: Sheet) -> Table:
-    """Arrange accuracies (errors if only these are published) and CPU seconds."""
+    """Return accuracies, or error counts if only these are published, and CPU seconds."""
     if sheet.metrics:
         title, first = ", ".join(map(label, sheet.metrics)), row_name(sheet.metrics[0])
         blocks = [*grids(sheet), by_stage(sheet)]

@@ -1,7 +1,7 @@
 """Any experiment: a line for each machine, the best first, with its metrics, time and parameters.
 
-A block for each data set, kernel and training size, for experiments with many machines on few data
-sets.
+There is one block per data set, kernel and training size. The layout is for experiments with many
+machines on few data sets.
 """
 
 from mmbench.jobs.store import Key
@@ -26,7 +26,7 @@ ANY_METRIC = True
 
 
 def layout(sheet: Sheet) -> Table:
-    """Arrange machines by the first metric."""
+    """Return one block per place, with the machines sorted by the first metric."""
     shown = [name for name in sheet.metrics if name != CONFUSION] or ["accuracy"]
     grids = [_machines(sheet, place, shown) for place in sheet.places]
     if CONFUSION in sheet.metrics:

@@ -1,7 +1,8 @@
-"""The papers' tables as data: machines in order, published table, blocks, and notes below them.
+"""The papers' tables as data: machines in order, published table, blocks, and notes.
 
-A block is a function of a sheet that returns grids; the blocks that one paper alone has stand above
-its entries. Most tables have a line measured here and, below it, the line of the paper.
+A block function returns the blocks of a table, given a sheet; functions for one paper are defined
+above its layouts. Most tables have a row of measured values and, below it, a row of published
+values.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -53,7 +54,7 @@ def with_counts(
     places: Sequence[Key],
     count: Callable[[list[Line]], dict[str, list[str]]],
 ) -> Grid:
-    """Add lines of counts by head, of measured and of published values."""
+    """Add two rows per count to a block: the count of measured, and of published values."""
     found = {side: count(lines) for side, lines in both(sheet, places).items()}
     for head in found["measured"]:
         for side, texts in found.items():
@@ -80,7 +81,7 @@ mmrm_table1 = Layout(
     metric=METRIC,
 )
 
-#: Sizes of the data in table 2 of the MMRM paper, and their heads.
+#: Columns with data sizes in table 2 of the MMRM paper, with their headings.
 MMRM_SIZES = {
     "n_train": "#train",
     "n_test": "#test",
@@ -104,7 +105,7 @@ def _errors(sheet: Sheet) -> Grid:
 
 
 def _ties_and_seconds(sheet: Sheet) -> Grid:
-    """Return tied votes, errors expected under random tie-breaking, and CPU seconds."""
+    """Return tied votes, expected errors under random tie-breaking, and CPU seconds."""
     rows = []
     for place in sheet.places:
         head = sheet.name(place)
@@ -172,12 +173,12 @@ rmm_journal_table4 = Layout(
 
 # -- M4 ----------------------------------------------------------------------------------------
 
-#: Shares of the draws below the two ends of the range in table I.
+#: Quantiles of the draws at the two ends of the range in table I.
 RANGE = (0.05, 0.95)
 
 
 def _draws(sheet: Sheet) -> Grid:
-    """Return four lines per toy set: mean, range of 90 % of the draws, published, percentile."""
+    """Return four rows per toy set: mean, range of 90 % of the draws, published, percentile."""
     rows = []
     for place in sheet.places:
         found = sheet.line(place, METRIC)
@@ -204,7 +205,7 @@ def _percentile(row: Row | None, draws: Sequence[float]) -> str:
 
 
 def percentile(draws: Sequence[float], value: float) -> float:
-    """Return the share of draws below a value in per cent; equal printed values count half.
+    """Return the percentage of draws below a value; draws that round to the value count half.
 
     Examples
     --------
@@ -227,7 +228,7 @@ m4_table1 = Layout(
     runs="draws",
 )
 
-#: Sets on which the text of the M4 paper calls the M4 significantly better than both others.
+#: Data sets on which the M4 paper's text calls the M4 significantly better than SVM and MPM.
 SIGNIFICANT = {
     "linear": ("breast_wisconsin", "ionosphere", "sonar", "vote", "heart"),
     "rbf": ("breast_wisconsin", "ionosphere", "vote", "heart"),
@@ -235,7 +236,7 @@ SIGNIFICANT = {
 
 
 def _accuracies_and_tests(sheet: Sheet) -> list[Grid]:
-    """Return two grids per kernel: accuracies with the count of best results, and tests."""
+    """Return two blocks per kernel: accuracies with the count of best results, and tests."""
 
     def count(lines: list[Line]) -> dict[str, list[str]]:
         counts = best(lines, sheet.machines, decimals=1)
@@ -253,8 +254,8 @@ def _accuracies_and_tests(sheet: Sheet) -> list[Grid]:
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
     """Return mean differences over splits, and p-values of two paired t-tests.
 
-    The plain test is how the paper is read; the other one is corrected for training rows that
-    splits share (Nadeau and Bengio 2003).
+    The paper's test is taken to be the plain t-test; the second test is corrected for training rows
+    that splits share (Nadeau and Bengio 2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
     columns = [*sheet.columns("data", machines=())]
@@ -302,20 +303,21 @@ m4_table2 = Layout(
 # -- MAMC --------------------------------------------------------------------------------------
 
 MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
-#: Sizes of the data in table 1 of the MAMC paper, and their heads.
+#: Columns with data sizes in table 1 of the MAMC paper, with their headings.
 MAMC_SIZES = {"n_features": "inputs", "n_train": "train", "n_test": "test"}
 
 
 def best(lines: Iterable[Line], machines: Sequence[str], decimals: int) -> dict[str, tuple]:
-    """Count the lines on which each machine is best and worst, of those that have all machines."""
+    """Return how often each machine is best and worst, among rows with results of all machines."""
     means = [{m: sample.mean for m, sample in line.items()} for line in lines]
     return best_and_worst([line for line in means if len(line) == len(machines)], decimals)
 
 
 def summary(lines: list[Line], machines: Sequence[str]) -> dict[str, list[str]]:
-    """Return the rows below the lines: average, best/worst, and win/tie/loss of MAMC_bs.
+    """Return three rows of counts: average, best/worst, and win/tie/loss of MAMC_bs.
 
-    The paper's own rules, for measured and published lines alike: a test by Welch at 95 %.
+    Measured and published results are counted by the rules of the paper, with Welch's t-test at
+    the 95 % level.
     """
     lines = [line for line in lines if line]
     counts = best(lines, machines, decimals=2)
@@ -347,7 +349,7 @@ def _accuracies_and_counts(sheet: Sheet) -> Grid:
 
 
 def _mamc_sizes(sheet: Sheet) -> Grid:
-    """Return table 1 of the paper: inputs, rows of a split, and splits run here and there."""
+    """Return table 1 of the paper: features, rows per split, and measured and published splits."""
     ours = {key.dataset: str(len(splits)) for key, splits in sheet.by_split.items() if splits}
     rows = []
     for dataset in sheet.datasets:
@@ -384,9 +386,9 @@ mamc_table2 = Layout(
 
 
 def _ratios(sheet: Sheet) -> Grid:
-    """Return CPU seconds as ratios to the MAMC's, measured here / published.
+    """Return CPU times relative to the MAMC, measured / published.
 
-    The paper's seconds belong to another computer and another program.
+    The seconds themselves cannot be compared: the paper used another computer and program.
     """
     rows, whole = [], []
     for place in sheet.places:
@@ -400,7 +402,7 @@ def _ratios(sheet: Sheet) -> Grid:
         whole += [ours] if len(ours) == len(sheet.machines) else []
         texts = [f"{_ratio(ours, m)} / {_ratio(theirs, m)}" for m in sheet.machines]
         rows.append([sheet.name(place), seconds_text(ours.get("mamc")), *texts])
-    # the paper's own counts cannot be counted again, as some of its cells are lost
+    # The published counts are shown as printed, because some published times are lost.
     values = {(row["machine"], row["metric"]): row["value"] for row in sheet.published}
     printed = {
         machine: f"{value:.0f}-{values[machine, 'worst_count']:.0f}"
@@ -445,9 +447,9 @@ mamc_table3 = Layout(
 
 
 def _accuracies_and_wins(sheet: Sheet) -> Iterable[Grid]:
-    """Return accuracies per kernel, and on how many sets the F-SVM is better than each machine.
+    """Return accuracies per kernel, with the number of data sets on which the F-SVM is better.
 
-    Wins are counted from means as printed, by the same rule for measured and published lines.
+    Wins over each machine are counted from rounded means, for measured and published values.
     """
     text, published = partial(measured_text, decimals=2), partial(published_text, decimals=2)
 
@@ -467,7 +469,7 @@ def _accuracies_and_wins(sheet: Sheet) -> Iterable[Grid]:
 
 
 def _milliseconds(sheet: Sheet) -> Iterable[Grid]:
-    """Return milliseconds of the training with the selected parameters, a grid per kernel."""
+    """Return the training time in ms with the selected parameters, one block per kernel."""
 
     def text(key: Key) -> str:
         seconds = total(sheet, key, ("training",))
@@ -517,12 +519,15 @@ def _objectives(sheet: Sheet) -> Grid:
 
 
 def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
-    """Return ``(F - F*) / F*`` over the splits that both have; the optimum's own gap for itself."""
+    """Return mean and maximum of ``(F - F*) / F*`` in per cent over the common splits.
+
+    F* is the objective of `fsvm_opt`. For `fsvm_opt`, the gap to its lower bound is returned.
+    """
     ours = sheet.per_pair.get(place._replace(machine=machine), {})
     optima = sheet.per_pair.get(place._replace(machine="fsvm_opt"), {})
     values = []
     for split in sorted(ours.keys() & optima.keys()):
-        # Pairs that share M minimise one objective, which the certificate of each holds.
+        # All pairs of classes share one matrix M and one objective, stored in each certificate.
         at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
         low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum
         if None not in (at, low) and optimum:
@@ -541,8 +546,8 @@ fsvm_rounds = Layout(
     "How far the F-SVM's alternation stops from its own optimum: gap and accuracy after some "
     "rounds.",
     title="The F-SVM after some rounds of its alternation, and at its optimum",
-    # From the semi-whitening to the optimum, the paper's stopping rule between them. All have the
-    # C and rho that the paper's algorithm selects on the split, and so the same objective F.
+    # From the semi-whitening start to the optimum; `fsvm` uses the paper's stopping rule. All
+    # machines use the C and rho that `fsvm` selects on the split, so they share the objective F.
     machines=("fsvm_semi", "fsvm_1", "fsvm_2", "fsvm_5", "fsvm_15", "fsvm", "fsvm_opt"),
     others=False,
     blocks=[_objectives, _fsvm_accuracies],
@@ -555,7 +560,7 @@ fsvm_rounds = Layout(
     metric=METRIC,
 )
 
-#: Descriptors of the images of a pair, by data set.
+#: Image descriptor of each data set.
 DESCRIPTORS = {"lfw_pairs": "pixels", "lfw_pairs_hog": "HOG", "lfw_pairs_lbp": "LBP"}
 
 

@@ -1,9 +1,9 @@
 """Figure 2 of the RMM paper as a table: training time of SVM and RMM by the number of rows.
 
-CPU seconds of one thread after the Gram matrix, errors on the test part, and CPU seconds of whole
-trainings, Gram matrix included. The certificates of the RMMs hold the seconds of the Gram matrix,
-of the SVM that gives theta, and of the RMM itself. The last rows hold the exponents in n, by least
-squares on logarithms.
+The table shows CPU seconds of one thread without the Gram matrix, test errors, and CPU seconds of
+whole trainings including the Gram matrix. The certificate of an RMM holds separate CPU times for
+the Gram matrix, for the SVM that determines theta, and for the RMM itself. The last row of a block
+shows the exponent of the number of training rows n, fitted by least squares to the logarithms.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ from mmbench.tables.model import NOTHING, Column, Grid, Table, join, kernel_capt
 from mmbench.tables.sheet import Sheet
 
 SVM = "svm"
-#: Suffix of the label of an RMM that starts from zero, not from the SVM's solution.
+#: Suffix of the label of an RMM without a warm start at the SVM's solution.
 COLD = ", cold"
 
-#: Seconds by training size, and such curves by machine.
+#: CPU seconds by training size, and one such mapping per machine.
 Curve = Mapping[int, float]
 Curves = Mapping[str, Curve]
 
 
 @dataclass(frozen=True)
 class Exponent:
-    """The slope of log seconds against log n by least squares, and its standard error."""
+    """Slope of a least-squares line through (log n, log seconds), with its standard error."""
 
     value: float
     error: float | None
@@ -38,16 +38,16 @@ class Exponent:
 
 
 def sizes_of(sheet: Sheet, place: Key) -> list[int]:
-    """Return the training sizes of a data set and kernel, ascending."""
+    """Return the training sizes for a data set and kernel in ascending order."""
     places = (other for other in sheet.places if other._replace(size=None) == place)
     return sorted(other.size for other in places if other.size is not None)
 
 
 def curves(sheet: Sheet, place: Key) -> dict[str, dict[int, float]]:
-    """Return the measured CPU seconds of SVM and RMMs after the Gram matrix.
+    """Return the measured CPU seconds of SVM and RMMs without the Gram matrix.
 
-    The SVM's are the mean over its trainings inside the RMMs on the same rows: equal calls, each
-    of which is timed. The seconds of an RMM exclude its SVM.
+    Each RMM first trains the SVM on the same rows, and measures its time; the time of the SVM is
+    the mean over the RMMs. The time of an RMM excludes its SVM.
     """
     rmms = [machine for machine in sheet.machines if machine != SVM]
     found = {SVM: _curve(sheet, place, "svm_cpu_seconds", rmms)}
@@ -56,12 +56,12 @@ def curves(sheet: Sheet, place: Key) -> dict[str, dict[int, float]]:
 
 
 def gram_curve(sheet: Sheet, place: Key) -> dict[int, float]:
-    """Return the CPU seconds of the Gram matrix, mean over the RMMs, each of which computes it."""
+    """Return the CPU seconds of the Gram matrix, averaged over all RMMs."""
     return _curve(sheet, place, "gram_cpu_seconds", sheet.machines)
 
 
 def _curve(sheet: Sheet, place: Key, name: str, machines: Sequence[str]) -> dict[int, float]:
-    """Return the mean of a number over all splits of some machines, by training size."""
+    """Return the mean of a field of the certificates over all splits of some machines, by size."""
     found = {}
     for size in sizes_of(sheet, place):
         keys = [place._replace(machine=machine, size=size) for machine in machines]
@@ -73,7 +73,7 @@ def _curve(sheet: Sheet, place: Key, name: str, machines: Sequence[str]) -> dict
 
 
 def whole(times: Curves, gram: Curve) -> dict[str, dict[int, float]]:
-    """Return the seconds of whole trainings: the Gram matrix, the SVM, and the RMM that follows.
+    """Return the CPU seconds of whole trainings: Gram matrix, SVM and, for an RMM, the RMM itself.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def whole(times: Curves, gram: Curve) -> dict[str, dict[int, float]]:
 
 
 def exponent(curve: Curve) -> Exponent | None:
-    """Return the exponent of a curve; None for fewer than two sizes.
+    """Return the exponent of n in the CPU seconds; None for fewer than two training sizes.
 
     Examples
     --------
@@ -111,7 +111,7 @@ METRIC = "errors_count"
 
 
 def layout(sheet: Sheet) -> Table:
-    """Arrange seconds and errors, a line a training size, ratios to the SVM, whole trainings."""
+    """Return blocks of CPU seconds with errors, of ratios to the SVM, and of whole trainings."""
     bases = dict.fromkeys(place._replace(size=None) for place in sheet.places)
     draw = (_seconds, _ratios, _whole)
     return compose(
@@ -130,7 +130,7 @@ def layout(sheet: Sheet) -> Table:
 
 def _seconds(sheet: Sheet, base: Key) -> Grid:
     times = curves(sheet, base)
-    # an RMM from zero makes the same errors
+    # An RMM without a warm start has the same solution, so its errors are not repeated.
     tested = [m for m in sheet.machines if not sheet.label(m).endswith(COLD)]
     rows = []
     for size in sizes_of(sheet, base):
@@ -152,7 +152,7 @@ def _seconds(sheet: Sheet, base: Key) -> Grid:
 
 
 def _ratios(sheet: Sheet, base: Key) -> Grid:
-    """Return the ratio of CPU time to the SVM, of the RMM alone and with its SVM."""
+    """Return the CPU time relative to the SVM, for the RMM alone and for RMM and SVM together."""
     times = curves(sheet, base)
     svm = times.pop(SVM, {})
     rows = [
@@ -164,7 +164,7 @@ def _ratios(sheet: Sheet, base: Key) -> Grid:
 
 
 def _whole(sheet: Sheet, base: Key) -> Grid:
-    """Return the seconds of whole trainings, and their ratio to the SVM."""
+    """Return the CPU seconds of whole trainings, and their ratio to the SVM's whole training."""
     gram = gram_curve(sheet, base)
     times = whole(curves(sheet, base), gram)
     svm = times.get(SVM, {})
@@ -185,7 +185,7 @@ def _whole(sheet: Sheet, base: Key) -> Grid:
 
 
 def _text(value: float | None) -> str:
-    """Return seconds with three figures: the shortest trainings take milliseconds."""
+    """Return seconds with three significant digits, because some trainings take milliseconds."""
     return NOTHING if value is None else f"{value:.3g}"
 
 

@@ -1,8 +1,9 @@
 """Table 1 of the RMM paper: errors on digits, a column a degree, and McNemar's test of RMM and SVM.
 
-The paper reports single runs. If an experiment repeats the selection with other seeds, the first
-seed is the single run, with the mean over seeds below. Further blocks: errors expected under
-random tie-breaking, on how many test digits RMM and SVM differ, and CPU seconds.
+The paper reports single runs. If an experiment repeats the selection with other seeds, the run with
+the first seed is shown as the single run, and the mean over seeds below. Further blocks show the
+expected errors under random tie-breaking, the numbers of test digits that only RMM or only SVM
+classifies correctly, and CPU seconds.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from mmbench.tables.statistics import mcnemar_p
 PUBLISHED = "rmm_table1"
 MACHINES = ("svm", "sigma_svm", "klda", "rmm")
 METRIC = "errors_count"
-#: The run that is compared with the paper's single run, as (repeat, fold).
+#: Split that is shown as the single run, as (repeat, fold).
 FIRST = (0, 0)
 #: Captions.
 EXPECTED = "Errors expected when equal votes are drawn at random, mean over seeds"
@@ -37,7 +38,7 @@ SECONDS = "CPU seconds of selection and training of all pairs, mean over seeds"
 
 
 def layout(sheet: Sheet) -> Table:
-    """Arrange errors as the paper does: a block a data set, a column a degree, rbf last."""
+    """Return errors with one column per degree and RBF last, McNemar's test, and CPU seconds."""
     sheet.arrange(MACHINES)
 
     def expected(key: Key) -> str:
@@ -73,7 +74,7 @@ def _errors(sheet: Sheet) -> Grid:
 
 
 def _lines(sheet: Sheet, dataset: str, machine: str) -> dict[str, list[str]]:
-    """Return the lines of a machine by their head: single run and mean, or measured; published."""
+    """Return the rows of a machine by heading: measured (or single run and mean), published."""
     keys = _keys(sheet, dataset, machine)
     found = [sheet.row(key, METRIC) for key in keys]
     if not any(found):
@@ -85,13 +86,13 @@ def _lines(sheet: Sheet, dataset: str, machine: str) -> dict[str, list[str]]:
             "mean": [sheet.marked(_mean(row), row, kernel=False) for row in found],
         }
     published = [published_text(row) for row in found]
-    if set(published) != {NOTHING}:  # the paper leaves machines out on the larger sets
+    if set(published) != {NOTHING}:  # on the larger sets, the paper omits some machines
         lines["published"] = published
     return lines
 
 
 def _mcnemar(sheet: Sheet) -> Grid:
-    """Count the test digits that one of RMM and SVM has right, in the single run."""
+    """Return, for the single run, the numbers of digits correct for only RMM, and for only SVM."""
     rows = []
     for dataset in sheet.datasets if {"rmm", "svm"} <= set(sheet.machines) else ():
         keys = _keys(sheet, dataset, "rmm")
@@ -113,7 +114,7 @@ def _discordant(sheet: Sheet, one: Key, other: Key) -> str:
 
 
 def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
-    """Return one line per data set and machine."""
+    """Return a block with one row per data set and machine."""
     rows = []
     for dataset in sheet.datasets:
         name = sheet.name(_place(dataset), kernel=False)
@@ -144,6 +145,6 @@ def _mean(row: Row | None) -> str:
 
 
 def _single(sheet: Sheet, key: Key) -> str:
-    """Return the errors of the first run."""
+    """Return the number of errors of the single run."""
     hits = sheet.hits(key, FIRST)
     return NOTHING if hits is None else str(int(np.sum(~hits)))
