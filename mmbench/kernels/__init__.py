@@ -1,8 +1,8 @@
-"""Kernels, split so that one product of the data serves a whole grid.
+"""Kernels as a base matrix and a scalar function, so that a grid shares one matrix product.
 
-A kernel is a scalar function of a *base* matrix: squared distances for ``rbf``, inner products for
-``linear`` and ``poly``. Computing the base once and applying the function per grid point is what
-makes a width grid cheap.
+A kernel matrix is a scalar function of a *base* matrix: squared distances for ``rbf``, inner
+products for ``linear`` and ``poly``. On a grid of kernel parameters the base matrix is computed
+once, and the function is applied per grid point.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from scipy.sparse import issparse
 
 KERNELS = ("linear", "poly", "rbf")
 
-#: Largest value of a normalised kernel, whose mean over ``k(x, x)`` is 1, that float32 may hold.
+#: Upper bound on the values of a normalised kernel (the mean of ``k(x, x)`` is 1) in float32.
 SINGLE_PRECISION_MAX = 4.0
 
-#: Largest ``gamma ||x||^2`` of centred rows for which float32 holds distances in an exponent.
+#: Upper bound on ``gamma ||x||^2`` of centred rows for distances in float32.
 SINGLE_PRECISION_EXPONENT = 100.0
 
-#: Squared distances below this share of ``x'x + z'z`` are computed from differences: the relative
-#: error of the exponent of ``rbf`` is then 1e-6, also if gamma times the sum exceeds 1e10.
+#: Squared distances below this fraction of ``x'x + z'z`` are computed from differences of rows. The
+#: relative error of the exponent of ``rbf`` is then 1e-6, even if ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
-#: Rows of a matrix handled together, so that no second matrix of its size is made.
+#: Number of matrix rows per chunk; temporary arrays have the size of a chunk, not of the matrix.
 CHUNK_ROWS = 256
 
 
@@ -45,18 +45,18 @@ class Kernel:
 
     #: "linear", "poly" or "rbf": ``u'v``, ``(1 + u'v)**degree``, ``exp(-gamma * ||u - v||**2)``.
     name: str
-    #: Width of ``rbf``.
+    #: Coefficient of the squared distance in ``rbf``.
     gamma: float = 1.0
     #: Degree of ``poly``.
     degree: int = 3
-    #: What the values of ``poly`` are divided by; see `trace_normalised`.
+    #: Divisor of the values of ``poly``; see `trace_normalised`.
     divisor: float = 1.0
 
     def trace_normalised(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
-        """Return this kernel divided by its mean over ``k(x, x)``: the Gram's trace is then n.
+        """Return this kernel divided by the mean of ``k(x, x)``; the trace of the Gram is then n.
 
-        Only ``poly`` is: ``rbf`` has the trace n, and rows may be scaled for ``linear``. With
-        weights of the rows the mean has them.
+        Only ``poly`` is divided: for ``rbf`` the trace is n, and for ``linear`` the rows can be
+        scaled instead. If rows have weights, the mean is weighted.
 
         Examples
         --------
@@ -70,7 +70,9 @@ class Kernel:
         return replace(self, divisor=self.divisor * mean)
 
     def is_finite(self, X: NDArray) -> bool:
-        """Return whether no value between rows of X overflows; ``k(x, x)`` bounds them all.
+        """Return whether all kernel values between rows of X are finite.
+
+        Every ``|k(x, z)|`` is at most the largest ``k(x, x)``.
 
         Examples
         --------
@@ -84,10 +86,11 @@ class Kernel:
         return bool(np.isfinite(values).all())
 
     def fits_single_precision(self, X: Any) -> bool:
-        """Whether float32 holds the values between some rows, of ``rbf`` or a normalised ``poly``.
+        """Whether float32 is accurate enough for the kernel values between the rows of X.
 
-        What float32 rounds of a distance stays small in the exponent. No value of ``poly`` is
-        larger than the largest ``k(x, x)``, and the mean of those is 1.
+        For ``rbf`` the rounding error of ``gamma ||x - z||^2`` must be small. For a normalised
+        ``poly`` the largest value, which is the largest ``k(x, x)``, must not exceed the mean of
+        ``k(x, x)``, which is 1, by more than a factor of SINGLE_PRECISION_MAX.
         """
         if self.name == "linear" or (self.name == "poly" and self.divisor == 1):
             return False
@@ -98,9 +101,9 @@ class Kernel:
         return (1 + largest) ** self.degree <= SINGLE_PRECISION_MAX * self.divisor
 
     def base(self, X: Any, Z: Any, dtype: DTypeLike = np.float64) -> NDArray:
-        """Return the (len(X), len(Z)) matrix that `apply` turns into kernel values.
+        """Return the base matrix for `apply`, shape (len(X), len(Z)).
 
-        Rows are arrays, or both sparse: their zeros are then never written out.
+        `X` and `Z` are both dense or both sparse; sparse rows are not converted to dense rows.
         """
         same = X is Z
         if issparse(X):
@@ -112,7 +115,7 @@ class Kernel:
         return squared_distances(X, Z) if self.name == "rbf" else X @ Z.T
 
     def apply(self, base: NDArray, out: NDArray | None = None) -> NDArray:
-        """Return the kernel values of a base matrix; ``out=base`` works in place."""
+        """Return the kernel values of a base matrix; with ``out=base`` the base is overwritten."""
         if self.name == "rbf":
             with np.errstate(over="ignore"):  # exp of minus infinity is 0
                 out = np.multiply(base, base.dtype.type(-self.gamma), out=out)
@@ -131,9 +134,9 @@ class Kernel:
 def squared_distances(X: NDArray, Z: NDArray) -> NDArray:
     """Return ``||x - z||**2`` for all pairs, shape (len(X), len(Z)), never negative.
 
-    Both sets are first moved by the mean of `Z`: the expansion ``x'x + z'z - 2x'z`` loses digits
-    when the data lie far from the origin. For ``X is Z`` the diagonal is exactly zero and the
-    matrix exactly symmetric, in float32 too.
+    The mean of `Z` is first subtracted from the rows of `X` and of `Z`, since the expansion
+    ``x'x + z'z - 2x'z`` cancels if the data are far from the origin. If ``X is Z``, the diagonal is
+    exactly zero and the matrix exactly symmetric, in float32 too.
     """
     centre = Z.mean(axis=0)
     same = X is Z
@@ -143,11 +146,11 @@ def squared_distances(X: NDArray, Z: NDArray) -> NDArray:
 
 
 def _distances(out: NDArray, X: Any, Z: Any) -> NDArray:
-    """Turn inner products into squared distances, in place."""
+    """Replace inner products by squared distances, in place."""
     out *= -2
     squares, others = row_squares(X), row_squares(Z)
     for start in range(0, len(out), CHUNK_ROWS):
-        # one sum an entry: two in turn would round (i, j) and (j, i) differently
+        # adding the two squares one after the other would round (i, j) and (j, i) differently
         sums = squares[start : start + CHUNK_ROWS, None] + others
         part = out[start : start + CHUNK_ROWS]
         part += sums
@@ -161,9 +164,9 @@ def _distances(out: NDArray, X: Any, Z: Any) -> NDArray:
 
 
 def near_pairs(distances: NDArray, sums: NDArray) -> Iterator[tuple[int, NDArray]]:
-    """Yield rows with the columns whose ``||x - z||**2`` cancels in ``x'x + z'z - 2x'z``.
+    """Yield each row index with the columns for which ``x'x + z'z - 2x'z`` cancels.
 
-    `sums` are ``x'x + z'z``.
+    `sums` contains ``x'x + z'z`` of all pairs.
     """
     near = distances < NEAR_SHARE * sums
     for i in np.flatnonzero(near.any(axis=1)):
@@ -171,7 +174,7 @@ def near_pairs(distances: NDArray, sums: NDArray) -> Iterator[tuple[int, NDArray
 
 
 def row_squares(X: Any) -> NDArray:
-    """Return ``x'x`` of each row, dense or sparse, shape (n_samples,).
+    """Return ``x'x`` of each dense or sparse row, shape (n_samples,).
 
     Examples
     --------
@@ -184,7 +187,7 @@ def row_squares(X: Any) -> NDArray:
 
 
 def _integer_power(base: NDArray, degree: int, divisor: float) -> NDArray:
-    """Raise in place by repeated products, and divide: `np.power` takes the slow general route."""
+    """Raise to an integer power by repeated products and divide, in place; `np.power` is slower."""
     if degree == 1 and divisor == 1:
         return base
     for start in range(0, len(base), CHUNK_ROWS):

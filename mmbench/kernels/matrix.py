@@ -1,27 +1,22 @@
-"""Rows and columns of a stored kernel matrix, copied without holding the interpreter lock.
+"""Kernel matrices: stored, given by the user, or computed by blocks within a memory limit.
 
-``exp(-gamma ||x - z||^2)`` from inner products, compiled: one pass, at the cost of the product.
+`gaussian` computes ``exp(-gamma ||x - z||^2)`` from inner products in one compiled pass, which
+takes as long as the matrix product. NumPy's float64 `exp` takes three times as long as the product,
+and every step of the exponent (norms, twice the product, clipping at zero) is another pass over
+memory. `gaussian` uses ``exp(v) = 2^q exp(r)`` with an integer q and ``|r| <= ln(2) / 2``. A Taylor
+polynomial in r gives ``exp(r)``, and the exponent bits of a float give ``2^q``. The result differs
+from NumPy's by one or two units in the last place.
 
-NumPy's `exp` in float64 takes three times as long as the product that it is applied to, and every
-step of the exponent (norms, twice the product, the limit at zero) another pass over memory. Here
-``exp(v) = 2^q exp(r)`` with an integer q and ``|r| <= ln(2) / 2``, a Taylor polynomial in r, and
-``2^q`` by its bits. The result differs from NumPy's by a unit in the last place or two.
+A user may pass a kernel matrix or a kernel function in place of a kernel name. With
+``kernel="precomputed"`` the data are the kernel matrix: between the training rows in `fit`, between
+new rows and training rows in `predict`. A function takes two sets of rows and returns the matrix of
+kernel values. In both cases the matrix of the training rows is stored. A matrix that is not
+symmetric is an error. Few machines have a dual bound if the matrix is not positive semidefinite.
 
-Kernels that a machine does not know by name: a matrix of their values, or a function.
-
-With ``kernel="precomputed"`` the data are the kernel matrix: between the training rows in `fit`,
-between rows and training rows in `predict`. A function takes two sets of rows and returns the
-matrix. Either way the matrix of the training rows is stored, and checked as a whole: one that is
-not symmetric is refused; of one that is not positive semidefinite few machines have a bound.
-
-Rows of data, made ready for blocks of kernel values between them and others.
-
-The kernel matrix of one set of rows, computed when it is first read, or never.
-
-The kernel matrix of a training, of which no more is held than a bound on memory allows.
-
-Values are computed in blocks. Whole rows that are asked for again are stored: K is symmetric, so a
-row of K is what the decisions at all training rows need of one whose coefficient has changed.
+`StoredGram` is a kernel matrix in memory, computed at the first access. `KernelMatrix` computes its
+values by blocks and stores them only within a memory limit. It keeps whole rows that are requested
+repeatedly: K is symmetric, so a change of one coefficient changes the decisions at all training
+rows by a multiple of one row of K.
 """
 
 from __future__ import annotations
@@ -49,18 +44,18 @@ from mmbench.kernels import NEAR_SHARE, Kernel, near_pairs, row_squares
 def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     """Return ``matrix[np.ix_(rows, columns)]``.
 
-    Threads that cut folds out of one matrix would queue up in numpy's indexing, which keeps the
-    lock, and its element-wise gather is several times slower than this loop.
+    Several threads may copy folds from one matrix at the same time, since this loop releases the
+    interpreter lock. NumPy's indexing holds the lock and is several times slower.
     """
     out = np.empty((rows.shape[0], columns.shape[0]), matrix.dtype)
     for i in range(rows.shape[0]):
         row, to = matrix[np.uintp(rows[i])], out[i]
         for j in range(columns.shape[0]):
-            to[j] = row[np.uintp(columns[j])]  # unsigned: no test for negative numbers
+            to[j] = row[np.uintp(columns[j])]  # unsigned: no test for negative indices
     return out
 
 
-#: Entries of a row handled together: they stay in the first cache.
+#: Number of entries per segment of a row, so that a segment fits in the first-level cache.
 SEGMENT = 1024
 
 _OPTIONS: Any = {
@@ -71,14 +66,14 @@ _OPTIONS: Any = {
 
 
 def gaussian(products: NDArray, squares: NDArray, others: NDArray, gamma: float) -> None:
-    """Turn inner products into values of the Gaussian kernel, in place.
+    """Replace inner products by values of the Gaussian kernel, in place.
 
     Parameters
     ----------
     products : ndarray of shape (n, m)
-        ``x'z``, float32 or float64, its rows contiguous.
+        ``x'z`` in float32 or float64, with contiguous rows.
     squares, others : ndarray of shape (n,) and (m,)
-        ``x'x`` and ``z'z`` in the same type.
+        ``x'x`` and ``z'z`` in the data type of `products`.
     gamma : float
 
     Examples
@@ -107,10 +102,10 @@ def _finish(products, squares, others, gamma, buffer, bits):
 
 
 def _segment(products, square, others, gamma, buffer, bits):
-    """Finish some entries of a row: one of two functions, by the type of numbers.
+    """Compute the kernel values of a segment; Numba selects `_segment_single` or `_segment_double`.
 
-    `_finish` does not enclose them: Numba knows a function by what it encloses, compiled ones by a
-    random name, and would compile `_finish` anew in every process, and store it once more.
+    The two functions are not free variables of `_finish`: Numba identifies compiled free variables
+    by a random name, so `_finish` would be compiled again and cached again in every process.
     """
 
 
@@ -120,10 +115,10 @@ def _segment_of(products, square, others, gamma, buffer, bits):
 
 
 def _segment_for(real, integer, terms, mantissa_bits, exponent_bias, ln2_high):
-    """Return what `_segment` is for one type of numbers."""
-    magic = real(1.5 * 2.0**mantissa_bits)  # adding it rounds to an integer, held in the last bits
+    """Return the implementation of `_segment` for one floating-point type."""
+    magic = real(1.5 * 2.0**mantissa_bits)  # t + magic holds round(t) in its last bits
     log2e, high, low = real(1 / np.log(2)), real(ln2_high), real(np.log(2) - ln2_high)
-    lowest = real(-exponent_bias * np.log(2))  # the bits of 2^q are then those of zero
+    lowest = real(-exponent_bias * np.log(2))  # at this v the bits of 2^q represent zero
     shift, bias = integer(mantissa_bits), integer(exponent_bias << mantissa_bits)
     factors = tuple(real(1 / factorial(k)) for k in range(terms, -1, -1))
     zero, two = real(0), real(2)
@@ -154,19 +149,20 @@ _segment_double = _segment_for(np.float64, np.int64, 13, 52, 1023, 0.69314718036
 
 PRECOMPUTED = "precomputed"
 
-#: Exponent at `NEAR_SHARE` of the largest squared norms from which near rows are compared exactly.
+#: If ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds this value for the largest norms, the distances
+#: of close rows are computed from differences.
 NEAR_EXPONENT = 1e-3
 
-#: Largest difference of two entries that are equal in a symmetric matrix, as a share of the largest
-#: entry: matrices in float32 pass.
+#: Tolerance of ``|K[i, j] - K[j, i]|`` of a given kernel matrix, relative to its largest entry. The
+#: tolerance exceeds float32 rounding errors.
 SYMMETRY = 1e-6
 
-#: A negative eigenvalue above minus this share of the trace is rounding: matrices in float32 pass.
+#: Tolerance of a negative eigenvalue, relative to the trace. It exceeds float32 rounding errors.
 ROUNDING_SHARE = 1e-6
 
 
 def is_given(kernel: Any) -> bool:
-    """Whether a kernel is a matrix or a function.
+    """Whether a kernel is given as a matrix or a function, not by name.
 
     Examples
     --------
@@ -177,18 +173,18 @@ def is_given(kernel: Any) -> bool:
 
 
 def given_gram(kernel: Any, X: Any) -> NDArray | None:
-    """Return the kernel matrix of the training rows, or None where the kernel has a name.
+    """Return the kernel matrix of the training rows, or None if the kernel is given by name.
 
     Parameters
     ----------
     kernel : str or callable
     X : array of shape (n_samples, n_features)
-        The matrix itself where it is precomputed.
+        Training rows, or the kernel matrix if `kernel` is "precomputed".
 
     Raises
     ------
     ValueError
-        If it is not a symmetric matrix of finite numbers.
+        If the kernel matrix is not symmetric or has values that are not finite.
 
     Examples
     --------
@@ -208,14 +204,14 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
     ----------
     kernel : str or callable
     X, Z : array of shape (n_samples, n_features)
-        `X` holds the values where they are precomputed, `Z` then is not read.
+        Rows; if `kernel` is "precomputed", `X` contains the kernel values and `Z` is ignored.
     columns : ndarray of int, optional
-        The columns of precomputed values that are meant.
+        Columns of precomputed values to return; all by default.
     """
     if not callable(kernel):
         return X if columns is None else X[:, columns]
     expected = (X.shape[0], Z.shape[0])
-    if not all(expected):  # functions of scikit-learn refuse no rows
+    if not all(expected):  # scikit-learn's kernel functions raise an error for empty input
         return np.zeros(expected)
     values = np.asarray(kernel(X, Z), dtype=np.float64)
     if values.shape != expected:
@@ -226,12 +222,15 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
 
 
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
-    """Return the matrix of some rows, in ascending order: without a copy if they are all."""
+    """Return the submatrix of some rows in ascending order; without a copy if all are selected."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
 
 
 def _symmetric(gram: NDArray) -> NDArray:
-    """Return a kernel matrix, its entries exactly symmetric."""
+    """Return an exactly symmetric kernel matrix.
+
+    Raises ValueError if the given matrix is not symmetric up to the tolerance SYMMETRY.
+    """
     differences = np.abs(gram - gram.T)
     if differences.max() > SYMMETRY * np.abs(gram).max():
         i, j = np.unravel_index(np.argmax(differences), gram.shape)
@@ -243,7 +242,7 @@ def _symmetric(gram: NDArray) -> NDArray:
 
 
 def is_semidefinite(gram: NDArray) -> bool:
-    """Whether a symmetric matrix has no negative eigenvalues, by one Cholesky factor in float32."""
+    """Whether a symmetric matrix has no negative eigenvalues, by a Cholesky factor in float32."""
     n, trace = len(gram), float(gram.trace())
     scaled = (gram / (trace / n if trace > 0 else 1.0)).astype(np.float32)
     scaled[np.diag_indices(n)] += n * ROUNDING_SHARE
@@ -255,20 +254,20 @@ def is_semidefinite(gram: NDArray) -> bool:
 
 
 class KernelRows:
-    """Rows of data with what their kernel values need of each: a copy in one type, squared norms.
+    """Rows of data prepared for kernel values: a copy in one data type, and squared norms.
 
-    For ``rbf`` they are moved by a centre: the expansion ``x'x + z'z - 2x'z`` loses digits when the
-    data lie far from the origin.
+    For ``rbf`` a centre is subtracted from dense rows, since the expansion ``x'x + z'z - 2x'z``
+    cancels if the data are far from the origin.
 
     Parameters
     ----------
     kernel : Kernel
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Zeros of sparse rows hold them near zero: they are not moved.
+        Sparse rows are not centred, since their zeros keep the data near the origin.
     centre : ndarray of shape (n_features,), optional
-        By default the mean of `X`.
+        Mean of `X` by default.
     dtype : data type, default=float64
-        Of the kernel values.
+        Data type of the kernel values.
 
     Examples
     --------
@@ -302,9 +301,9 @@ class KernelRows:
         return other
 
     def values(self, other: KernelRows, out: NDArray | None = None) -> NDArray:
-        """Return the kernel values between these rows and others of the same centre.
+        """Return the kernel values between these rows and other rows with the same centre.
 
-        Those of dense rows are written to `out`, where it is given.
+        If the rows are dense and `out` is given, the values are written to `out`.
         """
         if issparse(self.X):
             out = (self.X @ other.X.T).toarray()
@@ -323,20 +322,20 @@ class KernelRows:
         return self.kernel.apply(out, out=out)
 
 
-#: Kernel values computed together for a product that keeps none: they stay in the cache.
+#: Size in bytes of a block of kernel values in `StoredGram.product`, so that it fits in the cache.
 BLOCK_BYTES = 2**18
 
 
 class StoredGram:
-    """A symmetric kernel matrix that many problems read.
+    """A symmetric kernel matrix in memory, shared by several problems.
 
     Parameters
     ----------
     kernel : Kernel
     base : ndarray of shape (n_samples, n_samples)
-        What `Kernel.apply` turns into kernel values.
+        Base matrix of the kernel; see `Kernel.base`.
     overwrite : bool, default=False
-        Whether the values may take the place of the base: nobody else reads it.
+        Whether the kernel values may overwrite the base; True only if the base has no other use.
 
     Examples
     --------
@@ -354,8 +353,8 @@ class StoredGram:
 
     @property
     def values(self) -> NDArray:
-        """The kernel matrix, shape (n_samples, n_samples)."""
-        with self._lock:  # the pairs of classes are trained in threads, and the base may go
+        """Kernel matrix, shape (n_samples, n_samples)."""
+        with self._lock:  # several threads train pairs of classes, and the base may be overwritten
             if self._values is None:
                 out = self._base if self._overwrite else None
                 self._values = self._kernel.apply(self._base, out=out)
@@ -363,12 +362,12 @@ class StoredGram:
 
     @property
     def n(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return len(self._base)
 
     @property
     def dtype(self) -> np.dtype:
-        """The type of the values."""
+        """Data type of the kernel values."""
         return self._base.dtype
 
     def part(self, rows: NDArray, columns: NDArray) -> NDArray:
@@ -378,7 +377,8 @@ class StoredGram:
     def product(self, V: NDArray) -> NDArray:
         """Return ``K V`` of shape (n_samples, V.shape[1]).
 
-        Values that nobody has read are not stored, but for those that would replace the base.
+        If the kernel values are not stored yet, the product computes them by blocks and does not
+        store them, except with ``overwrite=True``.
         """
         if self._overwrite or self._values is not None:
             return self.values @ V
@@ -386,7 +386,7 @@ class StoredGram:
         step = max(1, BLOCK_BYTES // (n * base.itemsize))
         block, out = np.empty(step * n, base.dtype), np.zeros((n, V.shape[1]), base.dtype)
         for start in range(0, n, step):
-            # Each block from its diagonal on: the matrix is symmetric.
+            # The matrix is symmetric: each block starts at the diagonal.
             rows = base[start : start + step, start:]
             values = self._kernel.apply(rows, out=block[: rows.size].reshape(rows.shape))
             stop = start + len(rows)
@@ -395,32 +395,35 @@ class StoredGram:
         return out
 
 
-#: Bytes of a block of values that are computed together: the last cache holds as many as the most.
-#: With fewer than the least, or with fewer rows, products are slower.
+#: Minimum and maximum size in bytes of a block of kernel values, and its maximum number of rows. A
+#: block of maximum size fits in the last-level cache; products with smaller blocks are slower.
 LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 
-#: Shares of the memory for stored rows, for one part of K, and for a block, at most.
+#: Maximum fractions of the memory for stored rows, for a submatrix of K (`KernelMatrix.part`), and
+#: for a block.
 STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
 
-#: Workspace of Newton steps on a part, relative to the part. Stored rows give way to both.
+#: Workspace of Newton steps on a submatrix, relative to the size of the submatrix. Stored rows are
+#: deleted if submatrix and workspace need their memory.
 WORKSPACE_SHARE = 0.65
 
-#: Least memory for a part, 866 rows in float32: 1400 support vectors are found seven times as fast
-#: by parts of 1000 rows as of 500. There is always memory for the workspace beside it.
+#: Minimum memory in bytes for a submatrix, enough for 866 rows in float32: 1400 support vectors are
+#: found seven times faster with submatrices of 1000 rows than with submatrices of 500 rows. Memory
+#: for the workspace is always available in addition.
 LEAST_PART_BYTES = 3_000_000
 
 
 class KernelMatrix:
-    """A symmetric kernel matrix that is never whole.
+    """A symmetric kernel matrix that is computed by blocks and never stored completely.
 
     Parameters
     ----------
     kernel : Kernel
     X : ndarray or sparse array of shape (n_samples, n_features)
     cache_bytes : float, default=inf
-        Memory that values may take, besides a copy of `X`.
+        Maximum memory in bytes for kernel values, in addition to a copy of `X`.
     single : bool, default=False
-        Whether parts and columns are float32. `product` is float64 always.
+        Whether submatrices and columns are float32. `product` always uses float64.
 
     Examples
     --------
@@ -440,59 +443,64 @@ class KernelMatrix:
         self._store = _RowStore(len(self), self._most_stored(0), dtype)
 
     def __len__(self) -> int:
-        return self._X.shape[0]  # a sparse array has no length
+        return self._X.shape[0]  # sparse arrays do not support len()
 
     @property
     def dtype(self) -> np.dtype:
-        """The type of parts and columns."""
+        """Data type of submatrices and columns."""
         return self._rows.X.dtype
 
     @property
     def most_part_rows(self) -> int:
-        """The rows of the largest part."""
+        """Maximum number of rows of a submatrix."""
         allowed = max(self._cache_bytes * PART_SHARE, LEAST_PART_BYTES) / self.dtype.itemsize
         return int(min(math.sqrt(allowed), len(self)))
 
     def _most_stored(self, n_part: int) -> int:
-        """Return the number of stored rows for which a part and its workspace leave memory."""
+        """Return how many rows fit in memory beside a submatrix of `n_part` rows and workspace."""
         size, memory = self.dtype.itemsize, self._cache_bytes
         left = (1 - BLOCK_SHARE) * memory - (1 + WORKSPACE_SHARE) * size * n_part**2
         return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
 
     def _most_beside(self, n_stored: int) -> int:
-        """Return the rows of a part for which, and for its workspace, stored rows leave memory."""
+        """Return how many rows a submatrix may have, so that its workspace fits in memory too.
+
+        `n_stored` is the number of stored rows.
+        """
         size = self.dtype.itemsize
         left = (1 - BLOCK_SHARE) * self._cache_bytes - n_stored * size * len(self)
         return int(min(math.sqrt(max(0.0, left) / ((1 + WORKSPACE_SHARE) * size)), len(self)))
 
     def _make_room(self, n_stored: int) -> None:
-        """Forget the stored rows if no more than so many are to be stored."""
+        """Reduce the capacity of the row store to `n_stored` rows; stored rows are then deleted."""
         if n_stored < self._store.most:
-            self._store = _RowStore(len(self), 0, self.dtype)  # the old go before the new come
+            # free the memory of the old store before the new store is allocated
+            self._store = _RowStore(len(self), 0, self.dtype)
             self._store = _RowStore(len(self), n_stored, self.dtype)
 
     def to_double(self) -> None:
-        """Go on in float64, where float32 has met its rounding errors."""
+        """Change the data type to float64, if the rounding errors of float32 prevent progress."""
         self._make_room(0)
         self._set_type(np.float64)
 
     def diagonal(self) -> NDArray:
-        """Return ``k(x, x)`` of all rows, shape (n_samples,), in float64."""
+        """Return ``k(x, x)`` of all rows in float64, shape (n_samples,)."""
         if self._kernel.name == "rbf":
             return np.ones(len(self))
         return self._kernel.apply(row_squares(self._X)[None, :])[0]
 
     def part(self, rows: NDArray) -> NDArray:
-        """Return the matrix of some rows, shape (len(rows), len(rows)).
+        """Return the submatrix of some rows, shape (len(rows), len(rows)).
 
-        It holds until the next part, which takes its memory: fresh memory costs as much as values.
+        The next call overwrites the returned array, since allocating memory takes as long as
+        computing kernel values.
         """
         n, some = len(rows), self._rows.take(rows)
         if len(self._memory) < n**2:
-            self._memory = np.empty(0, self.dtype)  # the old goes before the new comes
+            self._memory = np.empty(0, self.dtype)  # free the old array before the allocation
             self._make_room(self._most_stored(n))
             larger = min(2 * n, self.most_part_rows, self._most_beside(self._store.most))
-            self._memory = np.empty(max(n, larger) ** 2, self.dtype)  # for the next ones, too
+            self._memory = np.empty(max(n, larger) ** 2, self.dtype)  # for larger submatrices too
         out = self._memory[: n**2].reshape(n, n)
         slots = self._store.slots(rows)
         stored, missing = slots >= 0, np.flatnonzero(slots < 0)
@@ -507,22 +515,22 @@ class KernelMatrix:
         return out
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return some rows and columns in float64, shape (len(rows), len(columns))."""
+        """Return a submatrix in float64, shape (len(rows), len(columns))."""
         some, others = (
             KernelRows(self._kernel, self._X[part], self._rows.centre) for part in (rows, columns)
         )
         values = some.values(others)
-        if self._kernel.name == "rbf":  # with a large gamma a rounded distance of 0 counts
+        if self._kernel.name == "rbf":  # a large gamma magnifies the rounding error of distance 0
             values[rows[:, None] == columns] = 1
         return values
 
     def add_columns(self, rows: NDArray, coefficients: NDArray, out: NDArray) -> None:
-        """Add a combination of columns to `out`, shape (n_samples,), in place.
+        """Add a linear combination of columns of K to `out`, in place.
 
         Parameters
         ----------
         rows : ndarray of int of shape (n_columns,)
-            Which columns.
+            Indices of the columns.
         coefficients : ndarray of shape (n_columns,)
         out : ndarray of shape (n_samples,)
         """
@@ -538,9 +546,9 @@ class KernelMatrix:
             self._store.values[room, columns] = values[: len(room)]
 
     def product(self, u: NDArray) -> NDArray:
-        """Return ``K u`` of shape (n_samples,), from float64 values.
+        """Return ``K u`` computed in float64, shape (n_samples,).
 
-        A value between two rows of the expansion is computed once, for both.
+        The kernel value of two rows with non-zero u is computed once and used for both rows.
         """
         support, rest, out = np.flatnonzero(u), np.flatnonzero(u == 0), np.zeros(len(u))
         coefficients = u[support]
@@ -551,7 +559,7 @@ class KernelMatrix:
             for _, columns, values in self._blocks(expansion.take(here), expansion.take(later)):
                 self._set_diagonal(values, np.arange(len(some)), columns.start)
                 out[some] += values @ weights[columns]
-                first = max(len(some) - columns.start, 0)  # of the columns behind the block's own
+                first = max(len(some) - columns.start, 0)  # skip the columns of the diagonal block
                 out[others[columns][first:]] += coefficients[here] @ values[:, first:]
         for start in range(0, len(rest) if len(support) else 0, BLOCK_ROWS):
             some = rest[start : start + BLOCK_ROWS]
@@ -563,9 +571,9 @@ class KernelMatrix:
     def _blocks(
         self, rows: KernelRows, others: KernelRows
     ) -> Iterator[tuple[slice, slice, NDArray]]:
-        """Yield the values between rows and others by blocks: its rows, its columns, the block.
+        """Yield slice of rows, slice of columns and kernel values of each block of a submatrix.
 
-        A block holds until the next, which takes its memory.
+        The next block overwrites the values of the previous block.
         """
         n_rows, n_columns, dtype = rows.X.shape[0], others.X.shape[0], rows.X.dtype
         allowed = np.clip(self._cache_bytes * BLOCK_SHARE, LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES)
@@ -582,9 +590,9 @@ class KernelMatrix:
                 yield some, columns, left.values(others.take(columns), out)
 
     def _set_diagonal(self, values: NDArray, rows: NDArray, first: int) -> None:
-        """Set ``k(x, x)`` in a block of some rows and of the columns from `first` on.
+        """Set the diagonal entries of ``rbf`` in a block of some rows and columns to 1.
 
-        With a large gamma a rounded distance of 0 counts.
+        `first` is the first column. A large gamma magnifies the rounding error of a distance of 0.
         """
         if self._kernel.name == "rbf":
             here = np.flatnonzero((first <= rows) & (rows < first + values.shape[1]))
@@ -592,31 +600,32 @@ class KernelMatrix:
 
 
 class _RowStore:
-    """Rows of a matrix under their numbers; those that were not asked for longest leave first."""
+    """Cache of matrix rows by index; the least recently used rows are replaced first."""
 
     def __init__(self, n: int, most: int, dtype: np.dtype | type):
         self.most = most
-        self.values: NDArray = np.empty((most, n), dtype)  # memory is taken as it is written
+        # the operating system assigns memory only as rows are written
+        self.values: NDArray = np.empty((most, n), dtype)
         self._slot_of = np.full(n, -1)
         self._row_of, self._asked_at = np.full(most, -1), np.zeros(most, dtype=int)
         self._time = 0
 
     def slots(self, rows: NDArray) -> NDArray:
-        """Return where rows are stored, -1 for those that are not."""
+        """Return the slot of each row in `values`, -1 if a row is not stored."""
         return self._slot_of[rows]
 
     def find(self, rows: NDArray) -> NDArray:
-        """Return the same for rows that are asked for, which then are the last to leave."""
+        """Return `slots` and mark the rows as most recently used."""
         self._time += 1
         slots = self.slots(rows)
         self._asked_at[slots[slots >= 0]] = self._time
         return slots
 
     def put(self, rows: NDArray) -> NDArray:
-        """Return where to store rows: the first of them, as many as there is room for.
+        """Return slots for new rows: for the first ``len(slots)`` rows if not all of them fit.
 
-        Rows that were asked for just now stay: more than fit, asked for in turn, would otherwise
-        drive one another out.
+        Rows of the current request are not replaced: otherwise the rows of a request with more rows
+        than fit would replace one another.
         """
         room = np.flatnonzero(self._asked_at < self._time)
         oldest = room[np.argsort(self._asked_at[room], kind="stable")[: len(rows)]]
@@ -635,7 +644,7 @@ class _RowStore:
     fastmath={"nnan", "nsz", "contract", "reassoc"},
 )
 def accumulate(values, rows, coefficients, out):
-    """Add a combination of some rows of a matrix to `out` in float64, four at a time."""
+    """Add a linear combination of matrix rows to `out` in float64, four rows at a time."""
     whole = rows.shape[0] // 4 * 4
     for s in range(0, whole, 4):
         a, b, c, d = values[rows[s]], values[rows[s + 1]], values[rows[s + 2]], values[rows[s + 3]]
@@ -655,8 +664,8 @@ def accumulate(values, rows, coefficients, out):
 
 @njit(nogil=True, cache=True)
 def _copy_entries(values, slots, columns, places, out):
-    """Copy some columns of stored rows to the places of these rows."""
+    """Copy some columns of the stored row in each slot to the given row of `out`."""
     for k in range(slots.shape[0]):
         row, to = values[slots[k]], out[places[k]]
         for j in range(columns.shape[0]):
-            to[j] = row[np.uintp(columns[j])]  # unsigned: no test for negative numbers
+            to[j] = row[np.uintp(columns[j])]  # unsigned: no test for negative indices

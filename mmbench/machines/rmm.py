@@ -8,8 +8,9 @@ Its dual, with ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and K the Gram matri
     max over alpha, lambda, lambda*   sum_i alpha_i - B sum_i (lambda_i + lambda*_i) - 1/2 u'Ku
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
-and ``f(z) = sum_i u_i k(x_i, z) + b``. B is chosen between 1 and ``theta = max_i |f(x_i)|`` of the
-SVM at the same C; from theta on the RMM is the SVM. In the journal paper the bound is a variable:
+and ``f(z) = sum_i u_i k(x_i, z) + b``. B is chosen between 1 and theta, which is ``max_i |f(x_i)|``
+of the SVM with the same C; if B >= theta, the RMM is the SVM. In the journal paper the bound is a
+variable t:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
     subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
@@ -18,24 +19,25 @@ SVM at the same C; from theta on the RMM is the SVM. In the journal paper the bo
     subject to         y_i f(x_i) >= 1 - xi_i,  -t - tau*_i <= f(x_i) <= t + tau_i,  t >= 1,
                        xi_i, tau_i, tau*_i >= 0
 
-Their duals are (8) with B = 1, D added, and the sum of all lambda_i and lambda*_i at most D; in
-(14) each is at most ``D nu / n`` as well. With v(B) the optimal value of the RMM of bound B (for
-(14) with bounded lambda), both are ``min over t >= 1 of v(t) + D t``. The slope of v is minus the
-sum of lambda_i and lambda*_i, so t is the root of a monotone, piecewise linear function of one
-variable.
+The duals of (13) and (14) are (8) with B = 1, with the constant D added to the objective and with
+the constraint that the sum of all lambda_i and lambda*_i is at most D. In (14) each lambda_i and
+lambda*_i is also at most ``D nu / n``. Let v(B) be the optimal value of the RMM with bound B, with
+these upper bounds of lambda for (14). Then (13) and (14) are ``min over t >= 1 of v(t) + D t``. The
+slope of v is minus the sum of lambda_i and lambda*_i, so the optimal t is the root of a monotone,
+piecewise linear function of one variable.
 
-With weights s_i of the rows the penalty on xi_i is ``C s_i``, the bound of alpha_i in (8), and the
-penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
+If rows have weights s_i, the penalty on xi_i and the upper bound of alpha_i in (8) are ``C s_i``,
+and the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
 
 | `Fit.route` | taken by "auto" | cost |
 | --- | --- | --- |
-| the SVM's | (7) with B >= theta | none beside the SVM |
+| the SVM's | (7) with B >= theta | none in addition to the SVM |
 | the SVM's | (7), solved like the SVM | 1 to 3 SVMs (benchmarks/rmm_growth.py) |
 | interior point in t | (13), linear with many rows of few features | one interior point |
-| root search | (14); (13) with a kernel, or if that leaves a gap | about 10 warm RMMs |
+| root search | (14); (13) with a kernel or if the interior point leaves a gap | 10 warm RMMs |
 | Clarabel | never: solver="reference" | n^3 per iteration |
 
-The solution of a neighbouring problem is the start of the next (benchmarks/rmm_warm_start.py).
+The solution at a neighbouring grid point is a warm start (benchmarks/rmm_warm_start.py).
 
 References
 ----------
@@ -86,22 +88,23 @@ from mmbench.solvers.rows import Rows
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo
 
-#: Largest tolerance of the reference.
+#: Upper bound on the tolerance of the reference solver.
 REFERENCE_TOLERANCE = 1e-9
 
-#: Fractions of theta - 1 at which the root search brackets t, until D is exceeded.
+#: Values of ``(t - 1) / (theta - 1)`` that the root search tries in turn to bracket the optimal t,
+#: until the sum of lambda and lambda* exceeds D.
 BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
 
-#: Relative gap to which the interior point in t is solved.
+#: Tolerance of the relative duality gap of the interior point in t.
 FREE_BOUND_GAP_TOLERANCE = 1e-10
 
-#: First multipliers of the interior point in t, as a share of their bounds by C and by D.
+#: Initial multipliers of the interior point in t, as a fraction of their upper bounds by C and D.
 FIRST_MULTIPLIER_SHARE = 0.25
 
-#: Most steps of the root search.
+#: Maximum number of steps of the root search.
 MAX_ROOT_STEPS = 50
 
-#: Work fields of the certificate of a reused solution.
+#: Fields of the certificate that measure work, for a reused solution.
 NO_WORK: Mapping[str, Any] = {"iterations": 0, "seconds": 0.0}
 
 Computed = TypeVar("Computed")
@@ -113,17 +116,17 @@ class RMM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair. `objective` is (7) at the returned w and b, which are
-        feasible; `bound` is (8) at a feasible u; the optimum lies between them. `extra` holds
-        `theta` and `B`, which is t in (13) and (14).
-        `seconds` and `iterations` include the SVM that gives theta.
+        Certificate of each pair of classes. `objective` is (7) at the returned w and b, which are
+        feasible, and `bound` is (8) at a feasible u; the optimum lies between `bound` and
+        `objective`. `extra` contains `theta` and `B`; for (13) and (14) `B` is the optimal t.
+        `seconds` and `iterations` include the training of the SVM from which theta is computed.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        u of each pair (``rbf``, ``poly``).
+        Dual variables u of each pair (``rbf``, ``poly``).
 
     Notes
     -----
-    A solver ends with ``|f| <= B + tol``. The returned w and b are then multiplied by
-    ``B / max |f|``, so that they satisfy (7) exactly and `objective` is never below the optimum.
+    A solver ends with ``|f| <= B + tol``. Its w and b are then multiplied by ``B / max |f|``, so
+    that the returned w and b satisfy (7) exactly and `objective` is never below the optimum.
 
     Examples
     --------
@@ -209,7 +212,8 @@ class RMM(WeightedClassifier):
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        parts = params.get("form") == "relaxed"  # (14) is solved by SMO, with a linear kernel too
+        # (14) is solved by SMO even if the kernel is linear
+        parts = params.get("form") == "relaxed"
         return replace(cls.memory_needs, linear_row_copies=None) if parts else cls.memory_needs
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
@@ -230,9 +234,9 @@ class RMM(WeightedClassifier):
         return replace(model, state=RMMState(key, svm, last, {**solved, bound: last}))
 
     def _train_timed(self, problem: BinaryProblem) -> BinaryModel:
-        """Train from the SVM's solution or from zero, and report the CPU seconds of each part."""
+        """Train from the SVM's solution or from zero, and report the CPU seconds of each stage."""
         _, gram_seconds = _timed(lambda: problem.gram)
-        if self.kernel != "linear":  # values computed on demand could not be timed apart
+        if self.kernel != "linear":  # kernel values computed on demand cannot be timed separately
             problem.given_gram = problem.gram
         svm, svm_seconds = _timed(lambda: self._train_svm(problem))
         points = [svm.state] if self.timing == "warm" else []
@@ -248,7 +252,7 @@ class RMM(WeightedClassifier):
     def _train_svm(
         self, problem: BinaryProblem, start: PiecewiseSolution | None = None
     ) -> BinaryModel:
-        """Return the SVM at the same C and weights."""
+        """Return the SVM with the same C and weights."""
         C = slack_penalties(problem, self.C, self.class_weight)
         tol = tolerance(self.tol, len(problem.y))
         return train_svm(problem, C, self.solver, tol, start, self.cache_size)
@@ -256,7 +260,7 @@ class RMM(WeightedClassifier):
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
     ) -> BinaryModel:
-        """Return the machine, from the SVM at the same C and neighbouring solutions of the dual."""
+        """Train the RMM, given the SVM with the same C and `points`, warm starts of the dual."""
         theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, len(problem.y))
         if self.form != "bound":
             D, nu = self.C if self.D is None else self.D, self.nu
@@ -277,29 +281,29 @@ class RMM(WeightedClassifier):
         return replace(model, fit=replace(model.fit, extra={"theta": theta, "B": B}))
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Order a path by C, then away from the SVM: B descending, or D ascending."""
+        """Order a path by ascending C, then by descending B or ascending D, so the SVM is first."""
         bound = (-(point.get("B") or 0), -point.get("B_fraction", 0))
         return (point.get("C", 0), *bound, point.get("nu", 0), point.get("D") or 0)
 
 
 @dataclass(frozen=True)
 class RMMState:
-    """Start of the next training on a path."""
+    """Warm start for the next grid point of a path."""
 
     #: C, solver and tol of the SVM.
     key: tuple
-    #: The SVM at this C.
+    #: SVM with this C.
     svm: BinaryModel
     #: Dual solution of the previous RMM.
     last: PiecewiseSolution
-    #: Last solution for each bound, by its parameters. If the classes are separable, no alpha
-    #: reaches C from some C on: the SVM, theta and the RMMs then stay the same, and a training from
-    #: there ends at once.
+    #: Last dual solution by (form, B, B_fraction, nu, D). If the classes are separable and C is
+    #: large enough, no alpha reaches C: the SVM, theta and the RMMs are then the same for every
+    #: larger C, and a training that starts from this solution ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
 
 def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:
-    """Return the model with the SVM's iterations and seconds added to its own."""
+    """Return the model; its iterations and seconds are increased by those of the SVM's training."""
     iterations, seconds = model.fit.iterations + svm.iterations, model.fit.seconds + svm.seconds
     return replace(model, fit=replace(model.fit, iterations=iterations, seconds=seconds))
 
@@ -320,10 +324,10 @@ def train_rmm(
     points: Sequence[PiecewiseSolution] = (),
     cache_size: float | None = None,
 ) -> BinaryModel:
-    """Train one binary RMM from the best of `points`, solutions of neighbouring problems.
+    """Train one binary RMM, starting from the point in `points` with the smallest dual objective.
 
-    `coef` of the model is u times the factor by which (7) holds; `state` is the solution of (8).
-    `C` may differ between rows.
+    `points` are dual solutions at neighbouring grid points. The `coef` of the model is u times the
+    factor that makes (7) hold exactly; `state` is the solution of (8). `C` may differ between rows.
     """
     dual = rmm_dual(rows_or_gram(problem, solver, cache_size), problem.y, C, B)
     started = time.perf_counter()
@@ -346,11 +350,12 @@ def rmm_dual(
     B: float,
     cap: float | NDArray = np.inf,
 ) -> PiecewiseQP:
-    """Return (8) as a minimum over u, with the best alpha, lambda and lambda* for each u.
+    """Return (8) as a minimisation over u, with the optimal alpha, lambda and lambda* for each u.
 
-    Between 0 and ``y_i C`` alpha moves and u_i costs ``-y_i u_i``; below, lambda moves at a cost of
-    B; above, lambda*. `cap` is the upper bound of each lambda and lambda* in (14). For B < 1
-    alpha = lambda = C is optimal at u = 0, so the middle slope is B too.
+    Between 0 and ``y_i C``, u_i consists of alpha_i and its cost has the slope -y_i. Below this
+    interval lambda_i is positive and the slope is -B; above it lambda*_i is positive and the slope
+    is B. `cap` is the upper bound of each lambda and lambda* in (14). If B < 1, alpha = lambda = C
+    is optimal at u = 0, so the slope of the middle piece is ``-y_i B``.
     """
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     slope = np.full(len(y), B)
@@ -371,10 +376,10 @@ def solve_paper_dual(
     cap: float | NDArray = np.inf,
     total: float | None = None,
 ) -> PiecewiseSolution:
-    """Solve (8) as it stands by an interior point, in the variables (u, alpha, lambda, lambda*).
+    """Solve (8) as printed by an interior point, in the variables (u, alpha, lambda, lambda*).
 
-    `dual` is the same problem as a `PiecewiseQP`, by which the solution is certified; `cap` is the
-    upper bound of each lambda and lambda*, `total` that of their sum, for (13) and (14).
+    `dual` is (8) as a `PiecewiseQP`, from which the certificate is computed. For (13) and (14),
+    `cap` is the upper bound of each lambda and lambda*, and `total` the upper bound of their sum.
     """
     from mmbench.solvers.clarabel_ import solve_qp
 
@@ -402,19 +407,19 @@ def solve_paper_dual(
 class Penalties:
     """Penalties of problems (13) and (14)."""
 
-    #: Shape (n,).
+    #: Penalty on the slack of each row. Shape (n,).
     C: float | NDArray
     D: float
-    #: Shape (n,).
+    #: Weight s of each row. Shape (n,).
     weights: NDArray
     #: Upper bound of each lambda and lambda*. Shape (n,).
     cap: NDArray
-    #: Largest sum of weights of the rows that exceed the optimal t.
+    #: Upper bound on the sum of the weights of rows with ``|f| > t`` at the optimal t.
     exceptions: float
 
     @classmethod
     def of(cls, C: float, D: float, nu: float | None, weights: NDArray | None, n: int) -> Penalties:
-        """Return the penalties of (13), or of (14) with `nu`, on n rows."""
+        """Return the penalties of (13), or of (14) if `nu` is given, for n rows."""
         s = np.ones(n) if weights is None else weights
         own = C if weights is None else C * s
         if nu is None:
@@ -424,17 +429,21 @@ class Penalties:
 
 @dataclass(frozen=True)
 class DualPoint:
-    """A point of the dual: u, ``Ku`` (``Zw`` if w is given), b, and the parts of u."""
+    """A feasible point of the dual of (13) or (14)."""
 
+    #: Shape (n,).
     u: NDArray
+    #: ``Ku``, or ``Zw`` if w is given. Shape (n,).
     decision: NDArray
+    #: Intercept b.
     bias: float
-    #: The sum of all alpha.
+    #: Sum of all alpha.
     alpha: float
-    #: The sum of all lambda and lambda*.
+    #: Sum of all lambda and lambda*.
     total: float
-    #: Largest rounding error of ``1/2 u'Ku``.
+    #: Upper bound on the rounding error of ``1/2 u'Ku``.
     rounding: float = 0.0
+    #: Primal weights w; None if w is not computed in the feature space. Shape (k,).
     w: NDArray | None = None
 
     @classmethod
@@ -448,9 +457,10 @@ class DualPoint:
         )
 
     def mixed(self, other: DualPoint, share: float) -> DualPoint:
-        """Return ``share`` of this point and the rest of the other: feasible if both are."""
+        """Return ``share * self + (1 - share) * other``, which is feasible if both points are."""
         with_w = self.w is not None and other.w is not None
-        names = ["u", "decision", "bias", "alpha", "total", "rounding"]  # its root is convex
+        # sqrt(rounding) is convex in u, so the mixed rounding is an upper bound too
+        names = ["u", "decision", "bias", "alpha", "total", "rounding"]
         names += ["w"] if with_w else []
         mix = {
             name: share * getattr(self, name) + (1 - share) * getattr(other, name) for name in names
@@ -470,13 +480,13 @@ def train_penalty(
     cache_size: float | None = None,
     weights: NDArray | None = None,
 ) -> BinaryModel:
-    """Train one binary RMM of (13), or of (14) with `nu`.
+    """Train one binary RMM of (13), or of (14) if `nu` is given.
 
-    `svm` is the SVM at the same C, the solution for D = 0; `start` the solution of a neighbouring
-    problem; `weights` are s. `state` is the point of the dual, ``fit.extra["B"]`` the t of the
-    solution. Below 1, `nu` allows no t above 1.
+    `svm` is the SVM with the same C, which is the solution for D = 0; `start` is the solution at a
+    neighbouring grid point; `weights` are the row weights s. In the returned model `state` is the
+    dual solution and ``fit.extra["B"]`` the optimal t. If `nu` is below 1, t is always 1.
     """
-    if svm.coef is not None and not svm.coef.any():  # then |f| <= 1 = t
+    if svm.coef is not None and not svm.coef.any():  # w = 0, so |f| <= 1 and t = 1
         objective, bound = svm.fit.objective + D, svm.fit.bound + D
         fit = replace(svm.fit, objective=objective, bound=bound, extra={"B": 1.0}, **NO_WORK)
         return replace(svm, fit=fit)
@@ -514,9 +524,9 @@ def train_penalty(
 
 
 class FreeBound(HingeInteriorPoint):
-    """The interior point of (13): the bound t = 1 + r, with the multiplier m of ``t >= 1``.
+    """Interior point for (13), in which the bound t = 1 + r is an additional unknown.
 
-    ``m = D - sum_i (p_i + q_i)``; t is one more unknown of the system.
+    The multiplier of ``t >= 1`` is ``m = D - sum_i (p_i + q_i)``.
     """
 
     def __init__(self, rows: Rows, y: NDArray, C: float | NDArray, D: float):
@@ -558,7 +568,7 @@ class FreeBound(HingeInteriorPoint):
 
 
 def solve_free_bound(dual: PiecewiseQP, y: NDArray, penalties: Penalties) -> PiecewiseSolution:
-    """Solve (13) by an interior point; multipliers below rounding are set to 0."""
+    """Solve (13) by an interior point; multipliers of the size of rounding errors are set to 0."""
     rows: Rows = dual.gram  # type: ignore[assignment]
     point = FreeBound(rows, y, penalties.C, penalties.D)
     point.run(FREE_BOUND_GAP_TOLERANCE)
@@ -573,7 +583,7 @@ def solve_free_bound(dual: PiecewiseQP, y: NDArray, penalties: Penalties) -> Pie
 
 
 class _Search:
-    """Regula falsi for t over RMMs of bound t, each of which starts from the one before."""
+    """Regula falsi for t; the RMM with each bound t starts from the solution at the previous t."""
 
     def __init__(
         self,
@@ -593,7 +603,7 @@ class _Search:
         self.max_iter = max(10**7, 100 * len(y))
 
     def to_gap(self, tol: float) -> list[DualPoint]:
-        """Return points around the best t: one on either side, and their mixture of total D.
+        """Return dual points around the optimal t; `around` lists these points.
 
         The tolerance is tightened until the relative gap is small, as in `solve_to_gap`.
         """
@@ -607,7 +617,11 @@ class _Search:
         return points
 
     def around(self, tol: float, gap_tolerance: float) -> list[DualPoint]:
-        """Return points around the best t, to a tolerance of t and of the RMMs."""
+        """Return the solutions at the ends of a bracket of t, their mixture, and inaccurate points.
+
+        The `total` of the mixture is D. `tol` is the relative width of the bracket and the
+        tolerance of the RMMs. If ``total <= D`` at t = 1, the solution at t = 1 is the only point.
+        """
         D, t_high, high = self.penalties.D, self.theta, self.high
         t_low, low = t_high, high
         for fraction in BOUND_FRACTIONS if self.theta > 1 else ():
@@ -626,7 +640,7 @@ class _Search:
             if not t_low < t < t_high or self.exhausted(low, high, gap_tolerance):
                 break
             point = self.solve(t, tol)
-            # Illinois: the gain of an end that stays twice is halved, so that both ends move
+            # Illinois method: if the same end of the bracket is kept twice, its gain is halved
             if point.total > D:
                 t_low, low, gain_low = t, point, point.total - D
                 gain_high *= 0.5 if side < 0 else 1.0
@@ -638,7 +652,7 @@ class _Search:
         return [_mixture(low, high, D), low, high, *self.inaccurate]
 
     def solve(self, t: float, tol: float) -> DualPoint:
-        """Return the RMM of bound t."""
+        """Return the dual solution of the RMM with bound t."""
         y, C = self.y, self.penalties.C
         dual = rmm_dual(self.gram, y, C, t, self.penalties.cap)
         if self.inside:
@@ -654,7 +668,10 @@ class _Search:
         return point
 
     def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
-        """Whether no steps or time is left, or rounding ends the RMMs with a small gap."""
+        """Whether the iterations or the time are used up, or the last RMM is inaccurate.
+
+        An inaccurate RMM ends the search only if the gap is within its tolerance.
+        """
         if self.iterations >= self.max_iter or time_is_up():
             return True
         if self.statuses[-1] is Status.OPTIMAL:
@@ -664,20 +681,20 @@ class _Search:
 
 
 def _mixture(low: DualPoint, high: DualPoint, D: float) -> DualPoint:
-    """Return the point between two whose total is D."""
+    """Return the convex combination of two points for which `total` is D."""
     return low.mixed(high, (D - high.total) / (low.total - high.total))
 
 
 def _best(
     points: list[DualPoint], y: NDArray, penalties: Penalties
 ) -> tuple[DualPoint, float, float, float]:
-    """Return the point with the smallest value, that value and its t, and the largest bound."""
+    """Return the point with the smallest objective, this objective, t, and the largest bound."""
     best = min(points, key=lambda point: _primal(point, y, penalties)[0])
     return best, *_primal(best, y, penalties), max(_bound(point, penalties) for point in points)
 
 
 def _gap(points: list[DualPoint], y: NDArray, penalties: Penalties) -> float:
-    """Return the relative gap between the best objective and the best bound of some points."""
+    """Return the relative gap between smallest objective and largest bound of the points."""
     if not points:
         return np.inf
     _, objective, _, bound = _best(points, y, penalties)
@@ -685,7 +702,7 @@ def _gap(points: list[DualPoint], y: NDArray, penalties: Penalties) -> float:
 
 
 def _primal(point: DualPoint, y: NDArray, penalties: Penalties) -> tuple[float, float]:
-    """Return the value of (13) or (14) at w and b, and the best t for them."""
+    """Return the objective of (13) or (14) at w, b and the optimal t for this w and b, and t."""
     f = point.decision + point.bias
     size, order = np.abs(f), np.argsort(-np.abs(f))
     larger = np.count_nonzero(np.cumsum(penalties.weights[order]) <= penalties.exceptions)
@@ -698,9 +715,9 @@ def _primal(point: DualPoint, y: NDArray, penalties: Penalties) -> tuple[float, 
 
 
 def _bound(point: DualPoint, penalties: Penalties) -> float:
-    """Return the dual value less its rounding, at least D, its value at u = 0.
+    """Return the dual value minus its rounding error, or D, the dual value at u = 0, if larger.
 
-    A total above D is scaled down.
+    If `total` exceeds D, the point is scaled down to ``total = D``.
     """
     scale = 1.0 if point.total <= penalties.D else penalties.D / point.total
     norm = 0.5 * max(0.0, float(point.u @ point.decision)) + point.rounding

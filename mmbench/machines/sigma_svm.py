@@ -1,37 +1,37 @@
-"""The Sigma-SVM: an SVM with a penalty on the spread of its decisions as well as on its norm.
+"""The Sigma-SVM: an SVM with a penalty on the variance of its decisions as well as on its norm.
 
     min over w, b   (1-D)/2 ||w||^2 + D/2 ||Sigma^(1/2) w||^2 + C sum_i xi_i
     subject to      y_i (w'(phi(x_i) - mu) + b) >= 1 - xi_i,  xi_i >= 0                      (3)
 
-with mu and Sigma the mean and the covariance (1/n) of all training rows, whatever their class. It
-is the SVM with the kernel
+with mu and Sigma the mean and the covariance (with divisor n) of all training rows, irrespective of
+class. The Sigma-SVM is the SVM with the kernel
 
     k_D(x, z) = (phi(x) - mu)' ((1-D) I + D Sigma)^-1 (phi(z) - mu).                         (4)
 
-With row weights s_i the penalty on xi_i is ``C s_i`` in (3), and mu and Sigma are weighted:
+With row weights s_i the penalty on xi_i in (3) is ``C s_i``, and mu and Sigma are weighted:
 ``Sigma = sum_i s_i (phi(x_i) - mu)(phi(x_i) - mu)' / sum_i s_i``.
 
-The matrix of (4) is computed in one of two ways; the SVM with it is trained as in
-`mmbench.machines.svm`, whose route is reported.
+The kernel matrix of (4) is computed by an inverse or by a decomposition. An SVM with this kernel
+matrix is then trained as in `mmbench.machines.svm`, and the route of this SVM is reported.
 
 =============  ==============================================  ===================================
-matrix         when                                            cost
+matrix         condition                                       cost
 =============  ==============================================  ===================================
-inverse        a kernel that is not linear, D below 1, equal   n^3 per D, one more n x n array: 5
-               weights                                         to 8 times faster than a
+inverse        a kernel other than linear, D below 1, equal    n^3 per D and an additional n x n
+               weights                                         array: 5 to 8 times faster than a
                                                                decomposition
                                                                (benchmarks/sigma_inverse.py)
-decomposition  otherwise                                       kernel PCA once for all D; for a
-                                                               linear kernel in the features,
+decomposition  otherwise                                       kernel PCA once for all D; with a
+                                                               linear kernel in the feature space,
                                                                without any n x n array
 =============  ==============================================  ===================================
 
-With Kc the centred Gram matrix of n rows and ``s = n (1-D)/D``, the inverse gives
+Let Kc be the centred Gram matrix of n rows, and ``s = n (1-D)/D``. The kernel matrix of (4) is
 
     Kc ((1-D) I + D/n Kc)^-1 = (n/D) (I - s P),    P = (Kc + s I)^-1
 
-and a machine with multipliers u has the coefficients ``(n/D) P u`` over the rows. In the
-coordinates of the decomposition Sigma is diagonal, and so is the metric of (4).
+and if u are the multipliers of the SVM, the coefficients of w over the rows are ``(n/D) P u``. In
+the coordinates of the decomposition Sigma is diagonal, and so is ``((1-D) I + D Sigma)^-1``.
 
 References
 ----------
@@ -61,33 +61,38 @@ from mmbench.machines.kernel_pca import Spectrum, is_flat, spectrum, spectrum_of
 from mmbench.machines.svm import ROWS_PER_FEATURE, SVM, in_features, tolerance, train_svm
 from mmbench.solvers.rows import MappedRows
 
-#: Grid of D: most of the effect lies near 1, as variances are small beside the 1 of the identity.
+#: Grid of D. D has most of its effect near 1, since the variances in Sigma are far smaller than the
+#: entries 1 of the identity matrix.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
-#: Least mean eigenvalue of Kc relative to s; below, ``I - s P`` is a difference of near equals.
+#: Lower bound on the mean eigenvalue of Kc relative to s for the inverse: below this ratio the
+#: difference ``I - s P`` cancels.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
-#: Least s relative to the trace of Kc; below, the Cholesky factor consists of rounding errors.
+#: Lower bound on s relative to the trace of Kc for the inverse: below this ratio the Cholesky
+#: factor consists of rounding errors.
 LEAST_SHIFT = 1e-9
 
-#: Least variance at D = 1 of a direction of a kernel's space, relative to the largest variance.
-#: Directions of less variance give coefficients so large that their sums lose half of their digits.
+#: Lower bound, at D = 1, on the variance of a direction in the feature space of a kernel, relative
+#: to the largest variance. Directions with a smaller variance lead to coefficients so large that
+#: sums of coefficients lose half of their digits.
 LEAST_VARIANCE = float(np.sqrt(np.finfo(float).eps))
 
 
 class SigmaSVM(WeightedClassifier):
-    """SVM with a penalty on the spread of its decisions, one-vs-one.
+    """SVM with a penalty on the variance of its decisions, one-vs-one.
 
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair. `objective` is (3) at the returned w and b, `bound` its dual
-        at a feasible point, so the optimum lies between them. `n_support` counts the rows with a
-        multiplier.
+        Certificate of each pair of classes. `objective` is (3) at the returned w and b, `bound` is
+        the dual of (3) at a feasible point, so the optimum lies between `bound` and `objective`.
+        `n_support` is the number of rows with a non-zero multiplier.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of w over the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
-        Rows with a non-zero coefficient: all, since each has a part in Sigma (``rbf``, ``poly``).
+        Indices of the rows with a non-zero coefficient, and these rows: all training rows, since
+        each contributes to Sigma (``rbf``, ``poly``).
     intercept_ : ndarray of shape (n_pairs,)
         ``b - w'mu`` of each pair: ``f(x) = w'phi(x) + intercept``.
 
@@ -106,10 +111,11 @@ class SigmaSVM(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = SVM.search_space.extended(
         {"D": ("D", SHARES)},
         prefer={**SVM.search_space.prefer, "D": "small"},
-        # Near D = 1 the rounding errors of directions of little variance are magnified.
+        # Near D = 1 rounding errors in directions with a small variance are magnified.
         single_precision=False,
     )
-    # The matrix, centred, its eigenvectors, these scaled in two ways, (4), and a Newton system.
+    # The Gram matrix, the centred Gram matrix, its eigenvectors, two scaled copies of the
+    # eigenvectors, the matrix of (4), and the linear system of Newton steps.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=8,
         linear_gram_copies=3,
@@ -117,7 +123,7 @@ class SigmaSVM(WeightedClassifier):
         rows_per_feature=ROWS_PER_FEATURE,
     )
     translation_invariant = True
-    #: Version 3: folds are trained one by one, in float64 in a search too.
+    #: Version 3: folds are trained one by one, and in float64 in a grid search too.
     version: ClassVar[int] = 3
     kernel_versions = SVM.kernel_versions
     gap_tolerance_factor = SVM.gap_tolerance_factor
@@ -147,7 +153,7 @@ class SigmaSVM(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every point; points of the same D share the matrix of (4)."""
+        """Train at every grid point; points with the same D share the matrix of (4)."""
         if any(set(point) - {"C", "D"} for point in points):
             return super().train_path(problem, points)
         return train_sigma_svm(
@@ -166,9 +172,9 @@ def train_sigma_svm(
     tol: float = 1e-5,
     weights: NDArray | None = None,
 ) -> list[BinaryModel]:
-    """Train binary Sigma-SVMs at several (D, C), each D from its smallest C up.
+    """Train binary Sigma-SVMs at several (D, C), for each D in ascending order of C.
 
-    `state` of a model is the SVM with the kernel (4).
+    The `state` of each model is the SVM with the kernel (4).
     """
     linear = problem.kernel.name == "linear" or is_flat(problem)
     decompose = linear or solver == "reference" or weights is not None
@@ -204,10 +210,10 @@ def train_sigma_svm(
 def primal_objective(
     problem: BinaryProblem, model: BinaryModel, D: float, C: float, weights: NDArray | None = None
 ) -> float:
-    """Return (3) at the coefficients of a model.
+    """Return the objective (3) at the coefficients of a model.
 
-    The objective of the SVM with the kernel (4) differs if the coefficients over the kernel of the
-    data lose digits, as near D = 1 on a singular Gram matrix.
+    The objective of the SVM with the kernel (4) is not used, since the coefficients over the rows
+    may be less accurate than that SVM, for example near D = 1 if the Gram matrix is singular.
     """
     if model.w is None:
         products = problem.gram @ model.coef
@@ -223,11 +229,11 @@ def primal_objective(
 
 @dataclass(frozen=True)
 class InverseKernel:
-    """The matrix of (4) at one D by an inverse."""
+    """The kernel matrix of (4) for one D, computed by an inverse."""
 
     #: Matrix of (4). Shape (n, n).
     gram: NDArray
-    #: Column means of the Gram matrix of the data. Shape (n,).
+    #: Column means of the uncentred Gram matrix. Shape (n,).
     means: NDArray
     D: float
 
@@ -236,7 +242,7 @@ class InverseKernel:
         return BinaryProblem(problem.X, problem.y, problem.kernel, self.gram)
 
     def original(self, svm: BinaryModel) -> BinaryModel:
-        """Return the machine over the kernel of the data."""
+        """Return the model with coefficients for the kernel of the data, from the SVM with (4)."""
         assert svm.coef is not None
         n, D, weights = len(svm.coef), self.D, svm.coef
         if D > 0:
@@ -247,15 +253,15 @@ class InverseKernel:
 
 
 def inverse_kernel(problem: BinaryProblem, D: float) -> InverseKernel | None:
-    """Return (4) between the training rows; None if rounding errors would count, as at D = 1."""
+    """Return (4) between the training rows; None if rounding errors are too large, as at D = 1."""
     given = problem.gram
     n, means = len(given), given.mean(axis=0, dtype=np.float64)
-    # The transpose of a symmetric array is itself, in the order of LAPACK.
+    # The transpose of a symmetric array has the same values in LAPACK's column-major order.
     matrix = np.array(given.T, dtype=np.float64, order="F")
     matrix -= means
     matrix -= (means - means.mean())[:, None]
     if D == 0:
-        _mirror(matrix)  # subtraction in two steps is not symmetric to the last digit
+        _mirror(matrix)  # means are subtracted in two steps, which leaves rounding asymmetries
         return InverseKernel(matrix.T, means, D)
     trace, s = float(np.trace(matrix)), n * (1 - D) / D
     if s < LEAST_SHIFT * trace or trace < LEAST_EIGENVALUE_RATIO * n * s:
@@ -267,12 +273,12 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> InverseKernel | None:
     inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     inverse *= -s * n / D
     inverse[np.diag_indices(n)] += n / D
-    _mirror(inverse)  # LAPACK leaves the upper triangle alone
+    _mirror(inverse)  # LAPACK computes the lower triangle only
     return InverseKernel(inverse.T, means, D)
 
 
 def _mirror(matrix: NDArray) -> None:
-    """Copy the lower triangle to the upper one."""
+    """Copy the lower triangle to the upper triangle."""
     for start in range(0, len(matrix), CHUNK_ROWS):
         own = slice(start, start + CHUNK_ROWS)
         corner = np.tril(matrix[own, own])
@@ -282,14 +288,14 @@ def _mirror(matrix: NDArray) -> None:
 
 @dataclass(frozen=True)
 class SpectralKernel:
-    """The kernel (4) at one D by the decomposition of the total scatter."""
+    """The kernel (4) for one D, computed from the eigendecomposition of the total scatter."""
 
     scatter: Spectrum
     D: float
 
     @property
     def metric(self) -> NDArray:
-        """Diagonal of ``((1-D) I + D Sigma)^-1``; at D = 1 of the pseudo-inverse."""
+        """Diagonal of ``((1-D) I + D Sigma)^-1``; at D = 1, diagonal of the pseudo-inverse."""
         metric = (1 - self.D) + self.D * self.scatter.variances
         singular = self.D == 1 and not self.scatter.linear
         least = LEAST_VARIANCE * metric.max() if singular else 0.0
@@ -305,7 +311,7 @@ class SpectralKernel:
         return BinaryProblem(problem.X, problem.y, problem.kernel, half @ half.T)
 
     def original(self, svm: BinaryModel) -> BinaryModel:
-        """Return the machine over the kernel of the data: ``w = ((1-D) I + D Sigma)^-1 Z'u``."""
+        """Return the model for the kernel of the data, with ``w = ((1-D) I + D Sigma)^-1 Z'u``."""
         scatter, metric = self.scatter, self.metric
         w = metric * (scatter.rows.T @ svm.coef) if svm.w is None else np.sqrt(metric) * svm.w
         weights, intercept = scatter.original(w, svm.intercept)

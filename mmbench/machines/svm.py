@@ -7,21 +7,21 @@ Its dual, with ``u_i = y_i alpha_i`` and K the Gram matrix:
 
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
-and ``f(z) = sum_i u_i k(x_i, z) + b``. With weights s of the rows, or of their classes, the penalty
-on a slack is ``C s_i`` in (1), the bound of ``y_i u_i`` in (2): a row of weight 2 counts as two
-rows. Equation numbers are those of the RMM paper.
+and ``f(z) = sum_i u_i k(x_i, z) + b``. If rows or classes have weights s, the penalty on slack xi_i
+in (1) and the upper bound of ``y_i u_i`` in (2) are ``C s_i``: a row of weight 2 counts as two
+rows. Equation numbers follow the RMM paper.
 
 | `Fit.route` | taken by "auto" | module |
 | --- | --- | --- |
 | SMO | kernels; linear with few rows per feature | `solvers.svm_dual.smo` |
-| SMO on working sets | the same, if the Gram matrix is not stored | `solvers.svm_dual.smo` |
+| SMO on working sets | problems of SMO without a stored Gram matrix | `solvers.svm_dual.smo` |
 | active set, interior point | linear, n > d and d <= 64, or n >= 4 d | `solvers.features` |
-| warm start | the solution of a neighbouring linear problem is optimal | `solvers.features` |
+| warm start | linear, the solution at a neighbouring grid point is optimal | `solvers.features` |
 | libsvm | never: solver="reference" | `solvers.libsvm_` |
 
-With a linear kernel, SMO and the routes in the features are each other's rescue: if one ends
-without a certificate, the other continues. SMO alone leaves a gap of up to 0.7 on unscaled
-features; the interior point alone stalls if one of the classes is rare among many rows.
+With a linear kernel, if SMO ends without an optimal solution, the routes in the feature space
+continue, and vice versa. SMO alone leaves a gap of up to 0.7 on unscaled features; the interior
+point alone stalls if one of the classes is rare among many rows.
 
 References
 ----------
@@ -50,26 +50,28 @@ from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_to_gap
 
-#: Least number of rows per feature for the routes in the features. On 200 rows a path over C takes
-#: a third of the time of pairwise steps to as long (Flare-Solar: 1.4 times), on 800 rows a seventh
-#: to 1/180. On the 256 pixels of a pair of digits the times cross at four rows per feature.
+#: Minimum number of rows per feature for the routes in the feature space. CPU time of a path over C
+#: relative to pairwise steps: 1/3 to 1 on 200 rows (Flare-Solar: 1.4), 1/180 to 1/7 on 800 rows. On
+#: a pair of digits of 256 pixels the ratio is 1 at four rows per feature.
 ROWS_PER_FEATURE = 4
 
-#: With at most this many features the interior point is used whenever n > d; it is insensitive to
-#: the scaling of features, which costs pairwise steps seconds and leaves them a gap.
+#: With at most this many features the interior point is used whenever n > d. It is insensitive to
+#: the scaling of features; pairwise steps on unscaled features take seconds and leave a gap.
 FEW_FEATURES = 64
 
-#: Most features of the interior point, which factors a matrix of d rows and columns per iteration.
+#: Maximum number of features d of the interior point, which factors a d x d matrix per iteration.
 MOST_FEATURES = 5000
 
 #: Up to this many rows SMO is also tried if the gap is closed but a KKT condition is violated.
 FEW_GRAM_ROWS = 100
 
-#: Largest relative gap of a solution, in units of `tol`: the violations of all rows add to it.
+#: Tolerance of the relative duality gap, in units of `tol`; the violations of all rows contribute
+#: to the gap.
 GAP_TOLERANCE_FACTOR = 100
 
-#: Up to this many rows the tolerance is tightened by FEW_ROWS_FACTOR: decisions by integer weights
-#: and by repeated rows then agree to 1e-7, as scikit-learn's checks require.
+#: Up to this many rows the tolerance is multiplied by FEW_ROWS_FACTOR: the decisions of a machine
+#: with integer row weights and of a machine with repeated rows then agree to 1e-7, as
+#: scikit-learn's checks require.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
 
@@ -79,10 +81,10 @@ class SVM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair. `objective` is (1) at the returned w and b, `bound` is (2) at
-        a feasible u, so the optimum lies between them.
+        Certificate of each pair of classes. `objective` is (1) at the returned w and b, `bound` is
+        (2) at a feasible u, so the optimum lies between `bound` and `objective`.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        u of each pair (``rbf``, ``poly``).
+        Dual variables u of each pair (``rbf``, ``poly``).
 
     Examples
     --------
@@ -100,13 +102,14 @@ class SVM(WeightedClassifier):
         {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},  # libsvm's guide
         tol=1e-3,  # libsvm's own: a search ranks accuracies, the final training is certified
     )
-    #: The matrix, and the system of a series of Newton steps.
+    #: The Gram matrix, and the linear system of a series of Newton steps.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
-    #: Version 2: pairwise steps among all rows, without shrinking. Linear 1: many rows are solved
-    #: exactly, so ties in a grid search may differ; 2: so are few rows, and degenerate ones.
+    #: Version 2: pairwise steps among all rows, without shrinking. Version 1 for the linear kernel:
+    #: problems with many rows are solved exactly, so ties in a grid search may be broken
+    #: differently; version 2: problems with few rows and degenerate problems are exact too.
     version: ClassVar[int] = 2
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
@@ -150,14 +153,14 @@ def _may_be_in_features(problem: BinaryProblem, solver: str) -> bool:
 
 
 def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:
-    """Return the rows of a problem that is solved in the features, else its kernel matrix."""
+    """Return the rows of a problem solved in the feature space, else its kernel matrix."""
     if in_features(problem, solver):
         return _rows(problem)
     return kernel_values(problem, solver, cache_size)
 
 
 def _rows(problem: BinaryProblem) -> Any:
-    """Return the rows; sparse rows as a linear operator."""
+    """Return the rows: an array, or a linear operator if the rows are sparse."""
     X = problem.X
     return X if isinstance(X, np.ndarray | MappedRows) else MappedRows(X)
 
@@ -165,7 +168,7 @@ def _rows(problem: BinaryProblem) -> Any:
 def kernel_values(
     problem: BinaryProblem, solver: str, cache_size: float | None
 ) -> NDArray | KernelMatrix:
-    """Return the kernel matrix of a problem, stored for a reference solver."""
+    """Return the kernel matrix of a problem: as an array if the solver is "reference"."""
     return problem.gram if solver == "reference" else problem.matrix(cache_size)
 
 
@@ -180,17 +183,18 @@ def solve_dual(
     B: float | None = None,
     cache_size: float | None = None,
 ) -> PiecewiseSolution:
-    """Solve the dual of an SVM or an RMM, stated with `rows_or_gram`, in the features or by SMO.
+    """Solve the dual of an SVM or an RMM, in the feature space or by SMO.
 
-    If one route ends without a certificate and the other continues, the better solution is
-    returned. `start` is the solution of a neighbouring problem, or its u.
+    `dual` contains the rows or the Gram matrix that `rows_or_gram` returns. If the first route ends
+    without an optimal solution, the other route continues, and the better solution is returned.
+    `start` is the solution, or its u, at a neighbouring grid point.
     """
     y, n = problem.y, len(problem.y)
     features_first = in_features(problem, solver)
     if features_first:
         u = start.u if isinstance(start, PiecewiseSolution) else start
         found = solve_in_features(dual, y, C, tol, gap_tolerance, B, u)
-        # with a closed gap, decisions differ from the slopes by rounding alone
+        # if the gap is closed, decisions differ from the slopes by rounding alone
         enough = n > FEW_GRAM_ROWS and found.gap <= gap_tolerance
     else:
         found = solve_to_gap(dual, tol, gap_tolerance, start)
@@ -207,7 +211,7 @@ def solve_dual(
 
 
 def tolerance(tol: float, n_rows: int) -> float:
-    """Return the tolerance to which a problem is solved, which is smaller for few rows."""
+    """Return the KKT tolerance of a problem, which is smaller for few rows."""
     return tol * (FEW_ROWS_FACTOR if n_rows <= FEW_ROWS else 1.0)
 
 
@@ -221,8 +225,8 @@ def train_svm(
 ) -> BinaryModel:
     """Train one binary SVM; the `state` of the model is the solution of (2).
 
-    `C` may differ between rows. `start` is the solution of a neighbouring problem on the same rows,
-    or its u. If no u reaches a smaller C, the solution at that C is the solution at this one too.
+    `C` may differ between rows. `start` is the solution, or its u, for another C on the same rows.
+    A solution for a smaller C in which every ``|u_i|`` is below that C is optimal for `C` too.
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
     dual = svm_dual(rows_or_gram(problem, solver, cache_size), y, C)
@@ -247,7 +251,7 @@ def train_svm(
 def certified(
     dual: PiecewiseQP, state: PiecewiseSolution, tol: float, seconds: float
 ) -> BinaryModel:
-    """Return the model of a solution of the dual, with its certificate."""
+    """Return the model and the certificate that belong to a solution of the dual."""
     found = dual.constant_if_unresolved(state, tol, GAP_TOLERANCE_FACTOR * tol)
     fit = Fit(
         status=found.status,
@@ -266,6 +270,6 @@ def certified(
 
 
 def svm_dual(gram: NDArray | KernelMatrix, y: NDArray, C: float | NDArray) -> PiecewiseQP:
-    """Return (2) as a minimum: u_i costs ``-y_i u_i`` and lies between 0 and ``y_i C``."""
+    """Return (2) as a minimisation: the cost of u_i is ``-y_i u_i`` between 0 and ``y_i C``."""
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     return PiecewiseQP(gram, ends, -y[:, None])
