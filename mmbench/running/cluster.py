@@ -11,6 +11,7 @@ busy or was lost, is trained here when this process is idle. So jobs that wait f
 workers cannot block one another, and results do not depend on where a pair is trained.
 """
 
+import gc
 import hashlib
 import logging
 import pickle
@@ -83,12 +84,17 @@ class DaskExecutor:
         else:
             self._cluster = None
             _check_greeting(address)
+        words = ""
         try:
             self._client = distributed.Client(self._cluster or address, timeout=ANSWER_SECONDS)
             self._own_address = self._client.scheduler_info()["address"]
         except Exception as error:  # of unknown kinds: addresses, certificates, foreign protocols
             words = " ".join(str(error).split()) or type(error).__name__
-            raise UserError(f"scheduler {address}: no answer ({words})") from None
+        if words:
+            # The finalizer of a client that failed to start waits for a lock; it deadlocks if the
+            # garbage collector runs it while the next client starts.
+            gc.collect()
+            raise UserError(f"scheduler {address}: no answer ({words})")
         self._tasks: dict[Future, _Task] = {}
         self._ended: queue.SimpleQueue[_Task] = queue.SimpleQueue()
         self._parcels: dict[str, Any] = {}

@@ -181,7 +181,7 @@ def test_workers_with_other_code_are_named_in_one_line():
 
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UserError, match=r"install mmbench\[dask\]"):
+    with pytest.raises(UserError, match=r"install 'mmbench\[dask\]'"):
         DaskExecutor("local", 1, (), print)
 
 
