@@ -1,4 +1,4 @@
-"""Parsers from files to arrays. Each is one function listed in `PARSERS`."""
+"""Parsers that convert files to arrays; `PARSERS` lists all parser functions."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,5 +40,5 @@ PARSERS: dict[str, Callable[..., Parsed]] = {
 
 
 def parse(name: str, paths: Sequence[Path], options: dict[str, Any]) -> Parsed:
-    """Parse files with the named parser; a ValueError says in one line what is wrong with them."""
+    """Parse files with the parser of this name. ValueError: if the files are not valid."""
     return PARSERS[name](list(paths), **options)

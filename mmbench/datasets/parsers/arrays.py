@@ -1,4 +1,4 @@
-"""Files of arrays: ``.npz``, packed data sets, IDX, Matlab files of F-SVM, sets of Raetsch."""
+"""Parsers of array files: ``.npz``, packed data sets, IDX, F-SVM and Raetsch's benchmark sets."""
 
 import zipfile
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError, NotIm
 
 
 def read_npz(path: Path) -> dict[str, NDArray]:
-    """Return the arrays of a file; pickled objects are refused."""
+    """Return the arrays of an ``.npz`` file. ValueError: if the file contains pickled objects."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
@@ -30,10 +30,10 @@ def read_npz(path: Path) -> dict[str, NDArray]:
 
 
 def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
-    """Parse ``X_train, y_train, X_test, y_test``.
+    """Parse an ``.npz`` file with the arrays ``X_train, y_train, X_test, y_test``.
 
-    Values were written as decimals; rounding the float32 of the file in float64 gives exactly what
-    parsing the original text gives.
+    The values of the original text have `decimals` decimals. The file contains these values as
+    float32; rounding in float64 reproduces exactly the values of the original text.
     """
     arrays = read_npz(paths[0])
     parts = [(arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in ("train", "test")]
@@ -41,7 +41,7 @@ def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
 
 
 def write_packed(path: Path, data: Parsed) -> None:
-    """Write a data set of a source without known bytes, with its content hash to detect damage."""
+    """Write arrays, labels and splits to an ``.npz`` file, with the content hash as a checksum."""
     arrays = {"X": data.X, "y": data.y, "content": np.array(data.content_hash())}
     if data.official:
         arrays["official_train"], arrays["official_test"] = data.official
@@ -60,7 +60,7 @@ def packed_hash(path: Path) -> str:
 
 
 def packed(paths: Sequence[Path]) -> Parsed:
-    """Parse a file of `write_packed`, and compare it with its content hash."""
+    """Parse a file of `write_packed`. ValueError: if the content hash disagrees."""
     arrays = read_npz(paths[0])
     if not {"X", "y", "content"} <= set(arrays):
         raise ValueError(f"{paths[0].name}: not a packed data set")
@@ -79,7 +79,7 @@ UINT8 = 8
 
 
 def idx(paths: Sequence[Path]) -> Parsed:
-    """Parse four IDX files; images stay uint8, one row per image."""
+    """Parse four IDX files: training images, training labels, test images and test labels."""
     train, train_labels, test, test_labels = (_read_idx(path) for path in paths)
     n_images, n_labels = len(train) + len(test), len(train_labels) + len(test_labels)
     if n_images != n_labels:
@@ -104,8 +104,8 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
 def fsvm(paths: Sequence[Path]) -> Parsed:
     """Parse a Matlab file of the public F-SVM code: ``X``, ``Y`` and ten lists of test rows.
 
-    Training uses the rows that a test list does not name. The test lists hold some rows twice, and
-    they are kept so: a row counts as often as the authors' code counts it.
+    The training rows of a split are all rows that are not in its test list. Some test lists contain
+    rows twice. These duplicates are kept, so that rows are counted as in the authors' code.
     """
     arrays = read_mat(paths[0], ["X", "Y", "kfold"])
     try:
@@ -119,30 +119,30 @@ def fsvm(paths: Sequence[Path]) -> Parsed:
 
 
 def read_mat(path: Path, names: list[str]) -> dict[str, NDArray]:
-    """Return arrays of a Matlab file; a ValueError says why it cannot be read."""
+    """Return arrays of a Matlab file. ValueError: if the file cannot be read."""
     from scipy.io import loadmat
 
     try:
         return loadmat(path, variable_names=names)
-    except Exception as error:  # a damaged file raises nearly anything
+    except Exception as error:  # a damaged file may raise any exception
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ValueError(f"{path.name}: not a readable Matlab file ({reason})") from error
 
 
-#: Decimals of standardised values: few enough that the content hash does not depend on the order
-#: of a platform's sums.
+#: Number of decimals of standardised values. The values are rounded so that the content hash does
+#: not depend on the summation order of the platform.
 DECIMALS = 8
 
 
 def ida(paths: Sequence[Path]) -> Parsed:
-    """Parse an ``.npz`` file with x, t and perhaps train and test."""
+    """Parse an ``.npz`` file with arrays ``x`` and ``t``, and optionally ``train`` and ``test``."""
     arrays = read_npz(paths[0])
     splits = _splits(arrays["train"], arrays["test"], first=0) if "train" in arrays else ()
     return Parsed(arrays["x"].astype(np.float64), arrays["t"].astype(np.int64), None, splits)
 
 
 def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
-    """Parse one structure of ``benchmarks.mat``."""
+    """Parse the structure `key` (one data set) of the Matlab file ``benchmarks.mat``."""
     try:
         entry = read_mat(paths[0], [key])[key][0, 0]
         X, t = np.asarray(entry["x"], dtype=np.float64), np.asarray(entry["t"]).ravel()
@@ -154,7 +154,7 @@ def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
 
 
 def ida_standardised(paths: Sequence[Path], **options: Any) -> Parsed:
-    """Parse a UCI file and standardise it as the collection does: mean 0, sample deviation 1."""
+    """Parse a UCI file; scale to mean 0 and sample standard deviation 1, as Raetsch did."""
     raw = delimited(paths, **options)
     X = (raw.X - raw.X.mean(axis=0)) / raw.X.std(axis=0, ddof=1)
     return Parsed(np.round(X, DECIMALS), raw.y)

@@ -1,6 +1,6 @@
-"""CSV and ARFF text as data frames; every fault is one line.
+"""Readers that convert CSV and ARFF text to data frames; error messages have one line.
 
-Columns of classes, categories and groups stay text, so that 01 and 1 stay apart.
+Columns of class labels, categories and groups are read as text, so that 01 and 1 are distinct.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BLANKS = r"\s+"
-#: Text that needs no quotes in YAML.
+#: Pattern of text that needs no quotes in YAML.
 WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d]\w*", re.I)
-#: A field between blanks.
+#: Pattern of one field, quoted or not, in a line separated by blanks.
 QUOTED_OR_NOT = r'"((?:[^"]|"")*)"|(\S+)'
-#: Default upper bound on the columns of a table.
+#: Default value of the maximum number of columns of a table.
 MOST_COLUMNS = 100_000
-#: Upper bound on the cells of a dense table, 8 GB.
+#: Maximum number of cells (rows x columns) of a dense table; 8 GB as float64.
 MOST_CELLS = 2**30
 
-#: A column by its name, or by its number: 1 is the first, -1 the last.
+#: Name or number of a column; column 1 is the first column, column -1 is the last column.
 Column = str | int
-#: Declared values of nominal columns, by name.
+#: Name of a nominal column -> its declared values.
 Nominal = Mapping[str, tuple[str, ...]]
 
 
 def column_name(column: Column, names: Sequence[str], what: str = "column") -> str:
-    """Return the name of a column; a ValueError names the nearest one if there is none.
+    """Return the name of a column. ValueError: if there is no such column.
 
     Examples
     --------
@@ -58,19 +58,19 @@ def column_name(column: Column, names: Sequence[str], what: str = "column") -> s
 
 
 def place(row: int, column: object) -> str:
-    """Return a cell's place, as messages state it; `row` counts from 0."""
+    """Return the position of a table cell for messages; `row` is counted from 0."""
     return f"data row {row + 1}, column {column!r}"
 
 
 def existing(columns: Sequence[Column], names: Sequence[str]) -> set[str]:
-    """Return the names of the columns that exist."""
+    """Return the names of those requested columns that exist in `names`."""
     n = len(names)
     found = (names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= n else c for c in columns)
     return {str(column) for column in found} & set(names)
 
 
 def check_width(n_columns: int, most: int) -> None:
-    """Refuse a table of more columns than allowed, before it is read."""
+    """Raise ValueError if a table has more than `most` columns; called before the table is read."""
     if n_columns > most:
         raise ValueError(
             f"{n_columns} columns, and at most {most} are read; "
@@ -79,7 +79,7 @@ def check_width(n_columns: int, most: int) -> None:
 
 
 def say(key: str, value: object) -> str:
-    """Return the advice to set a key of a table, in a file or on the command line."""
+    """Return the advice to set a key of a user's table, in a file or on the command line."""
     if isinstance(value, list | tuple):
         words = [
             str(v) if isinstance(v, int) or WORD.fullmatch(v) else json.dumps(v) for v in value
@@ -89,7 +89,7 @@ def say(key: str, value: object) -> str:
 
 
 def check_names(names: list[str]) -> None:
-    """Refuse column names that are empty, equal or numbers."""
+    """Raise ValueError if a column name is empty, if two names are equal, or if all are numbers."""
     if "" in names:
         number = names.index("") + 1
         key = say("index", 1) if number == 1 else say("drop", [number])
@@ -107,7 +107,7 @@ def check_names(names: list[str]) -> None:
 def parse_rows(
     text: str, names: list[str], keep_text: Sequence[Column], missing: Sequence[str], **more: Any
 ) -> pd.DataFrame:
-    """Return rows of fields as a data frame; `more` are `sep` and `decimal` of pandas."""
+    """Return rows of fields as a data frame; `more` contains `sep` and `decimal` for pandas."""
     import pandas as pd
 
     if not text.strip():
@@ -129,14 +129,14 @@ def parse_rows(
     except pd.errors.ParserError as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise ValueError(f"the rows cannot be cut into fields ({reason})") from error
-    for name in frame.select_dtypes("object").columns:  # pandas keeps blanks behind a word
+    for name in frame.select_dtypes("object").columns:  # pandas keeps trailing blanks of words
         cells = frame[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
         frame[name] = cells.mask(cells.isin(list(missing)))
     return frame
 
 
 def _check_fields(text: str, wanted: int, separator: str) -> None:
-    """Refuse a row with another number of fields; pandas would fill a short one."""
+    """Raise ValueError if a row does not have `wanted` fields; pandas would fill short rows."""
     lines = filter(str.strip, text.split("\n"))
     if separator == BLANKS:
         counts = (len(re.findall(QUOTED_OR_NOT, line)) for line in lines)
@@ -165,25 +165,26 @@ class Attribute(NamedTuple):
     is_number: bool
 
 
-#: Types in lower case.
+#: Types of attributes, in lower case.
 ARFF_NUMBERS = ("numeric", "real", "integer")
 ARFF_TEXT = ("string", "date")
-#: One value of an ARFF line, quoted by ' or " or bare, and the blanks or comma behind it; or the
-#: beginning of a comment.
+#: Pattern of one value of an ARFF line (in single quotes, in double quotes or unquoted) and of the
+#: blanks or comma after the value. It ends before a comment.
 TOKEN = re.compile(
     r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
 )
-#: Text in which each row is values between commas, without quotes, comments or blanks inside.
+#: Pattern of quotes, comments, braces, backslashes and blanks inside values: ARFF data without a
+#: match are plain values separated by commas.
 NOT_PLAIN = re.compile(r"""['"%\\{}]|[^\s,][ \t]+[^\s,]""")
 
 
 def read_arff(
     text: str, missing: Sequence[str] = (), max_columns: int = MOST_COLUMNS
 ) -> tuple[pd.DataFrame, Nominal]:
-    """Read ARFF text, dense or sparse: its rows, and the declared values of nominal attributes.
+    """Read dense or sparse ARFF text; return its rows and the values of nominal attributes.
 
-    Values of attributes other than numbers stay text. An unquoted ``?`` is missing, and the words
-    of `missing`.
+    Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
+    `missing` denote missing values.
     """
     head, body = _arff_parts(text)
     attributes = [_attribute(line) for line in head]
@@ -191,7 +192,7 @@ def read_arff(
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    check_names([*names, "an attribute"])  # numbers may be names: they are declared
+    check_names([*names, "an attribute"])  # numbers are valid names of declared attributes
     if not body.strip():
         raise ValueError("the file has no rows")
     nominal = {a.name: a.values for a in attributes if a.values is not None}
@@ -206,7 +207,7 @@ def read_arff(
 
 
 def _arff_parts(text: str) -> tuple[list[str], str]:
-    """Return the lines of attributes and the text below @data without lines of comments."""
+    """Return the attribute lines, and the text after @data without blank and comment lines."""
     head: list[str] = []
     lines = iter(text.splitlines())
     for line in map(str.strip, lines):
@@ -219,7 +220,7 @@ def _arff_parts(text: str) -> tuple[list[str], str]:
 
 
 def _attribute(line: str) -> Attribute:
-    """Return an attribute from ``name type``, either of them perhaps quoted."""
+    """Return the attribute of a line ``name type``; the name and declared values may be quoted."""
     match = TOKEN.match(line)
     name = next((part for part in match.groups()[:3] if part is not None), "") if match else ""
     kind = line[match.end() :].strip() if match else ""
@@ -235,7 +236,7 @@ def _attribute(line: str) -> Attribute:
 
 
 def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], int]:
-    """Return (value, whether it is quoted) of each value of a line, and the end position."""
+    """Return the pairs (value, whether the value is quoted) of a line, and the end position."""
     found: list[tuple[str, bool]] = []
     position, comma = start, False
     while match := TOKEN.match(line, position):
@@ -244,7 +245,7 @@ def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], int]:
         found.append((_unescaped(quoted) if quoted is not None else bare or "", quoted is not None))
         position, comma = match.end(), separator == ","
     if comma:
-        found.append(("", False))  # nothing behind the last comma
+        found.append(("", False))  # an empty value after the last comma
     return found, position + len(line[position:]) - len(line[position:].lstrip())
 
 
@@ -255,7 +256,7 @@ def _unescaped(text: str) -> str:
 def _arff_row(
     line: str, number: int, attributes: list[Attribute], missing: Sequence[str]
 ) -> dict[int, str | None]:
-    """Return the stated values of one row by column; None if one is missing."""
+    """Return the values of one row by column number; a missing value is None."""
     sparse = line.startswith("{")
     tokens, end = _tokens(line, int(sparse))
     if sparse and line[end : end + 1] != "}":
@@ -284,7 +285,7 @@ def _arff_row(
 
 
 def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) -> pd.DataFrame:
-    """Return a data frame; a value that a sparse row omits is 0, or the first declared value."""
+    """Return the rows as a data frame; an omitted value is 0, or the first declared value."""
     import pandas as pd
 
     n_numbers = sum(attribute.is_number for attribute in attributes)
@@ -303,7 +304,7 @@ def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) 
                 needed = f"text {value!r} where a number is needed"
                 hint = f"if it marks a missing value, {say('missing', [value])}"
                 raise ValueError(f"{place(i, attributes[j].name)}: {needed}; {hint}")
-            columns[attributes[j].name][i] = value  # None becomes NaN among numbers
+            columns[attributes[j].name][i] = value  # None becomes NaN in a float array
     return pd.DataFrame(columns)
 
 
@@ -319,24 +320,24 @@ def arff(
     n_train: int | None = None,
     dtype: str = "float64",
 ) -> Parsed:
-    """Parse a file of numbers and one class, as OpenML serves it.
+    """Parse an ARFF file of OpenML with numeric features and one class column.
 
     Parameters
     ----------
     target : str, optional
-        Class column, the last one by default.
+        Class column; by default the last column.
     skip : sequence of str
-        Columns that are neither class nor attribute.
+        Columns to exclude.
     decimals : int, optional
-        Decimals of the original text, if a re-encoded file has more digits.
+        Number of decimals of the original text, if a re-encoded file has more digits.
     missing : {"refuse", "drop"} or float
-        Treatment of missing values: refuse, drop the row, or code them as a number.
+        Treatment of missing values: refuse the file, drop the row, or replace them by a number.
     codes, relabel : mapping
-        Values of nominal attributes as numbers; classes in the file as classes.
+        Value of a nominal attribute -> number; class in the file -> label.
     n_train : int, optional
-        Number of rows at the beginning that are the official training set.
+        Number of rows of the official training set, at the beginning of the file.
     dtype : str
-        ``uint8`` for images.
+        Type of the features; ``uint8`` for images.
     """
     frame, _ = read_arff(read_bytes(paths[0]).decode())
     label = target if target is not None else str(frame.columns[-1])

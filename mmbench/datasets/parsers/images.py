@@ -1,15 +1,16 @@
-"""Labeled Faces in the Wild, as `fetch_lfw_people` crops it: 62 x 47 grey values; and descriptors.
+"""Labeled Faces in the Wild: images of 62 x 47 pixels, cropped by `fetch_lfw_people`; descriptors.
 
-A descriptor is a function of a single image, in 8 bits; nothing is fitted, so nothing can leak.
+A descriptor is a fixed function of a single image. Descriptors are not fitted to data, so that no
+information of test rows is used in training.
 
 - ``pixels``: the grey values.
 - ``hog``: histograms of oriented gradients (Dalal and Triggs 2005): 9 orientations, cells of 8 x 8
   pixels, blocks of 2 x 2 cells normalised by L2-Hys, in units of 1/255.
-- ``lbp``: local binary patterns (Ojala et al. 2002; of faces: Ahonen et al. 2006): 8 neighbours at
-  distance 1, the 59 uniform patterns counted in cells of 10 x 10 pixels.
+- ``lbp``: local binary patterns (Ojala et al. 2002; applied to faces by Ahonen et al. 2006): 8
+  neighbours at distance 1, counts of the 59 uniform patterns in cells of 10 x 10 pixels.
 
-Both by scikit-image. Eight bits, as in SIFT descriptors, keep a data set small, and equal on all
-platforms except for the rounding of ties.
+scikit-image computes ``hog`` and ``lbp``. Descriptors are stored as 8-bit integers, as in SIFT, so
+that data sets are small and equal on all platforms except for the rounding of ties.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,15 +23,16 @@ from mmbench.datasets.dataset import Parsed, Rows
 from mmbench.datasets.parsers.arrays import read_npz
 from mmbench.errors import did_you_mean, extra
 
-#: Side of a cell of local binary patterns: a count of its pixels fits into 8 bits.
+#: Side length of a cell of local binary patterns, in pixels; the 100 pixels of a cell can be
+#: counted in 8 bits.
 LBP_CELL = 10
 
-#: Uniform patterns of 8 neighbours, and one more for all others.
+#: Number of bins: the uniform patterns of 8 neighbours, and one bin for all other patterns.
 LBP_PATTERNS = 59
 
 
 def describe(images: NDArray, descriptor: str) -> NDArray:
-    """Return the descriptor of each image, (n_images, n_values), as 8-bit integers."""
+    """Return the descriptors as 8-bit integers, shape (n_images, n_values)."""
     if descriptor not in DESCRIPTORS:
         nearest = did_you_mean(descriptor, DESCRIPTORS)
         raise ValueError(f"unknown descriptor {descriptor!r}{nearest}")
@@ -46,7 +48,7 @@ def _hog(image: NDArray) -> NDArray:
 
 
 def _lbp(image: NDArray) -> NDArray:
-    """Return the counts of all cells; the margin outside the cells is cut evenly."""
+    """Return the pattern counts of all cells; the grid of cells is centred in the image."""
     with extra("lfw", "the descriptor 'lbp'"):
         from skimage.feature import local_binary_pattern
 
@@ -67,7 +69,7 @@ DESCRIPTORS: dict[str, Callable[[NDArray], NDArray]] = {
 
 
 def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images: int = 1) -> Parsed:
-    """Parse the images and names of people with `min_images` or more; one row per image, uint8."""
+    """Parse the images of people with at least `min_images` images; the labels are their names."""
     arrays = read_npz(paths[0])
     kept = np.bincount(arrays["target"])[arrays["target"]] >= min_images
     names = arrays["names"][arrays["target"][kept]]
@@ -75,9 +77,10 @@ def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images:
 
 
 def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
-    """Parse the 6000 pairs of view 2; one row per pair, its two images side by side, uint8.
+    """Parse the 6000 pairs of view 2; a row contains both descriptors of a pair, side by side.
 
-    The files hold the images and the pairs. Each of the ten folds is tested once.
+    `paths` are the file of images and the file of pairs. Each of the ten folds is the test set of
+    one predefined split.
     """
     pairs = read_npz(paths[1])
     used, position = np.unique(pairs["index"], return_inverse=True)
@@ -87,7 +90,7 @@ def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
 
 
 def fold_splits(fold: np.ndarray) -> tuple[Rows, ...]:
-    """Return the splits that test on one fold and train on the others."""
+    """Return one split per fold: the fold is the test set, the other folds are the training set."""
     return tuple(
         (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(int(fold.max()) + 1)
     )

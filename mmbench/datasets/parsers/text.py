@@ -1,4 +1,4 @@
-"""Text files: lines of any compression, labels; parsers of delimited, splice and LIBSVM files."""
+"""Reading of compressed files, text lines and labels; parsers of CSV, splice and LIBSVM files."""
 
 import bz2
 import gzip
@@ -16,24 +16,26 @@ from unlzw3 import unlzw
 
 from mmbench.datasets.dataset import Parsed, Rows
 
-#: First bytes of a compressed file -> function that opens it. ``.Z`` is the format of Unix's
-#: compress.
+#: First bytes of a compressed file -> function that opens the file. The last entry is the format of
+#: the Unix program compress (``.Z``).
 UNPACKERS: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
     b"\x1f\x9d": lambda path: io.BytesIO(unlzw(path.read_bytes())),
 }
-#: Default upper bound on the bytes of an unpacked file.
+#: Default value of the maximum size of a decompressed file, in bytes.
 MOST_BYTES = 2**30
-#: A number as data files write it; `float` would also take 1_000 and digits of other scripts.
+#: Pattern of a number in a data file. Python's `float` accepts more, such as 1_000 and digits of
+#: other scripts.
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
-#: A whole number of which each value has one spelling, but for a sign and zeros after the point.
+#: Pattern of an integer without leading zeros or an exponent; a sign and zeros after the decimal
+#: point are allowed.
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 
 
 class TooLarge(ValueError):
-    """A file is larger than allowed; ``needed`` is its size in bytes if it is known."""
+    """A file is larger than allowed; ``needed`` is the size in bytes, or None if it is unknown."""
 
     def __init__(self, message: str, needed: int | None = None):
         super().__init__(message)
@@ -41,7 +43,7 @@ class TooLarge(ValueError):
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file, unpacked; its first bytes tell the format."""
+    """Return the decompressed content of a file; its first bytes determine the compression."""
     size = path.stat().st_size
     if size > most:
         raise TooLarge(f"{path.name}: {size} bytes", size)
@@ -61,7 +63,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a text file, stripped, without empty ones."""
+    """Return the non-empty lines of a text file, without surrounding blanks."""
     text = read_bytes(path).decode("utf-8", errors="replace")
     if text.lstrip()[:15].lower().startswith(("<!doctype html", "<html")):
         raise ValueError(f"{path.name}: an HTML page, not data")
@@ -69,9 +71,9 @@ def read_lines(path: Path) -> list[str]:
 
 
 def to_labels(values: Iterable[str]) -> NDArray:
-    """Return labels as integers if each is a plain whole number, else as text.
+    """Return labels as integers if all labels match `WHOLE`, otherwise as text.
 
-    010, 1e3 and 1_0 are text, so that no two spellings become one class.
+    Labels such as 010, 1e3 and 1_0 are text, so that 010 and 10 are distinct classes.
 
     Examples
     --------
@@ -87,12 +89,12 @@ def to_labels(values: Iterable[str]) -> NDArray:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value, or its text, is a finite number."""
+    """Return whether a value is a number, or text of the form of a finite number."""
     return isinstance(value, int | float) or bool(NUMBER.fullmatch(str(value)))
 
 
 def consecutive(sizes: Sequence[int]) -> Rows | None:
-    """Return the official split of data whose training rows come before the test rows."""
+    """Return the official split of data with all training rows before all test rows."""
     if len(sizes) < 2:
         return None
     train, test = sizes
@@ -100,7 +102,7 @@ def consecutive(sizes: Sequence[int]) -> Rows | None:
 
 
 def in_parts(parts: Sequence[tuple[NDArray, NDArray]], decimals: int | None = None) -> Parsed:
-    """Return values and labels of one part, or of a training and a test part."""
+    """Return the concatenated arrays of one file, or of a training and a test file."""
     X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     X = X if decimals is None else np.round(X.astype(np.float64), decimals)
     return Parsed(X, y.astype(np.int64), consecutive([len(values) for values, _ in parts]))
@@ -126,24 +128,24 @@ def delimited(
     Parameters
     ----------
     paths : sequence of Path
-        Two files make the official split.
+        One file; or a training file and a test file, which define the official split.
     fields : int
-        Number of fields of a row. Leading lines with another number of fields are comments; later
-        such lines are damage.
+        Number of fields of a row. Lines with another number of fields are skipped before the first
+        row, and are an error after the first row.
     label : int
-        Column of the class; negative counts from the end.
+        Index of the class column, counted from 0; negative indices count from the end.
     skip : sequence of int
-        Columns that are neither class nor attribute (names, other targets).
+        Indices of columns to exclude (row names, other targets).
     missing : {"refuse", "drop"} or float
-        Treatment of ``?``: refuse the file, drop the row, or code it as a number.
+        Treatment of ``?``: refuse the file, drop the row, or replace ``?`` by a number.
     codes : mapping
         Column (or ``all``) -> value -> number, for ordered categories.
     one_hot : mapping
         Column -> values, for unordered categories.
     relabel : mapping
-        Class in the file -> class; ``"*"`` stands for all others.
+        Class in the file -> label; the key ``"*"`` stands for all other classes.
     n_train : int, optional
-        Number of rows at the beginning of a single file that are the official training set.
+        Number of rows of the official training set, at the beginning of a single file.
     """
     parts = [_delimited_rows(path, fields, missing == "drop") for path in paths]
     rows = [row for part in parts for row in part]
@@ -181,7 +183,7 @@ def _encode(
     codes: Mapping[int | str, Mapping[str, float]],
     one_hot: Mapping[int, Sequence[str]],
 ) -> NDArray[np.float64]:
-    """Return a column as numbers, shape (n_samples,) or (n_samples, n_values)."""
+    """Return a column as numbers, shape (n_samples,); (n_samples, n_values) if one-hot."""
     if column in one_hot:
         return np.array([[float(cell == value) for value in one_hot[column]] for cell in cells])
     table = dict(codes.get(column, codes.get("all", {})))
@@ -199,7 +201,8 @@ def _encode(
     return np.array(numbers)
 
 
-#: Letter -> (A, C, G, T). The ambiguous letters of the file share one unit among their bases.
+#: Letter -> weights of the bases (A, C, G, T). An ambiguous letter has equal weights, with sum 1,
+#: for all bases that it stands for.
 CODES = {
     "A": (1.0, 0.0, 0.0, 0.0),
     "C": (0.0, 1.0, 0.0, 0.0),
@@ -214,7 +217,7 @@ SEQUENCE = re.compile(rf"[{''.join(CODES)}]{{60}}")
 
 
 def splice(paths: Sequence[Path]) -> Parsed:
-    """Parse ``class,name,sequence``; column 4 * position + base."""
+    """Parse lines ``class,name,sequence``; column ``4 * position + base`` is a base's weight."""
     rows = [[cell.strip() for cell in line.split(",")] for line in read_lines(paths[0])]
     for number, row in enumerate(rows, 1):
         if len(row) != 3 or not SEQUENCE.fullmatch(row[2]):
@@ -224,14 +227,14 @@ def splice(paths: Sequence[Path]) -> Parsed:
 
 
 def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: int = 0) -> Parsed:
-    """Parse one file, or a training and a test file; ``label_shift`` is added to each label."""
+    """Parse one file, or a training and a test file; `label_shift` is added to all labels."""
     options = {"n_features": features, "zero_based": False}
     parts = [read_svmlight(read_bytes(path), **options) for path in paths]
     return in_parts([(X.toarray(), y + label_shift) for X, y in parts], decimals)
 
 
 def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray]:
-    """Return sparse values and labels; `options` are those of scikit-learn's reader."""
+    """Return sparse features and labels; `options` are arguments of `load_svmlight_file`."""
     from sklearn.datasets import load_svmlight_file
 
     try:
