@@ -1,4 +1,4 @@
-"""Where the files of a data set come from: the local store, a mirror, or its sources."""
+"""Search for the files of a data set in the local store, in a mirror and in its sources."""
 
 from mmbench.datasets.fetch.locate import (
     Places,

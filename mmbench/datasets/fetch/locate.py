@@ -1,8 +1,8 @@
-"""Looking order of a card's data: local store, mirror, sources.
+"""Search for the data of a card: first in the local store, then in a mirror, then in the sources.
 
-The store is a folder of files whose content is known to be right, laid out like a mirror. A file
-arrives under a temporary name on the same file system and is renamed once its hash, or its parsed
-content, agrees with the card. Nothing here deletes a file.
+The store is a folder of verified files, with the same relative paths as a mirror. A file is
+downloaded under a temporary name on the same file system and is renamed after its hash, or its
+parsed content, has been compared with the card. Files of the store are never deleted.
 """
 
 import hashlib
@@ -32,22 +32,22 @@ from mmbench.datasets.generators import VERSION
 from mmbench.datasets.parsers.arrays import packed, packed_hash, write_packed
 from mmbench.errors import UserError
 
-#: Where temporary files live; a leftover of a killed process is harmless and easily seen.
+#: Folder of temporary files in the store. Files left by a killed process are harmless.
 SCRATCH = ".incoming"
 
 
 class Store:
-    """The folder that holds fetched data; it is created when the first file arrives."""
+    """The folder of downloaded data; it is created together with the first download."""
 
     def __init__(self, root: Path):
         self.root = Path(root)
 
     def packed(self, card: Card, source: Source) -> Path:
-        """Return the place of the parsed arrays of a source without known bytes."""
+        """Return the path of the parsed arrays of a source whose files have no known hash."""
         return self.root / card.name / f"{source.label}.npz"
 
     def admit(self, temporary: Path, place: Path) -> None:
-        """Move a verified file into its place in one step."""
+        """Move a verified file to its final path, atomically."""
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             os.replace(temporary, place)
@@ -56,7 +56,7 @@ class Store:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Yield a temporary folder on the store's file system, removed afterwards."""
+        """Yield a temporary folder on the file system of the store, and remove it at the end."""
         try:
             incoming = self.root / SCRATCH
             incoming.mkdir(parents=True, exist_ok=True)
@@ -71,10 +71,10 @@ class Store:
 
 
 def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str | None:
-    """Return the first difference between data and card as a phrase, or None.
+    """Return the first difference between data and card as a phrase, or None if they agree.
 
-    The content hash is compared if the card has one and `content` is true: it is needless for
-    files whose own hash agreed, and slow for a hundred million pixels.
+    The content hash is compared only if `content` is true and the card states the hash. For files
+    with verified hashes the comparison is unnecessary, and for a hundred million pixels it is slow.
     """
     if data.X.shape != expected.shape:
         (n, d), (m, e) = data.X.shape, expected.shape
@@ -107,27 +107,28 @@ def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str 
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """A source of a card and the places of its verified files."""
+    """A source of a card, and the paths of its verified files."""
 
     card: Card
     source: Source
-    #: Files in the parser's order, or one file of parsed arrays; none for data in memory.
+    #: Paths in the order of the parser's arguments, or one path of parsed arrays; empty for data in
+    #: memory.
     paths: tuple[Path, ...] = ()
 
     @property
     def packed(self) -> bool:
-        """Whether the file holds parsed arrays."""
+        """Whether `paths` is a single file of parsed arrays."""
         return bool(self.paths) and self.source.kind != "files"
 
     @property
     def expected(self) -> Expected:
-        """Shape, classes, splits and hash of the arrays."""
+        """Expected shape, classes, splits and hash of the arrays."""
         return self.card.expected(self.source)
 
     def read(self, every_value: bool = False) -> Parsed:
-        """Return the arrays, compared with the card; a UserError says how they differ.
+        """Return the arrays. UserError: if the arrays differ from the card.
 
-        With `every_value` the content hash is compared even if the files' own hashes agreed.
+        If `every_value` is true, the content hash is compared even if the files have known hashes.
         """
         where = ", ".join(map(str, self.paths)) or self.source.label
         try:
@@ -140,7 +141,7 @@ class SourceFiles:
         return data
 
     def content_hash(self) -> str:
-        """Return the hash that names these data; they are read only if it is known nowhere else."""
+        """Return the hash that identifies the data; files are read only if no hash is stored."""
         if self.source.kind == "generator":
             return recipe_hash(self.card, self.source)
         if self.expected.content:
@@ -156,40 +157,40 @@ class SourceFiles:
 
 
 def recipe_hash(card: Card, source: Source) -> str:
-    """Return the hash of a source itself: of a generator, or of data not fetched yet."""
+    """Return the hash of the description of a source: a generator, or data not downloaded yet."""
     recipe: list[Any] = [card.name, source.label, sorted(source.options.items()), VERSION]
     return hashlib.sha256(repr(recipe).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Places:
-    """Places to look for data."""
+    """Locations in which data are searched."""
 
-    #: Local folder of fetched files.
+    #: Local folder of downloaded files.
     store: Path
-    #: Folder or URL laid out like the store.
+    #: Folder or URL with the same relative paths as the store.
     mirror: str | Path | None = None
-    #: Whether servers may be asked.
+    #: Whether data may be downloaded.
     allow_network: bool = True
-    #: Whether downloads show a bar.
+    #: Whether downloads show a progress bar.
     progress: bool = False
 
     @property
     def mirror_url(self) -> str | None:
-        """The mirror if it is a URL, without a slash at its end."""
+        """The URL of the mirror without a trailing slash; None if the mirror is not a URL."""
         text = str(self.mirror or "")
         return text.rstrip("/") if text.startswith(("http://", "https://")) else None
 
     @property
     def mirror_folder(self) -> Path | None:
-        """The mirror if it is a folder."""
+        """The folder of the mirror; None if the mirror is not a folder."""
         return Path(self.mirror) if self.mirror and not self.mirror_url else None
 
 
 def find(card: Card, places: Places) -> SourceFiles:
-    """Return a card's data, downloaded into the store if they are in no local place.
+    """Return the data of a card, downloaded into the store unless they exist locally.
 
-    A UserError says which places were tried, and how to go on.
+    UserError: if the data cannot be found or downloaded; the message gives the reasons and advice.
     """
     search = Search(card, places)
     found = search.local() or (search.remote() if places.allow_network else None)
@@ -199,9 +200,9 @@ def find(card: Card, places: Places) -> SourceFiles:
 
 
 class Search:
-    """The search for one card's data.
+    """The search for the data of one card.
 
-    ``tried`` has one line per damaged file and per server that did not deliver.
+    ``tried`` contains one message per damaged file and per failed download.
     """
 
     def __init__(self, card: Card, places: Places):
@@ -211,14 +212,14 @@ class Search:
         self.tried: list[str] = []
 
     def local(self) -> SourceFiles | None:
-        """Return the first source whose files lie, undamaged, in the store or mirror folder."""
+        """Return the first source with all files, undamaged, in the store or the mirror folder."""
         sources, folder = self.card.sources, self.places.mirror_folder
         stored = (self._in_store(source) for source in sources)
         mirrored = (self._intact(source, folder) for source in sources if folder)
         return next(filter(None, chain(stored, mirrored)), None)
 
     def remote(self) -> SourceFiles | None:
-        """Ask the mirror's URL, then each public source; the result lies in the store."""
+        """Download the data into the store from the mirror's URL or a public source."""
         if mirror := self.places.mirror_url:
             for source in self.card.sources:
                 urls = [[f"{mirror}/{quote(file.path)}"] for file in source.files]
@@ -234,7 +235,7 @@ class Search:
         return None
 
     def advice(self) -> str:
-        """Return one line: the places tried, and how to go on."""
+        """Return a message of one line: the reasons of the failure, and advice."""
         card, places, tried = self.card, self.places, self.tried
         if all(source.kind == "keel" for source in card.sources):
             return f"data set {card.name!r} cannot be read: {NOT_INSTALLED}"
@@ -272,7 +273,7 @@ class Search:
         return SourceFiles(self.card, source, (path,))
 
     def _intact(self, source: Source, folder: Path) -> SourceFiles | None:
-        """Return a source whose files are all in a folder, with the right hashes."""
+        """Return the files of a source if the folder contains all of them with correct hashes."""
         paths = tuple(folder / file.path for file in source.files)
         if not paths or not all(path.is_file() for path in paths):
             return None
@@ -285,7 +286,7 @@ class Search:
         return SourceFiles(self.card, source, paths)
 
     def _fetch_files(self, source: Source, urls: list[list[str]]) -> SourceFiles | None:
-        """Fetch files known byte by byte; none is stored before all have the right hash."""
+        """Download files with known hashes; they are stored after all hashes have been verified."""
         with self.store.scratch() as scratch:
             arrived = [scratch / str(k) for k in range(len(urls))]
             for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
@@ -298,7 +299,7 @@ class Search:
         return SourceFiles(self.card, source, places)
 
     def _fetch_file(self, file: CardFile, path: Path, url: str, most: int) -> bool:
-        path.unlink(missing_ok=True)  # of another URL
+        path.unlink(missing_ok=True)  # left by the download from another URL
         try:
             download(url, path, self.places.progress, most)
             _check_hash(path, file, url)
@@ -308,7 +309,7 @@ class Search:
         return True
 
     def _fetch_arrays(self, source: Source) -> SourceFiles | None:
-        """Fetch, parse and compare with the card; only then keep the parsed arrays."""
+        """Download and parse a source, and store the parsed arrays if they agree with the card."""
         place = self.store.packed(self.card, source)
         with self.store.scratch() as scratch:
             try:

