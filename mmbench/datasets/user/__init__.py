@@ -1,4 +1,4 @@
-"""A user's own data: a table in a file, on OpenML or in scikit-learn, with a column of classes."""
+"""User data: a table in a file, on OpenML or in scikit-learn, with a column of class labels."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from mmbench.errors import UserError
 __all__ = ["FileOptions", "UserTable", "load_user_data", "user_hash"]
 
 
-#: Raised if tables are read as other values than before; part of the hash of a user's data.
+#: Version of the functions that read tables, part of the hash of a user's data. It must be
+#: increased if a table is read as other values than before.
 READER = 2
 
 
 def user_hash(ref: DatasetRef, places: Places) -> str:
-    """Return the SHA-256 of the table, the target's name and the options of its columns."""
+    """Return the SHA-256 of the table, the name of the target and the options for reading it."""
     kind, _, name = str(ref.path).partition(":")
     try:
         if kind == "sklearn":
@@ -40,14 +41,14 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
             digest = hashlib.sha256(content.encode())
         else:
             path, _, ignored = _file(ref, places)
-            first_bytes(path)  # refuses anything but a regular file
+            first_bytes(path)  # raises ValueError unless the path is a readable regular file
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256")
             digest.update(f"\nignored {ignored}".encode())
     except ValueError as error:
         if kind != "openml" or places.allow_network:
             raise UserError(f"{ref.path}: {error}") from error
-        digest = hashlib.sha256(str(ref.path).encode())  # not fetched yet: named by its source
+        digest = hashlib.sha256(str(ref.path).encode())  # not downloaded yet: hash of the source
     target = "" if ref.target is None else ref.target
     digest.update(f"\nreader {READER}\ntarget {target}".encode())
     if ref.options:
@@ -61,8 +62,9 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
     Raises
     ------
     UserError
-        If it cannot be read, a column is missing or holds other values than it must, there are not
-        two classes, or the preprocessing steps leave a missing value or a category.
+        If the table cannot be read, a column does not exist or contains invalid values, there are
+        fewer than two classes, or the preprocessing steps do not replace all missing values and
+        encode all categories.
     """
     try:
         data = user_dataset(ref, _table(ref, places), _options(ref))
@@ -89,7 +91,7 @@ def _table(ref: DatasetRef, places: Places) -> Table | SparseTable:
 
 
 def _file(ref: DatasetRef, places: Places) -> tuple[Path, str | None, tuple[str, ...]]:
-    """Return the file of a reference, and of OpenML its target and columns that are no features."""
+    """Return the path of the table, and for OpenML the target and the columns to exclude."""
     kind, _, name = str(ref.path).partition(":")
     if kind == "openml":
         return openml_file(int(name), places, _options(ref).max_megabytes * 2**20)

@@ -1,6 +1,6 @@
-"""From a table to features and classes: the columns chosen, as numbers or as categories.
+"""Conversion of a user's table to features and class labels.
 
-A fault is one line with row and column; a suspicion is a warning.
+Errors are messages of one line that state row and column; possible faults are warnings.
 """
 
 from __future__ import annotations
@@ -23,39 +23,42 @@ from mmbench.datasets.user.options import FileOptions
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Preprocessing steps of a table that stays sparse.
+#: Preprocessing steps that keep a sparse matrix sparse.
 KEEP_ZEROS = {"none", "unit_norm"}
-#: Upper bound on the columns or rows named in a warning.
+#: Maximum number of columns or rows named in a warning.
 SHOWN = 5
-#: Text with more distinct values is no category unless the column is named: more than there are
-#: countries.
+#: Maximum number of distinct values of a text column that is treated as categorical without being
+#: listed in `categorical`; more than the number of countries.
 MOST_CATEGORIES = 250
-#: Fewest rows for remarks about columns that name the rows: fewer may be distinct by chance.
+#: Minimum number of rows for warnings about columns of row names; in smaller tables, values may be
+#: distinct by chance.
 FEWEST_NAMED = 10
-#: Upper bound on the words beside numbers that are taken for marks of missing values.
+#: Maximum number of distinct words in a column of numbers that are reported as possible codes of
+#: missing values.
 FEW_WORDS = 2
-#: A target of more distinct numbers, not all whole, is taken for a continuous one.
+#: Maximum number of distinct values of a numeric target with fractions; a target with more values
+#: is treated as continuous.
 MOST_FRACTIONS = 20
-#: Dates as tables hold them: 2024-01-31, 31.1.2024, 1/31/24, with or without a time.
+#: Pattern of dates: 2024-01-31, 31.1.2024, 1/31/24, with or without a time of day.
 DATE = re.compile(r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3"
                   r"([0-9]{4}|[0-9]{2}))([T ]+[0-9]{1,2}:[0-9]{2}.*)?")  # fmt: skip
-#: Names of columns of numbers that name the rows.
+#: Pattern of the names of columns that contain identifiers of the rows.
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
-#: Largest number up to which float64 holds every whole number.
+#: Upper bound up to which float64 represents every integer exactly.
 EXACT = 2**53
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 
 
 def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptions) -> Dataset:
-    """Return a table's features and classes, not named by a content hash yet.
+    """Return the features and class labels of a table; the content hash is still empty.
 
-    Categories come last, as their numbers; a missing value is NaN.
+    The categorical columns are the last columns, as category codes. Missing values are NaN.
 
     Raises
     ------
     ValueError
-        If a column does not exist or holds other values than it must, there are not two classes,
-        or the preprocessing steps do not fit the columns.
+        If a column does not exist or contains invalid values, there are fewer than two classes, or
+        the preprocessing steps do not fit the columns.
     """
     if isinstance(table, SparseTable):
         return _sparse_dataset(ref, table, options)
@@ -71,7 +74,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     numbers = [name for name in chosen if name not in nominal]
     words = [name for name in chosen if name in nominal]
     if table.nominal.get(label):
-        _codes(frame[label], table.nominal[label])  # refuses a class that is not declared
+        _codes(frame[label], table.nominal[label])  # raises ValueError if a class is not declared
     y, more = _labels(frame[label])
     codes = [_codes(frame[name], nominal[name]) for name in words]
     X = np.column_stack([_numbers(frame[numbers], options), *codes])
@@ -124,12 +127,12 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
 
 
 def leave_out(names: Sequence[str], options: FileOptions) -> str:
-    """Return the advice to drop columns, besides those dropped already."""
+    """Return the advice to exclude columns in addition to the columns that are already excluded."""
     return f"to leave it out, {say('drop', [*options.drop, *names])}"
 
 
 def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
-    """Return the names of the features, in the order of the file, and remarks."""
+    """Return the names of the feature columns, in the order of the file, and warnings."""
     names, target = list(table.frame.columns), table.target
     others = (options.index, options.groups, options.time)
     left_out = [*options.drop, *(column for column in others if column is not None)]
@@ -151,7 +154,7 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
 
 
 def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
-    """Return the columns that hold categories, and their declared values."""
+    """Return the names of the categorical columns, and the declared values of each column."""
     from pandas.api.types import is_numeric_dtype
 
     names = list(table.frame.columns)
@@ -171,7 +174,7 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
 
 
 def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
-    """Refuse dates, and more categories than anybody means, in a column that nobody named."""
+    """Refuse dates and more than MOST_CATEGORIES values in a column not listed in `categorical`."""
     values = column.dropna().unique()
     if not len(values):
         return
@@ -185,9 +188,9 @@ def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
 
 
 def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return numbers of categories: in the order stated, else numbers by size and then words."""
+    """Return category codes: in the stated order, or numbers by size before words by alphabet."""
     text = column.map(as_text, na_action="ignore").astype(object)
-    if not stated:  # 2 for 2.0, if all are plain whole numbers
+    if not stated:  # "2" instead of "2.0" if all values are integers
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
     present = text.dropna().unique().tolist()
     numbers = sorted(filter(is_number, present), key=lambda value: (float(value), value))
@@ -215,7 +218,7 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
 
 
 def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
-    """Return the numbers of a column of text, with its marks for decimals and thousands."""
+    """Return a text column as numbers, parsed with the decimal mark and thousands separator."""
     import pandas as pd
 
     if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
@@ -251,7 +254,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
 
 
 def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
-    """Return advice about a cell that is no number under the options."""
+    """Return the advice for a table cell that is not a number under the options."""
     cell = cell.strip()
     other = "," if options.decimal == "." else "."
     hints = []
@@ -271,7 +274,7 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
 
 
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
-    """Leave out the rows without a label or a group."""
+    """Return the table without rows that lack a label or a group, and a warning about them."""
     names = [table.target]
     if options.groups is not None:
         names.append(column_name(options.groups, list(table.frame.columns)))
@@ -289,18 +292,18 @@ def _refuse_missing(column: pd.Series, hint: str = "") -> None:
         raise ValueError(f"{place(missing[0], column.name)}: value missing{hint}")
 
 
-#: Advice if a label or a group is missing.
+#: Advice in the message about a missing label or group.
 UNLABELLED = f"; to leave out rows without it, {say('unlabelled', 'drop')}"
 
 
 def _groups(column: pd.Series) -> NDArray:
-    """Return the number of each row's group."""
+    """Return the group number of each row."""
     _refuse_missing(column, UNLABELLED)
     return np.unique(to_labels(map(as_text, column)), return_inverse=True)[1]
 
 
 def _time(column: pd.Series) -> NDArray:
-    """Return numbers in the order of time."""
+    """Return the time of each row as a number; dates are converted to numbers."""
     import pandas as pd
     from pandas.api.types import is_numeric_dtype
 
@@ -337,7 +340,7 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
 
 
 def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
-    """Report text that looks like numbers, or names the rows."""
+    """Return warnings about a categorical column that may contain numbers or row names."""
     texts = column.dropna().map(as_text).unique().tolist()
     words = [text for text in texts if not is_number(text)]
     what = f"column {column.name!r} holds"
@@ -355,7 +358,7 @@ def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
 def _row_names(
     X: NDArray, numbers: pd.DataFrame, names: list[str], options: FileOptions
 ) -> Iterator[str]:
-    """Report columns that name the rows: they count up, look like an id, or float64 rounds them."""
+    """Yield warnings about row numbers, identifiers, and integers that float64 rounds."""
     if len(X) >= FEWEST_NAMED:
         for name, column in zip(names, X.T, strict=True):
             if column[0] % 1 == 0 and (np.diff(column) == 1).all():
@@ -373,14 +376,14 @@ def _row_names(
 
 
 def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
-    """Report constant columns, and equal rows with different labels."""
+    """Yield warnings about constant columns, and about equal rows with different labels."""
     import pandas as pd
 
     constant = [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]
     if constant:
         more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
         yield f"constant columns (they cannot help): {', '.join(constant[:SHOWN])}{more}"
-    rows = pd.Series([row.tobytes() for row in X + 0.0])  # + 0.0: -0.0 and 0.0 have equal bytes
+    rows = pd.Series([row.tobytes() for row in X + 0.0])  # + 0.0 turns -0.0 into 0.0
     bad = pd.Series(y).groupby(rows, sort=False).transform("nunique") > 1
     if bad.any():
         first = np.flatnonzero(rows == rows[bad].iloc[0])[:SHOWN] + 1

@@ -1,4 +1,4 @@
-"""Files of any format, and tables of OpenML and scikit-learn, as one kind of table."""
+"""Readers of files, OpenML data sets and scikit-learn data sets; all return a `Table`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
-#: First bytes of formats that are not read, and advice.
+#: First bytes of file formats that cannot be read -> name of the format and advice.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",
@@ -67,11 +67,12 @@ OTHER_FORMATS = {
     b"{": "JSON; save it as CSV",
     b"[": "JSON; save it as CSV",
 }
-#: Cells of a CSV file without a value. pandas would also take "None" and "null", which may be
-#: classes.
+#: Table cells of a CSV file that denote a missing value by default. The defaults of pandas include
+#: "None" and "null", which may be class labels.
 MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
 SEPARATORS = ",;\t"
-#: Byte order marks and the encodings that they name; the longer of two that begin alike first.
+#: Byte order marks and their encodings. UTF-32-LE comes before UTF-16-LE, whose mark is a prefix of
+#: the mark of UTF-32-LE.
 MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32-le",
@@ -79,40 +80,41 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
-#: Bytes at the beginning of a file by which its format is recognised.
+#: Number of bytes at the beginning of a file that are read to recognise the format.
 START = 4096
-#: Upper bound on the columns of a table that stays sparse.
+#: Maximum number of columns of a sparse table.
 MOST_SPARSE_COLUMNS = 2**26
 
 
 class Table(NamedTuple):
-    """A file's columns."""
+    """A table as a data frame, with its target and the declarations of its columns."""
 
-    #: Columns of numbers and of text.
+    #: All columns, as numbers or text.
     frame: pd.DataFrame
-    #: Name of the column of the classes.
+    #: Name of the column of class labels.
     target: str
-    #: Columns that the format declares as categories, and their values in order.
+    #: Columns that the file format declares as categorical -> declared values in order.
     nominal: Nominal = NO_NAMES
-    #: Columns that cannot be features, and their content: "lists", "dates".
+    #: Columns that cannot be features -> type of their content, such as "lists" or "dates".
     unusable: Mapping[str, str] = NO_NAMES
     #: Columns that the source excludes from the features.
     ignored: tuple[str, ...] = ()
 
 
 class SparseTable(NamedTuple):
-    """The features and classes of a file that is too large without sparsity."""
+    """Features and class labels of a file that is too large for a dense array."""
 
-    #: Shape (n_samples, n_features).
+    #: Features, shape (n_samples, n_features).
     X: csr_array
-    #: Shape (n_samples,).
+    #: Labels, shape (n_samples,).
     y: NDArray
 
 
 def read_file(path: Path, options: FileOptions, target: Column | None) -> Table | SparseTable:
-    """Read a file by its content, or if it is text by the end of its name.
+    """Read a file as a table.
 
-    `target` is the column of the classes; None if the format names them.
+    The format is recognised from the first bytes or, for text files, from the suffix of the path.
+    `target` is the column of class labels; None if the file format defines the labels.
 
     Raises
     ------
@@ -164,14 +166,15 @@ def _read_file(
 def read_csv(text: str, options: FileOptions, target: Column) -> pd.DataFrame:
     """Read CSV text; blank lines are skipped.
 
-    Without a header, columns are named ``"1"``, ``"2"``, ...; without a separator, it is the
-    commonest of comma, semicolon and tab in the first record, or blanks. If the decimal mark is a
-    comma, the separator is a comma only if the header contains no other separator. Columns that are
-    left out need no name.
+    If there is no header, the columns are named ``"1"``, ``"2"``, ... If no separator is given, the
+    most frequent of comma, semicolon and tab in the first record is used, or blanks if the record
+    contains none of them. If the decimal mark is a comma, the comma is the separator only if the
+    header contains no other separator. Columns that the options exclude by number may have an empty
+    name.
     """
     separator, decimal = options.separator, options.decimal
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
-    if stated := re.match(r'"?sep=(.)"?\n', text):  # as Excel writes it
+    if stated := re.match(r'"?sep=(.)"?\n', text):  # first line of CSV files of Excel
         separator, text = separator or stated[1], text[stated.end() :]
     first, body, found = _first_record(text, separator, decimal)
     if len(first) == 1 and options.header and decimal == "," and not separator:
@@ -191,7 +194,7 @@ def read_csv(text: str, options: FileOptions, target: Column) -> pd.DataFrame:
 
 
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
-    """Return the fields of the first record, the rest of the text and the separator."""
+    """Return the fields of the first record, the text after it, and the separator."""
     candidates = [separator] if separator else list(SEPARATORS.replace(decimal, ""))
     records, fault = [], None
     for candidate in candidates:
@@ -214,13 +217,13 @@ def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[
 
 
 def text_columns(options: FileOptions, target: Column) -> list[Column]:
-    """Return the columns whose values are words, even if each is a number."""
+    """Return the columns that are read as text even if all values are numbers."""
     stated = [] if options.categorical == "auto" else [c for c, _ in options.categorical]
     return [target, *stated, *([] if options.groups is None else [options.groups])]
 
 
 def _decoded(content: bytes, encoding: str) -> str:
-    """Return text; a byte order mark goes before the encoding stated."""
+    """Return the content as text; a byte order mark takes precedence over `encoding`."""
     mark = next((mark for mark in MARKS if content.startswith(mark)), b"")
     encoding = MARKS.get(mark, encoding)
     try:
@@ -237,7 +240,7 @@ def _decoded(content: bytes, encoding: str) -> str:
 
 
 def first_bytes(path: Path) -> bytes:
-    """Return the beginning of a regular file; a ValueError says why it cannot be read."""
+    """Return the first START bytes of a regular file. ValueError: if the file cannot be read."""
     if path.exists() and not path.is_file():
         raise ValueError("Is a directory" if path.is_dir() else "not a regular file")
     try:
@@ -287,7 +290,7 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
 
 
 def _declared(file: parquet.ParquetFile) -> set[str]:
-    """Return the columns written as dictionaries; pyarrow reads those of numbers as numbers."""
+    """Return the dictionary-encoded columns; pyarrow reads dictionaries of numbers as numbers."""
     import pyarrow
 
     stored = (file.metadata.metadata or {}).get(b"ARROW:schema")
@@ -300,7 +303,7 @@ def _declared(file: parquet.ParquetFile) -> set[str]:
 def _from_arrow(
     table: pa.Table, label: str, words: set[str], options: FileOptions, declared: set[str]
 ) -> Table:
-    """Return the columns of a Parquet file: numbers, or text that is a category by itself."""
+    """Return the columns of a Parquet file as a table; text columns are categorical."""
     import pandas as pd
     from pyarrow import types
 
@@ -337,7 +340,7 @@ def _from_arrow(
 
 
 def _unusable(kind: pa.DataType) -> str | None:
-    """Return a word for columns that can be no features, or None."""
+    """Return the name of a column type that cannot be a feature, or None for other types."""
     from pyarrow import types
 
     kinds = {"structs": types.is_struct, "maps": types.is_map, "lists": types.is_nested}
@@ -346,7 +349,7 @@ def _unusable(kind: pa.DataType) -> str | None:
 
 
 def as_text(value: object) -> str:
-    """Return a category as text; 2.0, read beside missing values, is 2."""
+    """Return a category as text; an integer that is stored as float, such as 2.0, becomes "2"."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -367,7 +370,7 @@ def _npz(path: Path, most: int) -> Table:
 def _svmlight(content: bytes) -> Table | SparseTable:
     from scipy.sparse import csr_array
 
-    if odd := re.search(rb"^[^#\n]*?([^\s#]*_[^\s#]*)", content, re.M):  # Python reads 1_0 as 10
+    if odd := re.search(rb"^[^#\n]*?([^\s#]*_[^\s#]*)", content, re.M):  # Python's int accepts 1_0
         raise ValueError(f"not in svmlight's format ({odd[1].decode(errors='replace')!r})")
     X, y = read_svmlight(content)
     if X.shape[1] > MOST_SPARSE_COLUMNS:
@@ -378,7 +381,7 @@ def _svmlight(content: bytes) -> Table | SparseTable:
 
 
 def of_arrays(X: NDArray, y: NDArray) -> Table:
-    """Return arrays of features and classes as a table with columns ``"1"``, ... and ``target``."""
+    """Return features and labels as a table with columns ``"1"``, ``"2"``, ... and ``target``."""
     import pandas as pd
 
     if X.ndim != 2 or y.shape != (len(X),):
@@ -397,9 +400,9 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
 
 
 def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tuple[str, ...]]:
-    """Return an ARFF file, its target and its columns that are no features.
+    """Return the path of the ARFF file, the name of the target, and the columns to exclude.
 
-    The file comes from the store, a mirror folder or OpenML.
+    The file is taken from the store, from a mirror folder or from OpenML.
     """
     store = Store(places.store)
     folders = [folder / "openml" for folder in (store.root, places.mirror_folder) if folder]
@@ -426,7 +429,7 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
 
 
 def sklearn_table(name: str, places: Places, most: int) -> Table:
-    """Return the data set that ``load_NAME`` or ``fetch_NAME`` of scikit-learn returns."""
+    """Return the data set of scikit-learn's function ``load_NAME`` or ``fetch_NAME``."""
     from sklearn import datasets
 
     loaders = {

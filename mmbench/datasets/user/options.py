@@ -1,4 +1,4 @@
-"""Keys of a configuration for a table of the user's own."""
+"""Configuration keys for a user's table."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -32,7 +32,7 @@ def _parse_columns(value: Any) -> tuple[Column, ...]:
 
 
 def _parse_categorical(value: Any) -> Any:
-    """Read ``auto``, or columns; ``{size: [small, large]}`` states the order of the values."""
+    """Parse ``auto`` or columns; ``{size: [small, large]}`` is a column with values in order."""
     if value == "auto":
         return value
     pairs = []
@@ -74,52 +74,54 @@ Character = Annotated[str, Field(min_length=1, max_length=1)]
 
 
 class FileOptions(BaseModel):
-    """Keys for reading a table and for choosing its columns."""
+    """Configuration keys for reading a table and for selecting its columns."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    #: Whether the first line of a CSV file names the columns; else they are ``"1"``, ``"2"``, ...
+    #: Whether the first line of a CSV file contains the column names; if it does not, the columns
+    #: are named ``"1"``, ``"2"``, ...
     header: bool = True
-    #: Separator of the fields of a CSV file; by default the commonest of comma, semicolon and tab
-    #: in its first line, or blanks.
+    #: Field separator of a CSV file. The default is the most frequent of comma, semicolon and tab
+    #: in the first line, or blanks if the first line contains none of them.
     separator: Character | None = None
-    #: Encoding of a text file; a byte order mark goes before it.
+    #: Encoding of a text file; ignored if the file starts with a byte order mark.
     encoding: Annotated[str, BeforeValidator(_check_encoding)] = "utf-8"
     #: Decimal mark, "." or ",".
     decimal: Literal[".", ","] = "."
-    #: Mark between groups of three digits; none by default.
+    #: Thousands separator; None for numbers without thousands separators.
     thousands: Character | None = None
-    #: Words for a missing value. By default an empty cell, ?, NA, N/A, NaN and nan in a CSV file,
-    #: an unquoted ? in an ARFF file, and nulls in a Parquet file.
+    #: Words that denote a missing value. The default is: an empty table cell, ?, NA, N/A, NaN and
+    #: nan in a CSV file, an unquoted ? in an ARFF file, and null in a Parquet file.
     missing: Annotated[
         tuple[str, ...] | None,
         BeforeValidator(_parse_words),
         PlainSerializer(lambda words: None if words is None else list(words)),
     ] = None
-    #: A column that names the rows; left out.
+    #: Column of row names; not a feature.
     index: OneColumn = None
-    #: The features; by default all columns beside the target.
+    #: Feature columns; by default all columns except the target and excluded columns.
     features: Columns = ()
-    #: Columns that are left out.
+    #: Columns to exclude.
     drop: Columns = ()
-    #: A column of groups, such as patients: no split separates rows of one group.
+    #: Column of groups, such as patients; rows of one group are never split between training and
+    #: test rows.
     groups: OneColumn = None
-    #: Whether rows without a label or a group are an error or are left out.
+    #: Treatment of rows without a label or a group: report an error or exclude the rows.
     unlabelled: Literal["error", "drop"] = "error"
-    #: A column of numbers or ISO dates that orders the rows, for the rule ``time_series``.
+    #: Column of numbers or ISO dates by which the rule ``time_series`` sorts the rows.
     time: OneColumn = None
-    #: Columns of categories; ``auto`` takes all columns of text. A column whose format declares
-    #: categories (nominal in ARFF, text in Parquet) need not be named.
+    #: Categorical columns; ``auto`` selects all text columns. Columns that the file format declares
+    #: as categorical (nominal in ARFF, text in Parquet) need not be listed.
     categorical: Annotated[
         Any, BeforeValidator(_parse_categorical), PlainSerializer(_plain_categorical)
     ] = ()
-    #: Upper bound on the number of columns.
+    #: Maximum number of columns.
     max_columns: Annotated[int, Field(ge=1)] = MOST_COLUMNS
-    #: Upper bound on the size of the file, unpacked.
+    #: Maximum size of the decompressed file, in MB.
     max_megabytes: Annotated[int, Field(ge=1)] = MOST_BYTES // 2**20
 
     def pairs(self) -> tuple[tuple[str, Any], ...]:
-        """Return the values that differ from the defaults, as a `DatasetRef` holds them.
+        """Return the (key, value) pairs that differ from the defaults, for `DatasetRef.options`.
 
         Examples
         --------
@@ -138,15 +140,15 @@ class FileOptions(BaseModel):
 
 
 class UserTable(FileOptions):
-    """A table of the user's own: a file, or a data set of OpenML or scikit-learn."""
+    """A user's table: a file, or a data set of OpenML or scikit-learn."""
 
-    #: CSV (or with other separators), ARFF, Parquet, npz or svmlight, compressed or not.
+    #: Path of a file: CSV (with any separator), ARFF, Parquet, npz or svmlight, compressed or not.
     path: str | None = None
-    #: Number of a data set.
+    #: Number of a data set on OpenML.
     openml: Annotated[int, Field(ge=1)] | None = None
-    #: ``wine`` for the result of ``load_wine`` or ``fetch_wine``.
+    #: Name of a data set in scikit-learn: ``wine`` for ``load_wine`` or ``fetch_wine``.
     sklearn: str | None = None
-    #: The column of the classes; needed if the format does not name one.
+    #: Column of the class labels; required unless the file format defines the labels.
     target: OneColumn = None
 
     @model_validator(mode="after")
@@ -163,24 +165,24 @@ class UserTable(FileOptions):
 
     @property
     def source(self) -> str | None:
-        """Place of the table: a path, ``openml:31`` or ``sklearn:wine``; None for a card."""
+        """Source of the table: a path, ``openml:31`` or ``sklearn:wine``; None for a card."""
         if self.openml is not None:
             return f"openml:{self.openml}"
         return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"
 
     @property
     def table_name(self) -> str:
-        """A name: ``my`` of ``data/my.csv.gz``, ``openml_31``, ``sklearn_wine``."""
+        """Name of the table: ``my`` for ``data/my.csv.gz``, ``openml_31``, ``sklearn_wine``."""
         source = str(self.source)
         return inner_path(source).stem if self.path else source.replace(":", "_")
 
 
 def inner_path(path: str | Path) -> Path:
-    """Return a path without the ending of a compressed file."""
+    """Return a path without the suffix of a compressed file."""
     path = Path(path)
     return path.with_suffix("") if path.suffix.lower() in PACKED else path
 
 
 def knows_target(path: str) -> bool:
-    """Return whether a file's format names the classes."""
+    """Return whether the format of a file defines the class labels."""
     return inner_path(path).suffix.lower() in (".npz", *SVMLIGHT)
