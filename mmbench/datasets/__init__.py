@@ -1,7 +1,7 @@
 """Data sets: cards, the local store, sources, user data, test splits and preprocessing.
 
-pandas, scikit-learn, scikit-image, pyarrow and requests are imported if they are needed: each
-takes up to seconds, and ``mmbench list`` needs none.
+pandas, scikit-learn, scikit-image, pyarrow and requests are imported inside functions: each import
+can take seconds, and commands such as ``mmbench list`` need none of these packages.
 """
 
 from mmbench.datasets.card import Card, card_names, load_card

@@ -1,6 +1,6 @@
 """Data set cards: description, sources and expected content of each data set.
 
-A card is one YAML file in ``cards/``; adding a data set adds that one file.
+A card is one YAML file in ``cards/``. A new data set needs no other file.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ from pydantic import (
 from mmbench.errors import UserError, did_you_mean
 from mmbench.plugins import with_plugins
 
-#: libyaml's parser if PyYAML has it: seven times as fast on all cards.
+#: YAML loader: the parser of libyaml if PyYAML includes it (seven times as fast on all cards).
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Label = int | str
-#: Upper bound on the bytes of a download whose size no card states, and on the bytes per value.
+#: Upper bound on the size of a download if the card states no size: the larger of MOST_UNKNOWN
+#: bytes and BYTES_PER_VALUE bytes per feature value or label.
 MOST_UNKNOWN, BYTES_PER_VALUE = 2**28, 32
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 def one_or_more(value: Any) -> list[Any]:
-    """Read ``rbf`` as ``[rbf]``."""
+    """Return a list unchanged, and any other value as a list of one item."""
     return value if isinstance(value, list) else [value]
 
 
 def check_path(path: str) -> str:
-    """Refuse a path that could lead out of the folder below which it is meant."""
+    """Return a relative path. ValueError: if the path could lead out of the store."""
     parts = path.split("/")
     if not all(part.strip(". ") for part in parts) or any(c in path for c in "\\:\0"):
         raise ValueError(f"must lie below the store, as name/file.csv does, got {path!r}")
@@ -53,11 +54,11 @@ class _Strict(BaseModel):
 
 
 class CardFile(_Strict):
-    """A file known byte by byte.
+    """A file with a known hash.
 
-    ``path`` is its place in the store and in a mirror. ``sha256`` lists the accepted hashes: a file
-    that was unpacked and packed again has another one than the original. ``size`` is the number of
-    bytes, at most.
+    ``path`` is relative to the store and to a mirror. ``sha256`` lists the accepted hashes: a file
+    that was decompressed and compressed again differs from the original file. ``size`` is an upper
+    bound on the number of bytes.
     """
 
     path: Annotated[str, AfterValidator(check_path)]
@@ -80,17 +81,18 @@ class ParserSpec(_Strict):
 
 
 class OfficialSplit(_Strict):
-    """Sizes of the split that all publications use."""
+    """Numbers of training and test rows of the split that all publications use."""
 
     train: int
     test: int
 
 
 class PredefinedSplits(_Strict):
-    """The list of splits that belongs to a data set.
+    """The predefined splits of a data set.
 
-    ``train`` and ``test`` are stated if more splits of the same sizes may be drawn at random;
-    ``held`` is the number of official splits in a source that lacks some.
+    ``count`` is the number of splits. ``train`` and ``test`` are the numbers of training and test
+    rows; they are stated if further splits of the same sizes may be drawn at random. ``held`` is
+    the number of official splits in a source that does not contain all of them.
     """
 
     count: int
@@ -100,7 +102,7 @@ class PredefinedSplits(_Strict):
 
 
 class KnownRows(_Strict):
-    """Rows ``first`` to ``last`` (excluded) of known content, if the whole content is unknown."""
+    """Content hash of rows ``first`` to ``last`` (excluded), if no hash of all rows is known."""
 
     first: int
     last: int
@@ -110,9 +112,9 @@ class KnownRows(_Strict):
 class Expected(_Strict):
     """Shape, classes, splits and hash of the data.
 
-    ``classes`` maps labels to counts; it may list only some of the ``n_classes``. ``content`` is
-    the hash of values, labels and splits (`Parsed.content_hash`), None if it cannot be known;
-    ``known_rows`` may then state the hash of values and labels of a part.
+    ``classes`` maps labels to numbers of rows and may omit some of the ``n_classes`` classes.
+    ``content`` is the hash of values, labels and splits (`Parsed.content_hash`), or None if this
+    hash is unknown; in this case ``known_rows`` may state the hash of some rows.
     """
 
     shape: tuple[int, int]
@@ -132,26 +134,26 @@ class Expected(_Strict):
 
 
 class Source(_Strict):
-    """A way to obtain the data."""
+    """A source from which the data can be obtained."""
 
-    #: ``files`` are known byte by byte and may lie in the store or a mirror. Downloads from
-    #: ``url``, ``openml`` and by scikit-learn have no hash known beforehand (servers re-encode):
-    #: they are parsed, compared with the card and kept as parsed arrays.
+    #: Kind of source. Files of the kind ``files`` have known hashes and may be in the store or in
+    #: a mirror. Downloads of the kinds ``url``, ``openml`` and ``sklearn`` have no known hash
+    #: (servers re-encode files): they are parsed, compared with the card and stored as arrays.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []
     id: int | None = None
     loader: str | None = None
     options: dict[str, Any] = {}
-    #: Upper bound on the bytes of each download; by default from the shape of the data.
+    #: Upper bound on the size of each download in bytes; by default computed from the shape.
     max_bytes: Annotated[int, Field(ge=1)] | None = None
-    #: Parser, if it differs from the card's.
+    #: Parser of this source; None for the parser of the card.
     parser: ParserSpec | None = None
-    #: Overrides of the card's expectations, for a partial file or another encoding.
+    #: Fields of `Expected` that differ from the card, for a partial file or another encoding.
     expect: dict[str, Any] = {}
-    #: Differences from the full data set; shown under tables.
+    #: Differences from the full data set, shown as footnotes of tables.
     deviations: list[str] = []
-    #: Differences of the predefined splits; shown under tables that use them.
+    #: Differences of the predefined splits, shown as footnotes of tables that use these splits.
     split_deviations: list[str] = []
 
     @model_validator(mode="after")
@@ -163,7 +165,7 @@ class Source(_Strict):
 
     @property
     def label(self) -> str:
-        """Short name, in messages and for the packed file in the store."""
+        """Short name, used in messages and as the name of the packed file in the store."""
         if self.kind in ("files", "url"):
             return self.kind
         detail = str(self.id if self.kind == "openml" else self.loader)
@@ -176,20 +178,20 @@ class Source(_Strict):
 
     @property
     def in_memory(self) -> bool:
-        """Whether no file is needed: generators, and data inside packages."""
+        """Whether the data are generated or part of a package, so that no file is needed."""
         bundled = self.kind == "sklearn" and not str(self.loader).startswith("fetch_")
         return self.kind in ("generator", "keel") or bundled
 
     @property
     def is_public(self) -> bool:
-        """Whether the data can be downloaded or made without a mirror."""
+        """Whether the data can be downloaded or generated without a mirror."""
         if self.kind == "keel":
-            return False  # nothing to download: the package is installed or not
+            return False  # the data are part of a package and cannot be downloaded
         return self.kind != "files" or all(file.urls for file in self.files)
 
 
 class Card(_Strict):
-    """A data set: description, expectations, sources in order. See ``cards/*.yaml``."""
+    """Description, expected content and sources (in order of preference) of a data set."""
 
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
     title: str
@@ -200,7 +202,7 @@ class Card(_Strict):
     citation: str
     treatment: str = ""
     known_deviations: list[str] = []
-    #: Reason why no source can be reached by everybody, in one line; empty if there is a source.
+    #: Reason why no source is public, in one line; empty if a source is public.
     not_public: str = ""
 
     @model_validator(mode="after")
@@ -216,7 +218,7 @@ class Card(_Strict):
 
     @property
     def files(self) -> list[CardFile]:
-        """All files that are known byte by byte."""
+        """All files with known hashes."""
         return [file for source in self.sources for file in source.files]
 
     @property
@@ -225,13 +227,13 @@ class Card(_Strict):
         return self.expect.shape[1]
 
     def expected(self, source: Source) -> Expected:
-        """Return what data from `source` must look like."""
+        """Return the expected content of the data from `source`."""
         if not source.expect:
             return self.expect
         return Expected.model_validate({**self.expect.model_dump(), **source.expect})
 
     def max_bytes(self, source: Source) -> int:
-        """Return the upper bound on the size of each download of `source`."""
+        """Return the upper bound on the size of each download of `source`, in bytes."""
         if source.max_bytes is not None:
             return source.max_bytes
         rows, columns = self.expected(source).shape
@@ -245,7 +247,7 @@ class Card(_Strict):
         return parser
 
 
-#: Environment variable with folders of the user's cards.
+#: Environment variable that lists the folders of the user's cards.
 FOLDERS = "MMBENCH_CARDS"
 
 
@@ -256,7 +258,7 @@ def card_names() -> list[str]:
 
 @cache
 def _card_files(folders: str) -> dict[str, Traversable]:
-    """Return the file of each card, of mmbench, of packages and of the user's folders."""
+    """Return the file of each card, by name: cards of mmbench, plug-ins and the user's folders."""
     own = files("mmbench.datasets") / "cards"
     packages = [_package(path) for path in with_plugins("cards", {}).values()]
     found: dict[str, Traversable] = {}
@@ -279,7 +281,7 @@ def _package(path: str) -> Traversable:
 
 @cache
 def load_card(name: str) -> Card:
-    """Return a card by name; a UserError names the nearest one if there is none."""
+    """Return the card of this name. UserError: if there is none; the message suggests a name."""
     known = _card_files(os.environ.get(FOLDERS, ""))
     if name not in known:
         raise UserError(f"unknown data set {name!r}{did_you_mean(name, known)}")

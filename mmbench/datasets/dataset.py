@@ -1,6 +1,7 @@
-"""Data sets in memory: `DatasetRef` names one, `Parsed` is a parser's result, `Dataset` is checked.
+"""Data sets in memory: references (`DatasetRef`), parsed arrays and checked data (`Dataset`).
 
-Also the random streams of generators and splits, and data sets restricted to some classes.
+The module also holds the random number generator of data generators and splits, and the
+restriction of a data set to some of its classes.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from mmbench.errors import UserError
 
 
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
-    """Return the random stream of one repeat or draw, and of one purpose.
+    """Return the random number generator for a seed, a repeat (or draw) and a purpose.
 
-    `RandomState` is numpy's one frozen stream (NEP 19): a seed means the same rows in ten years.
+    NumPy guarantees that the numbers of `RandomState` never change (NEP 19), so a seed selects the
+    same rows with every version of NumPy.
 
     Examples
     --------
@@ -32,43 +34,45 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 
 
 Scalar = str | float | int | None
-#: Preprocessing as (name, argument): ``(("divide", 255), ("pca", 80))``.
+#: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
-#: Marks a field that older records do not have. At its default it is no part of a job's key, so
-#: that they still answer for their jobs.
+#: Metadata of a dataclass field that was added later. A job's key omits the field if it has its
+#: default value, so that records of older versions remain valid.
 ADDED = {"added": True}
 
 
 @dataclass(frozen=True)
 class DatasetRef:
-    """Name of a data set, and the preparation of its rows."""
+    """Reference to a data set: its name, options for reading it, and preprocessing steps."""
 
-    #: Name of the card, or for a user's file the name shown in tables.
+    #: Name of the card; for a user's file, the name shown in tables.
     name: str
-    #: A user's file, absolute in a job. It is no part of the job's key, the content hash is.
+    #: Path of a user's file, absolute in a job. A job's key contains the content hash of the file
+    #: instead of the path.
     path: str | None = None
     #: Target column of a user's file, by name or number.
     target: str | int | None = None
-    #: Steps (name, value), fitted on the training part.
+    #: Preprocessing steps (name, argument), fitted on the training rows.
     preprocess: Steps = ()
     #: Classes to keep; empty for all.
     classes: tuple[str, ...] = field(default=(), metadata=ADDED)
-    #: Options of a user's file, from `mmbench.datasets.FileOptions.pairs`.
+    #: Options for reading a user's file, as returned by `mmbench.datasets.FileOptions.pairs`.
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
-    #: A file of given folds, for the rule ``predefined``. Not part of a job's key: its content is
-    #: part of the content hash.
+    #: Path of a file of folds for the rule ``predefined``. A job's key contains the hash of the
+    #: content of this file (as part of the content hash) instead of the path.
     folds: str | None = field(default=None, metadata=ADDED)
 
     @property
     def card(self) -> Card | None:
-        """The card; None for a user's file. A UserError names the nearest card."""
+        """The card; None for a user's file. UserError: if there is no card of this name."""
         return load_card(self.name) if self.path is None else None
 
 
-#: Numbers of the training rows and of the test rows.
+#: Row numbers of a split: (training rows, test rows).
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Rows hashed at a time, so that images stored as bytes never exist whole as float64.
+#: Number of rows converted to float64 and hashed at a time, which bounds the memory for images
+#: stored as bytes.
 HASH_ROWS = 4096
 
 
@@ -76,13 +80,13 @@ HASH_ROWS = 4096
 class Parsed:
     """Arrays from a file, a generator or scikit-learn."""
 
-    #: float64, or uint8 for images. Shape (n_samples, n_features).
+    #: Features, shape (n_samples, n_features); float64, or uint8 for images.
     X: NDArray
-    #: Labels: integers or text. Shape (n_samples,).
+    #: Labels, shape (n_samples,); integers or text.
     y: NDArray
     #: The split that all publications use.
     official: Rows | None = None
-    #: Splits that come with the data.
+    #: Splits distributed with the data.
     predefined: tuple[Rows, ...] = ()
 
     def class_counts(self) -> dict[int | str, int]:
@@ -93,8 +97,8 @@ class Parsed:
     def content_hash(self) -> str:
         """Return the SHA-256 of values, labels and splits.
 
-        Values count as little-endian float64 and labels as text, so the hash does not depend on
-        the file format, on the dtype in memory or on the platform.
+        Values are hashed as little-endian float64 and labels as text, so that the hash does not
+        depend on the file format, the dtype in memory or the platform.
         """
         digest = hashlib.sha256(b"mmbench content 1\n")
         digest.update(f"{self.X.shape[0]} {self.X.shape[1]}\n".encode())
@@ -113,42 +117,42 @@ def _row_bytes(rows: NDArray) -> bytes:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that agreed with its card, or a user's file that passed all checks.
+    """A data set that agrees with its card, or a user's data that passed all checks.
 
     Parameters
     ----------
     name : str
     X : ndarray of shape (n_samples, n_features)
-        float64; uint8 for images (MNIST, LFW), which a preprocessing step turns into floats; a
-        `csr_array` for a user's file that is too large without sparsity.
+        Features: float64; uint8 for images (MNIST, LFW), which a preprocessing step converts to
+        floats; a `csr_array` for a user's file that is too large for a dense array.
     y : ndarray of shape (n_samples,)
         Labels: integers or text.
     classes : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The distinct labels, sorted.
     split : (train rows, test rows) or None
         The official split.
     predefined : list of (train rows, test rows) or None
-        The splits that come with the data.
+        The splits distributed with the data, or read from a file of folds.
     content_hash : str
-        SHA-256 that names exactly these data; see `mmbench.datasets.dataset_hash`.
+        SHA-256 that identifies the content of the data; see `mmbench.datasets.dataset_hash`.
     deviations : tuple of str
-        Differences from the full data set: footnotes for tables.
+        Differences from the full data set, shown as footnotes of tables.
     split_deviations : tuple of str
-        Differences of `predefined` from the official splits: footnotes for tables.
+        Differences of `predefined` from the official splits, shown as footnotes of tables.
     warnings : tuple of str
-        Suspicions about a user's file, one line each.
+        Possible faults of a user's file, one line each.
     card : Card or None
-        None for user data.
+        The card; None for a user's data.
     rows : ndarray of shape (n_samples,) or None
-        Numbers of the rows in the whole data set, if classes were left out.
+        Row numbers in the full data set; None if no classes were left out.
     n_categorical : int
-        Number of columns, the last ones, that hold numbers of categories.
+        Number of categorical columns. They are the last columns of `X` and contain category codes.
     groups : ndarray of shape (n_samples,) or None
-        Group of each row; no split separates a group.
+        Group of each row; rows of one group are never split between training and test rows.
     time : ndarray of shape (n_samples,) or None
-        Number by which the rows are ordered.
+        Time of each row as a number; the rule ``time_series`` sorts the rows by this number.
     folds : str or None
-        File from which `predefined` was read.
+        Path of the file of folds from which `predefined` was read.
     """
 
     name: str
@@ -169,12 +173,12 @@ class Dataset:
     folds: str | None = None
 
 
-#: Upper bound on the classes named in a message.
+#: Maximum number of classes named in a message.
 MAX_NAMED = 30
 
 
 def too_few_rows(y: NDArray, folds: int) -> str | None:
-    """Return a sentence about a class with fewer rows than folds, or None.
+    """Return a message if a class has fewer rows than there are folds, otherwise None.
 
     Examples
     --------
@@ -189,7 +193,7 @@ def too_few_rows(y: NDArray, folds: int) -> str | None:
 
 
 def check_classes(wanted: Iterable[str], known: Iterable[Any]) -> None:
-    """Refuse an unknown class, given as text; the UserError names the known ones."""
+    """Check that all classes of `wanted` are known. UserError: if a class is unknown."""
     names = list(map(str, known))
     for label in wanted:
         if label not in names:
@@ -198,9 +202,10 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any]) -> None:
 
 
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
-    """Return a data set restricted to some classes, given as text; all if none is given.
+    """Return the data set restricted to `classes` (labels as text); unchanged if there are none.
 
-    Rows keep their order, and splits lose the other rows. The restriction is a deviation.
+    The order of the rows is kept, rows of other classes are removed from all splits, and the
+    restriction is added to the deviations.
     """
     if not classes:
         return data
@@ -210,7 +215,7 @@ def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
         raise UserError(f"data set {data.name!r}: {error}") from None
     labels = np.array([label for label in data.classes.tolist() if str(label) in classes])
     kept = np.isin(data.y, labels)
-    place = np.cumsum(kept) - 1  # new number of a row
+    place = np.cumsum(kept) - 1  # row number in the restricted data set
 
     def cut(split: Rows) -> Rows:
         train, test = (place[part[kept[part]]] for part in split)

@@ -1,10 +1,10 @@
-"""Generators: data sets as functions of a seed. Each is one entry of `GENERATORS`.
+"""Generators of artificial data sets from a seed. `GENERATORS` lists all generators.
 
 - Twonorm, ringnorm and waveform (Breiman 1984, 1996), with equally many rows of each class.
 - The four toy sets of the M4 paper (Huang et al. 2008), section V-A and table I: two classes of
-  normal variables in the plane; matrix entries are variances. The paper shows one draw of each. A
-  card holds many draws, one below the other, and each draw is a predefined split: its training rows
-  and its test rows. Draw k depends on the seed and k alone.
+  normal variables in the plane; matrix entries are variances. The paper shows one draw of each set.
+  Here a data set contains many draws, one below the other, and each draw is one predefined split
+  into training and test rows. Draw k depends only on the seed and on k.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,9 @@ from mmbench.datasets.dataset import Parsed, random_stream
 DIMENSIONS = 20
 WAVES = 21
 A = 2 / np.sqrt(DIMENSIONS)
-#: Mean and deviation of all coordinates, for each of two normal classes. The Bayes error is 2.3 %
-#: for twonorm and 1.3 % for ringnorm. Some papers print a = 1/sqrt(20) for ringnorm; the set of the
-#: DELVE archive, from which the benchmark sets of Raetsch come, has 2/sqrt(20).
+#: Mean and standard deviation of every coordinate, for both normal classes of a data set. The Bayes
+#: error is 2.3 % for twonorm and 1.3 % for ringnorm. Some papers print a = 1/sqrt(20) for ringnorm;
+#: the data set of the DELVE archive, the origin of the benchmark sets of Raetsch, uses 2/sqrt(20).
 TWO_NORMALS = {"twonorm": ((A, 1), (-A, 1)), "ringnorm": ((0, 2), (A, 1))}
 
 
@@ -34,10 +34,10 @@ def two_normals(name: str, n_per_class: int = 500, seed: int = 0) -> Parsed:
 
 
 def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
-    """Three classes: random convex combinations of two of three triangular waves, plus noise.
+    """Return three classes: random convex combinations of two triangular waves, plus noise.
 
-    Classes are numbered as in the UCI file, by the peaks of their waves: 0 mixes those at 7 and 15,
-    1 those at 7 and 11, 2 those at 11 and 15. The Bayes error is 14 %.
+    Classes are numbered as in the UCI file. The peaks of the two waves are at 7 and 15 for class 0,
+    at 7 and 11 for class 1, and at 11 and 15 for class 2. The Bayes error is 14 %.
     """
     random = random_stream(seed)
     points = np.arange(1, WAVES + 1)
@@ -52,7 +52,7 @@ def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
 
 @dataclass(frozen=True)
 class Normal:
-    """A normal variable with uncorrelated coordinates, rotated about the origin by an angle."""
+    """A normal variable with uncorrelated coordinates, then rotated about the origin (radians)."""
 
     mean: tuple[float, float]
     variances: tuple[float, float]
@@ -79,7 +79,7 @@ class Normal:
 
 @dataclass(frozen=True)
 class Mixture:
-    """One of two variables, with equal chances."""
+    """A mixture of two normal variables with equal weights."""
 
     first: Normal
     second: Normal
@@ -94,9 +94,10 @@ class Mixture:
         return 0.5 * (self.first.density(points) + self.second.density(points))
 
 
-#: X and Y of each set. The paper does not name the centre of the rotation in set II: with the
-#: origin the MPM's mean accuracy agrees with the published one, with the class mean it does not.
-#: The weights of the mixture in set III are not stated either.
+#: Distributions of the classes X and Y of each toy set. The paper does not state the centre of the
+#: rotation in set II: the mean accuracy of the MPM agrees with the published accuracy if the class
+#: is rotated about the origin, and disagrees if the class is rotated about its mean. The paper does
+#: not state the weights of the mixture in set III either; equal weights are used.
 CLASSES: dict[str, tuple[Normal | Mixture, Normal | Mixture]] = {
     "toy_1": (Normal((3.5, 0), (1, 1.5)), Normal((-3.5, 0), (3, 4.5))),
     "toy_2": (Normal((4, 0), (1, 5), -3 * np.pi / 8), Normal((-4, 0), (1, 5))),
@@ -108,12 +109,12 @@ CLASSES: dict[str, tuple[Normal | Mixture, Normal | Mixture]] = {
 }
 
 
-#: Training and test rows per class of each set.
+#: Numbers of training and test rows per class, for each toy set.
 SIZES = {"toy_1": (120, 250), "toy_2": (120, 250), "toy_3": (120, 250), "toy_4": (20, 60)}
 
 
 def toy(name: str, draws: int = 100, seed: int = 0) -> Parsed:
-    """Return `draws` data sets, one below the other; training rows come first in each."""
+    """Return `draws` draws, one below the other; each starts with its training rows."""
     train, test = SIZES[name]
     parts = []
     for k in range(draws):
@@ -126,7 +127,7 @@ def toy(name: str, draws: int = 100, seed: int = 0) -> Parsed:
 
 
 def bayes(name: str, points: NDArray) -> NDArray:
-    """Return the log of the odds of Y against X at points: the best classifier is its sign.
+    """Return the log odds of class Y against X at points; their sign is the Bayes classifier.
 
     Examples
     --------
@@ -145,12 +146,13 @@ GENERATORS: dict[str, Callable[..., Parsed]] = {
     **{name: partial(toy, name) for name in CLASSES},
 }
 
-#: Raised if a generator's draws change; part of the hash that names a drawn data set.
+#: Version of the generators, part of the content hash of generated data. It must be increased if a
+#: generator returns other values than before.
 VERSION = 1
 
 
 def generate(name: str, **options: Any) -> Parsed:
-    """Draw a data set; equal arguments give equal data.
+    """Return the data set of a generator; equal arguments give equal data.
 
     Examples
     --------

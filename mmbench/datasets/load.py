@@ -1,4 +1,4 @@
-"""Loading: a reference in, a checked `Dataset` out."""
+"""Functions that load a data set, or its content hash, from a reference to the data set."""
 
 from pathlib import Path
 
@@ -21,26 +21,27 @@ def load_dataset(
     allow_network: bool = True,
     progress: bool = False,
 ) -> Dataset:
-    """Return a data set that agrees with its card, or a user's file that passed all checks.
+    """Return a data set that agrees with its card, or a user's data that passed all checks.
 
     Parameters
     ----------
     ref : DatasetRef or str
-        A data set and the classes of it that are wanted, or just the name of a card.
+        Reference to a data set, or the name of a card.
     store : path
-        Local folder of fetched files; looked into first.
+        Local folder of downloaded files; searched first.
     mirror : path or URL, optional
-        Looked into second. A folder is read where it lies, what a URL holds goes into the store.
+        Copy of the store; searched second. Files of a folder are read in place, files of a URL are
+        downloaded into the store.
     allow_network : bool
-        Whether a mirror's URL and the card's sources may be asked.
+        Whether data may be downloaded from the mirror's URL and from the sources of the card.
     progress : bool
-        Whether downloads show a bar.
+        Whether downloads show a progress bar.
 
     Raises
     ------
     UserError
-        If the data cannot be had, are damaged, a user's file is bad, or the reference's
-        preprocessing steps do not fit the data; one line.
+        If the data cannot be obtained or are damaged, if a user's file has a fault, or if the
+        preprocessing steps of the reference do not fit the data. The message is one line.
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
     card, places = ref.card, Places(Path(store), mirror, allow_network, progress)
@@ -62,17 +63,18 @@ def dataset_hash(
     mirror: str | Path | None = None,
     allow_network: bool = True,
 ) -> str:
-    """Return the hash that names a data set's content, without reading the data where possible.
+    """Return the hash that identifies the content of a data set; data are read only if necessary.
 
-    For a card's data it is the hash of values, labels and splits. The card states it, except where
-    the bytes of a source cannot be known beforehand; such data are fetched first, or, without
-    network, the hash names the source. For drawn data it is the hash of the generator, its version
-    and arguments. For a user's file it is the hash of the file and the target's name.
+    For a data set with a card, the hash covers values, labels and splits. The card states the hash
+    unless the content of the source cannot be known in advance; in this case the data are
+    downloaded first, or, without network, the source is hashed instead of the data. For generated
+    data, the hash covers the generator, its version and its arguments. For a user's file, the hash
+    covers the file, the name of the target and the options.
 
     Raises
     ------
     UserError
-        If there is no such card, or the data are needed and cannot be had.
+        If there is no card of this name, or if the data are needed and cannot be obtained.
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
     places = Places(Path(store), mirror, allow_network)

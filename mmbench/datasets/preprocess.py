@@ -1,18 +1,23 @@
 """Preprocessing steps of a configuration as a scikit-learn pipeline, fitted on training rows.
 
-``none``, ``standard`` (mean 0, deviation 1), ``minmax`` (range [0, 1]), ``unit_norm`` (each row has
-Euclidean norm 1), ``sqrt`` (of each value, for counts), ``{pca: 80}`` (centred, not whitened),
-``{divide: 255}``, or a list of them. Constant columns become 0 and never divide by 0.
+The value of the key is one step or a list of steps:
 
-For tables with gaps and categories: ``{impute: median}`` (or ``mean``, ``most_frequent``; the most
-frequent category in any case), ``{impute_indicator: median}`` (with one more column for each that
-has gaps), ``one_hot``, and ``ordinal`` (numbers of categories).
-
-Any transformer of scikit-learn, or like it, by its path, with its parameters:
-``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``.
-
-For rows that hold two images side by side: ``{pair_pca: 100}`` (of single images) and
-``pair_features`` (``|a - b|`` and the elementwise product).
+- ``none``;
+- ``standard``: mean 0 and standard deviation 1; ``minmax``: range [0, 1]. Both map constant columns
+  to 0 and avoid division by 0;
+- ``unit_norm``: Euclidean norm 1 of each row;
+- ``sqrt``: square root of each value, for counts;
+- ``{pca: 80}``: principal components, centred and not whitened;
+- ``{divide: 255}``: division of all values by a constant;
+- ``{impute: median}`` (or ``mean``, ``most_frequent``): replacement of missing values; missing
+  categories are always replaced by the most frequent category;
+- ``{impute_indicator: median}``: imputation, and an indicator column for each numeric column with
+  missing values;
+- ``one_hot`` and ``ordinal``: encodings of categories;
+- ``{pair_pca: 100}``: principal components of single images, and ``pair_features``: ``|a - b|`` and
+  the elementwise product, both for rows that contain two images side by side;
+- the path of a transformer with the interface of scikit-learn, with its parameters:
+  ``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``.
 """
 
 from __future__ import annotations
@@ -30,12 +35,12 @@ if TYPE_CHECKING:
 
 #: Steps without an argument.
 PLAIN = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
-#: Steps that keep a number of components -> columns per component.
+#: Steps with a number of components as argument, and their output columns per component.
 COMPONENTS = {"pca": 1, "pair_pca": 2}
-#: Steps that fill missing values, and their arguments.
+#: Steps that replace missing values, and the values of their argument.
 IMPUTERS = ("impute", "impute_indicator")
 STRATEGIES = ("median", "mean", "most_frequent")
-#: Steps that turn categories into numbers.
+#: Steps that encode categories as numbers.
 ENCODERS = ("one_hot", "ordinal")
 NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODERS)
 
@@ -43,7 +48,7 @@ NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODERS)
 def parse_steps(value: Any) -> Steps:
     """Read steps from YAML: ``minmax``, ``{pca: 80}``, or a list of these.
 
-    A ValueError says in one line which step does not exist or has a wrong argument.
+    ValueError: if a step does not exist or has a wrong argument.
 
     Examples
     --------
@@ -64,19 +69,19 @@ def parse_steps(value: Any) -> Steps:
 
 
 def is_path(name: Any) -> bool:
-    """Return whether a step names a transformer of another package, by its path."""
+    """Return whether the name of a step is the path of a transformer of another package."""
     return isinstance(name, str) and "." in name
 
 
 def from_path(name: str, parameters: Any = ()) -> Any:
-    """Return the unfitted transformer of a path such as ``sklearn.preprocessing.PowerTransformer``.
+    """Return the unfitted transformer at a path such as ``sklearn.preprocessing.PowerTransformer``.
 
-    A ValueError says in one line why there is none, or that it does not take the parameters.
+    ValueError: if there is no transformer at this path, or if it does not accept the parameters.
     """
     module, _, attribute = name.rpartition(".")
     try:
         made = getattr(import_module(module), attribute)(**dict(parameters or ()))
-    except Exception as error:  # of any code that the import runs
+    except Exception as error:  # the imported module may raise any exception
         raise ValueError(f"{name} cannot be made: {error}") from None
     if not (hasattr(made, "fit") and hasattr(made, "transform")):
         raise ValueError(f"{name} is no transformer: it has no fit and transform")
@@ -86,10 +91,10 @@ def from_path(name: str, parameters: Any = ()) -> Any:
 def check_steps(
     steps: Steps, n_features: int, categorical: Sequence[str] = (), missing: str | None = None
 ) -> str | None:
-    """Return the reason why steps do not fit data, or None.
+    """Return the reason why preprocessing steps do not fit the data, or None if they fit.
 
-    `n_features` counts columns of categories too, whose names are `categorical`; `missing` is the
-    place of the first missing value.
+    `n_features` includes the categorical columns, and `categorical` contains their names. `missing`
+    describes the position (row and column) of the first missing value.
 
     Examples
     --------
@@ -103,14 +108,14 @@ def check_steps(
     if categorical and first not in ENCODERS:
         step = f"the first step but for imputing, not {first!r}" if first else "a step"
         return f"column {categorical[0]!r} holds categories: one_hot or ordinal must be {step}"
-    if categorical and "one_hot" in names:  # the training part determines how many columns
+    if categorical and "one_hot" in names:  # the number of columns depends on the training rows
         return None
     argument: Any
     for name, argument in steps:
         if name.startswith("pair_") and n_features % 2:
             return f"{name}: rows of pairs have an even number of columns, not {n_features}"
         if is_path(name):
-            return None  # its number of columns is unknown
+            return None  # the number of output columns is unknown
         if name in COMPONENTS:
             if argument > n_features // COMPONENTS[name]:
                 return f"{name}: {argument:g} components of data with {n_features} columns"
@@ -121,7 +126,7 @@ def check_steps(
 def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
     """Return the steps of `parse_steps` as one unfitted transformer.
 
-    The last `n_categorical` columns hold numbers of categories.
+    The last `n_categorical` columns contain category codes.
 
     Examples
     --------
@@ -129,7 +134,7 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
     >>> scaled.tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
-    # scikit-learn takes a second to import; configurations are checked without it
+    # Importing scikit-learn takes a second, and configurations are checked without this import.
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets.transformers import transformer
@@ -142,7 +147,7 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
 
 
 def _checked(name: Any, argument: Any) -> Any:
-    """Return the argument of a step, as `Steps` holds it; a ValueError says what is wrong."""
+    """Return the argument of a step in the form of `Steps`. ValueError: if it is not valid."""
     if is_path(name):
         return _checked_parameters(name, argument)
     if name not in NAMES:

@@ -1,12 +1,13 @@
-"""Test splits: rows to train on and rows to test on. Each rule is one entry of `RULES`.
+"""Splits of a data set into training rows and test rows. `RULES` lists all split rules.
 
-Every split can be made alone: it depends on the labels, the rule, the seed, and the numbers of its
-repeat and fold. Random numbers come from ``SeedSequence(seed, spawn_key=(repeat,))``, so a further
-repeat never alters an earlier one, and all folds of one repeat share one shuffle.
+Every split can be computed independently of the others: it depends on the data, the rule, the seed
+and the numbers of repeat and fold. Random numbers come from ``SeedSequence(seed,
+spawn_key=(repeat,))``, so additional repeats do not change earlier repeats, and all folds of one
+repeat use the same permutation of the rows.
 
-A file of folds is a CSV file with one line per row of the data. Each cell names the fold in which
-the row is tested, by a number or a word; with an empty cell the row is always trained on. A first
-line of names is skipped.
+A file of folds is a CSV file with one line per row of the data. Each column is one partition, and
+each table cell contains the fold (a number or a word) in which the row is a test row. If the table
+cell is empty, the row is always a training row. A first line of column names is skipped.
 """
 
 import csv
@@ -25,21 +26,22 @@ from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, did_you_mean
 
 IntArray = NDArray[np.intp]
-#: A data set of which only name and card need be known.
+#: Argument of functions that need only the name, the card and the file of folds of a data set.
 Described = DatasetRef | Dataset
-#: Argument of a rule as YAML states it.
+#: Argument of a split rule; None for rules without argument.
 Arg = float | None
-#: How a rule is written: ``"official"`` or ``{"kfold": 10}``.
+#: Split rule in a configuration: ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
-#: Upper bound on the training rows: of all classes together, ``("per_class", n)``, or
-#: ``("nested", n)``, the first n of one order.
+#: Maximum number of training rows: n in total; ``("per_class", n)``, n per class; or
+#: ``("nested", n)``, the first n rows of one fixed permutation.
 MaxTrain = int | tuple[str, int] | None
-#: Keeps the random numbers of `max_train` apart from those of the split.
+#: Purpose number of `random_stream` for the subset of `max_train`, so that the random numbers of
+#: the subset are independent of the random numbers of the split.
 SUBSET_STREAM = 1
 
 
 class Cut(NamedTuple):
-    """Rows of one split; ``origin`` is "official" or "drawn"."""
+    """Row numbers of one split; ``origin`` is "official" or "drawn" (at random)."""
 
     train: IntArray
     test: IntArray
@@ -50,7 +52,8 @@ def _refused(data: Dataset, reason: str) -> UserError:
     return UserError(f"data set {data.name!r}: {reason}")
 
 
-# official: the split that all publications use; its repeats differ in the rest of an experiment
+# official: the split that all publications use. All repeats use the same split and differ in other
+# random choices, such as the subset for `max_train`.
 
 
 def _official_repeats(data: Described, repeats: int | None) -> int:
@@ -69,12 +72,13 @@ def _no_official(data: Described) -> UserError:
     return UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
 
 
-# predefined: the splits of the card or of a file of folds. If the source lacks some of them, the
-# list is completed by random splits of the same sizes, not stratified, as the official ones are.
+# predefined: the splits of the card or of a file of folds. If the source does not contain all
+# splits of the card, random splits of the same sizes are added; like the official splits, the
+# random splits are not stratified.
 
 
 def _predefined_repeats(data: Described, repeats: int | None) -> int:
-    """Return the number of splits asked for, by default all; 0 before a file of folds is read."""
+    """Return the requested number of splits (default all); 0 if a file of folds is not read yet."""
     if data.folds is None:
         plan = _plan(data, repeats or 0)
         return plan.count if repeats is None else repeats
@@ -95,7 +99,7 @@ def _predefined_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
 
 
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
-    """Return the card's list, which must hold `wanted` splits or state the sizes of more."""
+    """Return the plan of the predefined splits. UserError: if it has fewer than `wanted` splits."""
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
         hint = "use kfold or holdout, or state a file of folds"
@@ -106,7 +110,8 @@ def _plan(data: Described, wanted: int) -> PredefinedSplits:
     return plan
 
 
-# kfold: stratified cross-validation, repeated with new shuffles; groups stay together
+# kfold: stratified cross-validation with a new permutation of the rows in each repeat; all rows of
+# a group are in the same fold.
 
 
 def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
@@ -124,8 +129,8 @@ def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cu
     else:
         if problem := too_few_rows(data.y, folds):
             raise _refused(data, problem)
-        # The shuffled rows of one class after another are dealt to the folds in turn: fold sizes
-        # differ by at most one, and so do the rows of a class.
+        # The rows, ordered by class and shuffled within each class, are assigned to the folds in
+        # turn: fold sizes differ by at most one, and so do the numbers of rows of a class per fold.
         codes, counts = codes_and_counts(data.y)
         classes = range(len(counts))
         dealt = np.concatenate([random.permutation(np.flatnonzero(codes == k)) for k in classes])
@@ -133,11 +138,11 @@ def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cu
     return Cut(np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold), "drawn")
 
 
-# holdout: repeated stratified random splits that hold out a share of the rows, or of the groups
+# holdout: repeated stratified random splits; a fraction of the rows (or groups) is the test set.
 
 
 def _holdout_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
-    """Return round(arg * n) test rows, each class in proportion; or a share of the groups."""
+    """Return a split with round(arg * n) stratified test rows, or with a fraction of the groups."""
     share, random = float(arg or 0), random_stream(seed, repeat)
     if data.groups is None:
         of, (codes, counts) = "", codes_and_counts(data.y)
@@ -162,16 +167,16 @@ def _holdout_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> 
     return Cut(train, test, "drawn")
 
 
-# leave_one_out: every row, or every group, is tested once
+# leave_one_out: each test set is one row or, if there are groups, one group.
 
 
 def _units(data: Dataset) -> NDArray:
-    """Return the group of each row; without groups, each row is its own."""
+    """Return the group of each row; if the data have no groups, each row is a group."""
     return np.arange(len(data.y)) if data.groups is None else data.groups
 
 
 def _n_units(arg: Arg, data: Described) -> int:
-    """Return the number of rows or groups; 0 before the rows are known."""
+    """Return the number of rows or groups; 0 if the data are not loaded yet."""
     return len(np.unique(_units(data))) if isinstance(data, Dataset) else 0
 
 
@@ -183,11 +188,12 @@ def _leave_one_out_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: in
     return Cut(np.flatnonzero(~held), np.flatnonzero(held), "drawn")
 
 
-# time_series: successive parts in time, each tested by a machine trained on all rows before it
+# time_series: the rows are divided into successive blocks of time; the training rows of a block are
+# all rows before this block.
 
 
 def _time_series_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
-    """Return rows in the order of time, or of the file if there is no column of time."""
+    """Return one split; rows are ordered by time, or as in the file if there is no time column."""
     from sklearn.model_selection import TimeSeriesSplit
 
     time = np.arange(len(data.y)) if data.time is None else data.time
@@ -202,17 +208,17 @@ def _time_series_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int)
 
 
 class Rule(NamedTuple):
-    """A split rule; its defaults are one fold per repeat, and one repeat."""
+    """A split rule; by default there is one fold per repeat, and one repeat."""
 
-    #: Argument: "none", "count" or "share".
+    #: Type of the argument: "none", "count" (integer) or "share" (fraction between 0 and 1).
     argument: str
-    #: Return the rows of one split, given argument, data, repeat, fold and seed.
+    #: Function (argument, data, repeat, fold, seed) -> row numbers of one split.
     cut: Callable[[Arg, Dataset, int, int, int], Cut]
-    #: Return the number of folds, given the argument.
+    #: Function (argument, data) -> number of folds.
     n_folds: Callable[[Arg, Described], int] = lambda arg, data: 1
-    #: Return the number of repeats, given the number asked for.
+    #: Function (data, requested number of repeats or None) -> number of repeats.
     n_repeats: Callable[[Described, int | None], int] = lambda data, repeats: repeats or 1
-    #: Whether there is one partition, which no repeat alters.
+    #: Whether the partition is deterministic, so that repeats would be identical.
     fixed: bool = False
 
 
@@ -220,7 +226,7 @@ def _stated(arg: Arg, data: Described) -> int:
     return int(arg or 0)
 
 
-#: Name in YAML -> rule.
+#: Split rules by their names in configurations.
 RULES = {
     "official": Rule("none", _official_cut, n_repeats=_official_repeats),
     "predefined": Rule("none", _predefined_cut, n_repeats=_predefined_repeats),
@@ -235,24 +241,24 @@ RULES = {
 class Split:
     """One split of a data set."""
 
-    #: Row numbers.
+    #: Row numbers of the training rows and of the test rows.
     train: IntArray
     test: IntArray
     rule: str
-    #: Arguments from which the split was made.
+    #: Arguments of `split_at`.
     repeat: int
     fold: int
     seed: int
-    #: Hash of the row numbers, in order.
+    #: Hash of the row numbers, from `split_digest`.
     digest: str
-    #: Whether the rows come with the data or from the seed: "official" or "drawn".
+    #: "official" if the split is distributed with the data, "drawn" if it is computed.
     origin: str
-    #: Training rows that `max_train` left out.
+    #: Numbers of the training rows that `max_train` excluded.
     rest: IntArray = field(default_factory=lambda: np.empty(0, np.intp))
 
 
 def parse_rule(spec: RuleSpec) -> tuple[str, Arg]:
-    """Return name and argument of a rule; a UserError names a wrong one.
+    """Return name and argument of a rule. UserError: if the name or the argument is not valid.
 
     Examples
     --------
@@ -277,7 +283,7 @@ def parse_rule(spec: RuleSpec) -> tuple[str, Arg]:
 
 
 def split_rules(data: Described) -> list[str]:
-    """Return the names of the rules that a data set allows, without reading the data."""
+    """Return the names of the split rules that are available for a data set; no data are read."""
     expect = data.card.expect if data.card else None
     missing = {
         "official": not (expect and expect.official),
@@ -287,7 +293,7 @@ def split_rules(data: Described) -> list[str]:
 
 
 def known_beforehand(spec: RuleSpec, ref: DatasetRef) -> bool:
-    """Return whether the splits of a data set can be counted without reading it."""
+    """Return whether the number of splits is known before the data are read."""
     name, _ = parse_rule(spec)
     return not (name == "leave_one_out" or (name == "predefined" and ref.folds is not None))
 
@@ -295,9 +301,9 @@ def known_beforehand(spec: RuleSpec, ref: DatasetRef) -> bool:
 def split_slots(
     spec: RuleSpec, data: Described, repeats: int | None = None
 ) -> list[tuple[int, int]]:
-    """Return (repeat, fold) of every split; see `known_beforehand`.
+    """Return (repeat, fold) of every split; empty if it is not `known_beforehand` without the data.
 
-    Without `repeats`, ``predefined`` gives the whole list and other rules one partition.
+    If `repeats` is None, the rule ``predefined`` returns all splits, and other rules one repeat.
     """
     name, arg = parse_rule(spec)
     rule = RULES[name]
@@ -317,26 +323,26 @@ def split_at(
     seed: int = 0,
     max_train: MaxTrain = None,
 ) -> Split:
-    """Return one split, made alone.
+    """Return one split.
 
     Parameters
     ----------
     spec : str or mapping
-        The rule; or its name, with its argument in `args` as a job stores it.
+        The split rule; or only its name, if `args` contains its argument (as in a job).
     dataset : Dataset
     args : sequence of float
-        Argument of the rule.
+        Argument of the rule; empty if the rule has no argument or `spec` contains it.
     repeat, fold, seed : int
     max_train : int, ("per_class", int) or ("nested", int), optional
-        Train on a seeded stratified subset of at most this many training rows, or of this many
-        rows per class; or on the first rows of one seeded order that mixes the classes in
-        proportion from its beginning, so that a smaller subset lies in a larger one.
+        Train on a random stratified subset of the training rows: at most n rows in total; at most
+        n rows per class; or ("nested") the first n rows of one random permutation that mixes the
+        classes in proportion, so that smaller subsets are contained in larger subsets.
 
     Raises
     ------
     UserError
-        If the data do not allow the split: no such split, a class with fewer rows than folds, no
-        test row.
+        If the data do not allow the split, for example because the data set has no such split, a
+        class has fewer rows than there are folds, or there is no test row.
     """
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
     train, test, origin = RULES[name].cut(arg, dataset, repeat, fold, seed)
@@ -371,7 +377,7 @@ def _subset(
 
 
 def split_digest(train: IntArray, test: IntArray) -> str:
-    """Return the hash of the row numbers, in order."""
+    """Return the hash of the row numbers of a split; the order of the rows matters."""
     digest = hashlib.sha256()
     for rows in (train, test):
         digest.update(f"{len(rows)}\n".encode() + np.asarray(rows, dtype="<i8").tobytes())
@@ -379,13 +385,13 @@ def split_digest(train: IntArray, test: IntArray) -> str:
 
 
 def codes_and_counts(y: NDArray) -> tuple[IntArray, IntArray]:
-    """Return class numbers and the number of rows of each class."""
+    """Return the class number of each row, and the number of rows of each class."""
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     return codes.ravel(), counts
 
 
 def allocate(counts: IntArray, total: int) -> IntArray:
-    """Share out `total` rows over classes in proportion, by the largest remainders.
+    """Distribute `total` rows over the classes in proportion, by the largest remainder method.
 
     Examples
     --------
@@ -400,10 +406,10 @@ def allocate(counts: IntArray, total: int) -> IntArray:
 
 
 def allocate_nested(counts: IntArray, total: int) -> IntArray:
-    """Share out at most `total` rows in proportion, never fewer to a class if `total` grows.
+    """Distribute at most `total` rows in proportion; no class loses rows if `total` increases.
 
-    Row r of a class of n rows has the position ``(r + 1/2) / n`` in an order of all rows. By the
-    largest remainders (`allocate`) a class could lose a row if `total` grows.
+    Row r of a class of n rows gets the value ``(r + 1/2) / n``, and the `total` rows of smallest
+    value are counted. The largest remainder method (`allocate`) does not have this monotonicity.
 
     Examples
     --------
@@ -417,7 +423,7 @@ def allocate_nested(counts: IntArray, total: int) -> IntArray:
 
 
 def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomState) -> IntArray:
-    """Return sorted positions of ``share[k]`` random rows of each class k."""
+    """Return the sorted indices of ``share[k]`` random rows of each class k."""
     picked = [
         random.permutation(np.flatnonzero(codes == k))[:n] for k, n in enumerate(share.tolist())
     ]
@@ -428,7 +434,7 @@ def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomSt
 
 
 def with_folds(data: Dataset, path: str) -> Dataset:
-    """Return a data set whose predefined splits are given by a file of folds."""
+    """Return the data set with the predefined splits of a file of folds."""
     table = _read_folds(path)
     n_rows = len(data.y)
     if len(table) == n_rows + 1:
@@ -441,7 +447,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     splits: list[Rows] = []
     for column in zip(*table, strict=True):
         cells = np.array(column)
-        names = sorted(set(column) - {""}, key=lambda name: (len(name), name))  # 2 before 10
+        names = sorted(set(column) - {""}, key=lambda name: (len(name), name))  # "2" before "10"
         splits += [(np.flatnonzero(cells != name), np.flatnonzero(cells == name)) for name in names]
     if not splits:
         raise UserError(f"{path}: no row is tested")
@@ -450,7 +456,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
 
 
 def hash_with_folds(content_hash: str, path: str) -> str:
-    """Return the hash of data together with their file of folds."""
+    """Return the hash of a content hash and the content of a file of folds."""
     try:
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as error:

@@ -1,9 +1,11 @@
-"""The transformer of each preprocessing step; imported when a pipeline is made, with scikit-learn.
+"""The transformer of each preprocessing step.
 
-Functions belong to modules, so that fitted pipelines can be pickled.
+The module imports scikit-learn and is therefore imported only if a pipeline is constructed. All
+functions are defined at module level, so that fitted pipelines can be pickled.
 
-For rows that hold two images side by side, ``(a, b)``, each step treats both images alike, and the
-last one, `pair_features`, gives the same row for (a, b) and (b, a).
+Rows that contain two images side by side, ``(a, b)``, are transformed by `PairPCA`, which applies
+the same transformation to both images, and by `pair_features`, which gives the same result for
+(a, b) and (b, a).
 """
 
 from functools import partial
@@ -51,18 +53,18 @@ class PairPCA(TransformerMixin, BaseEstimator):
         self.n_components = n_components
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Fit on 2 n_samples images."""
-        # By the eigenvalues of the covariance matrix: exact, and no random numbers.
+        """Fit on the 2 * n_samples images."""
+        # This solver is exact and uses no random numbers.
         self.pca_ = PCA(self.n_components, svd_solver="covariance_eigh").fit(np.vstack(halves(X)))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:
-        """Return the components of both images, shape (n_samples, 2 n_components)."""
+        """Return the components of both images, shape (n_samples, 2 * n_components)."""
         return np.hstack([self.pca_.transform(half) for half in halves(X)])
 
 
 def pair_features(X: ArrayLike) -> NDArray:
-    """Return ``|a - b|`` and the elementwise product of a and b, side by side.
+    """Return ``|a - b|`` and the elementwise product ``a * b``, side by side.
 
     Examples
     --------
@@ -74,7 +76,7 @@ def pair_features(X: ArrayLike) -> NDArray:
 
 
 def transformer(name: str, value: Any, n_categorical: int) -> Any:
-    """Return the unfitted transformer of a step; the last columns hold categories."""
+    """Return the unfitted transformer of a step for data whose last columns are categorical."""
     if name in ON_NUMBERS:
         return ON_NUMBERS[name](value)
     on_numbers, on_categories = ON_TABLES[name](value)
@@ -89,18 +91,18 @@ def transformer(name: str, value: Any, n_categorical: int) -> Any:
 
 
 def columns_of_numbers(X: NDArray, n_categorical: int) -> list[int]:
-    """Return all columns but the last ones; an empty list, unlike a slice, skips the fit."""
+    """Return the numeric columns; for an empty list, unlike an empty slice, the fit is skipped."""
     return list(range(X.shape[1] - n_categorical))
 
 
 def square_root(X: ArrayLike) -> NDArray[np.float64]:
-    """Return square roots; a negative value keeps its sign."""
+    """Return ``sign(X) * sqrt(|X|)`` elementwise."""
     X = np.asarray(X, dtype=np.float64)
     return np.sign(X) * np.sqrt(np.abs(X))
 
 
 def true_divide(X: NDArray, by: float) -> NDArray[np.float64]:
-    """Divide as float64."""
+    """Return ``X / by`` as float64."""
     return X / float(by)
 
 
@@ -109,21 +111,22 @@ def _imputers(strategy: str, **more: Any) -> tuple[Any, Any]:
     return numbers, SimpleImputer(strategy="most_frequent", keep_empty_features=True)
 
 
-#: Steps that treat all columns alike.
+#: Steps that transform numeric and categorical columns in the same way: name -> constructor.
 ON_NUMBERS = {
     "none": lambda _: FunctionTransformer(),
     "standard": lambda _: StandardScaler(),
     "minmax": lambda _: MinMaxScaler(),
     "unit_norm": lambda _: Normalizer("l2"),
     "sqrt": lambda _: FunctionTransformer(square_root),
-    # By the eigenvalues of the covariance matrix: exact, and no random numbers.
+    # This solver is exact and uses no random numbers.
     "pca": lambda number: PCA(int(number), svd_solver="covariance_eigh"),
     "divide": lambda number: FunctionTransformer(true_divide, kw_args={"by": number}),
     "pair_pca": lambda number: PairPCA(int(number)),
     "pair_features": lambda _: FunctionTransformer(pair_features),
 }
-#: Steps with one transformer for columns of numbers and one for categories. A category that the
-#: training rows lack has no column in one_hot and number -1 in ordinal.
+#: Steps with one transformer for numeric and another for categorical columns: name ->
+#: constructor of both. A category that does not occur in the training rows is encoded by zeros in
+#: ``one_hot`` and by -1 in ``ordinal``.
 ON_TABLES = {
     "impute": _imputers,
     "impute_indicator": lambda strategy: _imputers(strategy, add_indicator=True),
