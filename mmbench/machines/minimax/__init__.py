@@ -1,4 +1,4 @@
-"""Machines that know a class by its mean and covariance: LDA, MPM, MEMPM and M4."""
+"""Machines based on the class means and covariances: LDA, MPM, MEMPM and M4."""
 
 from mmbench.machines.minimax.lda import LDA
 from mmbench.machines.minimax.m4 import M4

@@ -1,18 +1,23 @@
-"""The base of LDA, MPM, MEMPM and M4: class covariances, their ridge, kernels, and coordinates.
+"""Base classes of LDA, MPM, MEMPM and M4: class covariances, ridge, kernels, and coordinates.
 
-The covariances are the plug-in estimates with 1/n_c; ``scatter="sum"`` multiplies them by n_c. A
-ridge is added first:
+The covariance Sc of class c is the plug-in estimate with the factor 1/n_c, where n_c is the number
+of rows of the class. A ridge is added to Sc:
 
     linear   Sc + ridge tr(Sc)/d I
     kernel   Sc + ridge tr(K)/n I,   in coordinates F of the rows with K = F F'
 
-A kernel machine needs the ridge: rows that are linearly independent can be mapped onto their class
-means exactly, both spreads are zero then, and every criterion is infinite. Proposition 1 of the M4
-paper, on which its kernel form rests, has the ridge; its theorem omits it.
+With ``scatter="sum"`` the regularized covariance is then multiplied by n_c. The spread of class c
+along a direction w is ``sqrt(w'Sc w)``, the standard deviation of its decision values.
 
-With row weights the means, the covariances and ``tr(K)/n`` are weighted, and n_c is the weight of a
-class (LDA, MPM and MEMPM). The M4 has no row weights: its programs have one penalty for all slacks.
-Class weights cancel in means and covariances; in the LDA they are costs of errors.
+A kernel machine needs the ridge: if the rows are linearly independent in feature space, a direction
+exists that maps all rows of a class to the same number. Both spreads are then zero, and all
+criteria are infinite. The kernel form of the M4 rests on Proposition 1 of the M4 paper. This
+proposition includes the ridge; the theorem of the paper omits the ridge.
+
+If row weights are given, LDA, MPM and MEMPM use weighted means, weighted covariances and a weighted
+``tr(K)/n``, and n_c is the total weight of a class. The M4 does not support row weights, because
+its programs have one penalty for all slacks. Class weights cancel in the means and the covariances;
+the LDA uses class weights as costs of errors.
 
 References
 ----------
@@ -43,20 +48,22 @@ from mmbench.machines.minimax.coordinates import (
 from mmbench.machines.minimax.spread import GramSpread
 from mmbench.solvers.result import Result
 
-#: A kernel matrix is taken for one of low rank if the rank of its part on every k-th row, at most
-#: RANK_ROWS of them and at least every other row, is below LOW_RANK_SHARE of that part.
+#: Maximum number of rows of the submatrix with every k-th row and column (k >= 2) that is used to
+#: estimate the rank of a kernel matrix, and the maximum ratio of the rank of this submatrix to its
+#: number of rows at which the kernel matrix is treated as a low-rank matrix.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
-#: Smaller relative ridges are lost in the rounding of a kernel matrix, but not in coordinates.
+#: Lower bound on the relative ridge for the Gram route. A smaller ridge is lost in the rounding
+#: errors of a kernel matrix, but not in diagonal coordinates.
 LEAST_GRAM_RIDGE = 1e-8
 
-#: Class means are equal if their squared distance is below this share of the mean squared length of
-#: a row.
+#: Upper bound on the squared distance of the class means in feature space, relative to the mean
+#: squared norm of a row, for which the class means are treated as equal.
 EQUAL_KERNEL_MEANS = 1e-13
 
 
 class CovarianceMachine(PairwiseClassifier):
-    """Base of the machines that see each class through its mean and covariance.
+    """Base class of the machines that use only the means and covariances, and the training rows.
 
     A subclass implements `solve`.
     """
@@ -64,9 +71,10 @@ class CovarianceMachine(PairwiseClassifier):
     search_space: ClassVar[SearchSpace] = SearchSpace(
         {"ridge": ("ridge", (1e-6, 1e-4, 1e-3, 1e-2, 1e-1))},
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
-        single_precision=False,  # rounding of float32 values would count as rank
+        single_precision=False,  # float32 rounding errors would increase the numerical rank
     )
-    #: The peak of the Gram route, reached if most rows have multipliers; 2 is usual.
+    #: Peak memory in copies of the kernel matrix or of the rows. The Gram route reaches 4 copies if
+    #: most rows have non-zero multipliers; 2 copies are usual.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
     translation_invariant: ClassVar[bool] = True
 
@@ -91,12 +99,12 @@ class CovarianceMachine(PairwiseClassifier):
         ----------
         data : DiagonalData
         state : object
-            The state of the model of a neighbouring problem on the same rows, or None.
+            Warm start: the state of a model for the same rows and similar parameters, or None.
 
         Returns
         -------
         BinaryModel
-            Its `w` is in the coordinates of `data`.
+            Model with `w` in the coordinates of `data`.
         """
         raise TypeError(f"{type(self).__name__} does not implement solve")
 
@@ -106,7 +114,7 @@ class CovarianceMachine(PairwiseClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every point; the coordinates, or the factor of a ridge, serve all points."""
+        """Train at every grid point; points with the same ridge share coordinates or a factor."""
         order = sorted(range(len(points)), key=lambda k: self.path_key(points[k]))
         models = self._train_ordered([self.with_params(points[k]) for k in order], problem)
         return [models[k] for k in np.argsort(order)]
@@ -114,7 +122,7 @@ class CovarianceMachine(PairwiseClassifier):
     def _train_ordered(
         self, machines: Sequence[Self], problem: BinaryProblem, state: Any = None
     ) -> list[BinaryModel]:
-        """Train machines of one kernel, in the order of `path_key`."""
+        """Train machines with the same kernel, sorted by `path_key`."""
         return train_in_coordinates(machines, problem, state)
 
     def _check_parameters(self) -> None:
@@ -127,20 +135,21 @@ class CovarianceMachine(PairwiseClassifier):
 
 
 class SpreadMachine(CovarianceMachine):
-    """Base of the machines of the total spread, MPM and M4, which have a Gram route.
+    """Base class of MPM and M4, which minimise the sum of the class spreads and have a Gram route.
 
-    Diagonal coordinates serve every theta and C, but cost ten times a Cholesky factor of a kernel
-    matrix of full rank; of a low-rank matrix they cost next to nothing. Solver "gram" trains over
-    the kernel matrix, and so does "auto" if its rank is not low, scatter is "mean" and the ridge is
-    not lost in rounding. benchmarks/m4_search.py and benchmarks/m4_growth.py compare the routes.
+    Diagonal coordinates can be reused for all C, but for a kernel matrix of full rank their
+    computation takes ten times as long as a Cholesky factorization; for a low-rank kernel matrix
+    the computation time is negligible. Solver "gram" trains on the kernel matrix. Solver "auto"
+    does the same if the kernel matrix is not of low rank, `scatter` is "mean" and the ridge is at
+    least LEAST_GRAM_RIDGE. benchmarks/m4_search.py and benchmarks/m4_growth.py compare the routes.
 
-    A subclass implements `solve_gram` beside `solve`.
+    A subclass implements `solve` and `solve_gram`.
     """
 
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 3, "poly": 3}
 
     def solve_gram(self, machines: Sequence[Self], spread: GramSpread) -> list[BinaryModel]:
-        """Solve for machines of one ridge, whose C ascend, over a kernel matrix."""
+        """Train machines with the same ridge and ascending C on a kernel matrix."""
         raise TypeError(f"{type(self).__name__} does not implement solve_gram")
 
     def _has_gram_route(self) -> bool:
@@ -164,7 +173,11 @@ class SpreadMachine(CovarianceMachine):
     def _train_over_gram(
         self, machines: Mapping[int, Self], problem: BinaryProblem
     ) -> dict[int, BinaryModel]:
-        """Return the models that are certified; the others are left to diagonal coordinates."""
+        """Return the models with a closed duality gap, by index.
+
+        The other machines are trained in diagonal coordinates. After the time limit models with an
+        open gap are returned too.
+        """
         gram, y, models = np.asarray(problem.gram, dtype=float), problem.y, {}
         unit = float(np.trace(gram)) / len(y)
         means = np.where(y > 0, 1.0 / (y > 0).sum(), -1.0 / (y < 0).sum())
@@ -176,7 +189,7 @@ class SpreadMachine(CovarianceMachine):
             try:
                 spread = GramSpread(gram, y, ridge * unit)
                 found = self.solve_gram([machines[k] for k in members], spread)
-            except LinAlgError:  # rows so similar that rounding decides
+            except LinAlgError:  # not positive definite in floating point: rows nearly equal
                 continue
             seconds = (time.perf_counter() - started) / len(members)
             for k, model in zip(members, found, strict=True):
@@ -193,7 +206,7 @@ def _is_low_rank(problem: BinaryProblem) -> bool:
 
 
 def certificate(found: Result, tol: float, n_support: int, **extra: Any) -> Fit:
-    """Return the certificate of a solver's result; `tol` is the relative gap of an optimum."""
+    """Return the certificate of a result; the status is INACCURATE if the gap exceeds `tol`."""
     return Fit(
         found.status if found.closed(tol) else Status.INACCURATE,
         objective=found.value,
@@ -208,7 +221,7 @@ def certificate(found: Result, tol: float, n_support: int, **extra: Any) -> Fit:
 
 
 def majority_model(data: DiagonalData, status: Status, reason: str, **facts: Any) -> BinaryModel:
-    """Return the constant decision for the larger class; `facts` are fields of `Fit`."""
+    """Return a model that always predicts the larger class; `facts` are fields of its `Fit`."""
     empty = {"objective": 0.0, "bound": 0.0, "max_violation": 0.0, "iterations": 0}
     extra = {"reason": reason, **facts.pop("extra", {})}
     values = {**empty, **facts, "seconds": 0.0, "n_support": 0, "route": "closed form"}
@@ -217,7 +230,7 @@ def majority_model(data: DiagonalData, status: Status, reason: str, **facts: Any
 
 
 def separating_model(data: DiagonalData) -> BinaryModel:
-    """Return the separation along a direction in which neither class varies."""
+    """Return a model that separates the classes along a direction of zero within-class variance."""
     reason = "the classes differ along a direction in which neither varies"
     model = majority_model(data, Status.UNBOUNDED, reason)
     w = 2.0 / data.delta
@@ -228,9 +241,9 @@ def separating_model(data: DiagonalData) -> BinaryModel:
 def train_in_coordinates(
     machines: Sequence[CovarianceMachine], problem: BinaryProblem, state: Any = None
 ) -> list[BinaryModel]:
-    """Train machines of one kernel on one problem, each from the state of the one before it.
+    """Train machines with the same kernel on one problem, with the previous state as warm start.
 
-    The time for shared coordinates is divided equally among the models.
+    The computation time of the shared coordinates is divided equally among the models.
     """
     started = time.perf_counter()
     linear = problem.kernel.name == "linear"

@@ -1,4 +1,4 @@
-"""Branch and bound over one number, for functions with several local minima: M4 and MEMPM."""
+"""Branch and bound for functions of one variable with several local minima, for M4 and MEMPM."""
 
 import heapq
 from collections.abc import Callable, Sequence
@@ -11,15 +11,15 @@ from mmbench.allowance import time_is_up
 
 
 class Evaluated(Protocol):
-    """A number with the value of a function."""
+    """A point at which the function has been evaluated."""
 
     @property
     def at(self) -> float:
-        """The argument."""
+        """Argument of the function."""
 
     @property
     def value(self) -> float:
-        """The value at the argument."""
+        """Function value at the argument."""
 
 
 Node = TypeVar("Node", bound=Evaluated)
@@ -33,11 +33,11 @@ def minimise(
     max_points: int = 300,
     narrowest: float = 0.0,
 ) -> tuple[Node, float]:
-    """Return the minimum of a function between the first and the last of `ends`, and its bound.
+    """Return the best point between the first and the last of `ends`, and a lower bound.
 
-    `lower` bounds the function between two evaluated numbers. The search stops at a relative gap of
-    `tol`, or if the lowest bound belongs to an interval narrower than the share `narrowest` of its
-    upper end.
+    `lower` returns a lower bound on the function between two evaluated points. The search stops at
+    a relative gap of `tol`, or if the interval with the lowest bound is narrower than `narrowest`
+    times its upper end.
     """
     order, best = count(), min(ends, key=lambda point: point.value)
     heap = [(lower(left, right), next(order), left, right) for left, right in pairwise(ends)]
@@ -58,7 +58,9 @@ def minimise(
 
 
 def lowest_of_lines(*lines: tuple[float, float]) -> float:
-    """Return the minimum of the larger of one or two lines, each given by its values at both ends.
+    """Return the minimum over an interval of the pointwise maximum of one or two linear functions.
+
+    Each function is given by its values at both ends of the interval.
 
     Examples
     --------

@@ -1,31 +1,32 @@
-"""Cone programs of the M4 and the MPM, and the paper's searches over rho: the reference routes.
+"""Cone programs of the M4 and the MPM, and the searches over rho of the M4 paper.
 
     min over x, xi   c'x + sum_i p_i xi_i
     subject to       R x + xi >= h,  xi >= 0          (xi_i = 0 if its penalty is infinite)
                      ||D_j x[:k]|| <= x[s_j]          for a few diagonal D_j
                      q'x = 1                          (if there is a q)
 
-The paper's (2), (3), (21) and (22) give every training point a cone of its own. Two cones suffice,
-because only two spreads occur; ``cone_a_row=True`` keeps the printed form. With
-multipliers a of the rows and (z_j, zeta_j) of the cones the dual is
+In (2), (3), (21) and (22) of the paper every training point has a separate cone. Two cones suffice,
+because only the two spreads of the classes occur; ``cone_a_row=True`` keeps the form of the paper.
+Let a be the multipliers of the rows and (z_j, zeta_j) the multipliers of the cones. The dual is
 
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
     0 <= a <= p,  ||z_j|| <= zeta_j
 
-The forms of the M4 are
+The programs of the M4 over (w, b, sx, sy) are
 
     margin     min sx + sy + C sum xi     y_i (w'z_i + b) >= 1 - xi_i
     budget     min sum xi                 the same rows,   sx + sy = 2/rho
     fixed rho  min sum xi                 y_i (w'z_i + b) >= rho s_i - xi_i,   w'(xm - ym) = 1
-    step       min t                      the same with t for every xi_i: rho is feasible iff t <= 0
+    step       min t                      the constraints of "fixed rho" with xi_i = t for all i
 
-With a reduction the last row is the row of the class means: ``w'(xm - ym) >= 2 - xi_m`` in the
-first two, ``>= rho (sx + sy) - xi_m`` in the others. All are over (w, b, sx, sy), "step" over t
-too.
+The program "step" has t as an additional variable; rho is feasible if and only if its minimum is
+not positive. With a reduction (parameter nu of the M4) the last row is the constraint on the class
+means: ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and
+``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
 
-What the papers print, and ``solver="reference"`` follows: a search over rho with one cone program
-per value (`search_budget` for the soft, `bisect_rho` for the hard margin) and, for the
-normalization "mean", a cone per row.
+``solver="reference"`` follows the algorithms of the paper: a search over rho with one cone program
+per value of rho (`search_budget` for the soft margin, `bisect_rho` for the hard margin) and, for
+the normalization "mean", one cone per row.
 """
 
 from collections.abc import Sequence
@@ -45,35 +46,35 @@ from mmbench.solvers.result import Result
 
 @dataclass(frozen=True)
 class SpreadProgram:
-    """One program of the form at the head of this file."""
+    """A cone program in the notation of the module docstring."""
 
-    #: c. Shape (n_columns,).
+    #: Costs c, shape (n_columns,).
     cost: NDArray
-    #: R. Shape (n_rows, n_columns).
+    #: Constraint matrix R, shape (n_rows, n_columns).
     rows: NDArray
-    #: h. Shape (n_rows,).
+    #: Right-hand sides h, shape (n_rows,).
     sides: NDArray
-    #: p; infinite for a row without slack. Shape (n_rows,).
+    #: Penalties p on the slacks, shape (n_rows,); infinite for rows without slack.
     penalties: NDArray
-    #: Diagonals of the D_j. Shape (k,).
+    #: Diagonals of the matrices D_j, each of shape (k,).
     roots: tuple[NDArray, ...]
-    #: The columns s_j, none of them among the first k.
+    #: Column indices s_j of the spreads, all at least k.
     scales: tuple[int, ...]
-    #: q. Shape (n_columns,).
+    #: Coefficients q of the equation, shape (n_columns,); None without an equation.
     equation: NDArray | None = None
 
     @property
     def soft(self) -> NDArray:
-        """Mask of the rows with slack."""
+        """Mask of the rows with slack, shape (n_rows,)."""
         return np.isfinite(self.penalties)
 
     def value(self, x: NDArray) -> float:
-        """Return the objective at `x`, with the smallest slacks."""
+        """Return the objective at `x` with the smallest feasible slacks."""
         slack = np.maximum(0.0, self.sides - self.rows @ x)[self.soft]
         return float(self.cost @ x + self.penalties[self.soft] @ slack)
 
     def violation(self, x: NDArray) -> float:
-        """Return the largest violation of a constraint without slack."""
+        """Return the largest violation at `x` over all constraints without slack."""
         worst = float((self.sides - self.rows @ x)[~self.soft].max(initial=0.0))
         for root, scale in zip(self.roots, self.scales, strict=True):
             worst = max(worst, float(np.linalg.norm(root * x[: len(root)]) - x[scale]))
@@ -84,17 +85,17 @@ class SpreadProgram:
 
 @dataclass(frozen=True)
 class SpreadSolution(Result):
-    """The solution of a `SpreadProgram`; its bound is the dual value of the solver."""
+    """Solution of a `SpreadProgram`; `bound` is the dual value that the solver returns."""
 
-    #: Shape (n_columns,).
+    #: Variables x, shape (n_columns,).
     x: NDArray
-    #: a. Shape (n_rows,).
+    #: Multipliers a of the rows, shape (n_rows,).
     multipliers: NDArray
-    #: lambda; 0 if there is no equation.
+    #: Multiplier lambda of the equation; 0 without an equation.
     equation_multiplier: float
 
     def for_problem(self, problem: MarginProblem) -> MarginSolution:
-        """Return the solution of "margin" with this direction and these multipliers."""
+        """Return the solution of `problem` along this w, with the bound of these multipliers."""
         w = self.x[: len(problem.delta)]
         return problem.solution(w, self.multipliers, self.iterations)
 
@@ -107,7 +108,7 @@ def solve_spread(
 ) -> SpreadSolution:
     """Solve a spread program by Clarabel, or by ECOS if `solver` is "ecos".
 
-    With `cone_a_row` a row that subtracts a multiple of one spread has a cone of its own.
+    With `cone_a_row` every row that contains exactly one spread is stated as a separate cone.
     """
     layout = _Layout(program, cone_a_row)
     native = "ecos" if solver == "ecos" else "clarabel"
@@ -126,9 +127,9 @@ def solve_spread(
 
 
 class _Cone(NamedTuple):
-    """``head x >= side + ||root * w||``, with head a row vector over (x, xi)."""
+    """The constraint ``head (x, xi) >= side + ||root * w||`` with a row vector head."""
 
-    #: Positions and values of the non-zero entries of head.
+    #: Column indices and values of the non-zero entries of head, shape (n_nonzero,).
     columns: NDArray
     values: NDArray
     side: float
@@ -136,10 +137,10 @@ class _Cone(NamedTuple):
 
 
 class _Layout:
-    """Positions of rows, slacks and cones of a spread program in its cone program.
+    """Conversion of a spread program to the standard form of `ConeProgram`.
 
-    The variables are x and the slacks of the soft rows. A spread without cost, all of whose rows
-    have cones of their own, is left out.
+    The variables are x and the slacks of the rows with finite penalty. A spread is left out if it
+    has no cost and occurs only in rows that are stated as separate cones.
     """
 
     def __init__(self, program: SpreadProgram, cone_a_row: bool):
@@ -154,7 +155,7 @@ class _Layout:
         self.columns = np.arange(self.width)
 
     def cone_program(self) -> ConeProgram:
-        """Return the cone program; sets `columns`, the variables that occur in it."""
+        """Return the cone program, and set `columns` to the indices of its variables."""
         program, n_slack = self.program, len(self.soft)
         n = len(program.cost)
         cones = [self._own_cone(i) for i in self.owners] + self._shared_cones()
@@ -177,9 +178,10 @@ class _Layout:
         )
 
     def _inequalities(self, cones: Sequence[_Cone], height: int) -> sparse.csc_array:
-        """Return G: rows with their slacks, slacks alone, and cones, each of them head and root.
+        """Return G: the rows with slacks, ``xi >= 0``, and the cones (head, then diagonal of root).
 
-        It is assembled from entries, as sparse blocks of SciPy cost more than a small program.
+        G is built from its non-zero entries: for small programs joining sparse blocks with SciPy
+        takes longer than the solver.
         """
         rows, slack = self.program.rows[self.shared], self.slack_of[self.shared]
         n_rows, n_slack = len(rows), len(self.soft)
@@ -199,7 +201,7 @@ class _Layout:
         return sparse.csc_array((-values, (i, j)), shape=(height, self.width))
 
     def point(self, found: NDArray) -> NDArray:
-        """Return x; the values of spreads that were left out are computed."""
+        """Return x, including the values of the spreads that are not in the cone program."""
         x = np.zeros(self.width)
         x[self.columns] = found
         for column, root in zip(self.program.scales, self.program.roots, strict=True):
@@ -208,7 +210,7 @@ class _Layout:
         return x[: len(self.program.cost)]
 
     def multipliers(self, z: NDArray) -> NDArray:
-        """Return the multipliers of the rows."""
+        """Return the multipliers of the rows, shape (n_rows,)."""
         out = np.empty(len(self.program.rows))
         out[self.shared] = z[: len(self.shared)]
         height = len(self.shared) + len(self.soft)
@@ -218,13 +220,16 @@ class _Layout:
         return out
 
     def _owners(self) -> dict[int, int]:
-        """Return the rows that subtract a multiple of one spread, with the spread."""
+        """Return {row: index of its spread} for the rows that contain exactly one spread."""
         taken = self.program.rows[:, list(self.program.scales)] < 0
         single = np.flatnonzero(taken.sum(axis=1) == 1)
         return {int(i): int(taken[i].argmax()) for i in single}
 
     def _own_cone(self, i: int) -> _Cone:
-        """Return ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``, without the column of the spread."""
+        """Return the cone ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``.
+
+        R_i excludes the coefficient of the spread, which is -rho.
+        """
         spread = self.owners[i]
         rho = -float(self.program.rows[i, self.program.scales[spread]])
         head = self.program.rows[i].copy()
@@ -247,27 +252,27 @@ class _Layout:
 
 
 def margin_program(problem: MarginProblem) -> SpreadProgram:
-    """Return "margin"."""
+    """Return the program "margin"."""
     rows, sides, penalties = _unit_rows(problem, problem.C)
     return _program(problem, _columns(problem, sx=1.0, sy=1.0), rows, sides, penalties)
 
 
 def budget_program(problem: MarginProblem, rho: float) -> SpreadProgram:
-    """Return "budget"."""
+    """Return the program "budget"."""
     rows, sides, penalties = _unit_rows(problem, 1.0)
     equation = _columns(problem, sx=0.5 * rho, sy=0.5 * rho)
     return _program(problem, _columns(problem), rows, sides, penalties, equation)
 
 
 def fixed_program(problem: MarginProblem, rho: float) -> SpreadProgram:
-    """Return "fixed rho"."""
+    """Return the program "fixed rho"."""
     rows, penalties = _rho_rows(problem, rho)
     equation = _columns(problem, problem.delta)
     return _program(problem, _columns(problem), rows, np.zeros(len(rows)), penalties, equation)
 
 
 def step_program(problem: MarginProblem, rho: float) -> SpreadProgram:
-    """Return "step"."""
+    """Return the program "step"."""
     rows, _ = _rho_rows(problem, rho)
     rows = np.column_stack([rows, np.ones(len(rows))])
     cost = np.append(_columns(problem), 1.0)
@@ -303,7 +308,7 @@ def _own_rows(problem: MarginProblem, spreads: NDArray) -> NDArray:
 def _columns(
     problem: MarginProblem, w: NDArray | None = None, sx: float = 0.0, sy: float = 0.0
 ) -> NDArray:
-    """Return coefficients of (w, b, sx, sy), with zero for b."""
+    """Return the coefficient vector of (w, b, sx, sy) with coefficient 0 for b."""
     w = np.zeros(len(problem.delta)) if w is None else w
     return np.concatenate([w, [0.0, sx, sy]])
 
@@ -321,18 +326,19 @@ def _program(
     return SpreadProgram(cost, rows, sides, penalties, roots, (k + 1, k + 2), equation)
 
 
-# -- the searches over rho -------------------------------------------------------------------------
+# -- searches over rho -----------------------------------------------------------------------------
 
 
 def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolution:
-    """Solve a spread program to well below a relative gap of `tol`."""
+    """Solve a spread program with the tolerance ``min(1e-9, 1e-3 * tol)``."""
     return solve_spread(program, solver, min(1e-9, 1e-3 * tol))
 
 
 def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
-    """Search the budget ``sx + sy = 2/rho`` of the soft margin, in which the objective is convex.
+    """Minimise the soft-margin objective over the budget ``sx + sy = 2/rho``.
 
-    A search has no multipliers of its own; the program in all variables at once gives the bound.
+    The objective is a convex function of the budget. The search gives no multipliers for the joint
+    problem in w, b and the budget; the program "margin" is also solved, for the lower bound.
     """
     best = problem.trivial_solution()
 
@@ -340,7 +346,7 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
         nonlocal best
         program = budget_program(problem, 2.0 / budget)
         found = solve_program(program, "reference", tol)
-        a = problem.C * found.multipliers  # found for unit penalty
+        a = problem.C * found.multipliers  # the program has unit penalties
         iterations = best.iterations + found.iterations
         best = best.better(problem.solution(found.x[: len(problem.delta)], a, iterations))
         return float(budget + problem.C * program.value(found.x))
@@ -352,7 +358,10 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
 
 
 def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
-    """Bisect the largest rho for which (8), (9) are feasible; it is at most the MPM's kappa."""
+    """Find the largest rho for which (8), (9) are feasible, by bisection.
+
+    The value kappa of the MPM is an upper bound on rho.
+    """
     k = len(problem.delta)
     kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     best = problem.trivial_solution()

@@ -1,9 +1,10 @@
 """Coordinates of the training rows in which both class covariances are diagonal.
 
-LDA, MPM, MEMPM and M4 need the data for inner products with the training points and for the spreads
-``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||`` only. In coordinates that diagonalise both covariances a
-spread costs O(k), and every machine is a linear one over n rows of k numbers. The coordinates are
-computed once per training set, kernel width and ridge, and serve every C.
+LDA, MPM, MEMPM and M4 use the data only in inner products with the training points and in the
+spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``. In k coordinates that diagonalise both covariances
+a spread takes O(k) operations, and every machine is a linear machine on a data matrix of shape
+(n, k). The coordinates are computed once per training set, kernel and ridge, and are used for all
+values of C.
 """
 
 from __future__ import annotations
@@ -18,41 +19,43 @@ from scipy.linalg import blas, cho_solve, cholesky, eigh, lapack, qr, solve_tria
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
-#: From this many rows on coordinates are computed in products with the features and not stored.
+#: Minimum number of rows for which the transformed rows are not stored: their products with vectors
+#: are computed from the features and a linear map.
 LEAST_MAPPED_ROWS = 5000
 
-#: Without a ridge, variances below this share of the largest one count as zero.
+#: Variances below NO_VARIANCE times the largest variance are treated as zero if the ridge is zero.
 NO_VARIANCE = 1e-12
 
-#: Class means closer than this, in units of the spread between them, are equal.
+#: Upper bound on the distance of the class means, in coordinates in which Sx + Sy = I, for which
+#: the class means are treated as equal.
 EQUAL_MEANS = 1e-9
 
 
 @dataclass(frozen=True)
 class DiagonalData:
-    """The training rows in coordinates that are uncorrelated within both classes."""
+    """Training rows in coordinates in which the covariances of both classes are diagonal."""
 
-    #: U; their mean is the origin. Shape (n, k).
+    #: Centred coordinates of the rows, shape (n, k).
     rows: Rows
-    #: Shape (n,).
+    #: Labels -1 or +1, shape (n,).
     y: NDArray
-    #: Means of the positive and the negative class. Shape (k,).
+    #: Means of the positive and the negative class, each of shape (k,).
     mean_x: NDArray
     mean_y: NDArray
-    #: Variances of the two classes, ridge included. Shape (k,).
+    #: Variances of the positive and the negative class including the ridge, each of shape (k,).
     var_x: NDArray
     var_y: NDArray
-    #: Whether the only coordinate is a direction along which neither class varies while the means
-    #: differ: every machine of the family separates the classes along it with an infinite margin.
+    #: Whether the data have a single coordinate in which both class variances are zero and the
+    #: class means differ. All machines then separate the classes with an infinite margin.
     free: bool = False
-    #: Row weights; None if all are 1. Shape (n,).
+    #: Row weights, shape (n,); None for unit weights.
     weights: NDArray | None = None
-    #: Labels of the negative and the positive class; empty if not known.
+    #: Labels of the negative and the positive class; empty if unknown.
     classes: tuple = ()
 
     @property
     def delta(self) -> NDArray:
-        """Difference of the class means."""
+        """Difference of the class means, shape (k,)."""
         return self.mean_x - self.mean_y
 
     @property
@@ -68,19 +71,19 @@ class DiagonalData:
 
     @property
     def majority(self) -> float:
-        """The sign of the larger class; +1 if both have the same size."""
+        """Label of the class with the larger total weight; +1 if the weights are equal."""
         positive, negative = self.totals
         return 1.0 if positive >= negative else -1.0
 
     def distances(self) -> NDArray:
-        """Return the squared Mahalanobis distance of each row to its class mean."""
+        """Return the squared Mahalanobis distances of the rows to their class means, shape (n,)."""
         positive = (self.y > 0)[:, None]
         centred = np.asarray(self.rows) - np.where(positive, self.mean_x, self.mean_y)
         variance = np.where(positive, self.var_x, self.var_y)
         return np.einsum("ij,ij->i", centred, centred / np.maximum(variance, 1e-300))
 
     def with_scatter(self, scatter: str) -> DiagonalData:
-        """Return the data with covariances (scatter "mean") or sums of squares ("sum")."""
+        """Return the data; if `scatter` is "sum", the variances are multiplied by `totals`."""
         if scatter == "mean":
             return self
         n_x, n_y = self.totals
@@ -88,7 +91,7 @@ class DiagonalData:
 
 
 def _sides(y: NDArray, weights: NDArray | None) -> tuple[NDArray, NDArray]:
-    """Return the row weights of the positive and of the negative class, zero elsewhere."""
+    """Return two weight vectors of shape (n,): one per class, with zeros for the other class."""
     own = 1.0 if weights is None else weights
     return (y > 0) * own, (y < 0) * own
 
@@ -107,14 +110,15 @@ def diagonalise(
     carry: NDArray,
     weights: NDArray | None = None,
 ) -> tuple[DiagonalData, NDArray]:
-    """Change to coordinates in which both class covariances are diagonal and sum to the identity.
+    """Transform the rows to coordinates in which the covariances are diagonal and sum to I.
 
-    With ``Sx + Sy = L L'`` the rows ``F L^-T`` have covariances A and I - A, and the eigenvectors
-    of A diagonalise both. The mean of `rows` is zero; `carry` holds other vectors to transform. At
-    most four arrays of the size of `rows` exist at a time, including the caller's.
+    Let ``Sx + Sy = L L'``. The rows ``F L^-T`` have the class covariances A and I - A, and the
+    eigenvectors of A diagonalise both matrices. The rows must have mean zero; the rows of `carry`
+    are transformed with the same map. At most four arrays of the size of `rows` exist at the same
+    time, including `rows`.
     """
     sides = _sides(y, weights)
-    if not rows.shape[1]:  # a kernel matrix of zeros
+    if not rows.shape[1]:  # the kernel matrix is zero
         return _diagonal_data(rows, y, np.zeros(0), np.zeros(0), weights=weights), carry
     total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     for side in sides:
@@ -123,7 +127,7 @@ def diagonalise(
     if both == 0:
         change, free = _without_ridge(total, rows, sides)
         rows, carry = _changed(rows, lambda part: part @ change), carry @ change
-        if free or not rows.shape[1]:  # the second: all rows are equal
+        if free or not rows.shape[1]:  # no columns: all rows are equal
             none = np.zeros(rows.shape[1])
             return _diagonal_data(rows, y, none, none, free, weights), carry
     else:
@@ -150,14 +154,14 @@ def diagonalise(
 
 
 def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
-    """Return rows in other coordinates; of mapped rows only the map changes."""
+    """Return the transformed rows; if `rows` are `MappedRows`, only their map is transformed."""
     if isinstance(rows, MappedRows):
         return replace(rows, map=change(np.asarray(rows.map)))
     return change(rows)
 
 
 def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -> NDArray:
-    """Add a multiple of a class covariance to the lower triangle of a matrix, in place by BLAS."""
+    """Add a multiple of a class covariance to the lower triangle of a matrix, in place."""
     mean, factor = _mean(rows, side), factor / float(side.sum())
     for own in blocks(*rows.shape):
         weights = side[own]
@@ -170,14 +174,18 @@ def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -
 
 
 def _mean(rows: Rows, side: NDArray) -> NDArray:
-    """Return the weighted mean of the rows."""
+    """Return the weighted mean of the rows, shape (n_columns,)."""
     return (rows.T @ side) / side.sum()
 
 
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return a map (d, k) onto directions of unit variance, or onto one without any, and which."""
+    """Return the map to new coordinates for a ridge of zero, shape (d, k), and `free`.
+
+    If the class means differ along a direction of zero variance in both classes, the map is the
+    projection on this direction and `free` is True. Otherwise Sx + Sy = I in the new coordinates.
+    """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)
     has = values > NO_VARIANCE * values[-1]
@@ -201,7 +209,7 @@ def _diagonal_data(
 
 
 class LinearCoordinates:
-    """The features, or coordinates of the span of the rows if there are fewer rows."""
+    """Coordinates for the linear kernel: the features, or a basis of the row span if d > n."""
 
     def __init__(self, problem: BinaryProblem):
         self.y, self.weights = problem.y, problem.weights
@@ -221,13 +229,13 @@ class LinearCoordinates:
         )
 
     def diagonal(self, ridge: float) -> DiagonalData:
-        """Return the rows in the diagonal coordinates of a ridge."""
+        """Return the rows in diagonal coordinates for a relative ridge."""
         ridges = self.ridges(ridge)
         data, self.change = diagonalise(self.rows, self.y, *ridges, self.basis, self.weights)
         return data
 
     def ridges(self, ridge: float) -> tuple[float, float]:
-        """Return the absolute ridges of the positive and the negative class."""
+        """Return the absolute ridges of the positive and the negative class, ``ridge tr(Sc)/d``."""
         amounts = []
         for side in (self.y > 0, self.y < 0):
             weights = None if self.weights is None else self.weights[side]
@@ -238,7 +246,7 @@ class LinearCoordinates:
         return amounts[0], amounts[1]
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Return models over the features, given models in the last diagonal coordinates."""
+        """Transform models from the coordinates of the last `diagonal` call to the features."""
         weights = [self.change @ model.w for model in found]
         return [
             replace(model, intercept=model.intercept - float(self.origin @ w), w=w)
@@ -247,10 +255,11 @@ class LinearCoordinates:
 
 
 class KernelCoordinates:
-    """A pivoted Cholesky factor of the Gram matrix, ``K = F F'``.
+    """Coordinates for other kernels: a pivoted Cholesky factor F of the Gram matrix, ``K = F F'``.
 
-    It stops when the remainder is rounding. A direction w is expanded over the pivots p alone:
-    ``a = K_pp^-1 (F w)_p`` reproduces ``F w`` at the pivots, and so everywhere.
+    The factorization stops at the numerical rank of K. A direction w is expressed by kernel
+    coefficients of the pivot rows p only: the decision values of ``a = K_pp^-1 (F w)_p`` are equal
+    to ``F w`` at the pivots and therefore at all rows.
     """
 
     def __init__(self, problem: BinaryProblem):
@@ -264,7 +273,7 @@ class KernelCoordinates:
         self.rows -= self.origin
 
     def diagonal(self, ridge: float) -> DiagonalData:
-        """Return the rows in the diagonal coordinates of a ridge."""
+        """Return the rows in diagonal coordinates for a relative ridge."""
         amount = ridge * self.unit
         carry = self.origin[None]
         self.last, carried = diagonalise(self.rows, self.y, amount, amount, carry, self.weights)
@@ -272,7 +281,7 @@ class KernelCoordinates:
         return self.last
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Return expansions over the rows, given models in the last diagonal coordinates."""
+        """Transform models in the coordinates of the last `diagonal` call to kernel models."""
         W = np.column_stack([np.asarray(model.w) for model in found])
         shifts = self.shift @ W
         values = (self.last.rows @ W + shifts)[self.pivots]
@@ -287,9 +296,10 @@ class KernelCoordinates:
 
 
 def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
-    """Return F, shape (n, rank), with ``gram = F F'`` up to rounding, and its pivots.
+    """Return F, shape (n, rank), with ``gram = F F'`` up to rounding errors, and the pivot indices.
 
-    The rows of F at the pivots are lower triangular. `gram` is C-contiguous, and overwritten.
+    The rows of F at the pivots are a lower triangular matrix. `gram` must be C-contiguous and is
+    overwritten.
 
     Examples
     --------
@@ -301,7 +311,7 @@ def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
     >>> pivots
     array([2, 0], dtype=int32)
     """
-    # The transpose of a symmetric array is the array itself, in the memory order of LAPACK.
+    # The transpose of a symmetric matrix is the same matrix in column-major order, without a copy.
     triangle, order, rank, _ = lapack.dpstrf(gram.T, lower=1, overwrite_a=1)
     for column in range(1, rank):
         triangle[:column, column] = 0.0

@@ -1,22 +1,25 @@
-"""The soft M4 over a whole kernel matrix, for kernels of (nearly) full rank.
+"""The soft M4 on a stored kernel matrix, for kernel matrices of (nearly) full rank.
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
-One factor of ``S = Sx/theta + Sy/(1 - theta)`` at ``theta = 1/2`` serves every C. With the gradient
-``F'g`` of sx + sy at w, a round solves
+The matrix ``S = Sx/theta + Sy/(1 - theta)`` is factorized once, at ``theta = 1/2``, for all C. Let
+``F'g`` be the gradient of sx + sy at the current w. Each round of the iteration solves
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
-an SVM with the kernel ``s F S^-1 F'``, whose multipliers u give ``v = w + s S^-1 F'(u - g)``. Its
-fixed points are the solutions of the M4, ``F'u = F'g``. With s the harmonic mean of sx/theta and
-sy/(1 - theta) no direction is stretched beyond its mirror image. A round ends at the best multiple
-of v, as the model curves along w, where sx + sy is linear. Between rounds whose SVMs have the same
-free rows, Anderson acceleration converges like conjugate gradients; a combination that raises the
-objective is dropped.
+This problem is an SVM with the kernel ``s F S^-1 F'``. Its multipliers u determine the solution
+``v = w + s S^-1 F'(u - g)``. The fixed points w = v are the solutions of the M4, for which
+``F'u = F'g``. The step size s is the harmonic mean of sx/theta and sy/(1 - theta). With this s one
+round multiplies the error along no direction by a factor below -1. The quadratic model is curved
+along w, but sx + sy is linear along w; therefore each round ends with a line search over the
+multiples of v. Anderson acceleration combines the last rounds. If the free rows of their SVMs are
+the same, the accelerated iteration converges like conjugate gradients. A combination that increases
+the objective is discarded.
 
-The SVM is restricted to a working set, to which rows that violate their margin are added until
-there are none; all other multipliers are zero. Every round gives an upper and a lower bound of the
-optimum. Both are computed from K itself, so that an inexact factor does not affect them.
+The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
+that violate their margin are added to the working set until no violated row is left. Every round
+gives an upper and a lower bound on the optimum. Both bounds are computed from K, so that errors of
+the factorization do not affect the bounds.
 
 References
 ----------
@@ -39,24 +42,26 @@ from mmbench.solvers.svm_dual.active_set import settle_by
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Size of the first working set, as a share of the rows, and at least.
+#: Size of the first working set as a fraction of all rows, and the minimum size in rows.
 FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
 
-#: Largest number of rows added per round, as a share of the working set, and at least.
+#: Maximum number of rows added per round: a fraction of the working set size, but not less than
+#: ADDED_ROWS.
 ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 
-#: Rows are added if they violate their margin by more than this.
+#: Margin violation above which a row is added to the working set.
 MARGIN_TOLERANCE = 1e-9
 
-#: Number of rounds that Anderson acceleration combines, and the growth of the residual over its
-#: minimum at which it is restarted.
+#: Maximum number of rounds combined by Anderson acceleration, and the ratio of the residual to the
+#: smallest previous residual above which Anderson acceleration is restarted.
 ANDERSON_DEPTH, RESTART_RATIO = 8, 3.0
 
-#: Tolerance of the pairwise steps that identify the free rows, in units of the decision values, and
-#: their largest number per row.
+#: Tolerance of SMO for the identification of the free rows, in units of the decision values, and
+#: the maximum number of SMO steps per row of the working set.
 SMO_TOLERANCE, SMO_STEPS_PER_ROW = 1e-4, 200
 
-#: Relative shift of the diagonal that makes the kernel of the working set positive definite.
+#: Relative increase of the diagonal that makes the kernel matrix of the working set positive
+#: definite, by data type of the factor.
 DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
@@ -65,10 +70,11 @@ MAX_ROUNDS = 200
 def solve_gram(
     spread: GramSpread, mpm: Direction, penalties: Sequence[float], tol: float
 ) -> list[tuple[NDArray, MarginProblem, MarginSolution]]:
-    """Minimise the objective at ascending C, each from the solution before it.
+    """Minimise the objective for ascending values of C to the relative gap `tol`.
 
-    The first starts from the MPM; `tol` is the relative gap. Returns the c of a direction, the
-    problem along it, and the best multiple, whose bound holds for the whole problem.
+    The solution for the previous C is the warm start; the first start is the solution of the MPM.
+    Returns per C the coefficients c of a direction w = F'c, the one-dimensional problem along w,
+    and the solution of the latter, with a lower bound for the full problem.
     """
     state, out = None, []
     for C in penalties:
@@ -85,7 +91,7 @@ def solve_gram(
 
 
 class _WorkingSet:
-    """The kernel ``F S^-1 F'`` between the rows of the working set, and SVMs over it."""
+    """The kernel matrix ``F S^-1 F'`` of the working set, and the training of SVMs with it."""
 
     def __init__(self, spread: GramSpread, rows: NDArray):
         self.spread, self.rows = spread, rows
@@ -100,7 +106,7 @@ class _WorkingSet:
         kernel[:known, known:] = self.spread.block(old, rows, self.columns.T @ columns)
         kernel[known:, :known] = kernel[:known, known:].T
         kernel[known:, known:] = self.spread.block(rows, rows, columns.T @ columns)
-        self.kernel = kernel  # frees the old kernel before longer columns are made
+        self.kernel = kernel  # frees the memory of the old matrix before the columns are copied
         self.rows, self.columns = np.append(old, rows), np.hstack([self.columns, columns])
         self._regularize(known)
 
@@ -110,7 +116,7 @@ class _WorkingSet:
         self._free, self._factor = np.zeros(0, dtype=int), np.zeros((0, 0))
 
     def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray:
-        """Return the multipliers of the SVM with decisions ``kernel v + offset + b``."""
+        """Return the multipliers v of the SVM with decision values ``kernel v + offset + b``."""
 
         def settled(v: NDArray, max_rounds: int) -> NDArray | None:
             def decision(v: NDArray) -> NDArray:
@@ -133,7 +139,10 @@ class _WorkingSet:
     def _free_multipliers(
         self, free: NDArray, pull: NDArray, total: float
     ) -> tuple[NDArray, float] | None:
-        """Return the free multipliers and b; the factor of the last free rows is reused."""
+        """Return the free multipliers and b, or None if the Cholesky factorization fails.
+
+        The Cholesky factor is reused if the free rows are the same as in the previous call.
+        """
         if not np.array_equal(free, self._free):
             self._free, self._factor = np.zeros(0, dtype=int), np.zeros((0, 0))  # frees memory
             try:
@@ -149,7 +158,7 @@ class _WorkingSet:
 
 
 class _Iteration:
-    """The current w and multipliers, the working set, and the best solution so far."""
+    """State of the fixed-point iteration: w, multipliers, working set, and the best solution."""
 
     def __init__(self, spread: GramSpread, C: float, c: NDArray):
         self.spread, self.y, self.C = spread, spread.y, C
@@ -158,20 +167,20 @@ class _Iteration:
         y = self.y
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
-        # The multipliers of a solution sum to its value, and none exceeds C. With fewer rows in
-        # the working set w = 0 may be the optimum of the restricted problem, from where w grows
-        # slowly.
+        # The sum of the optimal multipliers is the optimal value, and each is at most C. With fewer
+        # than value/C rows in the working set, w = 0 may be optimal for the restricted problem; the
+        # iteration is slow if it starts there.
         value = self._best_multiple(c, self.decision)[1]
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
-        if len(set(y[first])) < 2:  # with one class alone w = 0 is optimal
+        if len(set(y[first])) < 2:  # if only one class is in the working set, w = 0 is optimal
             other = order[y[order] != y[first[0]]]
             first = np.append(first, other[: len(first)])
         self.working = _WorkingSet(spread, np.sort(first))
         self._start()
 
     def change_penalty(self, C: float) -> None:
-        """Continue at another C, with multipliers in the same proportion to it."""
-        self.u, self.C = self.u / self.C * C, C  # multipliers at C stay at C
+        """Change C, and scale the multipliers by the ratio of the new C to the old C."""
+        self.u, self.C = self.u / self.C * C, C  # multipliers at the old C become exactly the new C
         self._start()
 
     def _start(self) -> None:
@@ -213,7 +222,7 @@ class _Iteration:
         self._update_best()
 
     def _best_multiple(self, c: NDArray, decision: NDArray) -> tuple[float, float]:
-        """Return the multiple of w with the smallest value, and this value."""
+        """Return the factor of w that minimises the objective, and the minimum."""
         line = self._along(c, decision)
         factor, b = line.tuned(np.ones(1))
         return float(factor[0]), line.value(factor, b)
@@ -222,7 +231,7 @@ class _Iteration:
         return along(decision, self.y, self.spread.spreads(c, decision), self.C)
 
     def _add_violated(self, decision: NDArray, u: NDArray) -> bool:
-        """Add the rows that violate their margin most; return whether there were any."""
+        """Add the rows with the largest margin violations; return False if no row is violated."""
         y, rows = self.y, self.working.rows
         size = np.abs(u)
         free = (size > 0) & (size < self.C)
@@ -237,10 +246,10 @@ class _Iteration:
         return True
 
     def _update_best(self) -> None:
-        """Keep w if its value is smaller, and the bound of its multipliers if it is larger.
+        """Update the best solution with the current w, and the lower bound with the multipliers.
 
-        F'u is a share of the gradient, which is ``Sx^{1/2} p + Sy^{1/2} q`` with p and q of length
-        one, and a residual.
+        The vector F'u is decomposed into a multiple of the gradient of sx + sy and a residual. The
+        gradient is ``Sx^{1/2} p + Sy^{1/2} q`` with ``||p|| = ||q|| = 1``.
         """
         spread, a = self.spread, np.abs(self.u)
         self.spreads = spread.spreads(self.c, self.decision)
@@ -251,7 +260,7 @@ class _Iteration:
         factor, b = line.tuned(np.ones(1))
         value = line.value(factor, b)
         share, residual, values = 1.0, self.residual, self.values
-        if not self.u.any() or value >= line.trivial[0]:  # w tends to zero, the share below one
+        if not self.u.any() or value >= line.trivial[0]:  # w tends to zero, the multiple is below 1
             share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
             residual = self.u - share * gradient
             values = spread.gram @ residual
@@ -264,7 +273,7 @@ class _Iteration:
 
 
 class _AndersonHistory:
-    """The last rounds of the fixed-point iteration, and the step that they suggest."""
+    """Anderson acceleration with the last rounds of the fixed-point iteration."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[NDArray, NDArray]] = []
@@ -274,10 +283,10 @@ class _AndersonHistory:
     def next(
         self, change: tuple[NDArray, NDArray], point: tuple[NDArray, ...]
     ) -> tuple[NDArray, ...]:
-        """Return the affine combination of the points with the smallest change.
+        """Store a round, and return the affine combination of the points with the smallest change.
 
-        `point` is the image of the last point, and `change` two vectors whose product is the square
-        of the distance to it.
+        `point` is the result of the last round. The scalar product of the two vectors in `change`
+        is the squared distance of `point` from the start of the round.
         """
         size = float(change[0] @ change[1])
         if size > RESTART_RATIO**2 * self._least:
@@ -296,7 +305,7 @@ class _AndersonHistory:
             shares = np.linalg.lstsq(system, np.append(shares, 1.0), rcond=1e-14)[0][:n]
         shares *= lengths.min() / lengths
         total = shares.sum()
-        if not abs(total) > 1e-8:  # the changes are rounding alone
+        if not abs(total) > 1e-8:  # the changes contain only rounding errors
             self.changes, self.points = [], []
             return point
         return tuple(

@@ -1,19 +1,20 @@
-"""Linear discriminant analysis, as a classifier, and with kernels.
+"""Linear discriminant analysis as a classifier, with a linear or another kernel.
 
     max over w != 0   w'(xm - ym) / sqrt(w'(Sx + Sy)w),      w = (Sx + Sy)^-1 (xm - ym)
 
-with xm and ym the means of the positive and the negative class and Sx and Sy their covariances. The
-criterion leaves b open: it is in the middle between the projected means, or minimises the number of
-training errors.
+Here xm and ym are the means of the positive and the negative class, and Sx and Sy are their
+covariances. The criterion does not determine b. The intercept b is either the midpoint between the
+projected means, or it minimises the number of training errors.
 
-With `sample_weight` means, covariances and training errors are weighted. Class weights c are costs
-of errors and move b alone: they multiply the weights of training errors, and if b is in the middle
-between the means they move it by
+If `sample_weight` is given, the means, the covariances and the training errors are weighted. Class
+weights c are costs of errors and change only b. If b minimises the training errors, the class
+weights multiply the row weights of the errors. If b is the midpoint, it is shifted by
 
-    v log(c_x / c_y),      v = w'(Sx + Sy)w / 2
+    v log(c_x / c_y),      v = w'(Sx + Sy)w / 2,      w'(xm - ym) = 1
 
-with ``w'(xm - ym) = 1``: Bayes' rule for normal classes that are equally likely and share the
-covariance (Sx + Sy)/2. "balanced" leaves b in the middle, as the classes then count the same.
+This shift is Bayes' rule for normal distributions with equal class probabilities and the common
+covariance (Sx + Sy)/2. With "balanced" b remains the midpoint, because both classes then have the
+same total weight.
 
 `Fit.route` is "closed form", or "cone program" for solver "reference".
 
@@ -46,8 +47,9 @@ class LDA(WeightedClassifier, CovarianceMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One per pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` at ``w'(xm - ym) = 1``, the reciprocal
-        of the criterion, and `bound` its dual value. Equal class means: status ``trivial``.
+        One certificate per class pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` at
+        ``w'(xm - ym) = 1``, the reciprocal of the criterion; `bound` is the dual value. If the
+        class means are equal, the status is ``trivial`` and the larger class is predicted.
 
     Examples
     --------

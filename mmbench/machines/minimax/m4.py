@@ -1,34 +1,37 @@
-"""The maxi-min margin machine: the largest margin in units of each class's own spread.
+"""The maxi-min margin machine (M4): the largest margin relative to the spreads of the classes.
 
     max over rho, w, b   rho    subject to   w'x_i + b >= rho sx,   -(w'y_j + b) >= rho sy   (1)-(3)
     sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-For the soft margin the paper subtracts xi_i >= 0 on the right of (2), (3) and maximises
-``rho - C sum xi`` (20)-(22). (1)-(3) do not fix the length of w, so as printed the slacks, and w
-with them, can shrink to nothing. Two normalizations make the program well posed:
+For the soft margin the paper subtracts slacks xi_i >= 0 on the right-hand sides of (2), (3) and
+maximises ``rho - C sum xi`` (20)-(22). The constraints (1)-(3) do not fix the length of w.
+Therefore w and the slacks of (20)-(22) can become arbitrarily small at the same rho. Two
+normalizations make the program well posed:
 
     margin   rho (sx + sy) = 2:  min sx + sy + C sum xi,  y_i (w'z_i + b) >= 1 - xi_i
     mean     w'(xm - ym) = 1:    max rho - C sum xi over rho, (21), (22)
 
-Without slack both are (1)-(3). "margin" is one convex program, for Sx = Sy the SVM with the
-Mahalanobis norm; its b, with margins of 1 on both sides, becomes the b of (2), (3) by adding
-``(sx - sy)/(sx + sy)``. "mean" is not convex in rho and has to be searched. There are no row or
-class weights: the programs have one C for all slacks.
+Without slacks both programs are equivalent to (1)-(3). The program "margin" is convex; if Sx = Sy,
+it is the SVM with the Mahalanobis norm. In "margin" both classes have the margin 1; adding
+``(sx - sy)/(sx + sy)`` to its b gives the b of (2), (3). The program "mean" is not convex in rho
+and requires a search over rho. Row weights and class weights are not supported, because the
+programs have one C for all slacks.
 
-Routes of ``solver="auto"`` for n rows and k diagonal coordinates (`Fit.route`), and the benchmarks
-that compare them:
+Routes of ``solver="auto"`` for n rows and k diagonal coordinates (`Fit.route`), with the benchmarks
+in which the routes are compared:
 
     interior point    "margin" with k <= n/4 (linear, or a low-rank kernel matrix): O(n k^2) per
                       step. benchmarks/linear_growth.py, benchmarks/m4_routes.py
-    reweighted        "margin" with k > n/4: a few SVMs in the coordinates. benchmarks/m4_routes.py
-    gram              "margin" over a kernel matrix of high rank: n^3/3 and a few SVMs.
+    reweighted        "margin" with k > n/4: a few SVMs in diagonal coordinates.
+                      benchmarks/m4_routes.py
+    gram              "margin" with a kernel matrix of high rank: n^3/3 operations and a few SVMs.
                       benchmarks/m4_growth.py, benchmarks/m4_search.py
-    cone program      hard margin, reduction, or an open gap of the first two: Clarabel, up to 30
-                      copies of the rows. benchmarks/m4_routes.py
-    branch and bound  "mean": a cone program per rho
-    closed form       equal means, no variance, or a class without constraints: the MPM's direction
+    cone program      hard margin, reduction, or an open gap of the first two routes: Clarabel, with
+                      up to 30 copies of the rows in memory. benchmarks/m4_routes.py
+    branch and bound  "mean": one cone program per value of rho
+    closed form       equal class means, zero variance, or a class without constraints
 
-``solver="reference"`` is the paper's search over rho ("rho search"), see `cones`.
+``solver="reference"`` is the search over rho of the paper ("rho search"), see `cones`.
 
 References
 ----------
@@ -54,10 +57,10 @@ from mmbench.machines.minimax.coordinates import DiagonalData, n_smaller
 from mmbench.machines.minimax.problem import MarginProblem, MarginSolution
 from mmbench.machines.minimax.spread import GramSpread, minimax_direction
 
-#: Rows with a multiplier above this share of the largest are support vectors.
+#: Lower bound on the multiplier of a support vector, relative to the largest multiplier.
 SUPPORT_SHARE = 1e-6
 
-#: Copies of the rows that Clarabel holds for a cone program.
+#: Peak memory of Clarabel for a cone program, in copies of the training rows.
 CONE_ROW_COPIES = 30
 
 
@@ -67,19 +70,21 @@ class M4(SpreadMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair. `objective` is ``sx + sy + C sum xi`` for "margin" and the
-        hard margin, and ``C sum xi - rho`` for "mean"; `bound` is a dual value. ``extra`` has
-        "rho", "kappa" (the MPM's; rho of a hard margin is never larger), "C", and with a reduction
-        "kept". `n_support` counts the rows whose constraint is active.
+        One certificate per class pair. `objective` is ``sx + sy + C sum xi`` for "margin" and the
+        hard margin, and ``C sum xi - rho`` for "mean"; `bound` is a dual value. ``extra`` has the
+        keys "rho", "kappa" (kappa of the MPM, an upper bound on rho for the hard margin), "C", and
+        with a reduction "kept", the number of points with individual constraints. `n_support` is
+        the number of rows with an active constraint.
 
     Notes
     -----
-    Status ``trivial``: C is so small that w = 0 is optimal ("margin"). Status ``unbounded``: it is
-    so small that rho grows without end ("mean"), or the classes differ along a direction in which
-    neither varies. In the first two cases the larger class is predicted.
+    The status is ``trivial`` if C is so small that w = 0 is optimal ("margin"). The status is
+    ``unbounded`` if C is so small that rho is unbounded ("mean"), or if the class means differ
+    along a direction in which both classes have zero variance. In the first two cases the larger
+    class is predicted.
 
-    The useful range of C in "mean" is narrow on overlapping classes, a factor of 3 to 5 from its
-    least value on; in "margin" it is as wide as the SVM's.
+    If the classes overlap, the useful range of C in "mean" is narrow: its upper end is 3 to 5 times
+    its lower end. In "margin" the useful range of C is as wide as the range of an SVM.
 
     Examples
     --------
@@ -188,7 +193,7 @@ class M4(SpreadMachine):
         return out
 
     def _problem(self, data: DiagonalData, kappa: float) -> MarginProblem:
-        """Return the problem with C and the points that the reduction keeps."""
+        """Return the margin problem with its C and the points that have individual constraints."""
         kept = np.ones(len(data.y), dtype=bool)
         if self.nu > 0:
             squares = data.distances()
@@ -204,7 +209,7 @@ class M4(SpreadMachine):
         )
 
     def _penalty(self, n_smaller: int, kappa: float) -> float:
-        """Return C, the penalty on slack."""
+        """Return the penalty on the slacks: C, or `C_factor` times the smallest useful C."""
         if self.C is not None:
             return float(self.C)
         scale = kappa if self.normalization == "mean" else 1.0 / kappa if kappa else 1.0
@@ -212,7 +217,7 @@ class M4(SpreadMachine):
 
     @property
     def _coordinate_solver(self) -> str:
-        """The solver of a problem that has no Gram route."""
+        """Solver in diagonal coordinates, for problems without a Gram route."""
         return "auto" if self.solver == "gram" else self.solver
 
     # -- the three programs ----------------------------------------------------------------------
@@ -261,7 +266,7 @@ class M4(SpreadMachine):
         return BinaryModel(found.b, fit, w=found.w)
 
     def _margin_model(self, problem: MarginProblem, found: MarginSolution) -> BinaryModel:
-        """Return the model of a solution of "margin", with the b of (2), (3)."""
+        """Convert a solution of "margin" to a model with the b of (2), (3)."""
         spreads = problem.spreads(found.w)
         total = float(spreads.sum())
         n_support = 0 if found.is_trivial else _n_support(found.multipliers)
@@ -271,11 +276,12 @@ class M4(SpreadMachine):
         return BinaryModel(found.b + float(shift), fit, w=found.w, state=found)
 
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
-        """Return the MPM's solution, for a class none of whose points has a constraint.
+        """Return the solution if all points of a class, or of both classes, have been removed.
 
-        b satisfies the other class at no cost, and only the row of the means remains; its slack is
-        used if that is cheaper than w. b is not determined: the MPM's b is taken, or the nearest
-        one at which no point has slack.
+        Some b satisfies all constraints on the other class, so only the constraint on the class
+        means restricts w. The optimal w has the direction of the MPM, or is zero if the slack of
+        the constraint on the means costs less. An interval of b is optimal: the result is the
+        optimal b nearest to the b of the MPM.
         """
         penalty = problem.C * problem.removed
         if data.equal_means:
@@ -303,7 +309,7 @@ class M4(SpreadMachine):
 
 
 def _with_facts(model: BinaryModel, **facts: Any) -> BinaryModel:
-    """Return the model with more facts in `Fit.extra`; existing ones are kept."""
+    """Return the model with the entries `facts` added to `Fit.extra`; old entries take priority."""
     return replace(model, fit=replace(model.fit, extra={**facts, **model.fit.extra}))
 
 

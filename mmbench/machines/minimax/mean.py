@@ -1,20 +1,22 @@
-"""The soft M4 as the paper states it, made well posed by ``w'(xm - ym) = 1``.
+"""The soft M4 of the paper with the additional equation ``w'(xm - ym) = 1`` (normalization "mean").
 
     max over rho   rho - C g(rho),    g(rho) = min sum_i xi_i   subject to
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
-Without the equation everything but rho can shrink to zero at no cost, and the paper's objective is
-unbounded. With it, ``g(rho) ~ rho min(nx, ny)/kappa`` for large rho, kappa being the MPM's: bounded
-if and only if C exceeds ``kappa/min(nx, ny)``.
+Without the equation w, b and the slacks can tend to zero at any fixed rho, and the objective of the
+paper is unbounded. With the equation ``g(rho) ~ rho min(nx, ny)/kappa`` for large rho, where kappa
+is the value of the MPM. The objective is bounded if and only if C exceeds ``kappa/min(nx, ny)``.
 
-g need not be convex, so rho is found by branch and bound. Multipliers a of the points and c of the
-row of means, found for any rho, give a lower bound gamma(rho), the largest number for which
+The function g may be non-convex, so rho is determined by branch and bound. Let a be multipliers of
+the points and c a multiplier of the constraint on the class means, computed for any value of rho.
+Let gamma(rho) be the largest number for which
 
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
-These (gamma, rho) are a convex set, and so ``C gamma(rho) - rho`` is concave: between two rho it is
-no smaller than the line between its ends. If ``C (sum_x a + c) >= kappa`` it rises for ever, and
-no larger rho is of interest.
+has a solution (p, q). Then gamma(rho) is a lower bound on g(rho). The feasible pairs (gamma, rho)
+are a convex set, so ``C gamma(rho) - rho`` is a concave function of rho: on an interval it is not
+less than the linear interpolation between the ends. If ``C (sum_x a + c) >= kappa``, the function
+increases without limit, and larger values of rho need not be searched.
 """
 
 from collections.abc import Callable
@@ -33,44 +35,46 @@ from mmbench.machines.minimax.problem import MarginProblem
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 
-#: Tolerance of the dual equation, as a share of the tolerance of the objective at a w of twice the
-#: spreads of the solution.
+#: Tolerance of the dual equation, relative to the tolerance of the objective, for a w whose spreads
+#: are twice the spreads of the solution.
 RESIDUAL_SHARE = 0.2
 
-#: Largest number of values of rho, each twice the one before, that bound the search.
+#: Maximum number of values of rho, with ratio 2, that are tried as the upper end of the search.
 MAX_ENDS = 30
 
-#: Largest number of steps of a bracket around gamma, each four times the one before.
+#: Maximum number of steps in the search for an interval around gamma; the step length is multiplied
+#: by 4 after each step.
 MAX_BRACKET_STEPS = 40
 
 
 @dataclass(frozen=True)
 class MeanSolution(Result):
-    """The best rho and its program's solution; `value` is ``C g(rho) - rho``."""
+    """Solution of the normalization "mean"; `value` is ``C slack - rho``."""
 
-    #: Shape (k,).
+    #: Weights, shape (k,).
     w: NDArray
     b: float
-    #: ``slack`` is the sum at (w, b), an upper bound of g(rho).
+    #: The best rho for (w, b), and the sum of slacks, which is an upper bound on g(rho).
     rho: float
     slack: float
-    #: Shape (n,).
+    #: Multipliers of the points, shape (n,).
     multipliers: NDArray
 
 
 def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MeanSolution:
-    """Minimise ``C g(rho) - rho``; both classes have points, and C is above `least_penalty`.
+    """Minimise ``C g(rho) - rho``.
 
-    Solver "reference" gives each point a cone, as the paper does.
+    Both classes must have points, and C must be above the result of `least_penalty`. With solver
+    "reference" each point has a separate cone, as in the paper.
     """
     search = _RhoSearch(problem, solver, tol)
     ends = [search.evaluate(0.0), search.evaluate(search.kappa)]
     while ends[-1].weight * problem.C < search.kappa and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
-    # In narrower intervals the accuracy of the multipliers limits the bound. The search ends in one
-    # if rho is nearly zero.
+    # In intervals narrower than 0.1 * tol the accuracy of the multipliers limits the lower bound.
+    # If the optimal rho is nearly zero, the search stops at an interval of this width.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
-    if ends[-1].weight * problem.C < search.kappa:  # C is so near the least one that rho is open
+    if ends[-1].weight * problem.C < search.kappa:  # C near least_penalty: no upper bound on rho
         bound = -np.inf
     return MeanSolution(
         best.w,
@@ -88,7 +92,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
 
 
 def least_penalty(problem: MarginProblem) -> float:
-    """Return the largest C for which rho grows without end."""
+    """Return the largest C for which rho is unbounded."""
     n_positive = int((problem.y > 0).sum())
     spread = minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     return 1.0 / (spread * (min(n_positive, len(problem.y) - n_positive) + problem.removed))
@@ -96,32 +100,32 @@ def least_penalty(problem: MarginProblem) -> float:
 
 @dataclass(frozen=True)
 class _RhoSolution:
-    """The solution of the program of a rho, and the bound of its multipliers."""
+    """Solution of the program "fixed rho", and the multipliers for the lower bound."""
 
-    #: The program's rho.
+    #: The fixed rho of the program.
     at: float
-    #: The objective at (w, b) and at the best rho for them.
+    #: Objective at (w, b, rho), the best rho for (w, b), and the sum of slacks.
     value: float
     rho: float
     slack: float
-    #: See `MeanSolution`.
+    #: Weights, shape (k,), and intercept.
     w: NDArray
     b: float
-    #: Shape (n,).
+    #: Multipliers of the points, shape (n,).
     a: NDArray
-    #: ``sum a_i y_i z_i + c delta``. Shape (k,).
+    #: The vector ``sum a_i y_i z_i + c delta``, shape (k,).
     target: NDArray
-    #: ``sum_x a + c``.
+    #: The sum ``sum_x a + c``.
     weight: float
-    #: The solver's, for the program's rho.
+    #: Multiplier gamma of the equation for the fixed rho, as returned by the solver.
     gamma: float
-    #: Tolerance of the length of p and q, and its effect on the objective.
+    #: Tolerance of ||p|| and ||q||, and the resulting tolerance of the objective.
     residual: float
     uncertainty: float
 
 
 class _RhoSearch:
-    """The programs of all rho, and the bounds that their multipliers give at other rho."""
+    """Solutions of "fixed rho", and lower bounds on the objective at other values of rho."""
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
         self.problem, self.solver, self.tol = problem, solver, tol
@@ -130,7 +134,7 @@ class _RhoSearch:
         self._bounds: dict[tuple[float, float], float] = {}
 
     def evaluate(self, at: float) -> _RhoSolution:
-        """Solve the program of a rho."""
+        """Solve the program "fixed rho"."""
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
         if self.solver == "reference":
@@ -163,9 +167,10 @@ class _RhoSearch:
         )
 
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
-        """Return the best rho for (w, b), and its sum of slacks.
+        """Return the best rho for (w, b), and the sum of slacks at this rho.
 
-        The slope in rho is -1 plus C times the spreads of the rows with slack.
+        The derivative of the objective with respect to rho is -1 plus C times the sum of the
+        spreads of all rows with positive slack.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = np.where(problem.y > 0, spread_x, spread_y)
@@ -179,14 +184,18 @@ class _RhoSearch:
         return rho, float(np.maximum(0.0, rho * spreads - margins).sum())
 
     def lower(self, left: _RhoSolution, right: _RhoSolution) -> float:
-        """Return a lower bound between two rho, by lines and by the monotony of g."""
+        """Return a lower bound on the objective between two values of rho.
+
+        The result is the larger of a bound by linear interpolation and a bound by the monotonicity
+        of g.
+        """
         lines = [(self._bound(p, left.at), self._bound(p, right.at)) for p in (left, right)]
         lines = [line for line in lines if np.isfinite(line).all()]
         monotone = max(0.0, self._bound(left, left.at) + left.at) - right.at
         return max([monotone, *([lowest_of_lines(*lines)] if lines else [])])
 
     def _bound(self, point: _RhoSolution, rho: float) -> float:
-        """Return ``C gamma(rho) - rho``; minus infinity if the multipliers give no gamma."""
+        """Return ``C gamma(rho) - rho``, or minus infinity if no gamma exists."""
         asked = point.at, rho  # the intervals on both sides of a point need the same bound
         if asked not in self._bounds:
             self._bounds[asked] = self._bound_at(point, rho)
@@ -196,7 +205,7 @@ class _RhoSearch:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:
-            """Return the length of p and q minus the largest length allowed."""
+            """Return max(||p||, ||q||) times ``rho * weight``, minus the upper bound on it."""
             target = point.target + gamma * self.problem.delta
             if not target.any():
                 return -room
@@ -214,7 +223,7 @@ class _RhoSearch:
 def _bracket(
     excess: Callable[[float], float], start: float, step: float
 ) -> tuple[float, float] | None:
-    """Return an interval in which a convex function rises through zero; None if not found."""
+    """Return an interval in which a convex function changes from negative to positive, or None."""
     low = high = start
     value = excess(start)
     if value <= 0:

@@ -1,19 +1,22 @@
-"""The minimum error minimax probability machine: guaranteed accuracies weighted by class size.
+"""The minimum error minimax probability machine: worst-case accuracies weighted by class size.
 
     max over alpha, beta, w, b'   theta alpha + (1 - theta) beta,      theta = n_x / n
     subject to   w'xm - b' >= kap(alpha) sqrt(w'Sx w),   b' - w'ym >= kap(beta) sqrt(w'Sy w),
                  w'(xm - ym) = 1,      kap(u) = sqrt(u / (1 - u))
 
-alpha and beta are the accuracies that the two classes have at least, whatever their distributions;
-the MPM forces them to be equal. At the optimum ``kap(alpha) sx + kap(beta) sy = 1``, so for a given
-beta the best alpha comes from ``max (1 - kap(beta) sy) / sx``, a ratio of a concave and a convex
-function. Decision: ``f(z) = w'z - b'``.
+alpha and beta are lower bounds on the accuracies of the positive and the negative class over all
+distributions with the given means and covariances; in the MPM alpha = beta. At the optimum
+``kap(alpha) sx + kap(beta) sy = 1``. For a given beta the largest kap(alpha) is therefore
+``max over w (1 - kap(beta) sy) / sx``, the maximum of a ratio of a concave and a convex function.
+The decision function is ``f(z) = w'z - b'``.
 
-With `sample_weight` means and covariances are weighted, and theta is the share of the weight.
+If `sample_weight` is given, the means and covariances are weighted, and theta is the weight of the
+positive class divided by the total weight.
 
-Beta is found by branch and bound, since there may be several local optima. The least of
-``kap(alpha) sx + kap(beta) sy`` over w is concave in (kap(alpha), kap(beta)), so the largest
-kap(alpha) is a convex function of kap(beta): between two of its points it lies below their chord.
+The problem may have several local optima; beta is determined by branch and bound. The minimum of
+``kap(alpha) sx + kap(beta) sy`` over w is a concave function of (kap(alpha), kap(beta)). Therefore
+the largest kap(alpha) is a convex function of kap(beta): between two points its graph lies below
+the chord.
 
 References
 ----------
@@ -40,15 +43,16 @@ from mmbench.machines.minimax.mpm import direction
 from mmbench.machines.minimax.spread import Direction
 from mmbench.solvers.result import Result
 
-#: Largest number of Dinkelbach iterations; they converge quadratically.
+#: Maximum number of Dinkelbach iterations; the convergence is quadratic.
 MAX_RATIO_ROUNDS = 60
 
-#: kap(alpha) of a class without spread, for which alpha is 1.
+#: Upper bound on kap(alpha) and kap(beta), used for a class of zero spread, whose accuracy is 1.
 MAX_KAPPA = 1e12
 
-#: Largest ratio of kap, or of kap to 1, between the ends of a chord for which the roots of its
-#: polynomial are accurate. Up to it the least error of random chords agrees with a fine grid to
-#: 1e-13; at a hundred times this ratio it is up to 1e-4 too high, and no bound.
+#: Maximum ratio of the larger to the smaller kap at the ends of a chord (values of the smaller kap
+#: below 1 are replaced by 1) for which `least_error` is used as a lower bound. Up to this ratio the
+#: minimum error on random chords agrees with a fine grid to 1e-13. At 100 times this ratio the
+#: roots of the polynomial are inaccurate: the result is up to 1e-4 too large for a lower bound.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -58,10 +62,11 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One per pair. `objective` is ``1 - (theta alpha + (1 - theta) beta)``, the largest
-        possible error, `bound` a lower bound of it over all beta; ``extra`` has "alpha" and "beta".
+        One certificate per class pair. `objective` is ``1 - (theta alpha + (1 - theta) beta)``, the
+        worst-case error; `bound` is a lower bound on the objective over all beta. ``extra`` has the
+        keys "alpha" and "beta".
     intercept_ : ndarray of shape (n_pairs,)
-        -b' of each pair.
+        Intercepts -b' of the class pairs.
 
     Examples
     --------
@@ -106,40 +111,40 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
 
 @dataclass(frozen=True)
 class _BetaSolution:
-    """The best direction for a given beta."""
+    """The best direction for a fixed beta."""
 
-    #: ``arctan(kap(beta))`` and the objective.
+    #: ``arctan(kap(beta))``, and the objective.
     at: float
     value: float
-    #: Shape (k,).
+    #: Weights, shape (k,).
     w: NDArray
-    #: Spread of w in the positive class, kap(alpha) and kap(beta).
+    #: Spread of the positive class along w, kap(alpha), and kap(beta).
     spread_x: float
     kappa_x: float
     kappa_y: float
-    #: Upper bound of kap(alpha) over all directions at this beta.
+    #: Upper bound on kap(alpha) over all directions for the same beta.
     most_x: float
 
 
 class _BetaSearch:
-    """The problems for all beta, and lower bounds between two of them."""
+    """Solutions for fixed beta, and lower bounds on the error between two values of beta."""
 
     def __init__(self, data: DiagonalData, solver: str):
         self.data, self.solver = data, solver
         positive, negative = data.totals
         self.theta = positive / (positive + negative)
         self.iterations = 0
-        # At the largest kap(beta) class y has the whole distance of the means.
+        # At the largest kap(beta) w minimises the spread of the negative class, and kap(alpha) = 0.
         self.narrowest = self._weighted(0.0, 1.0).w
         _, spread = self._spreads(self.narrowest)
         self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
 
     def ends(self) -> tuple[_BetaSolution, _BetaSolution]:
-        """Return the points of the least and the largest beta."""
+        """Return the solutions for the smallest and the largest beta."""
         return self.evaluate(0.0), self.evaluate(float(np.arctan(self.limit)))
 
     def evaluate(self, angle: float) -> _BetaSolution:
-        """Maximise ``(1 - kap(beta) sy)/sx`` by Dinkelbach's iteration, which never falls."""
+        """Maximise ``(1 - kap(beta) sy)/sx`` by Dinkelbach's iteration, which is monotone."""
         kappa_y = float(np.tan(angle))
         best, kappa_x = self.narrowest, self._ratio(self.narrowest, kappa_y)
         for _ in range(MAX_RATIO_ROUNDS):
@@ -161,7 +166,10 @@ class _BetaSearch:
         )
 
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
-        """Return the least error with kap(alpha) on the chord between two points."""
+        """Return a lower bound on the error between two values of beta.
+
+        The upper bound on kap(alpha) between them is the chord, or the value at the smaller beta.
+        """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
         if any(max(kappas) > MAX_CHORD_RATIO * max(min(kappas), 1.0) for kappas in ends):
@@ -169,9 +177,10 @@ class _BetaSearch:
         return max(monotone, least_error(self.theta, *ends))
 
     def _refuted(self, kappa_x: float, kappa_y: float) -> float:
-        """Return a kap(alpha) that no direction reaches, by steps of growing size.
+        """Return an upper bound on kap(alpha) over all directions, by a search with growing steps.
 
-        It is refuted by a dual value of ``kap(alpha) sx + kap(beta) sy`` above 1.
+        A number kap(alpha) is an upper bound if a dual value proves that the minimum of
+        ``kap(alpha) sx + kap(beta) sy`` over w is at least 1.
         """
         step = 1e-10 * max(1.0, kappa_x)
         while kappa_x + step < MAX_KAPPA:
@@ -181,7 +190,7 @@ class _BetaSearch:
         return MAX_KAPPA
 
     def _ratio(self, w: NDArray, kappa_y: float) -> float:
-        """Return the largest kap(alpha) of a direction."""
+        """Return the largest kap(alpha) for the direction w, ``(1 - kap(beta) sy)/sx``."""
         spread_x, spread_y = self._spreads(w)
         room = max(0.0, 1.0 - kappa_y * spread_y)
         return min(room / spread_x, MAX_KAPPA) if spread_x > 0 else MAX_KAPPA
@@ -205,7 +214,7 @@ class _BetaSearch:
 
 
 def error(theta: float, kappa_x: float, kappa_y: float) -> float:
-    """Return ``1 - (theta alpha + (1 - theta) beta)``.
+    """Return the worst-case error ``1 - (theta alpha + (1 - theta) beta)``.
 
     Examples
     --------
@@ -216,7 +225,9 @@ def error(theta: float, kappa_x: float, kappa_y: float) -> float:
 
 
 def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) -> float:
-    """Return the least error on the chord between two points, given by kap(alpha) and kap(beta).
+    """Return the minimum error on the chord between two points in the plane of the kap values.
+
+    `x` has the kap(alpha) of both points, and `y` the kap(beta).
 
     Examples
     --------
@@ -224,7 +235,7 @@ def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) ->
     0.5
     """
     most_x, most_y = x[0], y[1]
-    u, v = (  # of order 1, as their powers are then
+    u, v = (  # scaled to order 1, so that their powers are of order 1
         Polynomial([a, b - a]) / most for (a, b), most in ((x, most_x), (y, most_y))
     )
     slope = theta / most_x**2 * u.deriv() * u * (most_y**-2 + v**2) ** 2
@@ -234,7 +245,7 @@ def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) ->
 
 
 def accuracy(kappa: float) -> float:
-    """Return ``kappa^2 / (1 + kappa^2)``, the inverse of kap.
+    """Return ``kappa^2 / (1 + kappa^2)``, the inverse function of kap.
 
     Examples
     --------

@@ -1,14 +1,16 @@
-"""The minimax probability machine: the largest accuracy that means and covariances guarantee.
+"""The minimax probability machine: the largest worst-case accuracy for given class moments.
 
     min over w   sqrt(w'Sx w) + sqrt(w'Sy w)   subject to   w'(xm - ym) = 1           (4), (12)
 
-The minimum is 1/kappa. Whatever the distributions, each class is classified correctly with a
-probability of at least alpha = kappa^2 / (1 + kappa^2) by
+The minimum is 1/kappa. The decision function is
 
     f(z) = w'z + b,    b = -(w'xm - kappa sqrt(w'Sx w)) = -(w'ym + kappa sqrt(w'Sy w)).
 
-With `sample_weight` means and covariances are weighted. There is no `class_weight`: each class has
-a mean and a covariance of its own, in which it cancels.
+For all distributions with these means and covariances, the probability of a correct classification
+is at least alpha = kappa^2 / (1 + kappa^2) in each class.
+
+If `sample_weight` is given, the means and covariances are weighted. There is no `class_weight`,
+because class weights cancel in the mean and the covariance of a class.
 
 Routes, for n rows, d features, and a kernel matrix of rank r (`Fit.route`):
 
@@ -16,10 +18,10 @@ Routes, for n rows, d features, and a kernel matrix of rank r (`Fit.route`):
                   or O(n r^2), then O(d) or O(r) per theta
     gram          kernel matrix of high rank: one Cholesky factor, n^3/3, and conjugate gradients
     cone program  solver "reference", "clarabel" or "ecos"
-    closed form   equal class means, or a direction without variance
+    closed form   equal class means, or class means that differ along a direction of zero variance
 
-benchmarks/m4_search.py compares the first two. (4) is the equation's number in the MMRM paper, (12)
-in the M4 paper.
+benchmarks/m4_search.py compares the routes "secant" and "gram". The equation number is (4) in the
+MMRM paper and (12) in the M4 paper.
 
 References
 ----------
@@ -51,9 +53,9 @@ class MPM(WeightedClassifier, SpreadMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One per pair. `objective` is (12), `bound` its dual value; ``extra`` has "kappa" and
-        "alpha". If the class means are equal no w exists: the status is ``infeasible``, and the
-        larger class is predicted.
+        One certificate per class pair. `objective` is the value of (12), and `bound` its dual
+        value. ``extra`` has the keys "kappa" and "alpha". If the class means are equal, (12) has no
+        solution: the status is ``infeasible``, and the larger class is predicted.
 
     Examples
     --------
@@ -95,7 +97,7 @@ class MPM(WeightedClassifier, SpreadMachine):
         return [self._model(found, mean_x, len(spread.y))] * len(machines)
 
     def _model(self, found: Direction, mean_x: float, n: int) -> BinaryModel:
-        """Return the model of a direction, given its decision at the mean of the positive class."""
+        """Convert a direction w to a model; `mean_x` is w'xm."""
         kappa = 1.0 / found.value
         alpha = kappa**2 / (1.0 + kappa**2)
         fit = certificate(found, self.tol, n, kappa=kappa, alpha=alpha)
@@ -103,9 +105,9 @@ class MPM(WeightedClassifier, SpreadMachine):
 
 
 def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "auto") -> Direction:
-    """Return the w of smallest total spread with ``target'w = 1``, in diagonal coordinates.
+    """Minimise sx + sy over all w with ``target'w = 1``, in diagonal coordinates.
 
-    Solver "auto" is `minimax_direction`, and any other one a cone program.
+    Solver "auto" calls `minimax_direction`; the other solvers solve a cone program.
     """
     if solver == "auto":
         return minimax_direction(target, var_x, var_y)

@@ -1,12 +1,13 @@
 """The maxi-min margin machine in coordinates in which both class covariances are diagonal.
 
-    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     sx = ||Sx^{1/2} w||, sy alike
+    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
+    sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
-This program, the normalization "margin", differs from the constraints (2), (3) of the paper by a
-shift of b: with ``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
+This program is the normalization "margin". Its constraints differ from (2), (3) of the paper by a
+shift of b: if ``rho = 2/(sx + sy)``, then ``rho sx = 1 + (sx - sy)/(sx + sy)``.
 
-Reduction: the removed points are replaced by one row of the class means, with slack xi_m:
-``w'(xm - ym) >= 2 - xi_m``.
+With a reduction the constraints of the removed points are replaced by one constraint on the class
+means with slack xi_m: ``w'(xm - ym) >= 2 - xi_m``.
 """
 
 from __future__ import annotations
@@ -22,20 +23,21 @@ from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import Rows
 
-#: Slack that rounding may leave in a hard margin: w is long if the margin is narrow.
+#: Maximum sum of slacks in a feasible solution of the hard margin. Rounding errors of the slacks
+#: are large if the margin is narrow, because w is then long.
 HARD_SLACK = 1e-6
 
 
 @dataclass(frozen=True)
 class MarginSolution(Result):
-    """A solution of "margin"."""
+    """Solution of the normalization "margin"."""
 
-    #: Shape (k,).
+    #: Weights, shape (k,).
     w: NDArray
     b: float
-    #: Multipliers of the points, between 0 and C. Shape (n,).
+    #: Multipliers of the points, shape (n,), between 0 and C.
     multipliers: NDArray
-    #: (ex, ey) of the reweighted SVM, a start for a neighbouring problem. Shape (2,).
+    #: Numbers (ex, ey) of the reweighted SVM, shape (2,), used for a warm start; None otherwise.
     weights: NDArray | None = None
 
     @property
@@ -44,7 +46,7 @@ class MarginSolution(Result):
         return not self.w.any()
 
     def better(self, other: MarginSolution) -> MarginSolution:
-        """Return the w of the smaller value with the larger bound, and the other's fields."""
+        """Return `other` with the w of the smaller objective and the larger of both bounds."""
         best = self if self.value <= other.value else other
         names = ("w", "b", "value", "violation", "status")
         better = {name: getattr(best, name) for name in names}
@@ -53,61 +55,61 @@ class MarginSolution(Result):
 
 @dataclass(frozen=True)
 class MarginProblem:
-    """Rows, class spreads and the penalty on slack."""
+    """Data of the program "margin" in diagonal coordinates."""
 
-    #: Points with a constraint of their own. Shape (n, k).
+    #: Points with individual constraints, shape (n, k).
     rows: Rows
-    #: -1.0 or +1.0. Shape (n,).
+    #: Labels -1.0 or +1.0, shape (n,).
     y: NDArray
-    #: Difference of the class means, removed points included. Shape (k,).
+    #: Difference of the class means, shape (k,); the means include the removed points.
     delta: NDArray
-    #: Variances of the positive and the negative class; the coordinates are uncorrelated in both.
-    #: Shape (k,).
+    #: Variances of the positive and the negative class, each of shape (k,).
     var_x: NDArray
     var_y: NDArray
-    #: Penalty on slack; infinite for the hard margin.
+    #: Penalty on the slacks; infinite for the hard margin.
     C: float
     #: Number of points removed by the reduction.
     removed: int = 0
 
     def spreads(self, w: NDArray) -> NDArray:
-        """Return (sx, sy)."""
+        """Return the spreads (sx, sy) along w, shape (2,)."""
         squares = w * w
         return np.sqrt(np.array([self.var_x @ squares, self.var_y @ squares]))
 
     def slack(self, w: NDArray, b: float) -> float:
-        """Return the sum of slacks, including the slack of the removed points."""
+        """Return the sum of the slacks; the slack on the class means counts `removed` times."""
         own = np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b)).sum()
         return float(own + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
 
     def value(self, w: NDArray, b: float) -> float:
-        """Return the objective; infinite where a hard margin is violated."""
+        """Return the objective; infinite if a hard margin is violated."""
         slack, spread = self.slack(w, b), float(self.spreads(w).sum())
         if np.isinf(self.C):
             return spread if slack <= HARD_SLACK else np.inf
         return spread + self.C * slack
 
     def violation(self, w: NDArray, b: float) -> float:
-        """Return the largest violation of a hard margin; a soft one has none."""
+        """Return the largest violation of a hard margin; 0 for a soft margin."""
         if np.isfinite(self.C):
             return 0.0
         return float(np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b)).max())
 
     @property
     def trivial(self) -> tuple[float, float]:
-        """The objective at w = 0, and its b, the sign of the larger class."""
+        """Objective at w = 0, and the optimal b at w = 0: the label of the larger class."""
         n_positive = int((self.y > 0).sum())
         smaller = min(n_positive, len(self.y) - n_positive)
         sign = 1.0 if 2 * n_positive >= len(self.y) else -1.0
         return self.C * 2.0 * (smaller + self.removed), sign
 
     def bound(self, a: NDArray, share: float = 0.0) -> float:
-        """Return the largest dual value of a multiple of the multipliers.
+        """Return the largest dual value over all feasible multiples of the multipliers.
 
-        a are the multipliers of the points, clipped to [0, C] and balanced; `share` is the
-        multiplier of the row of means, between 0 and ``removed * C``. ``sum a + 2 share`` is a
-        lower bound if ``v = sum a_i y_i z_i + share delta`` is Dx p + Dy q with
-        ``||p||, ||q|| <= 1``, that is, if no w has ``v'w > sx + sy``.
+        `a` are the multipliers of the points; they are clipped to [0, C] and balanced between the
+        classes. `share` is the multiplier of the constraint on the class means, between 0 and
+        ``removed * C``. Let ``v = sum a_i y_i z_i + share delta``. If ``v = Dx p + Dy q`` with
+        ``||p||, ||q|| <= 1``, then ``sum a + 2 share`` is a lower bound on the optimum. The
+        condition is equivalent to ``v'w <= sx + sy`` for all w.
         """
         a = balanced(a, self.y, self.C)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0
@@ -122,7 +124,7 @@ class MarginProblem:
         return total * min(reach, max(1.0, room))
 
     def tuned(self, w: NDArray) -> tuple[NDArray, float]:
-        """Return the best b for a direction, and then the best multiple of (w, b)."""
+        """Return the best multiple of (w, b), where b is the best intercept for w."""
         decision = self.rows @ w
         hard = np.isinf(self.C)
         b = middle_bias(decision, self.y) if hard else best_bias(decision, self.y)
@@ -130,9 +132,11 @@ class MarginProblem:
         return factor * w, factor * b
 
     def _best_factor(self, w: NDArray, margins: NDArray) -> float:
-        """Return the best multiple of a solution, 1 if there is none.
+        """Return the factor of (w, b) that minimises the objective, or 1 if no minimum exists.
 
-        There the slope, ``sx + sy - C (sum of the margins with slack)``, changes its sign.
+        At the minimum the derivative of the objective with respect to the factor changes its sign.
+        The derivative is ``sx + sy - C m``, where m is the sum of the margins of all points with
+        positive slack.
         """
         weights = np.ones(len(margins))
         if self.removed:
@@ -147,7 +151,7 @@ class MarginProblem:
             return 1.0 / float(ends[-1]) if positive.all() else 1.0
         gains = (weights[positive] * margins[positive])[order]
         losses = float(weights[~positive] @ margins[~positive])
-        # Before any margin has reached 1, after the largest has, after the two largest have, ...
+        # Entry j is the sum of the j largest margins, the first to reach 1 as the factor increases.
         reached = np.append(0.0, np.cumsum(gains))
         slope = float(self.spreads(w).sum()) - self.C * (losses + gains.sum() - reached)
         rising = np.flatnonzero(slope >= 0)
@@ -156,7 +160,7 @@ class MarginProblem:
         return float(1.0 / ends[rising[0] - 1]) if rising[0] else 0.0
 
     def trivial_solution(self) -> MarginSolution:
-        """Return w = 0 and the larger class."""
+        """Return the solution w = 0, which predicts the larger class."""
         w, b = np.zeros(len(self.delta)), self.trivial[1]
         found = self.certified(w, b, np.zeros(len(self.y)), 0.0, 0)
         return replace(found, value=self.trivial[0], status=Status.TRIVIAL)
@@ -168,9 +172,9 @@ class MarginProblem:
         iterations: int,
         weights: NDArray | None = None,
     ) -> MarginSolution:
-        """Return the best multiple of a direction, or w = 0, with the bound of the multipliers.
+        """Return the better of w = 0 and the best multiple of w, with the bound by the multipliers.
 
-        With a reduction the last multiplier belongs to the row of means.
+        With a reduction the last multiplier is the multiplier of the constraint on the class means.
         """
         w, b = self.tuned(w)
         a, share = multipliers[: len(self.y)], float(multipliers[len(self.y) :].sum())
@@ -180,7 +184,7 @@ class MarginProblem:
     def certified(
         self, w: NDArray, b: float, multipliers: NDArray, bound: float, iterations: int
     ) -> MarginSolution:
-        """Return a solution, given the bound that its multipliers prove."""
+        """Return the solution (w, b) with its objective and violation, and a given lower bound."""
         return MarginSolution(
             w,
             b,
@@ -194,12 +198,15 @@ class MarginProblem:
 
 
 def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginProblem:
-    """Return the problem along one direction, given its decision values without b and (sx, sy)."""
+    """Return the one-dimensional problem over the multiples of a direction w.
+
+    `decision` are the decision values w'z_i without b, shape (n,), and `spreads` is (sx, sy).
+    """
     var_x, var_y = np.square(spreads)[:, None]
     means = np.array([decision[y > 0].mean() - decision[y < 0].mean()])
     return MarginProblem(decision[:, None], y, means, var_x, var_y, C=C)
 
 
 def middle_bias(decision: NDArray, y: NDArray) -> float:
-    """Return the b in the middle between the nearest decision values of the two classes."""
+    """Return the b with equal distances to the nearest decision values of the two classes."""
     return float(-0.5 * (decision[y > 0].min() + decision[y < 0].max()))

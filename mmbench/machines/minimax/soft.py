@@ -1,12 +1,13 @@
-"""The M4 in the normalization "margin", soft and hard, in diagonal coordinates.
+"""The M4 in the normalization "margin", with a soft or a hard margin, in diagonal coordinates.
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 
-`m4` lists the routes. The interior point is `mmbench.solvers.sum_of_norms`. The reweighted SVM
-rests on ``s = min over e > 0 of (s^2/e + e)/2``: the soft M4 is the minimum over two numbers ex, ey
-of an SVM with the quadratic form ``w'(Sx/ex + Sy/ey)w``, jointly convex. Setting ``e = (sx, sy)``
-and training again never raises the objective, but converges linearly; here its fixed point is
-found by secant steps on log e. Every round gives an upper and a lower bound of the optimum.
+The routes are listed in `m4`. The interior point method is in `mmbench.solvers.sum_of_norms`. The
+reweighted SVM uses the identity ``s = min over e > 0 of (s^2/e + e)/2``: the soft M4 is the minimum
+over (w, b, ex, ey) of an SVM objective with the quadratic form ``w'(Sx/ex + Sy/ey)w``, which is
+jointly convex. Alternating between ``e = (sx, sy)`` and the training of the SVM never increases the
+objective, but converges only linearly. Here the fixed point of this iteration is computed by secant
+steps on log e. Every round gives an upper and a lower bound on the optimum.
 """
 
 from dataclasses import replace
@@ -29,22 +30,26 @@ from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.sum_of_norms import SumOfNorms
 from mmbench.solvers.svm_dual.active_set import FREE_ROWS_TOLERANCE, train_scaled
 
-#: With more than this many coordinates per row the reweighted SVM is the faster route.
+#: Ratio k/n of coordinates to rows above which the reweighted SVM is used: it is then faster than
+#: the interior point method.
 REWEIGHTED_WIDTH = 0.25
 
-#: An open gap is left to Clarabel up to this many rows, as it holds 28 copies of them.
+#: Maximum number of rows for which a problem with an open gap is solved again by Clarabel, which
+#: needs memory for 28 copies of the rows.
 MOST_CONE_ROWS = 30_000
 
-#: Classes are not separable if their margin is below this share of the distance of the means.
+#: Lower bound on the margin of separable classes, relative to the distance of the class means.
 LEAST_MARGIN = 1e-9
 
-#: A dual solution proves an overlap if its bound on the margin and its violation are below this.
+#: Upper bound on the constraint violation of a linear program, and on the margin that its dual
+#: solution allows, for which the classes count as not separable.
 OVERLAP_TOLERANCE = 1e-6
 
-#: A smaller spread relative to the sum of both counts as this share.
+#: Lower bound on the spread of a class relative to the sum of both spreads; smaller spreads are
+#: replaced by this bound.
 LEAST_SPREAD_SHARE = 1e-13
 
-#: Largest change of log e per secant step, and the largest number of steps.
+#: Maximum change of log e per secant step, and the maximum number of secant steps.
 MAX_LOG_STEP, MAX_ROUNDS = 1.5, 40
 
 
@@ -54,9 +59,9 @@ def solve_soft(
     tol: float = 1e-6,
     start: MarginSolution | None = None,
 ) -> MarginSolution:
-    """Minimise the objective to a relative gap; both classes have points.
+    """Minimise the objective to the relative gap `tol`; both classes must have points.
 
-    The reweighted SVM may start from the solution of a neighbouring problem.
+    `start` is a warm start for the reweighted SVM: the solution for similar parameters.
     """
     if solver == "reference":
         return replace(search_budget(problem, tol), route="rho search")
@@ -81,16 +86,17 @@ def solve_soft(
 def solve_hard(
     problem: MarginProblem, solver: str = "auto", tol: float = 1e-6
 ) -> MarginSolution | Status:
-    """Minimise ``sx + sy`` without slack; C is infinite.
+    """Minimise ``sx + sy`` without slacks; C must be infinite.
 
-    Returns INFEASIBLE if the classes are proven not to be separable, FAILED if neither is known.
+    Returns INFEASIBLE if the classes are proven not to be separable, and FAILED if neither a
+    separating hyperplane nor this proof has been found.
     """
     w, margin, overlap = widest_margin(problem)
     if margin <= LEAST_MARGIN:
         return Status.INFEASIBLE if overlap else Status.FAILED
     if solver == "reference":
         return replace(bisect_rho(problem, tol), route="rho search")
-    # The length of w is free: at this one the spreads are of order 1.
+    # The scale of the right-hand sides is arbitrary; this scale gives spreads of order 1.
     scale = 1.0 / float(problem.spreads(w).sum())
     program = margin_program(problem)
     program = replace(program, sides=0.5 * scale * margin * program.sides)
@@ -101,8 +107,9 @@ def solve_hard(
 def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
     """Return the direction of the widest margin relative to the distance of the means.
 
-    It is found by linear programming: at rho = 0 the program "step" has no cones. Returns w with
-    ``w'(xm - ym) = 1``, its margin at the best b, and whether a dual solution proves an overlap.
+    The direction is the solution of a linear program: at rho = 0 the program "step" has no cones.
+    Returns w with ``w'(xm - ym) = 1``, the margin of w at the best b, and whether a dual solution
+    proves that the classes are not separable.
     """
     program = step_program(problem, 0.0)
     used = np.setdiff1d(np.arange(len(program.cost)), program.scales)
@@ -124,7 +131,11 @@ def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
 def solve_reweighted(
     problem: MarginProblem, tol: float = 1e-6, start: MarginSolution | None = None
 ) -> MarginSolution:
-    """Minimise the objective of a problem without reduction; the gap may stay open."""
+    """Minimise the objective of a problem without reduction by reweighted SVMs.
+
+    The gap of the result exceeds `tol` if the iteration does not converge within MAX_ROUNDS rounds
+    or the time limit.
+    """
     u, e = np.zeros(len(problem.y)), np.ones(2)
     if start is not None and start.weights is not None:
         u, e = np.minimum(start.multipliers, problem.C) * problem.y, start.weights

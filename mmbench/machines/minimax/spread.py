@@ -1,21 +1,23 @@
-"""Spreads of two classes along a direction, and the direction that minimises their sum.
+"""Spreads of two classes along a direction w, and the direction that minimises sx + sy.
 
     min over w   sx + sy   subject to   t'w = 1,        sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-For ``0 < theta < 1`` Cauchy's inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``,
-with equality at ``theta = sx/(sx + sy)``. The right-hand side is the quadratic form w'S w with
+The spread of a class is the standard deviation of its decision values. For ``0 < theta < 1``
+Cauchy's inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at
+``theta = sx/(sx + sy)``. The right-hand side is the quadratic form w'S w with
 ``S = Sx/theta + Sy/(1 - theta)``, and its minimiser is a multiple of ``S^-1 t``. The textbook
-iteration alternates the two steps; `minimax` solves the same equation in the log-odds of theta by
-secant steps inside a bracket.
+algorithm alternates between the update of w for fixed theta and the update of theta for fixed w.
+The function `minimax` solves the fixed-point equation of this algorithm for the log-odds of theta
+by a bracketed secant method.
 
-The dual, ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``, certifies
-the result: ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` are feasible up to their
-length.
+The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
+For every theta the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)``, scaled to a
+norm of at most 1, are feasible and give a lower bound.
 
-S^-1 is applied in one of two ways, and `minimax` is the same for both:
+Products with S^-1 are computed in one of two ways:
 
     minimax_direction   in coordinates in which Sx and Sy are diagonal, O(k) per theta
-    GramSpread          over a kernel matrix of full rank, by one Cholesky factor
+    GramSpread          from a kernel matrix of full rank, with one Cholesky factor
 
 References
 ----------
@@ -37,50 +39,50 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.solvers.result import Result
 
-#: The log-odds of theta are sought between minus and plus this value; at an end one class has no
-#: spread along the solution.
+#: Upper bound on the absolute value of the log-odds of theta; the optimum is at this bound if one
+#: class has zero spread along the solution.
 MAX_LOGIT = 30.0
 
-#: Targets larger than this, or smaller than its reciprocal, are scaled.
+#: Targets t with max |t_i| above MAX_TARGET or below 1/MAX_TARGET are scaled.
 MAX_TARGET = 1e100
 
 TINY = np.finfo(float).tiny
 
-#: Smallest relative ridge with which a float32 factor is a good preconditioner, and the range of
-#: traces that float32 can represent.
+#: Lower bound on the ridge, relative to the mean diagonal entry of the kernel matrix, for which the
+#: factor is stored in float32; and the range of the trace for which float32 is used.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
-#: Accuracy of conjugate gradients at the first theta, and then as a share of the gap; the largest
-#: number of their steps.
+#: Accuracy of conjugate gradients at the first theta, their accuracy at later values of theta
+#: relative to the duality gap, and their maximum number of steps.
 FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 
 
 @dataclass(frozen=True)
 class Direction(Result):
-    """A direction and its certificate; `value` is the total spread."""
+    """A direction w and its certificate; `value` is sx + sy."""
 
-    #: Scaled to ``t'w = 1``. Shape (k,).
+    #: Weights with ``t'w = 1``, shape (k,); or coefficients c with ``w = F'c``, shape (n,).
     w: NDArray
     spread_x: float
     spread_y: float
 
 
 class Trial(NamedTuple):
-    """A multiple of ``S^-1 t`` at one theta."""
+    """A multiple w of ``S^-1 t`` for one value of theta, and its spreads."""
 
     w: NDArray
-    #: ``t'w``.
+    #: Scalar product ``t'w``.
     target: float
     spread_x: float
     spread_y: float
-    #: Upper bound on the error of ``||p||`` and ``||q||`` that an inexact solution causes.
+    #: Upper bound on the errors of ``||p||`` and ``||q||`` due to an inexact product with S^-1.
     residual: float = 0.0
 
 
 def minimax(
     trial: Callable[[float, float], Trial], tol: float, route: str, max_trials: int = 100
 ) -> Direction:
-    """Minimise the total spread; `trial` maps log-odds of theta and an accuracy to a `Trial`."""
+    """Minimise sx + sy; `trial` maps the log-odds of theta and an accuracy to a `Trial`."""
     logit, low, high = 0.0, -MAX_LOGIT - 1.0, MAX_LOGIT + 1.0
     accuracy, last = FIRST_ACCURACY, (0.0, 0.0)
     for trials in range(1, max_trials + 1):
@@ -114,9 +116,9 @@ def minimax(
 
 
 def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direction:
-    """Minimise the total spread in coordinates in which both covariances are diagonal.
+    """Minimise sx + sy over w with ``target'w = 1``, for diagonal covariances.
 
-    Where a variance of one class is zero, the variance of the other must be positive.
+    In each coordinate the variance of at least one class must be positive.
 
     Examples
     --------
@@ -127,12 +129,12 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
     size = float(np.abs(target).max(initial=0.0))
     if not 0.0 < size < np.inf:
         raise ValueError("the difference of the class means is not a finite vector; scale the data")
-    # Squares of extreme targets would underflow or overflow.
+    # The squares of very small or very large targets would underflow or overflow.
     unit = 1.0 if 1.0 / MAX_TARGET < size < MAX_TARGET else size
     t = target / unit
 
     def trial(logit: float, _accuracy: float) -> Trial:
-        # 1/theta and 1/(1 - theta), both exact at the ends.
+        # 1/theta = 1 + exp(-logit) and 1/(1 - theta) = 1 + exp(logit), without cancellation.
         w = t / (var_x * (1.0 + np.exp(-logit)) + var_y * (1.0 + np.exp(logit)))
         squares = w * w
         spread_x, spread_y = float(np.sqrt(var_x @ squares)), float(np.sqrt(var_y @ squares))
@@ -144,28 +146,29 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
 
 
 class GramSpread:
-    """Spreads of ``w = F'c`` over a whole kernel matrix ``K = F F'``, with one ridge r.
+    """Spreads of ``w = F'c`` for a stored kernel matrix ``K = F F'`` and an absolute ridge r.
 
     Notes
     -----
-    With the class means removed by H,
+    Let H be the projection that subtracts the class means. Then
 
         S = F'H D H F + r' I,    D_ii = 1/(n_c theta_c),    r' = r/theta + r/(1 - theta)
         S^-1 F't = F'c,          c = (t - H M^-1 H K t)/r',    M = H K H + r' D^-1
 
-    so that a Cholesky factor of M, n^3/3 operations, applies S^-1 to any vector of the span. The
-    factor is made at ``theta = 1/2``. At another theta it is a preconditioner: conjugate gradients
-    see a condition number of at most the ratio of the two thetas' odds, whatever the kernel. If the
-    ridge is not small relative to the trace the factor is stored in single precision.
+    A Cholesky factor of M (n^3/3 operations) is sufficient to compute the product of S^-1 and any
+    vector in the span of the rows. M is factorized at ``theta = 1/2``. At other values of theta the
+    factor is a preconditioner for conjugate gradients: for all kernels the condition number of the
+    preconditioned system is at most the ratio of the odds of the two values of theta. If the ridge
+    is not small relative to the trace, the factor is stored in single precision.
     """
 
     def __init__(self, gram: NDArray, y: NDArray, ridge: float):
         self.gram, self.y, self.ridge = gram, y, ridge
         self._sides = np.column_stack([y > 0, y < 0]).astype(float)
         self._counts = self._sides.sum(axis=0)
-        #: Difference of the class means, as coefficients over the rows.
+        #: Coefficients t of the difference of the class means, ``xm - ym = F't``, shape (n,).
         self.target = self._sides @ (np.array([1.0, -1.0]) / self._counts)
-        #: D and r' at ``theta = 1/2``.
+        #: Diagonal of D, shape (n,), and r', both at ``theta = 1/2``.
         self.weights, self.damping = self._sides @ (2.0 / self._counts), 4.0 * ridge
         trace = float(np.trace(gram))
         single = ridge * len(y) >= SINGLE_RIDGE * trace
@@ -175,7 +178,7 @@ class GramSpread:
         means = self._means - 0.5 * self._sides @ (
             self._sides.T @ self._means / self._counts[:, None]
         )
-        # The transpose of a symmetric array is the array itself, in the memory order of LAPACK.
+        # The transpose of a symmetric matrix is the same matrix in column-major order.
         matrix = np.array(gram.T, dtype=self.dtype, order="F")
         (update,) = blas.get_blas_funcs(("syr2k",), (matrix,))
         matrix = update(-1.0, means, self._sides, beta=1.0, c=matrix, lower=1, overwrite_c=1)
@@ -184,39 +187,39 @@ class GramSpread:
         (self._solve_triangle,) = blas.get_blas_funcs(("trsv",), (self._factor,))
 
     def centred(self, values: NDArray) -> NDArray:
-        """Return a vector over the rows less its mean in each class, ``H t``."""
+        """Return ``H t``: the vector minus its mean over each class, shape (n,)."""
         return values - self._sides @ (values @ self._sides / self._counts)
 
     def spreads(self, c: NDArray, decision: NDArray) -> NDArray:
-        """Return (sx, sy) of ``w = F'c``, given ``decision = Kc``."""
+        """Return the spreads (sx, sy) along ``w = F'c``; `decision` is ``Kc``."""
         own = self.ridge * max(0.0, float(c @ decision))
         return np.sqrt([decision[side].var() + own for side in (self.y > 0, self.y < 0)])
 
     def gradient(self, c: NDArray, decision: NDArray) -> NDArray:
-        """Return g, where F'g is the gradient of sx + sy at ``w = F'c``, given ``Kc``."""
+        """Return g such that F'g is the gradient of sx + sy at w = F'c; `decision` is ``Kc``."""
         inverse = 1.0 / self.spreads(c, decision)
         weights = self._sides @ (inverse / self._counts)
         return weights * self.centred(decision) + self.ridge * inverse.sum() * c
 
     def residual_length(self, residual: NDArray, values: NDArray) -> float:
-        """Return a bound on ||p||, ||q|| with ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
+        """Return an upper bound on ||p||, ||q|| with ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
 
-        Each takes half of the residual, and no covariance is below its ridge; `values` is
-        ``K residual``.
+        ``Sx^{1/2} p`` and ``Sy^{1/2} q`` are both set to half of ``F'residual``. The bound holds
+        because no eigenvalue of Sx or Sy is below the ridge. `values` is ``K residual``.
         """
         return 0.5 * float(np.sqrt(max(0.0, residual @ values) / self.ridge))
 
     def half(self, values: NDArray) -> NDArray:
-        """Return ``L^-1 H v`` with the factor L of M."""
+        """Return ``L^-1 H v`` for the Cholesky factor L of M."""
         return self._solve_triangle(self._factor, self.centred(values), lower=1)
 
     def solution(self, t: NDArray, half: NDArray) -> NDArray:
-        """Return c with ``S F'c = F't`` at ``theta = 1/2``, given ``half = L^-1 H K t``."""
+        """Return c with ``S F'c = F't`` at ``theta = 1/2``; `half` is ``L^-1 H K t``."""
         inner = self._solve_triangle(self._factor, half, lower=1, trans=1)
         return (t - self.centred(inner.astype(np.float64))) / self.damping
 
     def columns(self, rows: NDArray) -> NDArray:
-        """Return ``L^-1 H K`` at some rows, shape (n, len(rows)), for `block`."""
+        """Return the columns `rows` of ``L^-1 H K``, shape (n, len(rows))."""
         columns = self.gram[rows].astype(self.dtype)
         columns -= self._means[rows].astype(self.dtype) @ self._sides.T.astype(self.dtype)
         return solve_triangular(
@@ -224,14 +227,17 @@ class GramSpread:
         )
 
     def block(self, rows: NDArray, others: NDArray, products: NDArray) -> NDArray:
-        """Return the kernel ``F S^-1 F'`` between rows and others, given ``columns'columns``."""
+        """Return the block (rows, others) of the kernel matrix ``F S^-1 F'`` at ``theta = 1/2``.
+
+        `products` is ``A'B`` with the results A and B of `columns` for `rows` and `others`.
+        """
         kernel = self.gram[np.ix_(rows, others)]
         kernel -= products
         kernel /= self.damping
         return kernel
 
     def minimax(self, tol: float) -> Direction:
-        """Minimise the total spread with ``w'(xm - ym) = 1``; the direction is given by its c."""
+        """Minimise sx + sy subject to ``w'(xm - ym) = 1``; `w` of the result is c."""
         values = self.gram @ self.target
         c = self.solution(self.target, self.half(values))
 
@@ -245,9 +251,9 @@ class GramSpread:
         return minimax(trial, 1e-2 * tol, "gram", max_trials=30)
 
     def _solve(self, logit: float, c: NDArray, accuracy: float) -> tuple[NDArray, float]:
-        """Solve ``S F'c = F'target`` at any theta by conjugate gradients from a guess.
+        """Solve ``S F'c = F'target`` at any theta by conjugate gradients, starting from `c`.
 
-        The accuracy is relative to the spread of the solution; returns c and `residual_length`.
+        `accuracy` is relative to the square root of ``w'S w``. Returns c and `residual_length`.
         """
         shares = np.array([1.0 + np.exp(-logit), 1.0 + np.exp(logit)])
         weights, damping = self._sides @ (shares / self._counts), self.ridge * shares.sum()
