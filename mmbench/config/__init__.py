@@ -1,1 +1,1 @@
-"""From a YAML file to a checked `Config` and its list of frozen jobs; reads no data."""
+"""Read a YAML file into a checked `Config`, and plan its jobs."""

@@ -1,6 +1,6 @@
 """Checks of a configuration against machines, data sets and layouts, before data are read.
 
-All checks raise `Fault`, with the path of keys that leads to the fault.
+All checks raise `Fault` with the key path of the faulty value.
 """
 
 import re
@@ -26,7 +26,7 @@ from mmbench.machines.base.joint_training import JointClassifier
 from mmbench.tables.layouts import LAYOUTS, check_any_metric, check_sized
 from mmbench.tables.published import published_machines, published_rows, published_tables
 
-#: Parameters that the experiment sets for all machines, and the key or option that sets each.
+#: Parameters that cannot be set in ``params`` or ``grid``, and the key or option that sets each.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
     "gamma_scaling": "the experiment's key 'gamma_scaling'",
@@ -38,7 +38,7 @@ EXPERIMENT_KEYS = {
 
 
 def check(config: Config) -> None:
-    """Refuse a configuration that could not run as it is written."""
+    """Raise `Fault` if the experiment cannot be run with this configuration."""
     _check_number_of_jobs(config)
     _check_machines(config)
     _check_shared_kernel_keys(config)
@@ -52,7 +52,7 @@ def check(config: Config) -> None:
 
 
 def _check_number_of_jobs(config: Config) -> None:
-    """Refuse experiments whose plan alone would take minutes; jobs are counted, not made."""
+    """Raise Fault if there are more jobs than `limits.jobs`; planning them could take minutes."""
     protocol = config.protocol
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
     splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seeds)
@@ -68,36 +68,36 @@ def _check_number_of_jobs(config: Config) -> None:
 
 
 class MachineColumn:
-    """A column of an experiment's tables whose machine is known to exist."""
+    """A column of an experiment's tables, with its machine; the machine must exist."""
 
     def __init__(self, config: Config, name: str):
         self.name, self.entry, self.machine = name, config.machines[name], config.machine_of(name)
         self.cls, self.alias = machine_class(self.machine), alias_of(self.machine)
         self.kernels = config.kernels_of(name)
-        #: Whether the classifier solves no problem of this package.
+        #: Whether the classifier belongs to another package.
         self.foreign = issubclass(self.cls, ForeignClassifier)
 
     def check_parameter(self, parameter: str) -> None:
-        """Refuse a parameter that the machine lacks or that the column cannot set."""
+        """Raise ValueError if the machine lacks a parameter or the column cannot set it."""
         if parameter in EXPERIMENT_KEYS:
             key = EXPERIMENT_KEYS[parameter].format(column=self.name)
             raise ValueError(f"{parameter} is set by {key}")
         own = set(self.cls.parameters) - set(EXPERIMENT_KEYS)
         check_known(parameter, own, f"{self.machine} has no parameter")
         means = in_other_words(self.cls).get(parameter, parameter)
-        if means in self.alias.params:  # the name of the column would be wrong
+        if means in self.alias.params:  # an alias is defined by the values of these parameters
             given = f"{means} is {self.alias.params[means]!r} in {self.machine} by definition"
             raise ValueError(f"{given}; {self.alias.machine} takes other values")
         if not self.foreign:
             check_relevant(parameter, self.kernels)
 
     def check_value(self, parameter: str, value: Any) -> None:
-        """Refuse a value outside the machine's declaration."""
+        """Raise ValueError if a value is not valid by the machine's declaration."""
         if problem := self.cls.parameters[parameter].problem(value):
             raise ValueError(problem)
 
     def check_axis(self, parameter: str, axis: Axis) -> None:
-        """Refuse an axis that the machine cannot search."""
+        """Raise ValueError if the machine cannot search an axis."""
         self.check_parameter(parameter)
         if axis == AUTO:
             known = self.cls.search_space.auto_grids
@@ -118,7 +118,7 @@ def columns(config: Config) -> list[MachineColumn]:
 
 
 def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
-    """Refuse a parameter of a kernel that does not occur: the user would believe in an effect."""
+    """Raise ValueError if a parameter has no effect with any of the kernels."""
     needs = KERNEL_PARAMETERS.get(parameter)
     if needs and needs not in kernels:
         names = " and ".join(kernels)
@@ -156,7 +156,7 @@ def _check_machines(config: Config) -> None:
 
 
 def _check_name(name: str, machine: str) -> None:
-    """Refuse a column without a machine, or with the name of another machine."""
+    """Raise ValueError if a column has no machine, or the name of another machine."""
     known = (*MACHINES, *ALIASES)
     if machine == name:
         if name not in known:
@@ -187,7 +187,7 @@ def _check_settings(column: MachineColumn) -> None:
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
-    """Refuse a parent that does not come before its child, or lacks one of its kernels."""
+    """Raise ValueError if the column in ``use`` is not listed before, or lacks a kernel."""
     parent = column.entry.use
     if parent is None:
         return
@@ -231,7 +231,7 @@ def _check_shared_kernel_keys(config: Config) -> None:
     for key in [key for key, value in stated.items() if value != "none"]:
         with at(key):
             check_relevant(key, kernels)
-            for column in columns(config):  # a machine without the parameter would ignore the key
+            for column in columns(config):  # without this parameter the key would have no effect
                 if not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")
     if config.degree is not None:
@@ -248,7 +248,7 @@ def _check_shared_kernel_keys(config: Config) -> None:
 
 
 def check_source(config: Config, source: Config) -> None:
-    """Refuse a source of parameters that has no job for one of ours."""
+    """Raise Fault if the source of parameters lacks a job that a job of `config` needs."""
     for name, machine in config.machines.items():
         if machine.grid or machine.use:
             message = f"the parameters of {name} come from parameters_from"
@@ -333,7 +333,7 @@ def _check_datasets(config: Config) -> None:
             raise Fault(problem, *own_steps, "preprocess")
         with at("datasets", k):
             if card and len(card.expect.classes) == card.expect.n_classes:
-                with at("classes"):  # those of a user's file are checked when it is read
+                with at("classes"):  # classes of a user's file are checked when the file is read
                     check_classes(entry.classes, card.expect.classes)
             for parameter, axis in entry.grid.items():
                 with at("grid", parameter):
@@ -344,7 +344,7 @@ def _check_datasets(config: Config) -> None:
 
 
 def _check_replaced_axis(config: Config, parameter: str, axis: Axis) -> None:
-    """Check the axis of a data set against the machines whose grids have the parameter."""
+    """Check an axis of a data set's ``grid`` for all machines that search this parameter."""
     grids = {p for machine in config.machines.values() for p in machine.grid}
     check_known(parameter, grids, "no machine here has a grid of")
     for column in columns(config):

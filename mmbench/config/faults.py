@@ -1,4 +1,4 @@
-"""Faults of a configuration in one line: where, what was wrong, and the nearest valid name."""
+"""One-line messages about faults of a configuration: key path, problem and nearest valid name."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,11 +11,11 @@ from mmbench.datasets import RULES
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines import machine_class
 
-#: A value is repeated up to this many characters.
+#: Maximum number of characters of a value in a message.
 MAX_SHOWN = 60
-#: Parts of a file, by their key paths.
+#: Key paths of the sections of a configuration.
 SECTIONS: tuple[tuple[str, ...], ...] = ((), ("protocol",), ("select",), ("machines", "NAME"))
-#: pydantic's words, and the words for a YAML file.
+#: Phrases in pydantic's messages, and their replacements for readers of a YAML file.
 WORDS = {
     "Input should be": "must be",
     "a valid dictionary": "a mapping",
@@ -24,7 +24,7 @@ WORDS = {
     "a valid number": "a number",
     "a valid string": "text",
 }
-#: Messages in place of pydantic's, by the type of the error.
+#: Replacements of whole pydantic messages, by error type.
 MESSAGES = {
     "model_type": "must be a mapping of keys",
     "string_pattern_mismatch": (
@@ -43,7 +43,7 @@ class Fault(ValueError):
 
 @contextmanager
 def at(*keys: Any) -> Iterator[None]:
-    """Put keys before those of a fault that a check reports."""
+    """Prepend keys to the key path of a fault that is raised inside the block."""
     try:
         yield
     except (ValueError, UserError) as error:
@@ -51,13 +51,13 @@ def at(*keys: Any) -> Iterator[None]:
 
 
 def check_known(name: Any, known: Iterable[str], problem: str, *keys: Any) -> None:
-    """Refuse a name that is not known, with the nearest name that is."""
+    """Raise Fault if a name is not known; the message suggests the nearest known name."""
     if name not in known:
         raise Fault(f"{problem} {name!r}{did_you_mean(name, known)}", *keys)
 
 
 def dotted(keys: Iterable[Any]) -> str:
-    """Return a key path as people write it.
+    """Return a key path as text.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def dotted(keys: Iterable[Any]) -> str:
 
 
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
-    """Return the first fault as one line; unknown keys come first, they explain missing ones."""
+    """Return the first fault as one line; unknown keys come first, as they explain missing keys."""
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
     keys, kind = fault["loc"], fault["type"]
     if kind == "extra_forbidden":
@@ -88,7 +88,7 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 
 
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
-    """Say where an unknown key belongs, else which known key is nearest."""
+    """Return a message with the section where an unknown key is valid, or the nearest valid key."""
     key = keys[-1]
     if keys[0] == "machines" and _is_parameter(key, keys[1], content):
         both = f"params: {{{key}: {shown(value)}}} or grid: {{{key}: [{shown(value)}, ...]}}"
@@ -111,7 +111,7 @@ def _is_parameter(key: Any, column: Any, content: Mapping[str, Any]) -> bool:
 
 
 def _plain(fault: Any) -> str:
-    """Put pydantic's words into those of a YAML file."""
+    """Return pydantic's message in the terms of a YAML file."""
     if fault["type"] == "too_short":
         return "is empty"
     message = MESSAGES.get(fault["type"], fault["msg"])
@@ -121,7 +121,7 @@ def _plain(fault: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text of moderate length.
+    """Return a value as text of at most `MAX_SHOWN` characters and an ellipsis.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def shown(value: Any) -> str:
 
 
 def known_keys(keys: Iterable[Any]) -> list[str]:
-    """Return the valid keys of the part of a file that a key path leads to.
+    """Return the valid keys of the section at a key path.
 
     Examples
     --------

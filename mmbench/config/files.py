@@ -1,9 +1,9 @@
-"""Where experiments are found, in ``configs/`` here or in mmbench, and how their YAML is read.
+"""Find the YAML files of experiments, in ``configs/`` or in mmbench, and read them.
 
-PyYAML follows YAML 1.1: ``1e-3`` is text there, ``no`` is false, ``010`` is 8, ``1:30`` is 90, and
-of two equal keys the last wins silently. Here numbers and truth values are those of YAML 1.2, and
-a repeated key is an error. ruamel.yaml would do so without the loader below, but data set cards,
-copies of experiments and Dask need PyYAML all the same, and one YAML library is enough.
+PyYAML follows YAML 1.1: ``1e-3`` is text, ``no`` is false, ``010`` is 8, ``1:30`` is 90, and of two
+equal keys the last wins silently. The loader in this module reads numbers and truth values as in
+YAML 1.2 and rejects repeated keys. ruamel.yaml needs no such loader, but PyYAML is a dependency in
+any case: it reads data set cards and copies of experiments, and Dask needs it.
 """
 
 import math
@@ -15,14 +15,15 @@ from typing import Any
 from mmbench.errors import UserError, did_you_mean
 from mmbench.resources import CONFIGS
 
-#: Folder in which a bare name such as ``quickstart`` is looked up first.
+#: Folder in which a name such as ``quickstart`` is searched first.
 LOCAL = Path("configs")
-#: A larger file is no experiment; /dev/zero never ends.
+#: Maximum size of a YAML file, in bytes; reading /dev/zero would never end.
 MAX_BYTES = 4 * 2**20
-#: Most values and keys after aliases are expanded: a few lines of aliases can stand for billions.
+#: Maximum number of values and keys after aliases are expanded: a few lines of nested aliases can
+#: expand to billions of values.
 MAX_NODES = 10**6
 
-#: The core schema of YAML 1.2: tag, form, and the first characters that make the form possible.
+#: The core schema of YAML 1.2: tag, regular expression, and the possible first characters.
 RESOLVERS = (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -37,7 +38,9 @@ RESOLVERS = (
 
 
 def find_config(name: str | Path) -> Path:
-    """Return the file of an experiment given by path or name; ``configs/NAME.yaml`` is a name too.
+    """Return the file of an experiment, given by its path or name.
+
+    ``NAME.yaml`` and ``configs/NAME.yaml`` count as the name NAME if there is no such file.
 
     Raises
     ------
@@ -56,13 +59,13 @@ def find_config(name: str | Path) -> Path:
 
 
 def config_files() -> dict[str, Path]:
-    """Return the files of the experiments that have a name here, by name."""
+    """Return the files of the experiments in mmbench and in ``configs/``, by name."""
     files = [*CONFIGS.glob("[!.]*.yaml"), *LOCAL.glob("[!.]*.yaml")]
     return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file of moderate size; an error names the file."""
+    """Return the text of a file of at most `MAX_BYTES` bytes; errors name the file."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -78,14 +81,14 @@ def read_text(path: Path) -> str:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Return the content of a YAML text; an error begins with `where` and names the line."""
+    """Return the content of a YAML text; error messages begin with `where` and name the line."""
     import yaml
 
     try:
         try:
             loader = _loader_class(fast=True)(text)
             node = loader.get_single_node()
-        except yaml.MarkedYAMLError:  # libyaml refuses {svm:, rmm:}, which is valid
+        except yaml.MarkedYAMLError:  # libyaml rejects {svm:, rmm:}, which is valid YAML
             loader = _loader_class(fast=False)(text)
             node = loader.get_single_node()
         if node is None:
@@ -106,9 +109,9 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
-    """Return the number of nodes with aliases expanded, and refuse repeated keys on the way.
+    """Return the number of nodes with aliases expanded; raise UserError if a key is repeated.
 
-    A node that holds itself has infinite size.
+    A node that contains itself has infinite size.
     """
     if id(node) in sizes:
         return sizes[id(node)]
@@ -138,7 +141,7 @@ def _loader_class(fast: bool) -> Any:
         yaml_implicit_resolvers: dict[str, list] = {}  # noqa: RUF012 - PyYAML's own interface
 
         def construct_decimal(self, node: Any) -> int:
-            """Read a whole number as decimal, leading zeros or not."""
+            """Read an integer as decimal, also with leading zeros."""
             return int(self.construct_scalar(node))
 
     for tag, form, first in RESOLVERS:

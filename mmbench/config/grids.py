@@ -1,7 +1,7 @@
-"""Hyper-parameter grids: how a YAML file states an axis, and the axis of ``auto``.
+"""Hyper-parameter grids: the forms of an axis in a YAML file, and the values of ``auto``.
 
-An axis is a list of values, ``auto`` (the machine's own grid), or powers:
-``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15, first and last exponent included.
+An axis (the values of one parameter) is a list, ``auto`` (the default grid of the machine), or
+powers: ``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15, first and last exponent included.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ from mmbench.selection.grid import staged
 AUTO = "auto"
 POWERS = {"log2": 2.0, "log10": 10.0}
 FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
-#: Most points of one axis given by powers.
+#: Maximum number of values of an axis given by powers.
 MAX_VALUES = 1000
 
-#: Parameters that have an effect for one kernel only.
+#: Parameters that have an effect with one kernel only, and this kernel.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",
@@ -27,7 +27,7 @@ Axis = str | tuple[Any, ...]
 
 
 def parse_axis(axis: Any) -> Axis:
-    """Return ``"auto"`` or the values of an axis as stated in YAML.
+    """Return ``"auto"`` or the values of an axis, given in a form of YAML.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def parse_axis(axis: Any) -> Axis:
 
 
 def refuse_repeats(values: Iterable[Any], problem: str) -> None:
-    """Refuse a value that occurs twice; `problem` is the message with a place for the value."""
+    """Raise ValueError if a value occurs twice; `problem` is the message, with {} for the value."""
     seen: set[Any] = set()
     for value in values:
         if value in seen:
@@ -76,7 +76,7 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
 
 
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
-    """Return a grid with explicit axes: ``B: auto`` may stand for an axis of ``B_fraction``."""
+    """Return a grid with explicit values; ``B: auto`` may become an axis of ``B_fraction``."""
     axes: dict[str, tuple] = {}
     for name, axis in grid.items():
         if isinstance(axis, str):
@@ -86,27 +86,27 @@ def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
 
 
 def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
-    """Return the number of points of a grid; stages are searched one by one."""
+    """Return the number of grid points that are evaluated, summed over the stages of the search."""
     return sum(prod(map(len, part.values())) for part in staged(grid, stages))
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return the parameters that are searched in terms of another one: B as B_fraction."""
+    """Return the parameters whose default grid is an axis of another parameter: B of B_fraction."""
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
 def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
-    """Return the parameters that stated ones replace: B if B_fraction is stated.
+    """Return the parameters that given parameters replace: B if B_fraction is given.
 
-    They must be None then: an inherited or default B would contradict the fraction.
+    A replaced parameter must be None, as an inherited or default B would contradict B_fraction.
     """
     stated = set(stated)
     return {name: other for name, other in in_other_words(cls).items() if other in stated}
 
 
 def for_kernel(values: Mapping[str, Any], kernel: str) -> dict[str, Any]:
-    """Leave out the parameters that have no effect with a kernel.
+    """Return the parameters without those that have no effect with a kernel.
 
     Examples
     --------

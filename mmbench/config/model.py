@@ -1,7 +1,7 @@
-"""The experiment as its YAML file states it: keys, types and ranges.
+"""The schema of an experiment's YAML file: keys, types and ranges.
 
-Values are checked here by themselves; `checks` compares them with the declarations of machines,
-data sets and layouts. Neither reads data.
+This module checks each value by itself; the module `checks` compares the values with the
+declarations of machines, data sets and layouts. Neither module reads data.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.selection.metrics import check_selectable
 from mmbench.tables.measures import check_metrics
 
-#: Folders below results/ that are no experiment's.
+#: Names of folders in results/ that an experiment must not have.
 TAKEN_NAMES = ("reference",)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
 class Strict(BaseModel):
-    """Base of all parts: unknown keys are errors, values are not converted or changed."""
+    """Base class of all models here: unknown keys are errors, and values are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class DatasetEntry(UserTable):
-    """A data set: the name of a card, or a table of the user with the keys of `UserTable`.
+    """A data set: the name of a card, or a file of the user with the keys of `UserTable`.
 
-    ``classes`` selects rows. ``grid`` replaces axes of the machines' grids for this data set.
-    ``folds`` is a file of given folds, for the rule ``predefined``. ``published_as`` is the name of
-    the data set in a published table, if it differs.
+    ``classes`` keeps only the rows of these classes. ``grid`` replaces axes of the machines' grids
+    for this data set. ``folds`` is a file that assigns rows to folds, for the rule ``predefined``.
+    ``published_as`` is the name of the data set in a published table, if it differs.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
@@ -89,24 +89,24 @@ class DatasetEntry(UserTable):
 
     @property
     def label(self) -> str:
-        """The name in tables."""
+        """The name of the data set in tables."""
         return self.name if self.name is not None else self.table_name
 
     def ref(self, steps: Steps) -> DatasetRef:
-        """Return the reference in a job's identity, with preprocessing steps."""
+        """Return the reference to the data set for a job, with preprocessing steps."""
         parts = (self.source, self.target, steps, self.classes, self.pairs(), self.folds)
         return DatasetRef(self.label, *parts)
 
 
 class TestRule(Strict):
-    """How test rows are chosen: a rule and its argument."""
+    """The rule that splits a data set into training and test rows, and its argument."""
 
     rule: str
     arg: int | float | None = None
 
     @property
     def spec(self) -> str | dict[str, float]:
-        """The rule as YAML states it."""
+        """The rule in the form of a YAML file."""
         return self.rule if self.arg is None else {self.rule: self.arg}
 
 
@@ -123,11 +123,12 @@ def _parse_test(value: Any) -> dict[str, Any]:
 
 
 class Protocol(Strict):
-    """How training and test rows are cut, how often, and from which seed.
+    """The splits into training and test rows: rule, number of repeats and seed.
 
-    ``repeats`` of the official split repeat the inner folds and random ties. Everything is run for
-    each of a list of seeds. ``max_train`` limits the training rows, or those of each class, to a
-    seeded stratified subset; with a list of sizes the smaller subsets lie in the larger ones.
+    For the official split, ``repeats`` repeat the inner folds and the random choices between equal
+    votes. With a list of seeds, all jobs are run once per seed. ``max_train`` limits the number of
+    training rows, or the number of training rows per class, by a seeded stratified subset; with a
+    list of sizes the smaller subsets lie in the larger ones.
     """
 
     test: Annotated[TestRule, BeforeValidator(_parse_test)]
@@ -142,14 +143,14 @@ class Protocol(Strict):
 
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
-        """``max_train`` as the jobs have it, one entry per training size."""
+        """``max_train`` in the form of `SplitRef.max_train`, one entry per training size."""
         if isinstance(self.max_train, TrainingSizes):
             return [(NESTED, size) for size in self.max_train]
         return [self.max_train]
 
     @property
     def sizes(self) -> list[int | None]:
-        """The training sizes that cells of a table have, None if there is only one."""
+        """The training sizes of the table cells; [None] without a list of sizes."""
         return list(self.max_train) if isinstance(self.max_train, TrainingSizes) else [None]
 
     @field_serializer("test")
@@ -158,7 +159,7 @@ class Protocol(Strict):
 
 
 def _checked(check: Callable[[Any], object], value: Any) -> Any:
-    """Return a value that a check of another floor accepts."""
+    """Return a value that a check accepts; raise ValueError in place of the check's UserError."""
     try:
         check(value)
     except UserError as error:
@@ -167,10 +168,11 @@ def _checked(check: Callable[[Any], object], value: Any) -> Any:
 
 
 class Select(Strict):
-    """Inner model selection: folds, repeated random splits, or the rows that max_train leaves.
+    """Inner model selection: by folds, by random splits, or by the rows that max_train leaves out.
 
-    The best ``metric`` is selected. ``validation: test`` selects by the accuracy on the test part:
-    a leak, for measuring the optimism of published results that have it; every table says so.
+    The grid point with the best ``metric`` is selected. ``validation: test`` selects by the
+    accuracy on the test part. This leaks test data; it measures the optimistic bias of published
+    results with the same leak, and every table states it.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -196,7 +198,7 @@ class Select(Strict):
 
     @property
     def ref(self) -> SelectRef:
-        """The reference in a job's identity, by default five folds."""
+        """The selection settings of a job, by default five folds."""
         nothing = self.folds is None and self.split is None and self.validation is None
         folds = 5 if nothing else self.folds
         scope = "test" if self.validation == "test" else self.scope
@@ -207,10 +209,10 @@ class Select(Strict):
 class MachineEntry(Strict):
     """One column of the table: a machine, its parameters and its grid.
 
-    ``machine`` may be left out if the column has a machine's name; ``estimator`` is the path of
-    another classifier, as sklearn.ensemble.RandomForestClassifier; ``use`` names the column whose
-    selected parameters are taken over; ``label`` heads the column; ``calibrate`` asks for
-    probabilities.
+    ``machine`` may be left out if the column's name is the name of a machine. ``estimator`` is the
+    import path of a classifier of another package, such as sklearn.ensemble.RandomForestClassifier.
+    ``use`` names the column whose selected parameters are inherited. ``label`` is the heading of
+    the column in tables. ``calibrate`` is the method by which probabilities are computed.
     """
 
     machine: str | None = None
@@ -229,14 +231,15 @@ class MachineEntry(Strict):
         return self
 
 
-#: A bare ``svm:`` is a machine without settings.
+#: A `MachineEntry`; ``svm:`` without a value is a machine without settings.
 ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
 
 
 class JobLimits(Strict):
-    """Time and memory limits of each job, ``{time: 1h, memory: 8 GB}``; no part of its identity.
+    """Time and memory limits of each job, such as ``{time: 1h, memory: 8 GB}``.
 
-    ``jobs`` and ``grid_points`` are the most jobs of the experiment and grid points of a machine.
+    The limits are not part of the job's key. ``jobs`` is the maximum number of jobs of the
+    experiment, ``grid_points`` the maximum number of grid points of one machine.
     """
 
     time: str | int | float | None = None
@@ -255,9 +258,9 @@ class JobLimits(Strict):
 
 
 class ParametersFrom(Strict):
-    """The experiment whose selected parameters are taken over, by default of the same split.
+    """The experiment whose selected parameters are used, by default split by split.
 
-    With ``splits`` every split has the median parameters of that number of first splits.
+    With ``splits``, all splits use the medians of the parameters of the first ``splits`` splits.
     """
 
     experiment: ExperimentFile
@@ -309,11 +312,11 @@ class Config(Strict):
 
     @property
     def source(self) -> Config | None:
-        """The experiment that ``parameters_from`` names, None if this one selects its own."""
+        """The experiment that ``parameters_from`` names; None without ``parameters_from``."""
         return self._source
 
     def with_source(self, source: Config) -> Config:
-        """Return a copy that takes its parameters from another experiment."""
+        """Return a copy of this configuration that uses the parameters of another experiment."""
         copy = self.model_copy()
         copy._source = source
         return copy
@@ -329,7 +332,7 @@ class Config(Strict):
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels that the machine of a column runs with.
 
-        An estimator of another package has no kernel: it runs once, beside the first one.
+        An estimator of another package has no kernel: it runs once, listed with the first kernel.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel

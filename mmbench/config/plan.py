@@ -1,6 +1,8 @@
-"""From a configuration to its jobs and to the cells of its tables.
+"""Make the jobs of a configuration and the cells of its tables.
 
-Every job follows the one whose selected parameters it uses.
+In the list of jobs, a parent (the job whose selected parameters another job inherits) comes before
+its children. A table cell is the result of one machine on one data set, kernel, degree and training
+size, averaged over splits.
 """
 
 from collections import Counter
@@ -35,10 +37,11 @@ from mmbench.machines.base.foreign import ForeignClassifier
 def plan(
     config: Config, store: Path, mirror: str | Path | None = None, allow_network: bool = True
 ) -> list[Job]:
-    """Return the jobs of an experiment: data set, kernel, degree, training size, split, machine.
+    """Return the jobs, ordered by data set, kernel, degree, training size, split and machine.
 
     A parent comes before its children, or is a job of the experiment that ``parameters_from``
-    names. Keys are unique. Without `allow_network` data whose hash is on no card are not fetched.
+    names. The keys of the jobs are unique. Without `allow_network`, no data are downloaded to
+    compute a hash that is missing on a card.
     """
     jobs: list[Job] = []
     for entry in config.datasets:
@@ -72,7 +75,11 @@ def plan(
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int | None) -> list[Job]:
-    """Return jobs that use those of a source: of their own split, or of its first `splits`."""
+    """Return the jobs with jobs of the source experiment as parents.
+
+    The parent of a job is the source's job of the same split; if `splits` is given, the parents are
+    the source's jobs of the first `splits` splits.
+    """
 
     def cell(job: Job) -> tuple[str, str, int | None, str]:
         return job.dataset.name, job.kernel, job.degree, job.column
@@ -101,7 +108,7 @@ def _draft(
     degree: int | None,
     **given: Any,
 ) -> Job:
-    """Return the job of a machine's column without its split."""
+    """Return the job of a column without its split and parent."""
     machine = config.machine_of(column)
     cls = machine_class(machine)
     params, grid = settings(config, column, kernel, degree, entry)
@@ -130,14 +137,17 @@ def _draft(
 
 
 def kernels_and_degrees(config: Config) -> list[tuple[str, int | None]]:
-    """Return the kernels of an experiment, polynomial ones once per degree."""
+    """Return the kernels of an experiment, the polynomial kernel once per degree."""
     kernels = dict.fromkeys(k for name in config.machines for k in config.kernels_of(name))
     degrees = config.degree or [DEFAULT_DEGREE]
     return [(k, d) for k in kernels for d in (degrees if k == "poly" else [None])]
 
 
 def split_refs(config: Config, dataset: DatasetRef | Dataset) -> list[SplitRef]:
-    """Return the splits of a data set by size; none if their number depends on unread data."""
+    """Return the splits of a data set, ordered by training size.
+
+    The list is empty if the number of splits depends on data that have not been read.
+    """
     protocol = config.protocol
     rule, arg = protocol.test.rule, protocol.test.arg
     args = () if arg is None else (arg,)
@@ -158,8 +168,9 @@ def settings(
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
     """Return the fixed parameters and the explicit grid of a machine on a data set.
 
-    Fixed parameters of the machine it uses are inherited here; selected ones when the job runs.
-    The parameters of an alias are left out: the job's machine names the alias.
+    The fixed parameters of the machine that ``use`` names are inherited here; its selected
+    parameters are inherited when the job runs. The parameters that an alias fixes are left out, as
+    the alias is the job's machine.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -185,7 +196,7 @@ def settings(
 
 
 def _ordered(values: tuple) -> tuple:
-    """Sort an axis, so that the order in a file is no part of a job's identity."""
+    """Return an axis sorted, so that the order in a file does not change a job's key."""
     return tuple(sorted(values, key=lambda value: (isinstance(value, str), value is None, value)))
 
 
@@ -193,9 +204,9 @@ def _ordered(values: tuple) -> tuple:
 
 
 def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
-    """Return the plan of the tables; without the jobs it lacks the keys of the records."""
+    """Return the plan of the tables; without `jobs`, the plan lacks the keys of the records."""
     keys = {cell: tuple(job.key for job in own) for cell, own in group_by_cell(jobs).items()}
-    # a number of splits that depends on the data is the number of jobs
+    # if the number of splits depends on the data, it is the number of jobs
     cells = tuple(
         PlannedCell(
             key,
@@ -210,7 +221,7 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         for column, entry in config.machines.items()
         if entry.label or column != config.machine_of(column)
     }
-    # rows of some classes are not compared with a published value of all classes
+    # results on a subset of the classes are not compared with published values for all classes
     published = {
         entry.label: entry.published_as or ""
         for entry in config.datasets
@@ -222,7 +233,10 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
 
 
 def replan(folder: Path) -> Plan | None:
-    """Return the plan of a results folder by its configuration or by its name, None without."""
+    """Return the plan of a results folder, made from the configuration in it or of its name.
+
+    Return None if there is no valid configuration.
+    """
     path = folder / CONFIG
     try:
         return plan_of(load_config(path if path.is_file() else find_config(folder.name)))
@@ -231,7 +245,10 @@ def replan(folder: Path) -> Plan | None:
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:
-    """Yield the cells and their numbers of splits: data set, kernel, machine, degree, size."""
+    """Yield each table cell with its number of splits, 0 if the number depends on the data.
+
+    Cells are ordered by data set, kernel, machine, degree and training size.
+    """
     kernels = dict.fromkeys(kernel for kernel, _ in kernels_and_degrees(config))
     for entry in config.datasets:
         n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))
@@ -245,7 +262,7 @@ def _cells(config: Config) -> Iterator[tuple[Key, int]]:
 
 
 def _degrees(config: Config, machine: str, kernel: str) -> list[int | None]:
-    """Return the degrees of a machine's cells; None in place of a degree that it selects."""
+    """Return the degrees of a machine's table cells; None if the machine selects the degree."""
     degrees = [degree for name, degree in kernels_and_degrees(config) if name == kernel]
     if machine in config.published_only or kernel != "poly":
         return degrees

@@ -1,6 +1,6 @@
-"""From a YAML file to a checked `Config`: every fault is one line with file, key and message.
+"""Read a YAML file into a checked `Config`; an error is one line with file, key and problem.
 
-``--set machines.svm.grid.C=[1,10]`` replaces values of the file before they are checked.
+``--set machines.svm.grid.C=[1,10]`` replaces a value of the file before the checks.
 """
 
 import re
@@ -20,26 +20,28 @@ from mmbench.config.smoke import version_for
 from mmbench.errors import UserError
 
 KEY_PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
-#: Characters that mean nothing alone in YAML: as a value, such as a decimal mark, they are text.
+#: Characters that are not valid YAML by themselves; as the whole value of ``--set`` (a decimal
+#: mark, for example) such a character is read as text.
 INDICATORS = frozenset(",|>&*!%@`?:-")
 
 
 def load_configs(
     names: Iterable[str | Path | Mapping | Config], overrides: Iterable[str] = ()
 ) -> list[Config]:
-    """Return the checked experiments of several files; one fault refuses all.
+    """Return the checked experiments of several files; raise UserError if one has a fault.
 
     Parameters
     ----------
     names : iterable of path, mapping or Config
-        Files, names of experiments, the content of files, or experiments that are checked already.
+        Files, names of experiments, contents of files, or checked experiments.
     overrides : iterable of str
-        ``KEY=VALUE``, for each of them.
+        ``KEY=VALUE`` replacements, applied to every file and mapping.
 
     Raises
     ------
     UserError
-        Also if two of the files have one experiment name, and so one folder of results.
+        If a configuration has a fault, or if two configurations have the same experiment name, and
+        therefore the same results folder.
     """
     seen: dict[str, Path] = {}
     configs = []
@@ -63,19 +65,20 @@ def load_configs(
 
 
 def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
-    """Return the experiment that a YAML file states, checked without reading data."""
+    """Return the experiment of a YAML file, checked without reading data."""
     return config_of(parse_yaml(read_text(Path(path)), str(path)), Path(path), overrides)
 
 
 def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
-    """Return the experiment that the content of a file states, checked without reading data.
+    """Return the experiment of a file's content, checked without reading data.
 
-    `path` names the content in messages; other files are found from its folder.
+    `path` names the file in messages; relative paths in the content start from its folder.
     """
     config = _checked(content, path, overrides)
     if config.parameters_from is None:
         return config
-    # the source's own source is not read: it may have none, and a circle would never end
+    # a `parameters_from` of the source is not followed, as a circle would never end; `check_source`
+    # rejects it
     other = Path(config.parameters_from.experiment)
     source = _checked(parse_yaml(read_text(other), str(other)), other)
     with _in_file(path):
@@ -103,7 +106,7 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def set_value(content: Any, key: str, value: Any, option: str) -> None:
-    """Set a value in the content of a file; mappings on the way to it are made.
+    """Set a value in the content of a file; missing mappings on its key path are created.
 
     Examples
     --------
@@ -129,7 +132,7 @@ def set_value(content: Any, key: str, value: Any, option: str) -> None:
 
 @contextmanager
 def _in_file(path: Path) -> Iterator[None]:
-    """Name the file of a fault."""
+    """Raise a fault inside the block as UserError that names the file."""
     try:
         yield
     except Fault as fault:
@@ -137,7 +140,7 @@ def _in_file(path: Path) -> Iterator[None]:
 
 
 def to_yaml(config: Config) -> str:
-    """Return a configuration as text that `load_config` reads to an equal one, from any folder."""
+    """Return a configuration as YAML text; `load_config` reads an equal one, from any folder."""
     import yaml
 
     content = config.model_dump(mode="json", exclude_defaults=True)

@@ -1,7 +1,8 @@
-"""The smoke version of an experiment: the same real data, machines and code, in a minute.
+"""The smoke version of an experiment: a run of about a minute with the same data and machines.
 
-Splits, inner folds, grid points and training rows are fewer; nothing is replaced by a stand-in. The
-name gets a suffix, which keeps its records apart from those of the full run.
+It has fewer splits, inner folds, grid points and training rows; no data or code is replaced by a
+mock. The name of the experiment gets a suffix, so that the records of the smoke version are stored
+in a folder separate from the records of the full run.
 """
 
 from mmbench.config.grids import Axis, expand_auto
@@ -20,8 +21,9 @@ MAX_VALUES = 2
 def smoke(config: Config) -> Config:
     """Return the smoke version of an experiment.
 
-    At most 2 splits, 2 inner folds, 2 values per axis, the first degree, and a stratified subset
-    of 500 training rows, or of 250 and 500 if there are several sizes; tests are on all test rows.
+    It has at most 2 splits, 2 inner folds and 2 values per axis, only the first degree, and a
+    stratified subset of 500 training rows, or of 250 and 500 if there are several training sizes.
+    All test rows are kept.
     """
     select, given = config.select, config.parameters_from
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_FOLDS)
@@ -50,9 +52,9 @@ def smoke(config: Config) -> Config:
 
 
 def version_for(config: Config, source: Config) -> Config:
-    """Return the version of a source that an experiment takes its parameters from.
+    """Return the source of parameters of an experiment.
 
-    A smoke version takes them from a smoke version, with the one degree that is left.
+    For a smoke version this is the smoke version of the source, with the degree of the experiment.
     """
     if not config.name.endswith(SUFFIX):
         return source
@@ -60,9 +62,9 @@ def version_for(config: Config, source: Config) -> Config:
 
 
 def _grid(column: str, config: Config) -> dict[str, Axis]:
-    """Thin a machine's grid, with explicit values for ``auto``.
+    """Reduce the number of values per axis of a machine's grid; ``auto`` becomes explicit values.
 
-    An axis that a data set replaces keeps its name, by which it is replaced.
+    An axis that a data set replaces is not expanded, as `expand_auto` may rename an ``auto`` axis.
     """
     grid = config.machines[column].grid
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
@@ -76,7 +78,7 @@ def _protocol(protocol: Protocol) -> Protocol:
     test = protocol.test
     if test.rule in ("kfold", "time_series"):
         test = TestRule(rule=test.rule, arg=MAX_SPLITS)
-    elif test.rule == "leave_one_out":  # two parts in place of one per row
+    elif test.rule == "leave_one_out":  # two folds in place of one fold per row
         test = TestRule(rule="kfold", arg=MAX_SPLITS)
     repeats = MAX_SPLITS if test.rule in ("holdout", "predefined") else 1
     update = {
@@ -90,7 +92,7 @@ def _protocol(protocol: Protocol) -> Protocol:
 
 def _max_train(given: MaxTrain) -> MaxTrain:
     if isinstance(given, TrainingSizes):
-        # the smallest, or the limit and its half: sizes are there to be compared
+        # keep two sizes, so that a comparison of training sizes stays possible
         small = given[:MAX_VALUES]
         fewer = (MAX_TRAIN // 2, MAX_TRAIN)[-len(small) :]
         return TrainingSizes(small if small[-1] <= MAX_TRAIN else fewer)
@@ -100,7 +102,7 @@ def _max_train(given: MaxTrain) -> MaxTrain:
 
 
 def _thin(axis: Axis) -> Axis:
-    """Return two values from the middle of an axis: its ends are seldom chosen."""
+    """Return two values from the middle of an axis, as selection seldom chooses the ends."""
     if isinstance(axis, str) or len(axis) <= MAX_VALUES:
         return axis
     n = len(axis)

@@ -1,4 +1,4 @@
-"""The values of a YAML file: valid forms, and how they are read and written."""
+"""Types of the values of a YAML file: valid forms, parsing and serialization."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from mmbench.datasets.dataset import Scalar, Steps
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 
-#: Most repeats, and most folds.
+#: Maximum number of repeats, and maximum number of folds.
 MAX_SPLITS = 10_000
 
 
 def _plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:
-    """Return preprocessing as YAML states it: ``[{"divide": 255}, {"pca": 80}]``."""
+    """Return preprocessing steps in the form of YAML: ``[{"divide": 255}, {"pca": 80}]``."""
     plain = ((name, dict(arg) if isinstance(arg, tuple) else arg) for name, arg in steps)
     return [name if arg is None else {name: arg} for name, arg in plain]
 
 
 def _parse_kernels(value: Any) -> list[str]:
-    """Read a kernel or a list of them."""
+    """Read the name of a kernel or a list of names."""
     names = one_or_more(value)
     if not names:
         raise ValueError("names no kernel")
@@ -45,7 +45,7 @@ def _parse_kernels(value: Any) -> list[str]:
 
 
 def resolve(path: str, info: ValidationInfo) -> str:
-    """Resolve a path from the folder of the configuration."""
+    """Return the absolute path of a file given relative to the folder of the configuration."""
     full = Path((info.context or {}).get("folder", "."), path).resolve()
     if not full.is_file():
         raise ValueError(f"{path}: no such file")
@@ -53,7 +53,10 @@ def resolve(path: str, info: ValidationInfo) -> str:
 
 
 def _file_of_experiment(name: str, info: ValidationInfo) -> str:
-    """Find the file of another experiment: a path, or a name beside this one or known here."""
+    """Return the file of another experiment, given by a path or by a name.
+
+    A name is searched in the folder of the configuration, then among `config_files`.
+    """
     if name.endswith(".yaml"):
         return resolve(name, info)
     try:
@@ -92,7 +95,7 @@ def _plain_max_train(value: MaxTrain) -> Any:
 
 
 def _parse_classes(value: Any) -> tuple[str, ...]:
-    """Read ``[3, 8]`` as ``("3", "8")``: labels are compared as text, in any order."""
+    """Read ``[3, 8]`` as ``("3", "8")``: class labels are compared as text, and sorted."""
     if not isinstance(value, list):
         raise ValueError(f"must be a list of classes, got {value!r}")
     for label in value:
@@ -113,7 +116,7 @@ def _once(degrees: list[int]) -> list[int]:
 
 
 def parse_fixed(value: Any) -> Scalar | bool:
-    """Read the value of a fixed parameter."""
+    """Return the value of a fixed parameter; raise ValueError if it is a list or a mapping."""
     if value is not None and not isinstance(value, str | int | float):
         raise ValueError(f"must be a word or a number, got {value!r}; a list belongs in 'grid'")
     return value
@@ -135,7 +138,8 @@ class TrainingSizes(tuple[int, ...]):
     """Several training sizes, ascending."""
 
 
-#: A number of rows, of rows of each class as ``("per_class", n)``, or several numbers of rows.
+#: Number of training rows; number of training rows per class as ``("per_class", n)``; or several
+#: numbers of training rows.
 MaxTrain = int | tuple[str, int] | TrainingSizes | None
 MAX_TRAIN_FORMS = "a number of rows, a list of such numbers, or {per_class: NUMBER}"
 
@@ -155,7 +159,7 @@ MaxTrainKey = Annotated[
     PlainValidator(_parse_max_train),
     PlainSerializer(_plain_max_train, return_type=Any),
 ]
-#: Axes as `grids.Axis`.
+#: Grid axes by parameter; values of type `grids.Axis`.
 Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
-#: The path of the file.
+#: Path of the YAML file of another experiment.
 ExperimentFile = Annotated[str, AfterValidator(_file_of_experiment)]
