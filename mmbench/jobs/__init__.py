@@ -1,1 +1,1 @@
-"""The contract between planning, running and tables: a job, its data, its training, its record."""
+"""Jobs: definition, data, training, evaluation and records."""

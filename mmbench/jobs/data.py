@@ -1,4 +1,4 @@
-"""From a job to its arrays: load, split, preprocess."""
+"""Make the arrays of a job: load, split and preprocess a data set."""
 
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -29,37 +29,37 @@ class Prepared:
     y_train: NDArray = field(repr=False)
     X_test: NDArray = field(repr=False)
     y_test: NDArray = field(repr=False)
-    #: The rows of selection: the training rows, followed by rows that only validate.
+    #: Rows for model selection: the training rows, followed by rows used for validation only.
     X_pool: NDArray = field(repr=False)
     y_pool: NDArray = field(repr=False)
-    #: Rows of the data set, all classes counted. Shape (n_test,).
+    #: Row numbers of the test rows in the data set with all classes, shape (n_test,).
     test_index: NDArray = field(repr=False)
-    #: Sizes and hash of the split, for the record.
+    #: Sizes and hash of the split; stored in the record.
     split: dict[str, Any]
-    #: Columns before preprocessing.
+    #: Number of columns before preprocessing.
     n_raw: int
-    #: How the data differ from the full data set.
+    #: Differences between the data and the full data set.
     deviations: tuple[str, ...]
     #: Warnings about a user's file.
     warnings: tuple[str, ...]
-    #: Group of each row of `X_pool`.
+    #: Group labels of the rows of `X_pool`; rows of one group belong to one fold. Shape (n_pool,).
     groups_pool: NDArray | None = field(default=None, repr=False)
 
     @property
     def class_counts(self) -> tuple[int, ...]:
-        """Training rows of each class."""
+        """Number of training rows per class."""
         return tuple(counts_of(self.y_train).tolist())
 
 
 def counts_of(y: NDArray) -> NDArray:
-    """Return the number of rows of each class."""
+    """Return the number of rows per class."""
     return np.unique(y, return_counts=True)[1]
 
 
 def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     """Return the arrays of a job, from a local store and a mirror of data files.
 
-    Raises UserError if the data cannot be had, or do not allow what the job asks of them.
+    Raises UserError if the data cannot be loaded or have too few rows for the job's folds.
     """
     ref = job.dataset
     dataset = _cached(ref, store, mirror)
@@ -98,19 +98,19 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
 
 
 def _validation_rows(job: Job, split: Split) -> NDArray:
-    """Return the rows beside the training rows on which selection validates."""
+    """Return the rows, other than training rows, that selection uses for validation."""
     if job.validates_on_test:
         return split.test
     return split.rest if job.validates_on_rest else split.test[:0]
 
 
-@lru_cache(maxsize=1)  # jobs come data set by data set; a second large one would fill the memory
+@lru_cache(maxsize=1)  # jobs are ordered by data set; two large data sets may exceed the memory
 def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
     return load_dataset(ref, store=store, mirror=mirror)
 
 
 def _check(job: Job, y_train: NDArray, n_rest: int) -> None:
-    """Raise UserError if the training part is too small, naming the key of the configuration."""
+    """Raise UserError if the training part has too few rows; the message names the YAML key."""
     where = f"data set {job.dataset.name!r}"
     labels = np.unique(y_train)
     if len(labels) < 2:

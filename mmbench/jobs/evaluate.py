@@ -1,8 +1,9 @@
-"""Errors of a fitted machine on the test rows, its certificates, and calibrated probabilities.
+"""Evaluation of a fitted machine: test errors, certificates and calibrated probabilities.
 
-Probabilities are those of scikit-learn's calibration with the selected parameters: the machine is
-trained again on folds of the training part, and its decisions on the rows held out are mapped to
-probabilities, for each class against the rest. Predictions stay those of the job's own machine.
+Probabilities are computed by scikit-learn's `CalibratedClassifierCV` with the selected parameters:
+the machine is trained again on folds of the training part, and its decision values on the held-out
+rows are mapped to probabilities, one class against the rest. Calibration does not change the
+predictions: they are computed by the machine that was fitted on all training rows.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ def evaluate(
 ) -> tuple[dict[str, Any], dict[str, NDArray]]:
     """Return the metrics of a fitted machine on the test rows, and the arrays to store.
 
-    These are ``test_index``, ``predicted``, ``decisions`` (float32) and ``y_test``; for classifiers
-    of other packages ``classes`` with their ``scores`` or ``probabilities``, if there are any.
-    Raises ValueError if a decision value is not a number.
+    The arrays are ``test_index``, ``predicted``, ``decisions`` (float32 if possible) and
+    ``y_test``; for classifiers of other packages also ``classes`` with ``scores`` or
+    ``probabilities``, if the classifier computes them. Raises ValueError if a decision value is
+    NaN.
     """
     decisions = machine.pairwise_decision_function(data.X_test)
     if np.isnan(decisions).any():
@@ -56,7 +58,7 @@ def evaluate(
 
 
 def rounded(decisions: NDArray) -> NDArray:
-    """Return decision values in float32, unless a sign or an order would change.
+    """Return decision values as float32, unless rounding changes a sign or makes values equal.
 
     Examples
     --------
@@ -87,10 +89,11 @@ def of_classes(machine: PairwiseClassifier, X: NDArray) -> dict[str, NDArray]:
 def count_errors(
     decisions: NDArray, classes: NDArray, y_test: NDArray, ties: str, seed: int
 ) -> tuple[dict[str, Any], NDArray]:
-    """Return the metrics and predictions of one-vs-one decisions, (n_test, n_pairs).
+    """Return the metrics and predictions of one-vs-one decision values, shape (n_test, n_pairs).
 
-    `ties` is the rule by which errors and accuracy are counted; the predictions of "expected" are
-    those of "lowest". A class that was not trained is always an error.
+    `ties` is the rule for equal numbers of votes in errors and accuracy; with "expected", the
+    predictions are made by the rule "lowest". Test rows of a class without training rows always
+    count as errors.
     """
     counts = votes(decisions, len(classes))
     lowest = classes[resolve_votes(counts)]
@@ -113,9 +116,9 @@ def count_errors(
 
 
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
-    """Return the certificate of every binary problem, and a summary of all.
+    """Return the certificates of all binary problems, and a summary.
 
-    `gap_tolerance` is the relative gap of an optimal fit, infinite if there is none.
+    `gap_tolerance` is the largest relative gap of an optimal fit, infinite without a tolerance.
     """
     summary = {
         "n": len(fits),
@@ -131,7 +134,7 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return the number of fits worse than optimal by status, with the first of each, in words.
+    """Return a text with the number of fits that are not optimal and the first fit, per status.
 
     Examples
     --------
@@ -155,18 +158,17 @@ def _name(pair: Sequence[Any]) -> str:
 
 
 def storable(labels: NDArray) -> NDArray:
-    """Return labels in a type that arrays are stored in."""
+    """Return labels as an array without Python objects, which ``.npz`` files must not contain."""
     return labels.astype(str) if labels.dtype.hasobject else labels
 
 
 def calibrated_probabilities(
     machine: PairwiseClassifier, job: Job, data: Prepared, seed: int
 ) -> tuple[NDArray | None, list[str]]:
-    """Return the probabilities of the classes of the test rows, and warnings.
+    """Return the class probabilities of the test rows, and warnings.
 
-    The machine has the selected parameters and is fitted, so that its classes are known. If the
-    folds cannot calibrate it, there are no probabilities, and a warning says why: the job keeps
-    its predictions.
+    `machine` is fitted with the selected parameters. If calibration is impossible on the folds, the
+    probabilities are None and a warning gives the reason; the job keeps its predictions.
     """
     try:
         labels = np.searchsorted(machine.classes_, data.y_train)
@@ -174,7 +176,7 @@ def calibrated_probabilities(
         folds = inner_splits(labels, job.calibration_folds, None, 1, seed, groups)
         for train, _ in folds:
             lacking = np.setdiff1d(labels, labels[train])
-            if len(lacking):  # possible if groups are kept together
+            if len(lacking):  # possible if the rows of a group are kept in one fold
                 label = machine.classes_[lacking[0]]
                 raise ValueError(f"the training part of a fold has no row of class {label}")
         own = machine.estimator if isinstance(machine, ForeignClassifier) else machine

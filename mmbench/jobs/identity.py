@@ -1,8 +1,8 @@
-"""The identity of the code behind a record: version, commit, fingerprint, default parameters.
+"""The identity of the code that made a record: version, commit, fingerprint and parameters.
 
-The fingerprint of a machine is a hash of the syntax trees, without docstrings, of the module that
-defines it and of every module of the same package that this one imports, directly or not. Comments,
-docstrings and formatting leave it as it is.
+The fingerprint of a machine is a hash of the syntax trees, without docstrings, of the machine's
+module and of all modules that this module imports, directly or indirectly, from mmbench or from its
+own package. Comments, docstrings and formatting do not change the fingerprint.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from typing import Any
 import mmbench
 from mmbench import machines
 
-#: Parameters that say how a fit is executed, set by the runner or by a job's seed.
+#: Parameters of the execution of a fit; the runner or the job's seed sets them.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
 
 def identity(machine: str, version: int) -> dict[str, Any]:
-    """Return the version, commit and fingerprint of a machine's code, for its record."""
+    """Return the version, commit and fingerprint of a machine's code."""
     return {"version": version, "commit": commit(), "fingerprint": fingerprint(machine)}
 
 
 @cache
 def fingerprint(machine: str) -> str:
-    """Return the fingerprint of the sources behind a machine.
+    """Return the fingerprint of a machine's code.
 
-    Empty for a class of an installed package, whose version is in the record.
+    The fingerprint is empty for a class of another installed package, as records hold the versions
+    of libraries.
     """
     cls = machines.machine_class(machine)
     module = getattr(cls, "make", cls).__module__
@@ -46,7 +47,7 @@ def fingerprint(machine: str) -> str:
 
 
 def modules_behind(module: str) -> set[str]:
-    """Return a module and those of mmbench and of its own package that it imports, to the end."""
+    """Return a module and, recursively, its imports from mmbench and from its own package."""
     packages = {mmbench.__name__, module.partition(".")[0]}
     seen: set[str] = set()
     todo = [module]
@@ -78,7 +79,7 @@ def _source(module: str) -> tuple[str, tuple[str, ...]]:
 
 
 def without_docstrings(tree: ast.Module) -> str:
-    """Return a syntax tree as text, which comments, layout and docstrings do not change."""
+    """Return a syntax tree as text that does not depend on comments, formatting and docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
@@ -90,13 +91,13 @@ def without_docstrings(tree: ast.Module) -> str:
 def _is_module(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # a name inside a module that is no package
+    except ModuleNotFoundError:  # a name defined in a module that is not a package
         return False
 
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the checkout that mmbench runs from; None if it is installed."""
+    """Return the Git commit of the checkout that mmbench runs from; None without a checkout."""
     git = Path(mmbench.__file__).resolve().parents[1] / ".git"
     try:
         if git.is_file():  # a worktree
@@ -117,7 +118,7 @@ def commit() -> str | None:
 
 
 def parameters_of(machine: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator in JSON types, without those of its execution."""
+    """Return the parameters of an estimator in JSON types, without the parameters in EXECUTION."""
     estimator = getattr(machine, "estimator", machine)
     return {
         name: _plain(value)
@@ -127,7 +128,7 @@ def parameters_of(machine: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return JSON types; an object that has none is represented by its text."""
+    """Return a value in JSON types; an object without a JSON type becomes its ``repr``."""
     try:
         return json.loads(json.dumps(value))
     except (TypeError, ValueError):

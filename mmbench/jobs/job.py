@@ -1,7 +1,7 @@
-"""The frozen job: one machine, one data set, one split. A job's key names its record.
+"""The job: one machine on one split of one data set. The job's key names its record.
 
-Planning writes jobs, running executes them and tables read them back from records, so this module
-is the lowest of the experiment layer, and every value survives JSON.
+Planning creates jobs, running executes them, and tables read them from records. Therefore this
+module imports no other module about experiments, and all values of a job can be written as JSON.
 """
 
 from __future__ import annotations
@@ -15,74 +15,79 @@ from typing import Any
 
 from mmbench.datasets.dataset import ADDED, DatasetRef
 
-#: Raised when the meaning of a field changes, so that no old record answers for a new job.
+#: Version of the job's fields; increased if the meaning of a field changes, so that old records do
+#: not count as results of new jobs.
 JOB_SCHEMA = 1
 KEY_LENGTH = 20
-#: Degree of a polynomial kernel where a configuration does not say.
+#: Degree of a polynomial kernel if the configuration gives no degree.
 DEFAULT_DEGREE = 3
-#: Folds of a calibration where parameters are chosen otherwise than by folds.
+#: Number of folds for calibration if parameters are not selected by folds.
 CALIBRATION_FOLDS = 5
 
 Pairs = tuple[tuple[str, Any], ...]
-#: First word of `SplitRef.max_train` where an experiment has several training sizes.
+#: First element of `SplitRef.max_train` if an experiment has several training sizes.
 NESTED = "nested"
 
 
 @dataclass(frozen=True)
 class SplitRef:
-    """Which rows train and which test."""
+    """The split of a data set into training and test rows."""
 
-    #: "official", "predefined", "kfold", "holdout", "leave_one_out" or "time_series".
+    #: Rule: "official", "predefined", "kfold", "holdout", "leave_one_out" or "time_series".
     rule: str
-    #: ``(10,)`` for kfold and time_series, ``(0.1,)`` for holdout, else empty.
+    #: Argument of the rule: the number of folds for kfold and time_series, as ``(10,)``; the test
+    #: fraction for holdout, as ``(0.1,)``; else empty.
     args: tuple[float, ...] = ()
-    #: Counts partitions; for ``predefined`` the number of the split in the card's list.
+    #: Index of the partition, from 0; for ``predefined`` the index of the split in the card's list.
     repeat: int = 0
-    #: Counts the folds of one partition; 0 for rules without folds.
+    #: Index of the fold in its partition; 0 for rules without folds.
     fold: int = 0
     #: Master seed of the experiment.
     seed: int = 0
-    #: Train on a seeded stratified subset of at most so many rows, or of so many of each class; or
-    #: on the first so many rows of one seeded order, so that smaller subsets lie in larger:
-    #: an int, ("per_class", int) or ("nested", int).
+    #: Maximum size of the training subset: n rows of a seeded stratified subset as n, n rows per
+    #: class as ("per_class", n), or the first n rows of a seeded order as ("nested", n). Smaller
+    #: nested subsets lie in larger nested subsets.
     max_train: int | tuple[str, int] | None = None
 
     @property
     def at(self) -> tuple[int, int, int]:
-        """What tells it from the other splits of an experiment: repeat, fold and seed."""
+        """Repeat, fold and seed; different for different splits of one training size."""
         return self.repeat, self.fold, self.seed
 
     @property
     def size(self) -> int | None:
-        """The training size, where an experiment has several."""
+        """The training size if an experiment has several training sizes, else None."""
         subset = self.max_train
         return subset[1] if isinstance(subset, tuple) and subset[0] == NESTED else None
 
 
 @dataclass(frozen=True)
 class SelectRef:
-    """How hyper-parameters are chosen inside the training part."""
+    """The settings of hyper-parameter selection inside the training part."""
 
-    #: Cross-validation with so many folds.
+    #: Number of cross-validation folds.
     folds: int | None = 5
-    #: Validation fraction of repeated random splits. Where both are None, the training rows that
-    #: ``max_train`` leaves out are the validation rows.
+    #: Validation fraction of repeated random splits. If `folds` and `split` are None, the training
+    #: rows that ``max_train`` leaves out are the validation rows.
     split: float | None = None
-    #: Repeats of the folds or of the split.
+    #: Number of repeats of the folds or of the random split.
     repeats: int = 1
-    #: One choice for all pairs of classes ("global"), one for each ("pair"), or one for all by the
-    #: test rows ("test"): a leak.
+    #: "global": one parameter set for all pairs of classes; "pair": one set per pair; "test": one
+    #: set for all pairs, selected on the test rows (leaks test data).
     scope: str = "global"
-    #: Which of equally good grid points wins, where it differs from the machine's own order: as
-    #: (parameter, "small" or "large").
+    #: Preferred direction of a parameter among equally good grid points, as (parameter, "small" or
+    #: "large"); other parameters follow the machine's default order.
     prefer: tuple[tuple[str, str], ...] = ()
-    #: What the choice goes by; see `mmbench.selection.metrics`.
+    #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One unit of work; equal jobs have equal keys, in any process and on any computer."""
+    """The training and test of one machine on one split of one data set.
+
+    Equal jobs have equal keys, in any process and on any computer.
+    """
 
     #: Name of the experiment; not part of the key.
     experiment: str
@@ -92,97 +97,99 @@ class Job:
     split: SplitRef
     machine: str
     kernel: str
-    #: Fixed parameters of the machine; holds ``degree`` when the kernel is ``poly``. They take
-    #: precedence over inherited ones, and the grid over both.
-    #: Sorted by name.
+    #: Fixed parameters of the machine as (name, value), sorted by name; with ``degree`` if the
+    #: kernel is ``poly``. Fixed parameters take precedence over inherited parameters, and the grid
+    #: takes precedence over both.
     params: Pairs = ()
-    #: Parameters to select, sorted by name; ``auto`` is expanded. Empty: nothing to select.
+    #: Grid axes of the parameters to select as (name, values), sorted by name; explicit values in
+    #: place of ``auto``. Empty if no parameter is selected.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    #: Column of the machine whose selected parameters this one inherits.
+    #: Column of the machine whose selected parameters this job inherits.
     use: str | None = None
-    #: Key of that machine's job; of several splits' jobs, of whose choices this one has the median.
+    #: Key of the job whose selected parameters this job inherits; or the keys of several jobs (one
+    #: per split), if this job uses the medians of their parameters.
     parent: str | tuple[str, ...] | None = None
     select: SelectRef = SelectRef()
-    #: Rule for equal votes: "lowest", "random" or "expected".
+    #: Rule for equal numbers of votes: "lowest", "random" or "expected".
     ties: str = "lowest"
     #: Version of the machine's code.
     machine_version: int = 1
-    #: Name of the machine's column in tables, where that is not the machine's own.
+    #: Name of the column in tables if it is not the name of the machine.
     variant: str = field(default="", metadata=ADDED)
-    #: Parameters of the estimator that are neither fixed here nor selected: its defaults.
+    #: Default values of the estimator's parameters that are neither fixed nor selected.
     defaults: Pairs = field(default=(), metadata=ADDED)
-    #: How decisions are mapped to probabilities, which are stored beside them: "sigmoid" or
-    #: "isotonic".
+    #: Method that maps decision values to probabilities: "sigmoid" or "isotonic"; None if no
+    #: probabilities are computed.
     calibrate: str | None = field(default=None, metadata=ADDED)
 
     @cached_property
     def key(self) -> str:
-        """Hash of everything that may alter the result."""
+        """Hash of all fields that may change the result."""
         return _digest(self._content())
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Keys of the jobs whose selected parameters this one inherits."""
+        """Keys of the jobs whose selected parameters this job inherits."""
         if self.parent is None:
             return ()
         return (self.parent,) if isinstance(self.parent, str) else self.parent
 
     @property
     def shares(self) -> bool:
-        """Whether it has one choice with the other splits."""
+        """Whether the job has the same selected parameters as the jobs of the other splits."""
         return isinstance(self.parent, tuple)
 
     @property
     def column(self) -> str:
-        """Name of the machine's column in tables: that of the machine, unless it has another."""
+        """Name of the column in tables, by default the name of the machine."""
         return self.variant or self.machine
 
     @property
     def calibration_folds(self) -> int | None:
-        """Folds of the training part by which probabilities are made: those of the selection."""
+        """Number of folds for calibration: the folds of the selection, else CALIBRATION_FOLDS."""
         return (self.select.folds or CALIBRATION_FOLDS) if self.calibrate else None
 
     @property
     def validates_on_rest(self) -> bool:
-        """Whether selection is by the training rows that `max_train` leaves out."""
+        """Whether selection validates on the training rows that `max_train` leaves out."""
         nothing = self.select.folds is None and self.select.split is None
         return bool(self.grid) and nothing and not self.validates_on_test
 
     @property
     def validates_on_test(self) -> bool:
-        """Whether selection is by the test rows: a leak, to measure what it is worth."""
+        """Whether selection validates on the test rows, to measure the bias of this data leak."""
         return bool(self.grid) and self.select.scope == "test"
 
     @property
     def cell_digest(self) -> str:
-        """Hash of all but the split's number: records that may be averaged share it.
+        """Hash of all fields but the repeat and fold of the split, and the parent.
 
-        The parent's key names a split and is left out too; its settings are in `use` and, through
-        the records of that machine, in that machine's own cell.
+        Records with equal hashes may be averaged. The key of the parent is left out as it depends
+        on the split; the settings of the parent are in its own record.
         """
         one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0))
         return _digest(one._content())
 
     @property
     def degree(self) -> int | None:
-        """Degree of a polynomial kernel."""
+        """Degree of the polynomial kernel; None for other kernels or if the degree is selected."""
         return dict(self.params).get("degree") if self.kernel == "poly" else None
 
     @property
     def n_points(self) -> int:
-        """Number of grid points; 1 when nothing is selected."""
+        """Number of grid points; 1 if no parameter is selected."""
         count = 1
         for _, values in self.grid:
             count *= len(values)
         return count
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the job as JSON types; `from_dict` reads it back."""
+        """Return the job in JSON types; `from_dict` is the inverse."""
         return json.loads(json.dumps(asdict(self)))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Job:
-        """Return the job that `to_dict` described.
+        """Return the job from the result of `to_dict`.
 
         Raises
         ------
@@ -205,7 +212,10 @@ class Job:
 
 
 def _filled(part: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, but for those added later that are at their default."""
+    """Return the fields of a dataclass, without later added fields that have their defaults.
+
+    So the keys of older jobs do not change if a field is added.
+    """
     return {
         f.name: getattr(part, f.name)
         for f in fields(part)
@@ -214,7 +224,10 @@ def _filled(part: Any) -> dict[str, Any]:
 
 
 def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
-    """Build a dataclass from JSON types; every field must be there, so nothing is guessed."""
+    """Return a dataclass from JSON types; raise KeyError if a field is missing.
+
+    Only fields that were added later may be missing.
+    """
     missing = {f.name for f in fields(cls) if not f.metadata.get("added")} - set(values)
     if missing:
         raise KeyError(f"{cls.__name__} without {', '.join(sorted(missing))}")
@@ -231,8 +244,8 @@ def _digest(content: Any) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    """Return JSON types in which 10 and 10.0 are the same number."""
-    if value is None or type(value) in (str, float, bool):  # nearly all there is: no further test
+    """Return a value in JSON types, with integers as floats: 10 and 10.0 have the same hash."""
+    if value is None or type(value) in (str, float, bool):  # most values: skip the slower tests
         return value
     if type(value) is int:
         return float(value)

@@ -1,4 +1,4 @@
-"""How long a job may take, and how much memory: ``1h``, ``90 s``, ``8 GB``."""
+"""Time and memory limits of a job, given as ``1h``, ``90 s`` or ``8 GB``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ BYTES = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "Ti
 class Limits:
     """Time and memory limit of a job; None means unlimited."""
 
-    #: Seconds on the clock, from the start of the job to its end.
+    #: Wall-clock time of the job, in seconds.
     time: float | None = None
-    #: Private resident bytes of the process that runs it and of all that this one has started.
+    #: Private resident memory of the job's process and its child processes, in bytes.
     memory: float | None = None
 
     def over(self, other: Limits) -> Limits:
-        """Return these limits, and those of `other` where these are none."""
+        """Return these limits, completed by the limits of `other` if one of them is None."""
         return Limits(self.time or other.time, self.memory or other.memory)
 
     def reached_before(self, record: Mapping[str, Any]) -> bool:
-        """Whether a job that a limit has stopped would be stopped by these limits too.
+        """Whether a job that was stopped by a limit would also be stopped by these limits.
 
-        A job that found too little free memory is not meant: there may be more now.
+        False for a job that ended because too little memory was free: more may be free now.
         """
         limits = record.get("limits") or {}
         if not record.get("reached"):
@@ -43,12 +43,12 @@ NO_LIMITS = Limits()
 
 
 def parse_limits(time: object = None, memory: object = None) -> Limits:
-    """Return the limits that a user wrote.
+    """Return limits from the texts or numbers of a configuration or an option.
 
     Raises
     ------
     UserError
-        If one of them is no positive amount with a unit; the message says which.
+        If a limit is not a positive amount with a unit.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def parse_limits(time: object = None, memory: object = None) -> Limits:
 
 
 def _amount(name: str, value: object, units: Mapping[str, int], default: str) -> float:
-    """Return a number of seconds or bytes; the unit may be left out for seconds only."""
+    """Return an amount in seconds or bytes; only seconds may be given without a unit."""
     match = re.fullmatch(r"(\d+(?:\.\d*)?(?:e\d+)?)\s*([A-Za-z]*)", str(value).strip())
     number, unit = match.groups() if match else ("0", "")
     known = {known.lower(): size for known, size in units.items()}

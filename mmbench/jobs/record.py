@@ -1,8 +1,9 @@
-"""The record of a job: sealed JSON on disk, and a `Record` once it is read.
+"""The record of a job: sealed JSON on disk, and a `Record` in memory.
 
-A seal is a hash of the content, so that a damaged or changed file is found. A seal that was made
-again does not make a record: its parts are checked against a schema. Here are also the clock of
-the stages of a job and the selected parameters that jobs pass on to each other.
+The seal is a hash of the content, which detects damaged or edited files. The types of the content
+are checked against a schema as well, because a seal can be recomputed after an edit. This module
+also has the clock that times the stages of a job, and the functions that combine the selected
+parameters of several jobs.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from mmbench.jobs.job import Job
 
 
 class BadRecord(Exception):
-    """A file that is not the intact one that its name promises."""
+    """A file is damaged, was edited, or has the content of another job or schema."""
 
 
 def sealed(content: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Return the JSON text of a mapping, sealed."""
+    """Return the JSON text of a mapping with its seal."""
     sealed = {**content, "seal": _seal(content)}
     return json.dumps(sealed, indent=indent, allow_nan=False).encode()
 
@@ -40,12 +41,12 @@ def unseal(text: bytes, schema: int) -> dict[str, Any]:
     ----------
     text : bytes
     schema : int
-        The value of the mapping's ``schema`` that the caller understands.
+        The supported value of the mapping's ``schema`` entry.
 
     Raises
     ------
     BadRecord
-        If the text is damaged, was changed by hand, or is of another schema.
+        If the text is damaged, was edited, or has another schema.
     """
     try:
         content = json.loads(text)
@@ -66,20 +67,22 @@ def _seal(content: Mapping[str, Any]) -> str:
 
 
 class Clock:
-    """Adds up the time of named stages.
+    """Total CPU time and wall-clock time per stage of a job.
 
     Parameters
     ----------
     *stages : str
-        Those that count from the start, with no time; others join when they begin.
+        Stages that are listed with zero time from the start; other stages are added when they
+        begin.
     tell : callable, optional
-        Gets the name of each stage when it begins.
+        Called with the name of each stage when it begins.
 
     Attributes
     ----------
     cpu : dict of str to float
-        Seconds of all threads of this process.
+        CPU seconds per stage, of all threads of this process.
     wall : dict of str to float
+        Wall-clock seconds per stage.
     now : str or None
         The stage that began last.
 
@@ -100,7 +103,7 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count the time inside the block, also when it ends by an exception."""
+        """Add the time inside the block to a stage, also if the block raises an exception."""
         self.now = name
         if self._tell:
             self._tell(name)
@@ -112,12 +115,12 @@ class Clock:
             self.wall[name] = self.wall.get(name, 0.0) + time.perf_counter() - wall
 
 
-#: One choice for all pairs of classes, or one a pair.
+#: Selected parameters: one dict for all pairs of classes, or a list with one dict per pair.
 Choice = dict[str, Any] | list[dict[str, Any]]
 
 
 def merged(old: Choice, new: Choice) -> Choice:
-    """Return both choices in one; a machine passes on what it inherited."""
+    """Return the union of two choices; values of `new` replace values of `old`."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {**old, **new}
     n_pairs = len(old if isinstance(old, list) else new)
@@ -127,15 +130,16 @@ def merged(old: Choice, new: Choice) -> Choice:
 
 
 def middle(choices: Sequence[Choice]) -> Choice:
-    """Return one choice for several splits: each parameter's median, and pair by pair.
+    """Return the median of each parameter over several splits, for each pair of classes if needed.
 
-    Of an even number it is the lower of the two in the middle, so that it is a value that was
-    chosen. Of values that are no numbers it is the most frequent, of these the first.
+    Of an even number of values, the median is the lower of the two middle values, so that the
+    median is a selected value. For values that are not numbers, the most frequent value is
+    returned, the first of them if several are equally frequent.
 
     Raises
     ------
     ValueError
-        If the choices are of different numbers of pairs.
+        If the choices have different numbers of pairs.
     """
     whole = [choice for choice in choices if isinstance(choice, dict)]
     if whole:
@@ -159,79 +163,80 @@ def _median(values: Sequence[Any]) -> Any:
     return max(values, key=list(values).count)
 
 
-#: Raised when a reader of older records would misunderstand newer ones.
+#: Version of the record format; increased if code for older records would misread newer records.
 RECORD_SCHEMA = 1
 
-#: Entries without which a record with a result is not complete.
+#: Required entry of each of these mappings in a record with a result.
 NEEDED = {"metrics": "accuracy_pct", "fits": "statuses"}
 
-#: A record as JSON types: the attributes of `Record`, its job as a mapping, ``schema`` and ``key``.
+#: A record in JSON types: the attributes of `Record`, with the job as a mapping, and ``schema``.
 Content = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Record:
-    """What came of a job."""
+    """The result of a job, or the reason for its failure."""
 
-    #: The key of its job, by which it is named.
+    #: Key of the job; also the file name of the record.
     key: str
     job: Job
-    #: The worst status of the binary problems, or why there is no result.
+    #: Worst status of the binary problems; status of the job if there is no result.
     status: str
-    #: Where there is no result, why; where there is one, which of its fits are not optimal.
+    #: Reason for a missing result; for a result, summary of the fits that are not optimal.
     reason: str = ""
-    #: Whether the user can mend that there is no result.
+    #: Whether the result is missing because of an error in the user's input.
     wrong_input: bool = False
     traceback: str = ""
-    #: On the test rows; empty without a result.
+    #: Metrics on the test rows; empty without a result.
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    #: Selected parameters and the scores of the grid.
+    #: Selected parameters, and the scores of the grid points.
     selection: Mapping[str, Any] = field(default_factory=dict)
-    #: By stage.
+    #: CPU seconds and wall-clock seconds per stage.
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
     wall_seconds: Mapping[str, float] = field(default_factory=dict)
-    #: Of the random choices.
+    #: Seeds of the random choices, by name.
     seeds: Mapping[str, int] = field(default_factory=dict)
-    #: Sizes and hash of the training and the test part.
+    #: Sizes and hash of the training and test parts.
     split: Mapping[str, Any] = field(default_factory=dict)
-    #: Summary of the certificates.
+    #: Summary of the certificates (objective, bound, violation) of all pairs of classes.
     fits: Mapping[str, Any] = field(default_factory=dict)
     #: The certificate of each pair of classes.
     per_pair: list[Mapping[str, Any]] = field(default_factory=list)
-    #: Where the data differ from the full data set.
+    #: Differences between the data and the full data set.
     deviations: list[str] = field(default_factory=list)
-    #: What is suspicious in a user's file.
+    #: Warnings about a user's file and about calibration.
     warnings: list[str] = field(default_factory=list)
-    #: All parameters of the fitted estimator; selected ones are in `selection` too.
+    #: All parameters of the fitted estimator; selected parameters are in `selection` too.
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    #: "version", "commit" and "fingerprint" of the code behind the machine.
+    #: "version", "commit" and "fingerprint" of the machine's code.
     code: Mapping[str, Any] = field(default_factory=dict)
-    #: Versions, computer and threads.
+    #: Library versions, computer and numbers of threads.
     environment: Mapping[str, Any] = field(default_factory=dict)
     #: The limits of the job: "time" in seconds, "memory" in bytes.
     limits: Mapping[str, float | None] = field(default_factory=dict)
-    #: Where a limit stopped it, the "stage", the "seconds" and the "bytes". A job that stopped when
-    #: it was asked to tells of a selection the "trainings" done and "planned", and of a training
-    #: the "pairs", those "pairs_begun" and "pairs_solved", and of the worst "pair" that was begun
-    #: "iterations", "objective", "bound", "gap" and "violation".
+    #: Progress of a job that a limit stopped: "stage", "seconds" and "bytes". If the job ended by
+    #: itself, there are more entries. In the stage selection: numbers of "trainings" done and
+    #: "planned". In the stage training: numbers of "pairs", "pairs_begun" and "pairs_solved", and
+    #: the "pair" with the largest gap, with its "iterations", "objective", "bound", "gap" and
+    #: "violation".
     reached: Mapping[str, Any] = field(default_factory=dict)
-    #: In UTC.
+    #: Start and end of the job, as ISO 8601 times in UTC.
     started: str = ""
     finished: str = ""
-    #: Hash of the file of arrays beside the record.
+    #: SHA-256 of the record's file of arrays; None without arrays.
     arrays: str | None = None
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Record:
-        """Return the record that some JSON types state.
+        """Return the record with a content in JSON types.
 
         Raises
         ------
         BadRecord
-            If they state no job.
+            If the content has no valid job, or a result without a required entry.
         """
         names = {f.name for f in fields(cls)}
-        if None in content.get("metrics", {}).values():  # NaN, as JSON has it
+        if None in content.get("metrics", {}).values():  # NaN is stored as null
             why = {"status": Status.FAILED, "reason": "a metric is not a number", "metrics": {}}
             content = {**content, **why}
         for part, name in NEEDED.items():
@@ -245,12 +250,12 @@ class Record:
 
     @property
     def done(self) -> bool:
-        """Whether the job has its result; if not, it is run again."""
+        """Whether the job has a result; if not, the next run repeats the job."""
         return bool(self.metrics)
 
     @property
     def at(self) -> tuple[int, int, int]:
-        """The split, as (repeat, fold, seed)."""
+        """Repeat, fold and seed of the split."""
         return self.job.split.at
 
 
@@ -261,7 +266,7 @@ Values = dict[str, Scalar | list[Scalar]]
 
 @cache
 def _schema() -> Any:
-    """Return the types of the parts of a record; entries that are not named here may be missing."""
+    """Return the pydantic model of a record; only the entries of `needed` are required."""
     from pydantic import create_model
 
     def part(needed: Any = "", **types: Any) -> Any:
@@ -314,7 +319,7 @@ def _schema() -> Any:
 
 
 def check(content: Content) -> None:
-    """Raise BadRecord, naming the place, if a part of a record is not of its type."""
+    """Raise BadRecord if an entry of a record has a wrong type; the message names the entry."""
     from pydantic import ValidationError
 
     try:
@@ -332,11 +337,11 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
     ----------
     job : Job
     status : Status
-        The worst status of its binary problems, or why there is no result.
+        Worst status of the binary problems; status of the job if there is no result.
     reason : str
-        One line, where there is no result or a doubtful one.
+        One line about a missing result or about fits that are not optimal.
     **content
-        The other attributes of a `Record`.
+        Other attributes of a `Record`.
     """
     now = timestamp()
     record = Record(job.key, job, status, reason, **{"started": now, "finished": now, **content})
@@ -344,22 +349,22 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
 
 
 def is_done(record: Mapping[str, Any]) -> bool:
-    """Return whether a job has its result; if not, it is run again."""
+    """Return whether a job has a result; if not, the next run repeats the job."""
     return bool(record["metrics"]) and None not in record["metrics"].values()
 
 
 def timestamp() -> str:
-    """Return the time of day, in UTC."""
+    """Return the current date and time in UTC, as ISO 8601 text."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def parse(text: bytes, key: str) -> Content:
-    """Return the record in a JSON text.
+    """Return the record in a sealed JSON text.
 
     Raises
     ------
     BadRecord
-        If the text is damaged, was changed by hand, or is the record of another job or version.
+        If the text is damaged, was edited, or is the record of another job or format version.
     """
     record = unseal(text, RECORD_SCHEMA)
     if record.get("key") != key:
@@ -369,7 +374,7 @@ def parse(text: bytes, key: str) -> Content:
 
 
 def plain(value: Any) -> Any:
-    """Return JSON types; what is not a finite number becomes None.
+    """Return a value in JSON types; numbers that are not finite become None.
 
     Examples
     --------

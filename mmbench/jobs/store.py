@@ -1,15 +1,17 @@
 """The results folder of an experiment: its configuration, its plan, and a sealed record per job.
 
-``plan.json`` holds the cells of the tables in order, each with the keys of its jobs, and the text
-of the configuration, so that tables need no other file. A record whose key is not in the plan
-belongs to other settings or to an earlier version of a machine.
+``plan.json`` holds the table cells in order, each with the keys of its jobs, and the text of the
+configuration, so that tables need no other file besides the records. A table cell is the result of
+one machine on one data set, kernel, degree and training size, averaged over splits. A record whose
+key is not in the plan belongs to other settings or to an earlier version of a machine.
 
-A record is two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON is written
-last and holds the hash of the arrays, so that a record with a JSON file is complete. Files are
-written to a temporary name and renamed; the record of a finished job is never replaced.
+A record consists of two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON
+file is written last and holds the hash of the arrays, so that a record with a JSON file is
+complete. Files are written under a temporary name and renamed; the record of a finished job is
+never overwritten.
 
-A results folder may come from a stranger: links are not followed, and only regular files of a
-bounded size are read.
+A results folder may come from an untrusted source: links are not followed, and only regular files
+of a bounded size are read.
 """
 
 from __future__ import annotations
@@ -36,20 +38,21 @@ from mmbench.machines import alias_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Suffix of files that are being written; those of a killed process are deleted.
+#: Suffix of temporary files; files that a killed process left are deleted.
 TEMPORARY = ".tmp"
-#: Errors of a file system without locks, such as those of some clusters.
+#: Error numbers of file systems without locks, as on some clusters.
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
-#: Largest sizes of a JSON file and of a file of arrays that are read, in bytes.
+#: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
-#: Flags that Windows lacks.
+#: Flags of `os.open`; 0 on Windows, which lacks them.
 NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file so that no reader and no crash ever meets a part of it.
+    """Write a file so that no reader sees an incomplete file, even after a crash.
 
-    `write` gets the open temporary file. A link in the place of the temporary file is removed.
+    `write` is called with the open temporary file. A link at the path of the temporary file is
+    removed.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     temporary.unlink(missing_ok=True)
@@ -72,7 +75,7 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
     Raises
     ------
     FileNotFoundError
-        If there is none.
+        If the file does not exist.
     OSError
         If the path is a link or no regular file, or the file has more than `most` bytes.
     """
@@ -88,7 +91,10 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames inside a folder survive a power failure, if the system opens folders."""
+    """Write a folder's entries to disk, so that renames survive a power failure.
+
+    Nothing is done on systems that cannot open folders.
+    """
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:  # Windows
@@ -100,24 +106,24 @@ def sync_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Delete what a killed process left half written. Only the holder of a lock may."""
+    """Delete the temporary files of killed processes; the caller must hold the folder's lock."""
     for path in folder.glob("*" + TEMPORARY):
         path.unlink(missing_ok=True)
 
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file, which the kernel releases when its holder dies in any way.
+    """Hold a lock file; the operating system releases the lock if the process dies.
 
     Parameters
     ----------
     path : Path
-        Created when it is not there, and left behind.
+        Path of the lock file; created if it does not exist, and not deleted afterwards.
 
     Raises
     ------
     UserError
-        If another process holds it; the message names that process.
+        If another process holds the lock; the message names the process.
     """
     from filelock import FileLock, Timeout
 
@@ -148,12 +154,12 @@ def _write_holder(descriptor: int) -> None:
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
 
 
-#: Raised when a reader of older plans would misunderstand newer ones.
+#: Version of the plan format; increased if code for older plans would misread newer plans.
 PLAN_SCHEMA = 1
 
 
 class Key(NamedTuple):
-    """Where a cell stands in a table; a training size only where there are several."""
+    """The identity of a table cell; `size` is None if there is only one training size."""
 
     dataset: str
     kernel: str
@@ -163,60 +169,61 @@ class Key(NamedTuple):
 
 
 def key_of(job: Job) -> Key:
-    """Return the cell that a job's record belongs to."""
+    """Return the key of the table cell that a job's record belongs to."""
     return Key(job.dataset.name, job.kernel, job.degree, job.column, job.split.size)
 
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A cell of an experiment's tables."""
+    """A table cell of an experiment, with the keys of its jobs."""
 
     key: Key
-    #: How many records it will have.
+    #: Number of records of the cell after a complete run.
     n_splits: int
-    #: The keys of its jobs; empty in a plan that was made without the data.
+    #: Keys of the cell's jobs; empty if the plan was made without reading the data.
     jobs: tuple[str, ...] = ()
-    #: Whether it shows a published value without running the machine.
+    #: Whether the cell shows a published value only, without a run of the machine.
     published_only: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an experiment has planned."""
+    """The plan of an experiment: the table cells and jobs, and settings of the tables."""
 
     name: str
-    #: The layout of its tables.
+    #: Layout of the tables.
     layout: str = "generic"
-    #: In the order in which tables show them.
+    #: Table cells, in the order of the tables.
     cells: tuple[PlannedCell, ...] = ()
-    #: How machines are called in tables, where not by their own name.
+    #: Headings of columns in tables, by column; a column without an entry has its machine's label.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: The name in published tables of a data set that has another one here; empty for some classes
-    #: of a data set, which are not compared with the whole.
+    #: Names of data sets in published tables, by name here, if the names differ; an empty name if
+    #: only some classes are used, as these results are not compared with published values.
     published_as: Mapping[str, str] = field(default_factory=dict)
-    #: Whether it is the smoke version of an experiment, whose numbers are held against nothing.
+    #: Whether this is a smoke version; its results are not compared with published values.
     smoke: bool = False
-    #: What its tables show of each classification; the layout decides where none are named.
+    #: Metrics in the tables; if empty, the layout decides.
     metrics: tuple[str, ...] = ()
-    #: By column: the one whose selected parameters it takes over.
+    #: By column: the column whose selected parameters are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
-    #: Hash and text of the configuration that is stored beside the plan; empty if unknown.
+    #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
     config: str = ""
 
     @property
     def jobs(self) -> frozenset[str]:
-        """The keys of all jobs."""
+        """Keys of all jobs."""
         return frozenset(key for cell in self.cells for key in cell.jobs)
 
     def label(self, machine: str) -> str:
-        """Return how tables call a machine."""
+        """Return the heading of a machine's column in tables."""
         return self.labels.get(machine) or alias_of(machine).label
 
     def filled(self, jobs: Iterable[Job]) -> Plan:
-        """Return the plan with other jobs, and cells for those that it has none for.
+        """Return the plan with other jobs, and with additional cells for jobs without a cell.
 
-        Such a cell is to have as many splits as its data set has anywhere.
+        The number of splits of an additional cell is the number of different splits of its data set
+        among the jobs.
         """
         groups = group_by_cell(sorted(jobs, key=lambda job: job.split.at))
         splits: dict[str, set[tuple[int, int, int]]] = {}
@@ -255,7 +262,7 @@ def _planned_cell(content: Mapping[str, Any]) -> PlannedCell:
 
 
 def group_by_cell(jobs: Iterable[Job]) -> dict[Key, list[Job]]:
-    """Return jobs by the cell that they belong to."""
+    """Return jobs by their table cell."""
     groups: dict[Key, list[Job]] = {}
     for job in jobs:
         groups.setdefault(key_of(job), []).append(job)
@@ -265,12 +272,12 @@ def group_by_cell(jobs: Iterable[Job]) -> dict[Key, list[Job]]:
 CONFIG = "experiment.yaml"
 PLAN = "plan.json"
 LOCK = ".lock"
-#: Where damaged records go.
+#: Folder for damaged records.
 QUARANTINE = "quarantine"
-#: Where finished records go whose jobs are run again on request.
+#: Folder for finished records whose jobs are run again on request.
 SUPERSEDED = "superseded"
 
-#: Name of an array to the array.
+#: Arrays by name.
 Arrays = Mapping[str, Any]
 
 
@@ -280,12 +287,13 @@ class RecordStore:
     Parameters
     ----------
     folder : Path
-        ``results/<experiment>``; its ``experiment.yaml`` marks it as ours.
+        ``results/<experiment>``; it must contain ``experiment.yaml``, or a plan from which this
+        file is restored.
 
     Raises
     ------
     UserError
-        If it is not a results folder. `create` makes one.
+        If `folder` is not a results folder; `create` makes a new results folder.
     """
 
     def __init__(self, folder: Path):
@@ -301,7 +309,7 @@ class RecordStore:
             raise UserError(f"{folder}: {kind}, so it is not the results folder of an experiment")
 
     def _restore(self) -> bool:
-        """Write a lost configuration from the plan again; return whether the plan has it."""
+        """Restore a missing configuration from the plan; return whether this was possible."""
         try:
             plan = self.plan()
             if plan is None or not plan.config:
@@ -313,20 +321,20 @@ class RecordStore:
 
     @classmethod
     def create(cls, folder: Path, config: str, plan: Plan | None = None) -> RecordStore:
-        """Return the store in a folder, made or taken over for a run of a configuration.
+        """Create a results folder, or update an existing one, for a run; return its store.
 
         Parameters
         ----------
         folder : Path
         config : str
-            Text of the configuration as run; replaces that of an earlier run.
+            Text of the configuration of the run; replaces the configuration of an earlier run.
         plan : Plan, optional
-            What it plans; replaces that of an earlier run.
+            Plan of the run; replaces the plan of an earlier run.
 
         Raises
         ------
         UserError
-            If the folder cannot be written to, holds somebody else's files, or is in use.
+            If the folder cannot be written to, contains files of other programs, or is in use.
         """
         _refuse_foreign(folder)
         try:
@@ -344,19 +352,19 @@ class RecordStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs out; only the holder writes, deletes or moves anything.
+        """Lock the folder against other runs; files are changed only inside this block.
 
         Raises
         ------
         UserError
-            If another run holds the folder.
+            If another run has locked the folder.
         """
         with exclusive(self.folder / LOCK):
             sweep(self._records)
             yield
 
     def path_of(self, key: str, suffix: str = ".json") -> Path:
-        """Return where the record of a job is or will be: the one place that knows."""
+        """Return the path of a job's record, which need not exist."""
         return self._records / (key + suffix)
 
     def write(self, record: Content, arrays: Arrays | None = None) -> None:
@@ -365,9 +373,9 @@ class RecordStore:
         Raises
         ------
         FileExistsError
-            If the job has its result already.
+            If the job has a result already.
         UserError
-            If there is no room, or no right to write.
+            If the disk is full or write permission is missing.
         """
         key = record["key"]
         found = self.find(key)
@@ -384,14 +392,14 @@ class RecordStore:
             raise UserError(f"{self.folder}: cannot be written to ({error.strerror})") from error
 
     def read(self, key: str) -> Content:
-        """Return the record of a job, checked against its seal and its arrays.
+        """Return the record of a job after a check of its seal and of the hash of its arrays.
 
         Raises
         ------
         FileNotFoundError
-            If there is none.
+            If the job has no record.
         BadRecord
-            If it is damaged.
+            If the record is damaged.
         """
         try:
             record = parse(read_regular(self.path_of(key)), key)
@@ -404,12 +412,12 @@ class RecordStore:
         return record
 
     def plan(self) -> Plan | None:
-        """Return what the last run has planned; None in a folder of an earlier version of mmbench.
+        """Return the plan of the last run; None in a folder of an earlier version of mmbench.
 
         Raises
         ------
         BadRecord
-            If the file is damaged.
+            If the plan file is damaged.
         """
         try:
             return Plan.parse(read_regular(self.folder / PLAN))
@@ -419,7 +427,7 @@ class RecordStore:
             raise BadRecord(f"cannot be read ({error.strerror})") from None
 
     def damage(self) -> list[str]:
-        """Say which of the files beside the records are not as the last run left them."""
+        """Return a message if the configuration or plan was changed since the last run."""
         try:
             plan = self.plan()
             known = plan.config_sha256 if plan else ""
@@ -432,19 +440,19 @@ class RecordStore:
         return []
 
     def find(self, key: str) -> Content | None:
-        """Return the record of a job, or None where there is none or a damaged one."""
+        """Return the record of a job; None if the record is missing or damaged."""
         try:
             return self.read(key)
         except (FileNotFoundError, BadRecord):
             return None
 
     def has(self, job: Job) -> bool:
-        """Return whether a job has its result."""
+        """Return whether a job has a result."""
         record = self.find(job.key)
         return record is not None and is_done(record)
 
     def arrays(self, key: str) -> dict[str, NDArray]:
-        """Return ``test_index``, ``predicted``, ``decisions`` and ``y_test`` of a job."""
+        """Return the stored arrays of a job, such as ``predicted`` and ``decisions``, by name."""
         import numpy as np
 
         content = read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES)
@@ -456,7 +464,7 @@ class RecordStore:
         return sorted(path.stem for path in self._records.glob("*.json"))
 
     def records(self) -> tuple[list[Record], list[str]]:
-        """Return all intact records by key, and a line for each file that is none."""
+        """Return all intact records, sorted by key, and one message per damaged record."""
         found, damaged = [], []
         for key in self.keys():
             try:
@@ -466,12 +474,12 @@ class RecordStore:
         return found, damaged
 
     def unused(self) -> list[Path] | None:
-        """Return the files of records that the last plan does not have, and of damaged ones.
+        """Return the files of records that are not in the last plan, are damaged or superseded.
 
         Returns
         -------
         list of Path or None
-            None where there is no intact plan: what is current cannot be told then.
+            None if there is no intact plan, as current records cannot be identified without it.
         """
         try:
             plan = self.plan()
@@ -485,13 +493,14 @@ class RecordStore:
         return sorted([*unplanned, *aside])
 
     def recover(self, keys: Iterable[str], say: Callable[[str], Any]) -> dict[str, Content]:
-        """Return the intact ones of the records named; damaged ones are moved out of the way.
+        """Return the intact records with some keys, and move damaged records to `QUARANTINE`.
 
         Parameters
         ----------
         keys : iterable of str
+            Keys of the records; keys without a record are skipped.
         say : callable
-            Gets one line for each damaged record.
+            Called with one message per damaged record.
         """
         found = {}
         for key in keys:
@@ -505,7 +514,7 @@ class RecordStore:
         return found
 
     def set_aside(self, key: str) -> Path:
-        """Move a finished record out of the way of a new one; nothing reads it any more."""
+        """Move a finished record to `SUPERSEDED`, where it is no longer read."""
         return self._move(key, SUPERSEDED)
 
     def _move(self, key: str, folder: str) -> Path:
@@ -530,13 +539,13 @@ def _sha256(data: bytes) -> str:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Refuse a path that has something else than our files, before any is touched."""
+    """Raise UserError if a path is a file, or a folder with files of other programs."""
     for part in (folder, folder.parent):
         if part.exists() and not part.is_dir():
             raise UserError(f"{part}: is a file, not a results folder")
     if not folder.exists() or (folder / CONFIG).is_file():
         return
-    # files of a run that was killed in its first moment, or whose configuration was deleted
+    # files that exist if a run was killed at its start or its configuration was deleted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
     foreign = sorted({path.name for path in folder.iterdir()} - ours)
     if foreign:
@@ -547,7 +556,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _free(path: Path) -> Path:
-    """Return a path at which nothing is, numbered where the name is taken."""
+    """Return `path`, or `path` with the first numeric suffix that is not in use."""
     names = (path.with_name(f"{path.name}.{k}") for k in itertools.count(1))
     return next(free for free in itertools.chain([path], names) if not os.path.lexists(free))
 

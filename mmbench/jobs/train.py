@@ -1,4 +1,4 @@
-"""From a job and its arrays to a fitted machine: inherit, select, fit."""
+"""Train the machine of a job: inherit parameters, select parameters, fit."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ from mmbench.selection import select
 def job_seeds(job: Job) -> dict[str, int]:
     """Return the seeds of a job's random choices, independent of each other.
 
-    They follow from the experiment's seed and the split alone, so machines on one split see the
-    same inner folds.
+    The seeds depend on the experiment's seed and the split only, so that all machines have the same
+    inner folds on one split.
     """
     sequence = np.random.SeedSequence([job.split.seed, job.split.repeat, job.split.fold])
     names = ("selection", "ties", "machine")
@@ -39,11 +39,11 @@ def train(
     clock: Clock,
     spread: AbstractContextManager[Any] | None = None,
 ) -> tuple[PairwiseClassifier, dict[str, Any]]:
-    """Return the fitted machine of a job, and the selection for its record.
+    """Return the fitted machine of a job, and the `selection` of its record.
 
-    `inherited` are the selected parameters of the jobs that this one uses; `seeds` have the names
-    "selection" and "machine". The clock gets the stages "warm_up", "selection" and "training"; the
-    machine is fitted inside `spread`.
+    `inherited` are the selected parameters of the parent jobs; `seeds` has the entries "selection"
+    and "machine". The clock times the stages "warm_up", "selection" and "training". The machine is
+    fitted inside the context manager `spread`, which distributes the pairs of classes.
     """
     choice: Choice = middle(inherited) if inherited else {}
     machine = make_machine(job, threads, seeds["machine"])
@@ -55,7 +55,7 @@ def train(
             search = _search(machine, job, data, choice, threads, seeds["selection"])
         choice = merged(choice, search["params"])
     with clock.stage("training"), spread or nullcontext(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the record says it of each pair
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the record has the status per pair
         own = own_part(machine, job, choice)
         if isinstance(own, list):
             machine.fit_pairs(data.X_train, data.y_train, own)
@@ -65,7 +65,7 @@ def train(
 
 
 def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
-    """Return the estimator of a job with the parameters that are fixed."""
+    """Return the estimator of a job with its fixed parameters."""
     known = machines.machine_class(job.machine).parameters
     settings: dict[str, Any] = {"kernel": job.kernel, "n_jobs": threads, "random_state": seed}
     own = {name: value for name, value in settings.items() if name in known}
@@ -73,7 +73,7 @@ def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
 
 
 def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
-    """Return the parameters of a choice that the machine has and that are not fixed."""
+    """Return a choice without parameters that the machine lacks and without fixed parameters."""
     fixed = {**machines.alias_of(job.machine).params, **dict(job.params)}
 
     def part(params: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +90,10 @@ def _search(
     threads: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Search the job's grid with the inherited parameters fixed; one point needs no search."""
+    """Search the job's grid with the inherited parameters fixed.
+
+    A grid with a single point is not evaluated.
+    """
     if job.n_points == 1:
         only = {name: values[0] for name, values in job.grid}
         return {"params": only, "scores": [], "n_points": 1}
@@ -128,12 +131,12 @@ def _search(
 
 @cache
 def _rehearse(name: str, kernel: str, solver: str | None) -> None:
-    """Train on 24 rows, so that the code of the machine is compiled and imported."""
+    """Train the machine on 24 rows, so that its code is imported and compiled."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters
     stated = {"kernel": kernel, **({"solver": solver} if solver else {})}
-    # a machine that cannot do this will say so on the real data; what is compiled serves later jobs
+    # errors are ignored here, as a faulty machine fails on the real data as well
     with suppress(Exception), within(Allowance()):
         machine = machines.make_machine(name, **{k: v for k, v in stated.items() if k in known})
         select(machine, X, y, {"tol": [machine.tol]}, folds=2)
