@@ -1,1 +1,1 @@
-"""The commands as functions, one file per command or group of commands."""
+"""Functions that implement the commands, one file per command or group of commands."""

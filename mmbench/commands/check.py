@@ -1,7 +1,7 @@
-"""``mmbench check``: the checks that every machine must pass, also for machines of other packages.
+"""``mmbench check``: the checks that every machine must pass, also machines of other packages.
 
-scikit-learn's `check_estimator` asks for a classifier; the other checks ask for certificates that
-hold and for the interface that selection and records use.
+The checks of scikit-learn's `check_estimator` test the interface of a classifier. The checks in
+this module test that certificates are valid, and the interface used by selection and records.
 """
 
 import warnings
@@ -21,13 +21,13 @@ from mmbench.machines import machine_class
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import BinaryProblem, Fit
 
-#: Relative difference up to which two objectives count as equal.
+#: Maximum relative difference of two objectives that count as equal.
 SAME = 1e-6
 NO_CERTIFICATES = "; it solves no problem that is stated here: no certificates"
 
 
 class Check(NamedTuple):
-    """The name of a check and the problem it reports, None if it passed."""
+    """The name of a check and the problem that it found; None if the check passed."""
 
     name: str
     problem: str | None
@@ -36,8 +36,8 @@ class Check(NamedTuple):
 def checks_of(make: Callable[[], Any]) -> Iterator[Check]:
     """Yield the outcome of every check of the estimators that `make` returns.
 
-    An estimator that is no `PairwiseClassifier` has no certificates: only scikit-learn's checks
-    are run.
+    If the estimators are no `PairwiseClassifier`, they have no certificates, and only the checks of
+    scikit-learn are run.
     """
     for estimator, check in estimator_checks_generator(make()):
         name = getattr(check, "func", check).__name__
@@ -54,9 +54,9 @@ def _tried(name: str, check: Callable[[Any], Any], machine: Any) -> Iterator[Che
             warnings.simplefilter("ignore")
             check(machine)
         yield Check(name, None)
-    except SkipTest:  # a library is not installed
+    except SkipTest:  # a library that the check needs is not installed
         return
-    except Exception as error:  # any error of a machine is an outcome
+    except Exception as error:  # any error of a machine is reported as a failed check
         text = str(error) if isinstance(error, AssertionError) else repr(error)
         yield Check(name, readable(text))
 
@@ -147,7 +147,7 @@ def check_machine(path: str) -> list[Check]:
     Raises
     ------
     UserError
-        If there is no such machine, or it cannot be made without arguments.
+        If there is no such machine, or its class cannot be instantiated without arguments.
     """
     cls = machine_class(path)
     make = cls if issubclass(cls, PairwiseClassifier) else cls.make
@@ -159,7 +159,7 @@ def check_machine(path: str) -> list[Check]:
 
 
 def summary(path: str, checks: list[Check]) -> list[str]:
-    """Return a line per failed check and one with the counts."""
+    """Return a line per failed check, and a line with the number of passed checks."""
     wrong = [check for check in checks if check.problem is not None]
     certified = "" if issubclass(machine_class(path), PairwiseClassifier) else NO_CERTIFICATES
     counts = f"{path}: {len(checks) - len(wrong)} of {len(checks)} checks passed{certified}"

@@ -11,7 +11,7 @@ from mmbench.config.files import config_files, find_config
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of
 
-#: An entry of citations.bib, and the machines that its keywords name.
+#: Patterns of an entry of citations.bib, and of its keywords, which are names of machines.
 ENTRY = re.compile(r"^@\w+\{.*?^\}$", re.M | re.S)
 KEYWORDS = re.compile(r"\n\s*keywords\s*=\s*\{([^}]*)\},")
 
@@ -24,14 +24,14 @@ SOFTWARE = f"""\
 
 
 def citation(name: str) -> str:
-    """Return the BibTeX entries of a machine, an alias or an experiment, mmbench itself last.
+    """Return the BibTeX entries of a machine, an alias or an experiment; the last entry is mmbench.
 
-    Data sets are cited in the words of their cards, outside entries, as comments of BibTeX.
+    The citations of data sets are copied from their cards as BibTeX comments.
 
     Raises
     ------
     UserError
-        If there is no such name; the message holds the nearest one.
+        If there is no such name; the message suggests the nearest known name.
     """
     if name in MACHINES or name in ALIASES:
         parts = entries_of([alias_of(name).machine])
@@ -41,7 +41,7 @@ def citation(name: str) -> str:
 
 
 def entries_of(machines: Iterable[str]) -> list[str]:
-    """Return the entries whose keywords name one of some machines, in the order of the file."""
+    """Return the entries that have one of the machines as a keyword, in the order of the file."""
     wanted = set(machines)
     text = files("mmbench.machines").joinpath("citations.bib").read_text(encoding="utf-8")
     return [

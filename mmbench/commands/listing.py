@@ -1,6 +1,6 @@
-"""``mmbench list`` and ``mmbench config``: names and descriptions of what is available.
+"""``mmbench list`` and ``mmbench config``: names and descriptions of machines, data sets etc.
 
-Descriptions are read from the source: importing what they describe takes seconds.
+Descriptions are read from source files, as importing the described modules takes seconds.
 """
 
 import ast
@@ -15,7 +15,7 @@ Rows = list[tuple]
 
 
 def machine_rows(aliases: bool = False) -> Rows:
-    """Return the machines with the first line of their documentation, then perhaps the aliases."""
+    """Return the machines with the first line of their docstrings, and the aliases if requested."""
     from mmbench.machines import ALIASES, MACHINES
 
     rows: Rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
@@ -49,12 +49,14 @@ def figure_rows() -> Rows:
 
 
 def config_rows() -> Rows:
-    """Return the experiments that have a name here, with the comment in their first line."""
+    """Return the experiments found by name, with the comment in the first line of their files."""
     return [(name, _first_comment(path)) for name, path in config_files().items()]
 
 
 def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> list[str]:
-    """Return rows as lines; the first `n_words` columns are aligned left, the others right.
+    """Return rows as lines of text with aligned columns.
+
+    The first `n_words` columns are aligned left, the others right; by default all are aligned left.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def _first_line(path: str) -> str:
 
 
 def _source(name: str) -> bytes:
-    """Return the source of a module; the parents of another package's module are imported."""
+    """Return the source of a module; the parent packages of a foreign module are imported."""
     if name.startswith("mmbench."):
         root = Path(mmbench.__file__).parents[1]
         return root.joinpath(*name.split(".")).with_suffix(".py").read_bytes()
@@ -92,7 +94,7 @@ def _source(name: str) -> bytes:
 
 
 def _first_comment(path: Path) -> str:
-    """Return the first line of a file without its comment sign, empty if it is no comment."""
+    """Return the text of a comment in the first line of a file; empty if there is no comment."""
     with path.open(encoding="utf-8", errors="replace") as file:
         line = file.readline().strip()
     return line.lstrip("# ") if line.startswith("#") else ""
