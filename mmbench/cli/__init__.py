@@ -1,4 +1,4 @@
-"""The command line: commands, options and exit codes; no logic."""
+"""The command line: commands, options and exit codes."""
 
 import os
 import signal
@@ -10,17 +10,17 @@ INTERRUPTED = "interrupted; finished jobs are stored"
 
 
 def main() -> None:
-    """Run the command line; the first Ctrl-C ends it in order, and more of them change nothing."""
+    """Run the command line; the first Ctrl-C ends it cleanly, further ones are ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
-    for name in ("stdout", "stderr"):  # closed streams are None; files must not take their places
+    for name in ("stdout", "stderr"):  # else the next opened file gets a closed stream's descriptor
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-    with suppress(OSError):  # the current folder may be gone
-        if os.getcwd() not in sys.path:  # plug-ins are imported from it, nothing else is
+    with suppress(OSError):  # the current folder may have been deleted
+        if os.getcwd() not in sys.path:  # last in the path: only plug-ins are imported from it
             sys.path.append(os.getcwd())
     try:
-        from mmbench.cli.app import app  # imports take long enough for a Ctrl-C
+        from mmbench.cli.app import app  # inside the try block, as Ctrl-C may interrupt the import
 
         app()
     except KeyboardInterrupt:

@@ -1,8 +1,8 @@
-"""The commands: signatures and options, one call each, and printing.
+"""The commands of the command line: their options, calls and printed output.
 
-Exit codes: 0 all done; 1 some job failed, the others are stored; 2 the user's input was wrong, one
-line says what; 130 interrupted. Commands import what they call when they are called, so that
-``mmbench --help`` does not wait for scikit-learn.
+Exit codes: 0: all jobs done; 1: a job failed, the results of the others are stored; 2: the input
+was not valid, one line gives the reason; 130: interrupted. Each command imports the modules that it
+needs when it is called, so that ``mmbench --help`` does not wait for the import of scikit-learn.
 """
 
 import errno
@@ -22,17 +22,17 @@ EXIT_WRONG_INPUT = 2
 
 
 class OneLineErrors(TyperGroup):
-    """A group of commands in which a mistake of the user ends in one line, not in a traceback."""
+    """A group of commands that reports user errors in one line, without a traceback."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Read the command line; typer itself ends silently if Ctrl-C arrives here."""
+        """Parse the command line; without this method, Ctrl-C would end typer without a message."""
         try:
             return super().make_context(*args, **kwargs)
         except KeyboardInterrupt:
             raise _stop(INTERRUPTED, EXIT_INTERRUPTED) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an error of the user or Ctrl-C becomes one line and an exit code."""
+        """Run the command; a user error or Ctrl-C ends it with one line and an exit code."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -40,14 +40,14 @@ class OneLineErrors(TyperGroup):
         except KeyboardInterrupt:
             raise _stop(INTERRUPTED, EXIT_INTERRUPTED) from None
         except OSError as error:
-            if error.errno is None or error.errno == errno.EPIPE:  # typer ends silently
+            if error.errno is None or error.errno == errno.EPIPE:  # typer handles closed pipes
                 raise
             place = "" if error.filename is None else f"{error.filename}: "
             raise _stop(f"{place}{error.strerror}", EXIT_WRONG_INPUT) from None
 
 
 def _stop(message: str, code: int) -> typer.Exit:
-    """Print one line and return the exit to raise."""
+    """Print one line and return the exception to raise."""
     say("mmbench: " + " ".join(message.split()))
     return typer.Exit(code)
 
@@ -71,7 +71,7 @@ def show_version(wanted: bool) -> None:
 
 
 def complete_config(incomplete: str) -> list[str]:
-    """Return the experiments and YAML files that a shell offers for an incomplete word."""
+    """Return the experiments and YAML files that complete a word in a shell."""
     from mmbench.config.files import config_files
 
     files = (str(path) for path in Path().glob(f"{incomplete}*") if path.suffix in ("", ".yaml"))
@@ -111,12 +111,12 @@ def _common(
 
 
 def argument(metavar: str, text: str, **settings: Any) -> Any:
-    """Return an argument, by its name and its description in the help."""
+    """Return a positional argument with its name and description in the help text."""
     return typer.Argument(metavar=metavar, help=text, **settings)
 
 
 def option(metavar: str, text: str, *names: str, **settings: Any) -> Any:
-    """Return an option with a value; its name is by default the name of the parameter."""
+    """Return an option with a value; its default name is the name of the function's parameter."""
     return typer.Option(*names, metavar=metavar, help=text, **settings)
 
 
@@ -141,7 +141,7 @@ REPLACE = (
 Set = Annotated[list[str] | None, option("KEY=VALUE", REPLACE, "--set")]
 FOLDERS = "Folders of results, or of experiments in them"
 Folders = Annotated[list[Path], argument("RESULTS", f"{FOLDERS}.")]
-#: Argument of commands that read reference tables too, which hold no records.
+#: Argument of commands that also read reference tables, which have no records.
 Tables = Annotated[
     list[Path], argument("RESULTS", f"{FOLDERS}; reference/NAME comes with mmbench.")
 ]
@@ -201,7 +201,7 @@ def run(
     from mmbench.config.files import find_config
 
     for name in configs:
-        find_config(name)  # a wrong name is answered before libraries and workers are loaded
+        find_config(name)  # report a wrong name before libraries are imported and workers started
     options: dict[str, Any] = {
         "store": store,
         "mirror": mirror,
@@ -428,7 +428,7 @@ def verify(names: Names = None, mirror: Mirror = None, store: Store = STORE) -> 
 
 
 def _echo_outcomes(outcomes: Iterable[Any]) -> None:
-    """Print a line per data set as soon as it is known; exit 1 if one is not in order."""
+    """Print outcomes of data sets one by one; then exit with code 1 if a data set failed."""
     good = True
     for outcome in outcomes:
         typer.echo(f"{outcome.name}: {outcome.message}", err=not outcome.ok)
@@ -477,7 +477,7 @@ _add_list("config", "List the experiments, those in configs/ here included.")
 @config_app.callback()
 @check_app.callback()
 def _group() -> None:
-    """Keep the word of a command that is the only one of its group."""
+    """Make a group of a single command; without a callback, typer would drop the command's name."""
 
 
 @config_app.command()

@@ -1,4 +1,4 @@
-"""``mmbench data``: list, info, fetch and verify."""
+"""``mmbench data``: the commands list, info, fetch and verify."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from mmbench.errors import UserError
 
 
 class Outcome(NamedTuple):
-    """The outcome of fetching or verifying one data set, with one line for the user."""
+    """The outcome of the download or verification of one data set, with a message for the user."""
 
     name: str
     ok: bool
@@ -19,20 +19,21 @@ class Outcome(NamedTuple):
 
 
 class DatasetRow(NamedTuple):
-    """One row of ``mmbench data list``."""
+    """A row of ``mmbench data list``."""
 
     name: str
     n_samples: int
     n_features: int
     n_classes: int
-    #: Possible split rules.
+    #: Available split rules, separated by commas.
     splits: str
-    #: ``store``, ``mirror``, ``built in``, ``-`` if nothing is here, or ``damaged``.
+    #: Location of the files: ``store``, ``mirror`` or ``built in``; ``damaged``; or ``-`` if there
+    #: are no files on this computer.
     where: str
 
 
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[DatasetRow]:
-    """Return a row for every card; files are looked for but nothing is downloaded."""
+    """Return a row per card; files are searched on this computer and not downloaded."""
     places = Places(Path(store), mirror, allow_network=False)
     return [
         DatasetRow(
@@ -55,7 +56,7 @@ def _where(card: Card, places: Places) -> str:
 
 
 def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
-    """Return a card as text for a terminal, and which of its sources is here."""
+    """Return a description of a card as text, with the source whose files are on this computer."""
     card = load_card(name)
     places = Places(Path(store), mirror)
     here = "no (or damaged; see 'mmbench data verify')"
@@ -110,23 +111,25 @@ def fetch(
     progress: bool = False,
     allow_network: bool = True,
 ) -> Iterator[Outcome]:
-    """Fetch data sets into the store and verify them; a failure does not stop the others.
+    """Download data sets into the store and verify them; go on with the next one after a failure.
 
-    Each outcome is yielded as soon as it is known.
+    Outcomes are yielded one by one.
 
     Parameters
     ----------
     names : sequence of str or None
-        Cards; None for all.
+        Names of cards; None for all cards.
     store, mirror : path
+        Local store of data files, and a folder or URL that holds data files.
     progress : bool
-        Show a bar for the data sets and one for each download.
+        Whether to show a progress bar for the data sets and a bar per download.
     allow_network : bool
+        Whether files may be downloaded.
 
     Raises
     ------
     UserError
-        If a name is unknown; nothing is fetched then.
+        If a name is unknown; no data set is downloaded in this case.
     """
     cards = _cards(names, "data sets", progress)
     places = Places(Path(store), mirror, allow_network, progress)
@@ -134,7 +137,7 @@ def fetch(
 
 
 def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[Card]:
-    """Return the cards of some names, by default all, perhaps with a progress bar."""
+    """Return the cards with some names, by default all cards; optionally with a progress bar."""
     from tqdm import tqdm
 
     cards = [load_card(name) for name in (card_names() if names is None else names)]
@@ -162,15 +165,16 @@ def verify(
     mirror: str | Path | None = None,
     progress: bool = False,
 ) -> Iterator[Outcome]:
-    """Compare the files that are here with their cards: hashes, shapes, class counts.
+    """Compare the data files on this computer with their cards: hashes, shapes, class counts.
 
     Parameters
     ----------
     names : sequence of str or None
-        Cards; None for all with files here.
+        Names of cards; None for all cards with files on this computer.
     store, mirror : path
+        Local store of data files, and a folder or URL that holds data files.
     progress : bool
-        Show a bar.
+        Whether to show a progress bar.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``mmbench run --dry-run``: the jobs of an experiment with counts, memory and earlier times."""
+"""``mmbench run --dry-run``: jobs, fits, memory and expected time of an experiment."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ HEADER = ("data set", "kernel", "machine", "jobs", "stored", "grid points", "fit
 def dry_run(
     experiments: Experiment | Iterable[Experiment], results: str | Path = "results", **options: Any
 ) -> str:
-    """Return a description of what `run` would do; takes its arguments.
+    """Return a description of the jobs that `run` would run with the same arguments.
 
-    Files of the user are read, data of cards are not; nothing is written.
+    Files of the user are read, data of cards are not read, and no file is written.
     """
     given = Options(results, **options)
     planned = plan_experiments(experiments, given)
@@ -48,7 +48,7 @@ def dry_run(
 
 
 def _describe(experiment: PlannedExperiment, options: Options) -> str:
-    """Return one line per data set, kernel and machine, and the sums."""
+    """Return one line per data set, kernel and machine, and lines with the totals."""
     slots = options.slots
     groups: dict[tuple, list[Job]] = {}
     for job in experiment.jobs:
@@ -92,7 +92,7 @@ def _kernel(job: Job) -> str:
 def _time_text(
     jobs: list[Job], here: Mapping[Key, float], reference: Mapping[Key, float], slots: int
 ) -> str:
-    """Return an estimate of the time by earlier runs of the same cells."""
+    """Return an estimate of the run time, from earlier runs of the same table cells."""
     if not jobs:
         return "time: none"
     keys = [key_of(job) for job in jobs]
@@ -111,11 +111,14 @@ def _time_text(
 
 
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
-    """Return the keys of the jobs that do not run again, and the mean seconds of each cell."""
+    """Return the keys of the finished jobs, and the mean wall-clock seconds per table cell.
+
+    Jobs that `rerun` repeats are left out.
+    """
     try:
         store = RecordStore(experiment.folder)
         records, _ = store.records()
-    except UserError:  # no run has made the folder yet
+    except UserError:  # the results folder does not exist yet
         return set(), {}
     seconds: dict[Key, list[float]] = defaultdict(list)
     for record in records:
@@ -129,7 +132,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
-    """Return the seconds of a job of each cell of a reference table."""
+    """Return the seconds per job, by table cell, from a reference table."""
     seconds: dict[Key, float] = defaultdict(float)
     for row in read_reference(folder, None).rows if (folder / CSV).is_file() else ():
         if row.metric.startswith("seconds_") and row.measured is not None:
@@ -141,7 +144,7 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 
 
 def n_fits(job: Job, points: int) -> int:
-    """Return the number of trainings of a job, by the number of its grid points."""
+    """Return the number of binary trainings of a job with a number of grid points."""
     n_classes = len(_class_counts(job.dataset)[0])
     foreign = issubclass(machine_class(job.machine), ForeignClassifier)
     n_pairs = 1 if foreign else n_classes * (n_classes - 1) // 2
@@ -149,7 +152,7 @@ def n_fits(job: Job, points: int) -> int:
 
 
 def sizes_of(job: Job) -> Sizes:
-    """Return the rows and columns of a job."""
+    """Return the numbers of rows and columns of a job's data."""
     counts, n_features, n_stored = _class_counts(job.dataset)
     card = job.dataset.card
     test = train = None
@@ -157,7 +160,7 @@ def sizes_of(job: Job) -> Sizes:
         expect = card.expect
         part = {"official": expect.official, "predefined": expect.predefined}.get(job.split.rule)
         test, train = (part.test, part.train) if part else (None, None)
-        if job.dataset.classes:  # their share of a split that the card states
+        if job.dataset.classes:  # estimate the rows of these classes in the card's split
             share = sum(counts) / expect.shape[0]
             test, train = (None if n is None else ceil(share * n) for n in (test, train))
     return replace(planned_sizes(job, counts, n_features, test, train), n_stored=n_stored)
@@ -165,9 +168,9 @@ def sizes_of(job: Job) -> Sizes:
 
 @cache
 def _class_counts(ref: DatasetRef) -> tuple[list[int], int, int | None]:
-    """Return the rows of each class, the columns, and the stored numbers of a sparse row.
+    """Return the number of rows per class, of columns, and of stored values per sparse row.
 
-    They are on a card; a file of the user is read.
+    The numbers are read from the card, or computed from the user's file.
     """
     if ref.card is None:
         data = load_dataset(ref, store=Path())

@@ -1,4 +1,4 @@
-"""``mmbench easy``: machines compared on one table of data, without a configuration."""
+"""``mmbench easy``: compare machines on one data file, without a configuration file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mmbench.config.model import Config
 
 _USE = {"use": "svm"}
-#: The machines that are compared, cheap ones first. Machines after the SVM take over its width, and
-#: the parameters that they have in common with it.
+#: Columns of the comparison, fast machines first. Machines with ``use`` inherit the kernel width
+#: and other common parameters from the SVM.
 MACHINES: dict[str, dict[str, Any]] = {
     "logistic_regression": {
         "estimator": "sklearn.linear_model.LogisticRegression",
@@ -43,7 +43,8 @@ MACHINES: dict[str, dict[str, Any]] = {
         "label": "random forest",
     },
 }
-#: The other machines: many times as much time for about the same accuracy.
+#: Additional columns with `all_machines`; they take many times the CPU time, for about the same
+#: accuracy.
 MORE: dict[str, dict[str, Any]] = {
     "mamc": {"grid": {"Cm": "auto", "gamma": "auto"}},
     "sigma_svm": {**_USE, "grid": {"D": "auto"}},
@@ -54,11 +55,11 @@ MORE: dict[str, dict[str, Any]] = {
     "rsvm_plus": {**_USE, "grid": {"C": "auto", "lam": "auto"}},
     "rsvm_mu_plus": {**_USE, "grid": {"C": "auto", "lam": "auto"}},
 }
-#: Most training rows: more take hours rather than minutes.
+#: Maximum number of training rows; with more rows, a comparison takes hours in place of minutes.
 MAX_TRAIN = 1000
-#: Most classes: each pair of them is a training.
+#: Maximum number of classes; each pair of classes is one training.
 MAX_CLASSES = 100
-#: The rest of the experiment.
+#: The other keys of the configuration.
 SETTINGS: dict[str, Any] = {
     "preprocess": [{"impute": "median"}, "one_hot", "standard"],
     "kernel": "rbf",
@@ -72,7 +73,7 @@ FIGURE = "machines"
 
 
 class Comparison(NamedTuple):
-    """The outcome of `easy`: the table as text, the folder of the records, and the exit code."""
+    """The result of `easy`: the table as text, the results folder, and the exit code."""
 
     text: str
     folder: Path
@@ -88,22 +89,22 @@ def easy(
     say: Say = to_stderr,
     **options: Any,
 ) -> Comparison:
-    """Compare machines on a table of data.
+    """Compare machines on one data file or data frame.
 
     Parameters
     ----------
     data : path or DataFrame
-        A file of any format that a configuration may name, or a data frame.
+        A file in any format that a configuration may name, or a data frame.
     target : str or int, optional
-        The column of the classes; not needed for formats that know it.
+        Column of the class labels; not needed for file formats that specify it.
     results : path
-        Folder that gets a folder with the records.
+        Folder in which a results folder for this comparison is created.
     all_machines : bool
-        Whether to run every machine, which takes many times as long.
+        Whether to run all machines, which takes many times as long.
     say : callable
-        Called with lines for the user.
+        Called with messages for the user.
     **options
-        Fields of `mmbench.commands.options.Options`; ``set`` replaces values of the experiment.
+        Fields of `mmbench.commands.options.Options`; ``set`` replaces values of the configuration.
 
     Returns
     -------
@@ -113,7 +114,7 @@ def easy(
     Raises
     ------
     UserError
-        If the data or an option is wrong; nothing has run then.
+        If the data or an option is not valid; no job has run in this case.
     """
     from mmbench.commands.outputs import figure, table
 
@@ -121,12 +122,12 @@ def easy(
     config = config_for(Path(path), target, options.pop("set", ()), all_machines, say)
     (finished,) = run(config, results, say=say, by_machine=True, **options)
     folder = finished.folder
-    if not any((folder / "records").glob("*.npz")):  # nothing has a result
+    if not any((folder / "records").glob("*.npz")):  # no job has a result
         return Comparison("", folder, finished.exit_code)
     text = table(folder, say=say)
     try:
         figure(FIGURE, folder, say=say)
-    except UserError as error:  # the results are of other settings: the table says so too
+    except UserError as error:  # records of other settings; the table has a remark about them too
         say(f"no figure: {error}")
     say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / CONFIG}")
     return Comparison(text, folder, finished.exit_code)
@@ -135,7 +136,7 @@ def easy(
 def config_for(
     path: Path, target: str | int | None, overrides: Iterable[str], every: bool, say: Say
 ) -> Config:
-    """Return the experiment that `easy` runs, fitted to the classes of the data."""
+    """Return the configuration that `easy` runs, adapted to the class sizes of the data."""
     from mmbench.config.read import config_of
 
     content, name = experiment_of(path, target, every), Path(f"easy {path.name}")
@@ -144,7 +145,10 @@ def config_for(
 
 
 def _for_classes(config: Config, say: Say) -> Iterator[str]:
-    """Yield settings that leave out classes of fewer rows than folds, and thin evenly."""
+    """Yield settings that leave out classes with too few rows for the folds.
+
+    If the training subset would have too few rows of a class, limit the rows per class instead.
+    """
     from mmbench.datasets import load_dataset
 
     (entry,), protocol = config.datasets, config.protocol
@@ -153,7 +157,7 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
     y = load_dataset(entry.ref(config.steps_of(entry)), store=Path()).y
     counts = Counter(map(str, y.tolist()))
     folds, inner = int(protocol.test.arg or 0), config.select.ref.folds or 2
-    # each training part lacks the rows of one fold
+    # a training part has all rows of a class except the rows of one fold
     kept = {c: n for c, n in counts.items() if n >= folds and n - -(-n // folds) >= inner}
     if len(kept) < 2:
         _, n = [*counts.most_common(2), ("", 0)][1]
@@ -185,7 +189,7 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
 
 
 def _written(frame: pd.DataFrame, results: Path) -> Path:
-    """Write a data frame where workers can read it."""
+    """Write a data frame to a file that workers can read, and return its path."""
     path = results / "frame.csv"
     results.mkdir(parents=True, exist_ok=True)
     write_atomically(path, lambda file: frame.to_csv(file, index=False))
@@ -193,7 +197,7 @@ def _written(frame: pd.DataFrame, results: Path) -> Path:
 
 
 def experiment_of(path: Path, target: str | int | None, every: bool = False) -> dict[str, Any]:
-    """Return the experiment as a configuration states it."""
+    """Return the content of a configuration that compares machines on a data file."""
     from mmbench.datasets import card_names
     from mmbench.datasets.user.options import inner_path, knows_target
 
@@ -217,7 +221,7 @@ def experiment_of(path: Path, target: str | int | None, every: bool = False) -> 
 
 
 def _columns(path: Path) -> Sequence[str]:
-    """Return the names of a table's columns."""
+    """Return the column names of a data file."""
     from mmbench.datasets.user.formats import Table, read_file
     from mmbench.datasets.user.options import FileOptions
 

@@ -1,7 +1,7 @@
-"""Planning and running experiments.
+"""Plan and run experiments.
 
-Everything that can be wrong with the input is found before the first job starts and before
-anything is written to the results folder.
+Configurations, options and data are checked before the first job starts and before any file is
+written to the results folder.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ FIELDS = ("dataset", "machine")
 
 @dataclass(frozen=True)
 class PlannedExperiment:
-    """A configuration, its jobs to run, its whole plan, and the folder of its records.
+    """A configuration with the jobs to run, the plan of all jobs, and the results folder.
 
-    `source` is the folder of the records that the jobs use.
+    `source` is the results folder of the experiment whose selected parameters the jobs inherit.
     """
 
     config: Config
@@ -52,16 +52,17 @@ class Finished:
     Attributes
     ----------
     name : str
+        Name of the experiment.
     folder : Path
-        Folder of the records.
+        Results folder.
     done, reused : int
-        Jobs with a result, new and of earlier runs.
+        Numbers of jobs with a result of this run, and with a result of an earlier run.
     failed : list of str
-        Reasons of the jobs without a result.
+        Reason of failure of each job without a result.
     left : int
-        Jobs that were not run, after an interruption.
+        Number of jobs that were not run because of an interruption.
     exit_code : int
-        0 all done, 1 some job failed, 2 the input of some job was wrong, 130 interrupted.
+        0: all jobs done; 1: a job failed; 2: the input of a job was not valid; 130: interrupted.
     """
 
     name: str
@@ -79,10 +80,10 @@ class Finished:
 def plan_experiments(
     experiments: Experiment | Iterable[Experiment], options: Options, say: Say | None = None
 ) -> list[PlannedExperiment]:
-    """Return the experiments with the jobs that `options` ask for.
+    """Return the experiments with the jobs that `options` select.
 
-    If `say` is given, data are fetched and checked first, and `say` is called with warnings about
-    them. Otherwise the data of cards are neither fetched nor read.
+    If `say` is given, data are downloaded and checked first, and `say` is called with warnings
+    about the data. Otherwise the data of cards are neither downloaded nor read.
     """
     if isinstance(experiments, str | Path | Mapping | Config):
         experiments = [experiments]
@@ -90,7 +91,7 @@ def plan_experiments(
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}
-    # an experiment that another one takes parameters from runs before it
+    # the source of parameters of an experiment runs before the experiment
     by_name: dict[str, Config] = {}
     for config in configs:
         for one in filter(None, (config.source, config)):
@@ -111,7 +112,10 @@ def plan_experiments(
 
 
 def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
-    """Return the wanted names by field; a name must occur in one of the experiments."""
+    """Return the names of data sets and machines in ``--only`` options.
+
+    Raises UserError if a name does not occur in any experiment.
+    """
     known = {
         "dataset": {entry.label for config in configs for entry in config.datasets},
         "machine": {name for config in configs for name in config.machines},
@@ -129,9 +133,9 @@ def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, s
 
 
 def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) -> None:
-    """Load a data set, make its first split, and count the rows of its classes.
+    """Load a data set, make its first split, and check the number of rows per class.
 
-    Bad data are an error of the user: they end the command with one line, not every job.
+    Raises UserError before any job runs, so that invalid data do not fail in every job.
     """
     protocol, rule = config.protocol, config.protocol.test.spec
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)
@@ -142,7 +146,7 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
         split_at(rule, data, repeat=repeat, fold=fold, seed=protocol.seeds[0], max_train=subset)
         for subset in dict.fromkeys((smallest, largest))
     ]
-    # splits are stratified, so the first split of the smallest size speaks for all
+    # splits are stratified: class counts of the first split of the smallest size hold for all
     searched = any(machine.grid for machine in config.machines.values())
     folds = config.select.ref.folds
     if folds is not None and searched and protocol.test.rule != "time_series":
@@ -165,14 +169,14 @@ def _planned(
 
 
 def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> PlannedExperiment:
-    """Return an experiment that was not asked for, with only the jobs that others take over."""
+    """Return a source experiment with only the jobs whose parameters other experiments inherit."""
     children = (other for other in planned if other.source == source.folder)
     parents = {key for other in children for job in other.jobs for key in job.parents}
     return replace(source, jobs=keep_keys(source.jobs, parents))
 
 
 def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
-    """Return the wanted jobs and, with them, every job whose selection they inherit."""
+    """Return the jobs of the wanted data sets and machines, and all jobs that they depend on."""
     keys = (
         job.key
         for job in jobs
@@ -183,9 +187,9 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
 
 
 def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
-    """Return the jobs of some keys and, with them, every job whose selection they inherit."""
+    """Return the jobs with some keys, and all jobs whose selected parameters they inherit."""
     kept = set(keys)
-    for job in reversed(jobs):  # parents come first, so every child is seen before its parent
+    for job in reversed(jobs):  # in reverse order, children come before their parents
         if job.key in kept:
             kept.update(job.parents)
     return [job for job in jobs if job.key in kept]
@@ -248,7 +252,7 @@ def run_planned(
 
 
 def _line(jobs: Sequence[Job], store: RecordStore, plan: Plan) -> str:
-    """Return the mean accuracy of a machine, or how its jobs ended."""
+    """Return a line with the mean accuracy of a machine, or with the statuses of its jobs."""
     records = [record for job in jobs if (record := store.find(job.key)) is not None]
     label = plan.label(jobs[0].column)
     values = [r["metrics"]["accuracy_pct"] for r in records if is_done(r)]

@@ -1,4 +1,4 @@
-"""Options of a run, and the type of what it runs."""
+"""The options of a run, and the type `Experiment` of its argument."""
 
 from __future__ import annotations
 
@@ -29,29 +29,30 @@ class Options:
     Parameters
     ----------
     results : path
-        Folder that gets a folder per experiment.
+        Folder in which a results folder per experiment is created.
     store : path
         Local store of data files.
     mirror : str, optional
         Folder or URL that holds data files.
     jobs : int, optional
-        Parallel processes; by default the number of physical cores.
+        Number of parallel processes; by default the number of physical cores.
     only : sequence of str
-        ``dataset=NAME`` and ``machine=NAME``: the part of the jobs to run.
+        Data sets and machines to run, as ``dataset=NAME`` and ``machine=NAME``; by default all.
     smoke : bool
-        Whether to run the smoke version.
+        Whether to run the smoke version of the experiment.
     set : sequence of str
-        ``KEY=VALUE``, in place of values of the configurations.
+        Replacements of values of the configurations, as ``KEY=VALUE``.
     strict : bool
-        Whether fits that are not optimal count as failed.
+        Whether fits that are not optimal make the exit code 1.
     time_limit, memory_limit : str, optional
-        Limits of a job, as ``"1h"`` and ``"8 GB"``, in place of those of the configuration.
+        Limits of a job, such as ``"1h"`` and ``"8 GB"``; by default the configuration's limits.
     by_machine : bool
-        Whether to run one machine after the other and to say the mean accuracy of each.
+        Whether to run the machines one after the other and report the mean accuracy of each.
     scheduler : str, optional
-        Address of a Dask scheduler, or "local"; by default processes on this computer are used.
+        Address of a Dask scheduler, or "local" for a Dask cluster on this computer; by default
+        no Dask cluster is used.
     rerun : {"changed"}, optional
-        Whether finished jobs run again if the sources of their machine have changed.
+        "changed": run finished jobs again if the source code of their machine has changed.
 
     Raises
     ------
@@ -80,14 +81,14 @@ class Options:
 
     @property
     def limits(self) -> Limits:
-        """The limits of a job in seconds and bytes."""
+        """Limits of a job, in seconds and bytes."""
         return parse_limits(self.time_limit, self.memory_limit)
 
     @property
     def slots(self) -> int:
-        """The number of processes.
+        """Number of processes, by default one per physical core.
 
-        Two threads of one core share its arithmetic units: solvers gain nothing from the second.
+        Two threads of a core share its arithmetic units: a second thread makes solvers no faster.
         """
         if self.jobs:
             return self.jobs
@@ -99,11 +100,11 @@ class Options:
 
 
 def has_terminal() -> bool:
-    """Whether progress bars can be shown; a closed stream is None."""
+    """Whether the standard error stream is a terminal; `sys.stderr` is None if it is closed."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def to_stderr(line: str) -> None:
-    """Print a line for the user, if there is a place for it."""
+    """Print a line to the standard error stream; write errors are ignored."""
     with suppress(OSError):
         print(line, file=sys.stderr)

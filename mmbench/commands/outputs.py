@@ -1,4 +1,4 @@
-"""``mmbench table``, ``figure``, ``report``, ``export`` and ``clean``: from stored records."""
+"""``mmbench table``, ``figure``, ``report``, ``export`` and ``clean``, made from stored records."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 #: One or several folders of results, or of experiments in them.
 Folders = str | Path | Iterable[str | Path]
 
-#: Formats by the suffix of the file that is written; the first is the default.
+#: Formats by the suffix of the output file; the first format is the default.
 TABLE_FORMATS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 EXPORT_FORMATS = {".csv": "csv", ".parquet": "parquet"}
 
 
 def silent(line: str) -> None:
-    """Print nothing."""
+    """Discard a message."""
 
 
 def table(
@@ -43,27 +43,27 @@ def table(
     metrics: Iterable[str] = (),
     include_failed: bool = False,
 ) -> str:
-    """Return the tables of results folders, measured beside published values.
+    """Return the tables of results folders, with measured and published values.
 
     Parameters
     ----------
     results : path or iterable of path
         Results folders, or folders of experiments in them.
     fmt : {"markdown", "latex", "csv"}, optional
-        ``csv`` is the long tidy table of any layout. By default the suffix of `output` decides,
-        else it is Markdown.
+        Format of the text; ``csv`` is a table with one value per row, in any layout. By default
+        the format is given by the suffix of `output`, and is Markdown without `output`.
     layout : str, optional
-        Layout in place of the experiment's own.
+        Layout; by default the layout of the experiment.
     output : path, optional
-        File to write the text to as well.
+        File to which the text is written, in addition to being returned.
     mix : bool
-        Whether records of different settings may stand in one table.
+        Whether one table may contain records of different settings.
     say : callable, optional
         Called with a line for each folder that cannot be read.
     metrics : sequence of str, default=()
-        Metrics, computed from the stored predictions, in place of the experiment's own.
+        Metrics, computed from the stored predictions; by default the metrics of the experiment.
     include_failed : bool, default=False
-        Whether splits with a failed fit count in means and tests.
+        Whether means and statistical tests include splits with a failed fit.
 
     Raises
     ------
@@ -89,19 +89,19 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     Parameters
     ----------
     name : str
-        A figure, from ``mmbench list figures``.
+        Name of a figure; ``mmbench list figures`` lists them.
     results : path or iterable of path
         Results folders, or folders of experiments in them.
     output : path, optional
-        File to write, in the format of its suffix: png, pdf or svg. By default ``NAME.png`` beside
-        the records, or in the current folder for a reference table.
+        Image file; its suffix determines the format: png, pdf or svg. By default ``NAME.png`` in
+        the results folder, or in the current folder for a reference table.
     say : callable, optional
         Called with a line for each folder that cannot be read, and with the name of the file.
 
     Raises
     ------
     UserError
-        If there is no such figure, no suitable record, or the output cannot be written.
+        If there is no such figure or no suitable record, or if the output cannot be written.
     """
     output = None if output is None else Path(output)
     check_figure(name, output)
@@ -116,23 +116,23 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
 def report(
     results: Folders, output: str | Path = "report", mix: bool = False, say: Say = silent
 ) -> Path:
-    """Write the report of results folders, a static site, and return its first page.
+    """Write a report of results folders as a static web site; return the path of its first page.
 
     Parameters
     ----------
     results : path or iterable of path
         Results folders, folders of experiments in them, or reference tables.
     output : path
-        Folder of the report: new, empty, or of an earlier report.
+        Folder of the report; must be new, empty or an earlier report.
     mix : bool
-        Whether records of different settings may stand in one table.
+        Whether one table may contain records of different settings.
     say : callable, optional
         Called with a line for each folder that cannot be read.
 
     Raises
     ------
     UserError
-        If no folder can be read, or `output` holds something else or cannot be written to.
+        If no folder can be read, or if `output` contains other files or cannot be written to.
     """
     from mmbench.tables.report import write_report
 
@@ -140,7 +140,10 @@ def report(
 
 
 def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.DataFrame:
-    """Return the records of results folders, one row per split or, of predictions, per test row."""
+    """Return the records of results folders, one row per split.
+
+    With `predictions`, return the predictions instead, one row per test row.
+    """
     import pandas as pd
 
     paths = _paths(results)
@@ -155,7 +158,7 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
     )
     rows = pd.DataFrame(make(read), columns=list(columns)).convert_dtypes()
     types = {"degree": "Int64", "size": "Int64", "seconds_calibration": "Float64"}
-    return rows.astype({c: types[c] for c in types if c in rows})  # also if all are missing
+    return rows.astype({c: types[c] for c in types if c in rows})  # types of all-missing columns
 
 
 def export(
@@ -165,19 +168,20 @@ def export(
     predictions: bool = False,
     say: Say = silent,
 ) -> str:
-    """Write the records of results folders to a file; without a file return them as CSV.
+    """Write the records of results folders to a file; without a file, return CSV text.
 
     Parameters
     ----------
     results : path or iterable of path
         Results folders, or folders of experiments in them.
     fmt : {"csv", "parquet"}, optional
-        By default the suffix of `output` decides, else it is CSV.
+        Format; by default given by the suffix of `output`, and CSV without `output`.
     output : path, optional
+        File to write.
     predictions : bool
-        Whether to write one row per test row, not per split.
+        Whether to write one row per test row in place of one row per split.
     say : callable, optional
-        Called with a line for each folder that cannot be read, and for damaged records.
+        Called with a line for each folder that cannot be read and for damaged records.
 
     Raises
     ------
@@ -193,26 +197,28 @@ def export(
         return rows.to_csv(index=False)
     if fmt == "parquet":
         with extra("parquet", "a Parquet file"):
-            import pyarrow  # noqa: F401  pandas' own message names no extra
+            import pyarrow  # noqa: F401  the error message of pandas names no extra of mmbench
     write = rows.to_csv if fmt == "csv" else rows.to_parquet
     _write(output, lambda file: write(file, index=False), "cannot be written")
     return f"{len(rows)} rows written to {output}"
 
 
 def clean(results: Folders, remove: bool = False) -> list[str]:
-    """Return a line per folder about the files that no current setting uses, or remove them.
+    """Report the files of records that the current settings do not use, or remove these files.
+
+    Return one line per folder.
 
     Parameters
     ----------
     results : path or iterable of path
         Results folders, or folders of experiments in them.
     remove : bool
-        Whether to remove anything, or only to say what would be removed.
+        Whether to remove the files; by default they are only reported.
 
     Raises
     ------
     UserError
-        If a path is no results folder, or one of them is in use.
+        If a path is no results folder, or if a folder is in use.
     """
     folders = [folder for path in _paths(results) for folder in folders_in(path)]
     lines = []
@@ -238,7 +244,7 @@ def _paths(results: Folders) -> list[Path]:
 
 
 def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
-    """Return the format that is asked for, else that of the suffix, else the first."""
+    """Return the requested format; by default the format of the suffix, else the first format."""
     suffix = output.suffix.lower() if output else ""
     if fmt is None and suffix not in ("", *suffixes):
         raise UserError(f"{output}: must end in {', '.join(suffixes)}; or say --format")

@@ -1,7 +1,7 @@
 """``mmbench run``: start workers, then read, plan and run experiments.
 
-Little is imported at first: while this process imports the libraries that planning needs, the
-workers import those of their jobs.
+Most imports are inside the function `run`, after the start of the workers: so this process and the
+workers import libraries at the same time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mmbench.commands.experiments import Finished
     from mmbench.commands.options import Experiment
 
-#: Imports of a job that this process itself does not need.
+#: Modules that workers import at their start.
 WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")
 
 
@@ -28,28 +28,28 @@ def run(
     say: Say = to_stderr,
     **options: Any,
 ) -> list[Finished]:
-    """Run experiments one after the other; jobs that have a record are not run again.
+    """Run experiments one after the other; jobs that have a result are not run again.
 
     Parameters
     ----------
     experiments : path, name, mapping, or an iterable of these
-        YAML files, names from ``mmbench list configs``, or the content of a file.
+        YAML files, names listed by ``mmbench list configs``, or contents of YAML files.
     results : path
-        Folder that gets a folder per experiment.
+        Folder in which a results folder per experiment is created.
     say : callable
-        Called with lines for the user.
+        Called with messages for the user.
     **options
         Fields of `mmbench.commands.options.Options`.
 
     Returns
     -------
     list of Finished
-        Counts of jobs and the folder of records of each experiment.
+        Numbers of jobs and results folder of each experiment.
 
     Raises
     ------
     UserError
-        If configurations, options or data are wrong; nothing has run then.
+        If a configuration, an option or the data are not valid; no job has run in this case.
     """
     given = Options(results, **options)
     executor = _executor(given, say)
