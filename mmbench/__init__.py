@@ -45,7 +45,7 @@ __all__ = [
     "SigmaSVM",
 ]
 
-#: Functions of the package, by the module that holds each.
+#: Module that defines each function of the package, by the name of the function.
 FUNCTIONS = {
     "run": "mmbench.commands.run",
     "easy": "mmbench.commands.easy",
@@ -58,17 +58,17 @@ FUNCTIONS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function or a machine by its name, or `results`, imported when it is asked for."""
+    """Import a function, a machine or the module `results` at its first use."""
     if name == "results":
         return import_module("mmbench.results")
     if name in FUNCTIONS:
         return getattr(import_module(FUNCTIONS[name]), name)
-    machines = import_module("mmbench.machines")  # `from mmbench import` would ask here again
+    machines = import_module("mmbench.machines")  # `from mmbench import` would recurse
     if name in machines.__all__:
         return getattr(machines, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """Return the names for completion: machines too, which are not imported yet."""
+    """Return the names for completion, including machines that are not imported yet."""
     return ["__version__", "results", *FUNCTIONS, *import_module("mmbench.machines").__all__]

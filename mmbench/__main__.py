@@ -1,11 +1,11 @@
-"""``python -m mmbench``: the same as the command ``mmbench``."""
+"""Entry point of ``python -m mmbench``, equivalent to the command ``mmbench``."""
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
     root = str(Path(__file__).resolve().parents[1])
-    if sys.path[0] != root and not sys.flags.safe_path:  # the current folder, which comes last
+    if sys.path[0] != root and not sys.flags.safe_path:  # move the current folder to the end
         sys.path.append(sys.path.pop(0))
     from mmbench.cli import main
 

@@ -1,7 +1,7 @@
-"""Limits of a computation: time, which solvers check between iterations, memory, BLAS threads.
+"""Limits of a computation: time (checked by solvers between iterations), memory, BLAS threads.
 
-The caller sets the limits of a block (`within`); a solver ends with its best solution if
-`time_is_up`. Threads do not inherit an allowance: `delayed` passes it to them.
+The caller sets the limits of a block (`within`); a solver returns its best solution as soon as
+`time_is_up` is true. Threads do not inherit an allowance; `delayed` passes the allowance on.
 """
 
 import math
@@ -15,12 +15,13 @@ from typing import Any
 
 
 class OutOfTime(Exception):
-    """A search ended between two of its trainings, as its time was up.
+    """The time limit was reached before a grid search had done all trainings.
 
     Parameters
     ----------
     done, planned : int
-        Trainings of pairs of classes.
+        Number of binary trainings (one per grid point, inner split and pair of classes) that are
+        done, and that the search consists of.
     """
 
     def __init__(self, done: int, planned: int):
@@ -33,18 +34,18 @@ class OutOfTime(Exception):
 
 @dataclass
 class Allowance:
-    """The time and the memory of one computation; pickled with the time that is left."""
+    """Time and memory limits of one computation; pickling stores the remaining seconds."""
 
-    #: On the clock `time.monotonic`; infinite where there is no limit.
+    #: End of the computation, in seconds of the clock `time.monotonic`; infinite without a limit.
     end: float = math.inf
-    #: Resident bytes of this process.
+    #: Maximum resident memory of this process, in bytes.
     memory: float = math.inf
-    #: Whether `time_is_up` has been true, so that some computation ended early.
+    #: Whether `time_is_up` has returned True, so that a solver has stopped early.
     exceeded: bool = False
 
     @property
     def seconds(self) -> float:
-        """The seconds left, at least 0."""
+        """Remaining time in seconds, at least 0."""
         return max(0.0, self.end - time.monotonic())
 
     def __getstate__(self) -> tuple[float, float]:
@@ -60,7 +61,9 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 
 
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
-    """Return an allowance from now on, within the current one; None for all that is left.
+    """Return an allowance that starts now and does not exceed the current allowance.
+
+    With None, the remaining time or memory of the current allowance is taken.
 
     Examples
     --------
@@ -77,7 +80,7 @@ def allowed(seconds: float | None = None, memory: float | None = None) -> Allowa
 
 @contextmanager
 def within(allowance: Allowance) -> Iterator[Allowance]:
-    """Run a block with an allowance."""
+    """Run a ``with`` block under an allowance."""
     token = _current.set(allowance)
     try:
         yield allowance
@@ -86,12 +89,12 @@ def within(allowance: Allowance) -> Iterator[Allowance]:
 
 
 def time_left() -> float:
-    """Return the seconds that are left, infinity without a limit: for solvers that take a limit."""
+    """Return the remaining seconds, for solvers with a time limit option; infinity if unlimited."""
     return _current.get().seconds
 
 
 def time_is_up() -> bool:
-    """Whether a solver has to end now; a call takes about 0.3 microseconds."""
+    """Return whether the time limit is reached; a call takes about 0.3 microseconds."""
     allowance = _current.get()
     if time.monotonic() < allowance.end:
         return False
@@ -100,12 +103,12 @@ def time_is_up() -> bool:
 
 
 def memory_limit() -> float:
-    """Return the resident bytes that this process may have, infinity without a limit."""
+    """Return the maximum resident memory of this process in bytes, infinity without a limit."""
     return _current.get().memory
 
 
 def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `joblib.delayed` of a function that is called with the allowance of this thread."""
+    """Return `joblib.delayed(function)`; the function runs under the allowance of this thread."""
     import joblib
 
     return joblib.delayed(partial(_call_within, _current.get(), function))
@@ -118,14 +121,14 @@ def _call_within(
         return function(*args, **kwargs)
 
 
-#: Least rows of the largest pair of classes for several threads of BLAS: an MMRM on 200 rows takes
-#: forty times as long with two threads.
+#: Minimum number of rows of the largest pair of classes for which BLAS uses several threads: the
+#: training of an MMRM on 200 rows takes forty times as long with two threads as with one.
 BLAS_THREADS_FROM_ROWS = 1000
 
 
 @contextmanager
 def blas_threads_for(n_rows: int) -> Iterator[None]:
-    """Limit BLAS to one thread if matrices are small."""
+    """Limit BLAS to one thread if the largest training problem has few rows."""
     if n_rows >= BLAS_THREADS_FROM_ROWS:
         yield
     else:
@@ -135,7 +138,7 @@ def blas_threads_for(n_rows: int) -> Iterator[None]:
 
 @cache
 def blas() -> Any:
-    """Return the controller of the BLAS libraries, which takes milliseconds to find them."""
+    """Return the controller of the loaded BLAS libraries; cached, since the search is slow."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

@@ -1,7 +1,7 @@
-"""Numba's `njit`, with environment variables that Numba can use.
+"""Numba's `njit`, imported after invalid environment variables of Numba are corrected.
 
-Numba reads them when it is imported: a number of threads that is not positive ends the import, and
-without a folder for its cache that can be written to, no function can be declared.
+Numba reads its environment variables at import. The import fails if the number of threads is not
+positive, and compiled functions with a cache cannot be declared without a writable cache folder.
 """
 
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 
 
 def _writable(folder: Path) -> str:
-    """Return why a file cannot be written to a folder, empty if it can."""
+    """Return the error of writing a file to a folder; an empty string if the folder is writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(2**16))  # a full disk takes an empty file
+            file.write(bytes(2**16))  # an empty file can be written to a full disk
             file.flush()
     except OSError as error:
         return error.strerror or str(error)
@@ -41,17 +41,17 @@ def _prepare() -> None:
 
 
 def _access(folder: Path) -> bool:
-    """Whether a folder can be written to, or made."""
+    """Return whether a folder is writable or can be created."""
     while not folder.exists():
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK)
 
 
 def _temporary() -> str:
-    """Return a folder of this user in the folder for temporary files."""
+    """Return a cache folder of this user below the system's folder for temporary files."""
     folder = Path(tempfile.gettempdir()) / f"mmbench-numba-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():  # somebody else's code is not run
+    if folder.stat().st_uid != os.getuid():  # compiled code of another user is not run
         return tempfile.mkdtemp(prefix="mmbench-numba-")
     return str(folder)
 

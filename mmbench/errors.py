@@ -1,4 +1,4 @@
-"""The exception that means "the input was wrong", and the statuses in which a fit may end."""
+"""The exception for invalid user input, and the statuses of a fit."""
 
 import difflib
 import re
@@ -6,18 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
-#: Longest quoted value, unbroken word and line, in characters; longer ones are cut.
+#: Maximum length of a quoted value, of a word, and of a message, in characters; longer values,
+#: words and messages are shortened.
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
-#: Largest number of names that an error lists.
+#: Maximum number of valid names that an error message lists.
 MAX_NAMES = 40
 LONG = re.compile(rf"(?<![\w'])'[^']{{{MAX_VALUE},}}'(?!\w)|\S{{{MAX_WORD},}}")
 
 
 class UserError(Exception):
-    """Input that the user can correct.
+    """An error in the input that the user can correct.
 
-    The message is one line of readable length: which file and key, what was wrong, and the nearest
-    valid name where there is one. The command line prints it alone and exits with code 2.
+    The message is a single line that names the file and the key, the error, and the nearest valid
+    name if a similar name exists. The command line prints the message without a traceback and
+    exits with code 2.
     """
 
     def __init__(self, message: str):
@@ -26,7 +28,7 @@ class UserError(Exception):
 
 @contextmanager
 def extra(name: str, feature: str) -> Iterator[None]:
-    """Turn a failed import inside into a `UserError` that names the extra to install."""
+    """Replace an ImportError in the block by a `UserError` that names the extra to install."""
     try:
         yield
     except ImportError as error:
@@ -36,7 +38,7 @@ def extra(name: str, feature: str) -> Iterator[None]:
 
 
 def readable(message: str) -> str:
-    """Return a message as one line in which values of absurd length are cut.
+    """Return a message as one line in which very long values are shortened.
 
     Examples
     --------
@@ -51,7 +53,7 @@ def readable(message: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'svm'?"`` for a near miss, else the list of known names.
+    """Return a hint for an unknown name: the most similar known name, else all known names.
 
     Examples
     --------
@@ -71,7 +73,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names with commas between them; of many, only the first and the last.
+    """Return names separated by commas; more than MAX_NAMES names are abbreviated in the middle.
 
     Examples
     --------
@@ -86,16 +88,16 @@ def listed(names: Sequence[str]) -> str:
 
 
 class NotEnoughMemory(ValueError, MemoryError):
-    """A computation does not fit into memory; the message states its need and a remedy."""
+    """A computation exceeds the free memory; the message states the need and a remedy."""
 
 
 class BeyondLimit(NotEnoughMemory):
-    """A computation does not fit into the memory limit of this process."""
+    """A computation exceeds the memory limit of this process."""
 
 
 @contextmanager
 def memory_of(solver: str) -> Iterator[None]:
-    """Name the solver that ran out of memory, in one line; also decorates functions.
+    """Replace a MemoryError by a one-line message that names the solver; also a decorator.
 
     Examples
     --------
@@ -113,9 +115,9 @@ def memory_of(solver: str) -> Iterator[None]:
 
 
 class Status(StrEnum):
-    """How a fit ended. Every native solver status is translated to one of these.
+    """Outcome of a fit. Every status of a solver library is translated to one of these statuses.
 
-    ``stopped_by_rule``: the paper's algorithm ends by a rule of its own, short of the optimum.
+    ``stopped_by_rule``: the stopping rule of the paper's algorithm ended it before the optimum.
     """
 
     OPTIMAL = "optimal"
@@ -132,7 +134,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-#: From harmless to fatal.
+#: Statuses from harmless to fatal.
 SEVERITY = (
     Status.OPTIMAL,
     Status.STOPPED_BY_RULE,
@@ -148,12 +150,12 @@ SEVERITY = (
     Status.FAILED,
 )
 
-#: Statuses of a training that did as asked; no warning follows.
+#: Statuses of a completed training; no warning is emitted.
 FINISHED = (Status.OPTIMAL, Status.STOPPED_BY_RULE)
 
 
 def worst(statuses: Iterable[Status | str]) -> Status:
-    """Return the most severe of some statuses.
+    """Return the most severe status.
 
     Examples
     --------

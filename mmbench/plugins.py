@@ -1,6 +1,6 @@
-"""Machines, data set cards, layouts and figures that installed packages add.
+"""Machines, data set cards, layouts and figures from other installed packages.
 
-A package declares them as entry points, in its ``pyproject.toml``::
+A package declares its additions as entry points in its ``pyproject.toml``::
 
     [project.entry-points."mmbench.machines"]
     kernel_ridge = "mypackage.machines:KernelRidge"    # a class
@@ -14,7 +14,7 @@ A package declares them as entry points, in its ``pyproject.toml``::
     [project.entry-points."mmbench.cards"]
     mypackage = "mypackage.cards"      # a package that holds NAME.yaml
 
-Each is imported when it is first used.
+The module of an entry point is imported at its first use.
 """
 
 import warnings
@@ -23,10 +23,11 @@ from importlib.metadata import entry_points
 
 
 def with_plugins(kind: str, own: Mapping[str, str]) -> dict[str, str]:
-    """Return mmbench's own entries of a kind and those of installed packages, by name.
+    """Return the entries of mmbench together with the entries of installed packages, by name.
 
-    The values are ``module`` or ``module:attribute``. An entry of another package with a name that
-    is taken is left out, with a warning. `kind` is "machines", "cards", "layouts" or "figures".
+    `kind` is "machines", "cards", "layouts" or "figures"; the values are ``module`` or
+    ``module:attribute``. If two entries have the same name, the second entry is ignored with a
+    warning.
     """
     found = dict(own)
     for entry in entry_points(group=f"mmbench.{kind}"):

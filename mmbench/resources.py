@@ -1,4 +1,4 @@
-"""Files that come with mmbench: inside the package as installed, beside it in a checkout."""
+"""Data files of mmbench: inside an installed package, or next to the package in a checkout."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def _folder(inside: str, beside: str) -> Path:
     return installed if installed.is_dir() else _PACKAGE.parent / beside
 
 
-#: The experiments.
+#: Folder of the configurations of the experiments.
 CONFIGS = _folder("configs", "configs")
-#: The tables of full runs, a folder for each experiment.
+#: Folder of the reference tables (results of full runs), with one subfolder per experiment.
 REFERENCE = _folder("reference", "results/reference")

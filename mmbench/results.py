@@ -15,21 +15,22 @@ def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     *folders : path
-        Results folders, or folders of experiments in them; ``results`` without any.
+        Results folders, or folders of experiments inside a results folder; ``results`` by default.
     predictions : bool
-        Whether to return a row for each test row, not one for each split.
+        Whether the data frame has one row per test row instead of one row per split.
 
     Returns
     -------
     DataFrame
-        One row a split: data set, kernel, machine, repeat, fold, seed, status, accuracy and errors,
-        parameters (JSON), CPU seconds by stage, and certificates. With `predictions` one row a test
-        row: its number in the data set, label, prediction, and decision value of two classes.
+        One row per split with the columns data set, kernel, machine, repeat, fold, seed, status,
+        accuracy and errors, parameters (JSON), CPU seconds by stage, and certificates. With
+        `predictions`, one row per test row with the columns row number in the data set, label,
+        prediction, and (for two classes) decision value.
 
     Raises
     ------
     UserError
-        If a folder holds no records.
+        If a folder contains no records.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The classifiers, one file or folder each, as scikit-learn estimators.
+"""The classifiers as scikit-learn estimators, with one file or folder per classifier.
 
-A machine registers itself by one line in `MACHINES`: the name used in YAML files and tables, and
-where its class lives. `ALIASES` are the papers' names for a machine with certain parameters.
-Classes are imported when first asked for, so listing names costs nothing.
+A machine is registered by one line in `MACHINES`: its name in YAML files and tables, and the module
+and name of its class. `ALIASES` are the papers' names for a machine with certain parameters.
+Classes are imported at their first use, so that listing the names imports no classifier.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ MACHINES = {
     "rsvm_mu_plus": "mmbench.machines.radius.rsvm:RSVMMuPlus",
     "mrsvm": "mmbench.machines.radius.mrsvm:MRSVM",
 }
-# and what installed packages add
+# machines of other installed packages are added
 MACHINES = with_plugins("machines", MACHINES)
 
-#: Names in tables, if they differ from the name in capitals.
+#: Names of machines in tables, if the table name is not the name in capital letters.
 LABELS = {
     "sigma_svm": "Σ-SVM",
     "lssvm": "LS-SVM",
@@ -72,14 +72,14 @@ class Alias:
     machine : str
         Name of a machine, or ``module:Class``.
     params : mapping
-        The parameters that it fixes. A configuration may not set them otherwise.
+        Fixed parameters; a configuration cannot override their values.
     label : str
         Name in tables.
     stages : tuple of tuples of str
-        Axes of the grid that selection searches one group after the other; see
+        Groups of grid axes that selection searches one after the other; see
         `mmbench.selection.select`.
     version : int
-        Added to the version of the machine's code.
+        Number that is added to the `version` of the machine.
     """
 
     machine: str
@@ -90,7 +90,7 @@ class Alias:
 
 
 _OPTIMIZED = {"bias": "optimized"}
-# Figure 2 of the RMM paper, from the SVM's solution or from zero.
+# Figure 2 of the RMM paper: training times from the SVM's solution (warm) or from zero (cold).
 _WARM, _COLD = {"timing": "warm"}, {"timing": "cold"}
 
 ALIASES = {
@@ -102,7 +102,7 @@ ALIASES = {
     "rmm_b3_cold": Alias("rmm", {"B_fraction": 1 / 10, **_COLD}, "RMM B₃, cold", version=1),
     "rmm_c_equals_d": Alias("rmm", {"form": "relaxed"}, "RMM (C=D)"),
     "mamc_b": Alias("mamc", _OPTIMIZED, "MAMC_b"),
-    # gamma with the slope Cm = 1, then Cm on that line; MAMC_bsg searches the whole grid
+    # first gamma with the slope Cm = 1, then Cm with the chosen gamma; MAMC_bsg searches all pairs
     "mamc_bs": Alias("mamc", _OPTIMIZED, "MAMC_bs", stages=(("gamma",), ("Cm",))),
     "mamc_bsg": Alias("mamc", _OPTIMIZED, "MAMC_bsg"),
     "emamc": Alias("lssvm", {"reading": "empirical"}, "EMAMC"),
@@ -147,7 +147,7 @@ __all__ = [
 
 
 def alias_of(name: str) -> Alias:
-    """Return the machine and the parameters that a name stands for.
+    """Return the alias of a name; the name of a machine is an alias without fixed parameters.
 
     Examples
     --------
@@ -162,12 +162,12 @@ def alias_of(name: str) -> Alias:
 def machine_class(name: str) -> type[PairwiseClassifier]:
     """Return the estimator class of a machine, an alias or ``module:Class``.
 
-    A classifier of another package, such as scikit-learn, is wrapped in an adapter.
+    A classifier of another package, for example of scikit-learn, is wrapped in an adapter.
 
     Raises
     ------
     UserError
-        If there is no machine of this name; the message holds the nearest one.
+        If no machine has this name; the message contains the most similar name.
     """
     machine = alias_of(name).machine
     if machine in MACHINES:
@@ -184,14 +184,14 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
 
 
 def make_machine(name: str, **params: Any) -> PairwiseClassifier:
-    """Return the estimator that a name stands for.
+    """Return an estimator by the name of its machine or alias.
 
     Parameters
     ----------
     name : str
         A machine, an alias or ``module:Class``.
     **params
-        Parameters of the estimator that the alias leaves open.
+        Parameters of the estimator; the fixed parameters of an alias take precedence.
 
     Examples
     --------

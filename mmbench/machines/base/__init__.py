@@ -1,6 +1,6 @@
-"""The frame of every machine: parameters, one-vs-one, weights, certificates, search spaces.
+"""Base classes of the machines: parameters, one-vs-one, weights, certificates, search spaces.
 
-The author of a machine imports all names from here; each module is loaded when it is first used.
+The author of a machine imports all names from this package; its modules are loaded on first use.
 """
 
 from importlib import import_module
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         SearchSpace,
     )
 
-#: Names by module.
+#: Exported names, by the module that defines them.
 _NAMES = {
     "estimator": "PairwiseClassifier WeightedClassifier class_weight kernel_parameter row_weights",
     "parameters": "Param choice parameter positive",

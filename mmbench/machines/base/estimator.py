@@ -1,8 +1,9 @@
-"""The estimator that all machines share; a machine adds one method, `train`.
+"""Base classes of all machines as scikit-learn estimators; a machine implements the method `train`.
 
-Validation, one-vs-one, prediction, rules for ties and certificates are here. Weights of rows and of
-classes multiply, and a row of weight s counts as s equal rows: wherever a machine sums or averages
-over training rows, the terms have the factors s_i, and a number of rows is a sum of weights.
+The base classes implement validation, one-vs-one, prediction, tie rules and certificates. The
+weight of a row is the product of its sample weight and its class weight. A row of weight s is
+equivalent to s equal rows: in each sum or mean over training rows the terms are multiplied by the
+weights s_i, and numbers of rows are replaced by sums of weights.
 """
 
 from __future__ import annotations
@@ -69,12 +70,12 @@ from mmbench.machines.base.voting import (
     votes,
 )
 
-#: Products of larger weights leave the range of double precision.
+#: Upper bound on sample weights; products of larger weights may overflow in double precision.
 LARGEST_WEIGHT = 1e100
 
 
 def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
-    """Declare the kernel of a machine; `more` is added to its documentation."""
+    """Declare the parameter `kernel`; the text `more` is appended to its documentation."""
     return parameter(
         default,
         Param(numeric=False, choices=(*KERNELS, PRECOMPUTED), function=True),
@@ -85,7 +86,7 @@ def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
 
 
 def kernel_scaling() -> Any:
-    """Declare the scaling of polynomial kernels, which some of the papers have."""
+    """Declare the parameter `kernel_scaling`, the scaling of polynomial kernels in some papers."""
     return parameter(
         "none",
         choice("none", "trace"),
@@ -95,7 +96,7 @@ def kernel_scaling() -> Any:
 
 
 def class_weight(after: str = "C") -> Any:
-    """Declare the weights of classes."""
+    """Declare the parameter `class_weight`."""
     return parameter(
         None,
         Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
@@ -108,7 +109,7 @@ def class_weight(after: str = "C") -> Any:
 if TYPE_CHECKING:
 
     class Estimator:
-        """The methods of scikit-learn's base classes, which have no types."""
+        """Type annotations of the methods of scikit-learn's base classes, which have none."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **params: Any) -> Self: ...
@@ -118,44 +119,50 @@ if TYPE_CHECKING:
 else:
 
     class Estimator(ClassifierMixin, BaseEstimator):
-        """Base of scikit-learn's classifiers."""
+        """Base class of scikit-learn's classifiers."""
 
 
 class PairwiseClassifier(Declared, Estimator):
-    """Base of the machines: a two-class trainer, extended to many classes one-vs-one.
+    """Base class of the machines: binary training, extended to several classes by one-vs-one.
 
-    A subclass declares its parameters (see `parameter`) and implements `train`. It may override
-    `train_path` and `train_folds` to share work between grid points or folds, and these class
-    attributes:
+    A subclass declares its parameters (see `parameter`) and implements `train`. A subclass may
+    override `train_path` and `train_folds` to share work between grid points or folds, and these
+    class attributes:
 
-    - ``kernels``: names of the kernels for which the machine is defined; with one that is not
-      linear it also takes kernel matrices and functions;
-    - ``search_space``: how its parameters are searched, a `SearchSpace`;
-    - ``memory_needs``: the memory footprint of a training, a `MemoryNeeds`;
-    - ``sparse_input``: whether sparse rows are accepted; they are then never made dense;
-    - ``translation_invariant``: whether moving all rows leaves a linear machine unchanged;
-    - ``convex_on_any_matrix``: whether its problem is convex on a kernel matrix with negative
-      eigenvalues too, so that its bounds hold;
-    - ``gap_tolerance_factor``: largest relative gap of an optimal solution, in units of ``tol``;
-    - ``version``: raised whenever a change may alter results; part of every record's key;
-    - ``kernel_versions``: the same by kernel, for changes that alter the results of one kernel.
+    - ``kernels``: names of the kernels for which the machine is defined; if one of the kernels is
+      not linear, kernel matrices and kernel functions are accepted as well;
+    - ``search_space``: default grid search of the machine, a `SearchSpace`;
+    - ``memory_needs``: memory footprint of a training, a `MemoryNeeds`;
+    - ``sparse_input``: whether sparse rows are accepted; sparse rows are never converted to dense;
+    - ``translation_invariant``: whether a translation of all rows leaves a linear machine
+      unchanged;
+    - ``convex_on_any_matrix``: whether the optimisation problem is also convex for a kernel matrix
+      with negative eigenvalues, so that lower bounds are valid;
+    - ``gap_tolerance_factor``: maximum relative gap of an optimal solution, in units of ``tol``;
+    - ``version``: number to increase with each change that may alter results; part of the key of
+      every record;
+    - ``kernel_versions``: additional version numbers by kernel, for changes that alter the results
+      of one kernel.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        Sorted class labels.
     n_features_in_ : int
+        Number of features.
     fits_ : list of Fit
-        The certificate of each pair of classes.
+        Certificate of each pair of classes.
     kernels_ : list of Kernel
-        The kernel of each pair, with the value of gamma that "scale" stands for.
+        Kernel of each pair, with the numerical value of gamma.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Expansion of w over the training rows (``rbf``, ``poly``).
+        Coefficients of the expansion of w over the support vectors (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
-        Rows with a non-zero coefficient in some pair (``rbf``, ``poly``).
+        Indices and features of the training rows with a non-zero coefficient in at least one pair
+        (``rbf``, ``poly``).
     coef_ : ndarray of shape (n_pairs, n_features)
-        w of each pair (``linear``).
+        Weights w of each pair (``linear``).
     intercept_ : ndarray of shape (n_pairs,)
-        b of each pair.
+        Bias b of each pair.
     """
 
     kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
@@ -208,7 +215,7 @@ class PairwiseClassifier(Declared, Estimator):
     )
 
     #: Offset subtracted from the features before a linear machine is trained, to avoid cancellation
-    #: for data far from the origin, and the intercepts of the moved machine.
+    #: if the data lie far from the origin. Shape (n_features,); None without an offset.
     _origin: ClassVar[NDArray | None] = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -233,14 +240,14 @@ class PairwiseClassifier(Declared, Estimator):
     def fit_pairs(
         self, X: ArrayLike, y: ArrayLike, pair_params: Sequence[Mapping[str, Any]]
     ) -> Self:
-        """Train one binary machine per pair of classes, each with parameters of its own.
+        """Train one binary machine per pair of classes, with different parameters for each pair.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         pair_params : sequence of dict
-            Parameters that differ from those of this estimator, one dict per pair in the order of
+            Parameters of each pair that replace parameters of this estimator, in the order of
             `class_pairs`.
 
         Returns
@@ -251,7 +258,7 @@ class PairwiseClassifier(Declared, Estimator):
         return self._fit(rows, labels, pair_params)
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """Return the class with most votes; `ties` says which of several.
+        """Return the class with most votes; the parameter `ties` selects one of several classes.
 
         Parameters
         ----------
@@ -276,8 +283,8 @@ class PairwiseClassifier(Declared, Estimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: ``f(x)``, positive for ``classes_[1]``. More: the votes of each class,
-            moved by less than half a vote by the summed decision values.
+            For two classes, ``f(x)``, which is positive for ``classes_[1]``. For more classes, the
+            votes of each class, shifted by less than half a vote by the summed decision values.
         """
         decisions = self.pairwise_decision_function(X)
         if len(self.classes_) == 2:
@@ -294,11 +301,12 @@ class PairwiseClassifier(Declared, Estimator):
         Returns
         -------
         ndarray of shape (n_samples, n_pairs)
-            Column k belongs to `fits_[k].pair`; positive values speak for its second class.
+            Column k belongs to the pair `fits_[k].pair`; a positive value is a vote for its second
+            class.
         """
         check_is_fitted(self)
         rows = self._validated(X, reset=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # the check below raises
             decisions = self._decisions(rows)
         wrong = ~np.isfinite(decisions).all(axis=0)
         if wrong.any():
@@ -323,31 +331,32 @@ class PairwiseClassifier(Declared, Estimator):
             out[:, pairs] += expand(kernel, rows, self.support_vectors_[support], coef)
         return out
 
-    # -- what a machine implements or overrides ----------------------------------------------
+    # -- methods that a machine implements or overrides --------------------------------------
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        """Solve one binary problem: the method that a machine has to implement.
+        """Solve one binary problem; every machine implements this method.
 
         Parameters
         ----------
         problem : BinaryProblem
         warm : BinaryModel, optional
-            The solution of a neighbouring problem on the same rows, to start from.
+            Warm start: the solution at a neighbouring grid point on the same rows.
 
         Returns
         -------
         BinaryModel
-            With its certificate, whose `pair` the caller sets.
+            The model with its certificate; the caller sets `pair` of the certificate.
         """
         raise TypeError(f"{type(self).__name__} does not implement train")
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every grid point of one kernel; the models come back in the order of `points`.
+        """Train at every grid point of one kernel, and return the models in the order of `points`.
 
-        Each training starts from the previous one on the path. A machine that shares more work
-        between points (an eigendecomposition, class sums) overrides this.
+        The points are sorted by `path_key`, and each training has the preceding solution as its
+        warm start. A machine overrides this method to share more work between the points, for
+        example an eigendecomposition.
         """
         models: list[BinaryModel | None] = [None] * len(points)
         model = None
@@ -356,50 +365,50 @@ class PairwiseClassifier(Declared, Estimator):
         return models  # type: ignore[return-value]
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Return the sort key of a grid point on a warm-started path: C ascending by default."""
+        """Return the sort key of a grid point in `train_path`; by default C in ascending order."""
         return (point.get("C", 0),)
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
     ) -> Iterator[list[BinaryModel]]:
-        """Train a path on every fold of a cross-validation, one fold's matrix alive at a time.
+        """Run `train_path` on every fold of a cross-validation, with one kernel matrix at a time.
 
-        A machine that shares work between folds overrides this.
+        A machine overrides this method to share work between the folds.
         """
         for problem in problems:
             yield self.train_path(problem, points)
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        """Return the memory footprint of a training with some parameters, if it depends on them."""
+        """Return the memory footprint of a training, which may depend on the parameters."""
         return cls.memory_needs
 
     @property
     def gap_tolerance(self) -> float:
-        """Largest relative gap of a solution that counts as optimal."""
+        """Maximum relative gap of an optimal solution."""
         return self.gap_tolerance_factor * self.tol
 
     @property
     def violation_tolerance(self) -> float:
-        """Largest violation of a constraint by a solution that counts as optimal."""
+        """Maximum constraint violation of an optimal solution."""
         return self.tol
 
     # -- used by selection -------------------------------------------------------------------
 
     def with_params(self, params: Mapping[str, Any]) -> Self:
-        """Return an unfitted copy with other parameters.
+        """Return an unfitted copy with changed parameters.
 
-        `clone` inspects signatures and copies deeply: on a path of a thousand small problems that
-        takes longer than the training.
+        scikit-learn's `clone` is not used, since it inspects signatures and makes deep copies: for
+        a thousand small problems `clone` takes longer than the training.
         """
         other = copy(self)
         other.__dict__.update(params)
         return other
 
     def kernel_for(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
-        """Return the kernel with the width and scaling that follow from the training rows.
+        """Return the kernel with the numerical gamma and scaling, computed from the training rows.
 
-        Raises ValueError if it has values on these rows that are not finite.
+        Raises ValueError if kernel values between these rows are not finite.
         """
         if is_given(self.kernel):
             return Kernel(PRECOMPUTED)
@@ -407,20 +416,20 @@ class PairwiseClassifier(Declared, Estimator):
         if gamma == "auto":
             gamma = 1.0 / X.shape[1]
         if gamma == "scale":
-            with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            with np.errstate(over="ignore", invalid="ignore"):  # the check below raises
                 variance = X.shape[1] * _variance(X, weights)
             gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
         kernel = Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
-        # a parameter of the machines that were published with it
+        # only machines whose papers scale the kernel have this parameter
         trace = getattr(self, "kernel_scaling", "none") == "trace"
         kernel = kernel.trace_normalised(X, weights) if trace else kernel
         if not kernel.is_finite(X):
             raise ValueError("the kernel matrix has values that are not finite; scale the data")
         return kernel
 
-    # -- inside ------------------------------------------------------------------------------
+    # -- private methods ---------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -429,7 +438,7 @@ class PairwiseClassifier(Declared, Estimator):
         return tags
 
     def _validated(self, X: Any, *y: ArrayLike, reset: bool = True) -> Any:
-        """Return rows, and labels if they are given, in the form that all machines take."""
+        """Return validated rows in float64 (dense, or CSR if allowed), and labels if given."""
         if reset:
             self._check_parameters()
         accepted = "csr" if self.__sklearn_tags__().input_tags.sparse else False
@@ -460,7 +469,7 @@ class PairwiseClassifier(Declared, Estimator):
         pair_params: Sequence[Mapping[str, Any]] | None = None,
         weights: NDArray | None = None,
     ) -> Self:
-        """Train on validated rows with positive weights."""
+        """Train all pairs of classes on validated rows with positive weights."""
         self.classes_, labels = encode_labels(y)
         pairs = class_pairs(len(self.classes_))
         machines = [clone(self).set_params(**params) for params in pair_params or [{}] * len(pairs)]
@@ -496,7 +505,7 @@ class PairwiseClassifier(Declared, Estimator):
         return self
 
     def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
-        """Refuse the training of a pair that needs more memory than is free, before it begins."""
+        """Raise NotEnoughMemory if the training of a pair needs more memory than is free."""
         needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
         needs = needs.with_weights() if weighted else needs
         by_reference = self.solver == "reference"
@@ -508,16 +517,16 @@ class PairwiseClassifier(Declared, Estimator):
 
     @contextmanager
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
-        """Replace errors of linear algebra by their cause, and warn of an indefinite given matrix.
+        """Replace numerical errors by a message about the cause; warn if `gram` is indefinite.
 
-        Yields the matrix if it makes the problem nonconvex, else None.
+        Yields `gram` if the training problem is nonconvex, else None.
         """
         machine, nonconvex = type(self).__name__, False
         text = f"{machine} found no solution in double precision; scale the data"
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            caught = (ArithmeticError, ValueError)  # solvers' messages do not name this cause
+            caught = (ArithmeticError, ValueError)  # solvers do not name this cause
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
             flaw = (
@@ -540,7 +549,7 @@ class PairwiseClassifier(Declared, Estimator):
             raise ValueError(text) from error
 
     def _store(self, X: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]) -> None:
-        """Set the fitted attributes; expansions of all pairs share one set of support vectors."""
+        """Set the fitted attributes; all pairs have one common array of support vectors."""
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
         self.fits_ = []
         for model, pair in zip(models, pairs, strict=True):
@@ -552,7 +561,7 @@ class PairwiseClassifier(Declared, Estimator):
             self.fits_.append(judged(fit, self.gap_tolerance, self.violation_tolerance))
         for fit in self.fits_:
             warn_unless_solved(fit, type(self).__name__, self.gap_tolerance)
-        self.__dict__.pop("coef_", None)  # of an earlier fit with another kernel
+        self.__dict__.pop("coef_", None)  # set by an earlier fit with another kernel
         self.intercept_ = np.array([m.intercept for m in models])
         if self.kernel == "linear":
             self.coef_ = np.array(
@@ -573,9 +582,12 @@ class PairwiseClassifier(Declared, Estimator):
 def _train_pair(
     machine: PairwiseClassifier, problem: BinaryProblem, share: tuple[Allowance, int] | None
 ) -> BinaryModel:
-    """Train on two classes, in a share of the time: that of all pairs, and how many are left."""
+    """Train one pair of classes, in its share of the remaining time.
+
+    `share` is the allowance of all pairs and the number by which its seconds are divided.
+    """
     seconds = share and share[0].seconds / share[1]
-    # overflow: a solution that is not finite is refused
+    # overflow warnings are ignored: `_store` raises if the solution is not finite
     with within(allowed(seconds)) as time, np.errstate(all="ignore"):
         model = not_begun(problem) if time_is_up() else machine.train(problem)
     return out_of_time(model) if time.exceeded else model
@@ -584,9 +596,9 @@ def _train_pair(
 def without_false_bounds(
     models: Sequence[BinaryModel], gram: NDArray | None, rows: Sequence[NDArray]
 ) -> Sequence[BinaryModel]:
-    """Return models whose bound is minus infinity if their part of a matrix is indefinite.
+    """Set the bound of a model to minus infinity if the kernel matrix of its rows is indefinite.
 
-    A dual point of a nonconvex problem bounds nothing; the model is a stationary point.
+    The training problem is nonconvex then, and its dual objective values are no lower bounds.
     """
     if gram is None:
         return models
@@ -599,12 +611,12 @@ def without_false_bounds(
 
 
 def _rows(X: NDArray, index: NDArray) -> NDArray:
-    """Return the rows of an ascending index, without a copy if these are all."""
+    """Return the rows with ascending indices; `X` itself, not a copy, if these are all rows."""
     return X if len(index) == X.shape[0] else X[index]
 
 
 def _variance(X: Any, weights: NDArray | None = None) -> float:
-    """Return the variance of all entries, the zeros of sparse rows included."""
+    """Return the variance of all entries of X, including zeros that are not stored."""
     if weights is not None:
         share = weights / (weights.sum() * X.shape[1])
         mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
@@ -615,9 +627,10 @@ def _variance(X: Any, weights: NDArray | None = None) -> float:
 
 
 class WeightedClassifier(PairwiseClassifier):
-    """Base of the machines whose `fit` takes weights of rows.
+    """Base class of the machines whose `fit` accepts sample weights.
 
-    `train` gets them as ``problem.weights``, without rows of weight 0; see `row_weights`.
+    The weights are passed to `train` as ``problem.weights``; rows of weight 0 are removed first.
+    See also `row_weights`.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -628,8 +641,8 @@ class WeightedClassifier(PairwiseClassifier):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows: a row of weight 2 counts as two equal rows, rows of weight 0 are
-            left out.
+            Weights of the rows. A row of weight 2 is equivalent to two equal rows; rows of weight 0
+            are removed.
 
         Returns
         -------
@@ -660,7 +673,7 @@ class WeightedClassifier(PairwiseClassifier):
         data = super()._validated(X, *y, reset=reset)
         weights = getattr(self, "class_weight", None)
         if y and isinstance(weights, Mapping):
-            # scikit-learn's compute_class_weight would take the label "1" for the number 1
+            # scikit-learn's compute_class_weight does not distinguish the label "1" from 1
             classes = np.unique(data[1]).tolist()
             without = [label for label in classes if label not in weights]
             unknown = [label for label in weights if label not in classes]
@@ -673,10 +686,10 @@ class WeightedClassifier(PairwiseClassifier):
 
 
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
-    """Return the weights of the rows times those of their classes; None if all are 1.
+    """Return the products of sample weights and class weights; None if all weights are 1.
 
-    Rows with ``y = 0``, which do not belong to the problem, have weight 0. Raises ValueError if
-    weights by label are asked for in a grid search, which does not know labels.
+    Rows with ``y = 0`` do not belong to the problem and have weight 0. Raises ValueError if class
+    weights by label are given in a grid search, in which the labels are unknown.
     """
     if class_weight is None and problem.weights is None:
         return None

@@ -1,7 +1,8 @@
-"""A classifier of another package, scikit-learn's for example, beside the machines of this one.
+"""Adapter for classifiers of other packages, for example of scikit-learn.
 
-It is selected on the same inner folds and tested on the same rows, but solves no problem that is
-stated here: its fits have no certificate.
+The parameters of the classifier are selected on the same inner folds as those of the machines, and
+the classifier is tested on the same rows. Its fits have no certificate, since its optimisation
+problem is unknown.
 """
 
 import math
@@ -26,13 +27,14 @@ from mmbench.machines.base.voting import class_pairs
 
 @cache
 def foreign_class(path: str) -> type["ForeignClassifier"]:
-    """Return the adapter of the class, or function that makes one, at ``module:name``.
+    """Return an adapter of the classifier class, or of the factory function, at ``module:name``.
 
-    Raises UserError if it cannot be imported, takes arguments, or makes no classifier.
+    Raises UserError if the import fails, if arguments are required, or if the result is not a
+    classifier.
     """
     name = path.partition(":")[2]
     make = imported(path)
-    # what is called runs: nothing but a class of estimators or a function of a module of one's own
+    # the object is called below: only estimator classes and functions outside the standard library
     library = str(getattr(make, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
     estimators = isinstance(make, type) and hasattr(make, "fit") and hasattr(make, "get_params")
     if library or not (estimators or isinstance(make, FunctionType)):
@@ -48,38 +50,38 @@ def foreign_class(path: str) -> type["ForeignClassifier"]:
 
 
 def imported(path: str) -> Any:
-    """Return the object at ``module:name``; raises UserError if it cannot be imported."""
+    """Return the object at ``module:name``; raises UserError if the import fails."""
     module, _, name = path.partition(":")
     try:
         return getattr(import_module(module), name)
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+    except (Exception, SystemExit) as error:  # importing a module may raise any exception
         raise UserError(f"{path!r} cannot be imported: {error}") from None
 
 
 class AnyValue:
-    """The declaration of a parameter of another package, which checks its values itself."""
+    """Valid values of a parameter of a foreign classifier, which checks its parameters itself."""
 
     numeric = False
 
     def problem(self, value: object) -> str | None:
-        """Return None: every value may be valid."""
+        """Return None, since every value may be valid."""
         return None
 
 
 class ForeignClassifier:
-    """Adapter of a classifier with ``fit``, ``predict`` and parameters.
+    """Adapter of a classifier with ``fit``, ``predict``, ``get_params`` and ``set_params``.
 
     Parameters
     ----------
     **params
-        Parameters of the estimator.
+        Parameters of the foreign classifier.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels of the training rows, sorted.
+        Sorted labels of the training rows.
     fits_ : list of Fit
-        One, with the status "uncertified".
+        A single entry with the status "uncertified".
     """
 
     make: ClassVar[Callable[[], Any]]
@@ -100,20 +102,20 @@ class ForeignClassifier:
         return other
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the estimator."""
+        """Set parameters of the foreign classifier."""
         self.estimator.set_params(**params)
         return self
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        """Return the memory footprint of a training, which is unknown whatever the parameters."""
+        """Return a memory footprint of zero, since the footprint of the training is unknown."""
         return cls.memory_needs
 
     def fit(self, X: NDArray, y: NDArray) -> Self:
-        """Fit the estimator."""
+        """Fit the foreign classifier."""
         started = perf_counter()
         with warnings.catch_warnings():
-            # the runner sets n_jobs wherever an estimator still has it
+            # the runner sets n_jobs of every estimator with this parameter, also if deprecated
             warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
             self.estimator.fit(X, y)
         self.classes_ = np.unique(y)
@@ -124,14 +126,14 @@ class ForeignClassifier:
         return self
 
     def predict(self, X: NDArray) -> NDArray:
-        """Return the predicted labels; raises ValueError if a prediction is no label."""
+        """Return the predicted labels; raises ValueError if a prediction is not in `classes_`."""
         return self.classes_[self._predicted(X)]
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return values by whose votes the class that the estimator predicts wins.
+        """Return decision values whose one-vs-one vote equals the prediction of the classifier.
 
-        Of two classes the magnitude is the estimator's decision value, or the distance of its
-        probability to 1/2; 1 if it has neither.
+        For two classes, the magnitude is the decision value of the classifier, the distance of its
+        probability to 1/2, or 1 if the classifier has neither.
 
         Returns
         -------
@@ -144,12 +146,12 @@ class ForeignClassifier:
                 return signs[:, None]
             magnitude = np.abs(scores[:, 1] - scores[:, 0]) / 2
             return (signs * np.maximum(magnitude, np.finfo(np.float32).tiny))[:, None]
-        # in a pair without the predicted class the later one gets the vote
+        # the second class of a pair gets the vote unless the first class is predicted
         pairs = class_pairs(len(self.classes_))
         return np.column_stack([np.where(predicted == low, -1.0, 1.0) for low, _ in pairs])
 
     def _predicted(self, X: NDArray) -> NDArray:
-        """Return the numbers of the predicted classes, found by equality."""
+        """Return the indices of the predicted classes in `classes_`, compared by equality."""
         name, given = type(self.estimator).__name__, np.asarray(self.estimator.predict(X))
         if given.shape not in [(X.shape[0],), (X.shape[0], 1)]:
             shape = " x ".join(map(str, given.shape))
@@ -163,10 +165,10 @@ class ForeignClassifier:
         return hits.argmax(axis=1)
 
     def class_scores(self, X: NDArray) -> NDArray | None:
-        """Return a value that rises with the chance of each class, (n_samples, n_classes).
+        """Return class scores of shape (n_samples, n_classes), larger for more probable classes.
 
-        The decision function of the estimator, else its probabilities; None if it has neither,
-        or decides between pairs of classes.
+        The scores are the decision function of the classifier, else its probabilities. Returns None
+        if the classifier has neither, or if its decision function has columns for pairs of classes.
         """
         if not hasattr(self.estimator, "decision_function"):
             return self.class_probabilities(X)
@@ -176,15 +178,16 @@ class ForeignClassifier:
         return self._by_class(self.estimator.decision_function(X), lambda second: -second)
 
     def class_probabilities(self, X: NDArray) -> NDArray | None:
-        """Return the probability of each class, (n_samples, n_classes), or None."""
+        """Return probabilities of shape (n_samples, n_classes); None if there are none."""
         if not hasattr(self.estimator, "predict_proba"):
             return None
         return self._by_class(self.estimator.predict_proba(X), lambda second: 1 - second)
 
     def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
-        """Return columns in the order of `classes_`; None if they are not finite or not known.
+        """Return values with columns in the order of `classes_`.
 
-        A single column belongs to the second of two classes; `first` makes the other one of it.
+        A single column belongs to the second of two classes; the function `first` computes the
+        column of the first class. Returns None if values are not finite or a class has no column.
         """
         values = np.asarray(values)
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -1,4 +1,4 @@
-"""Machines whose pairs of classes are trained together, because they share a part of the model."""
+"""Base of machines that train all pairs of classes jointly, with model parameters in common."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -18,16 +18,19 @@ from mmbench.machines.base.voting import class_pairs, encode_labels, pair_rows
 
 
 class JointClassifier(PairwiseClassifier):
-    """Base of machines that train all pairs together.
+    """Base of machines that train all pairs of classes jointly.
 
-    A subclass implements `train_jointly`. The models of a pair expand over the training rows of all
-    classes.
+    A subclass implements `train_jointly`. The model of each pair has coefficients over the training
+    rows of all classes.
     """
 
     def train_jointly(
         self, problem: "JointProblem", points: Sequence[Mapping[str, Any]]
     ) -> list[list[BinaryModel]]:
-        """Train at every grid point of one kernel; return one model per pair for each point."""
+        """Train at all grid points of one kernel; return, per point, a list of one model per pair.
+
+        The points are parameters that do not change the kernel.
+        """
         raise TypeError(f"{type(self).__name__} does not implement train_jointly")
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
@@ -62,7 +65,7 @@ class JointClassifier(PairwiseClassifier):
         with (
             within(allowed(self.time_limit)) as time,
             self.failures_named(gram) as indefinite,
-            np.errstate(all="ignore"),  # overflow: a solution that is not finite is refused
+            np.errstate(all="ignore"),  # overflow: `_store` raises if a solution is not finite
         ):
             models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
         if time.exceeded:
@@ -74,20 +77,20 @@ class JointClassifier(PairwiseClassifier):
 
 
 class JointProblem(NamedTuple):
-    """The training problem of all pairs of classes."""
+    """The joint training problem of all pairs of classes."""
 
-    #: Rows and kernel; its signs have no meaning.
+    #: Training rows of all classes and the kernel; the signs `y` are ignored.
     data: BinaryProblem
-    #: Class of each row, from 0 on; every class occurs. Shape (n_samples,), of int.
+    #: Class indices of the rows, starting at 0; every class occurs. Shape (n_samples,), int.
     labels: NDArray
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """The pairs of classes."""
+        """Pairs of class indices, in the order of `class_pairs`."""
         return class_pairs(int(self.labels.max()) + 1)
 
     def weights(self, class_weight: Any) -> list[NDArray] | None:
-        """Return the weights of the rows of each pair, see `row_weights`; None if all are 1."""
+        """Return the row weights of each pair (see `row_weights`); None if all weights are 1."""
         data = self.data
         if class_weight is None and data.weights is None:
             return None

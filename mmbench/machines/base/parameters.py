@@ -1,11 +1,11 @@
-"""A hyper-parameter of a machine, declared once: name, default, valid values and meaning.
+"""Declarations of the hyper-parameters of a machine: name, default, valid values and meaning.
 
 A machine declares its parameters as class attributes,
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
 
-from which `Declared` makes the constructor that scikit-learn expects, the signature that type
-checkers see, the checks of estimators and of YAML files, and the docstring's section on parameters.
+The base class `Declared` derives the constructor that scikit-learn expects, the signature for type
+checkers, the checks of estimators and of YAML files, and the section "Parameters" of the docstring.
 """
 
 import inspect
@@ -21,22 +21,23 @@ from mmbench.errors import did_you_mean
 
 
 def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) -> Any:
-    """Declare a parameter in the body of a machine.
+    """Declare a parameter in the class body of a machine.
 
     Parameters
     ----------
     default : object
     valid : Param
-        The valid values, see also `positive` and `choice`.
+        The valid values; see also `positive` and `choice`.
     doc : str
-        Its meaning, in sentences.
+        Meaning of the parameter, in full sentences.
     after : str, optional
-        The parameter that it follows in the signature; by default it comes before inherited ones.
+        Name of the preceding parameter in the signature; by default the new parameter precedes all
+        inherited parameters.
 
     Returns
     -------
     Any
-        For type checkers: the attribute of an instance is the parameter's value.
+        The declaration, typed as Any because the attribute of an instance is the parameter's value.
     """
     return Parameter(**vars(valid), default=default, doc=doc, after=after)
 
@@ -48,19 +49,19 @@ class Param:
     Parameters
     ----------
     low, high : float
-        Bounds of numbers, themselves valid.
+        Inclusive bounds of valid numbers.
     open_low : bool, default=False
-        Whether `low` itself is excluded.
+        Whether `low` is an exclusive bound.
     integer : bool, default=False
         Whether only whole numbers are valid.
     choices : tuple of str, default=()
-        Valid words; with ``numeric=False`` the only valid values.
+        Valid strings; with ``numeric=False`` the only valid values.
     numeric : bool, default=True
-        Whether numbers are valid at all.
+        Whether numbers are valid.
     optional : bool, default=False
         Whether None is valid.
     boolean : bool, default=False
-        Whether True and False are the valid values, instead of numbers.
+        Whether True and False are valid, and numbers are not.
     mapping : bool, default=False
         Whether a mapping to numbers greater than zero is valid.
     function : bool, default=False
@@ -79,7 +80,7 @@ class Param:
     function: bool = False
 
     def problem(self, value: object) -> str | None:
-        """Return what is wrong with a value, or None if it is valid.
+        """Return an error message for an invalid value, and None for a valid value.
 
         Examples
         --------
@@ -105,13 +106,13 @@ class Param:
             return False
         try:
             number = float(value)
-        except OverflowError:  # a whole number
+        except OverflowError:  # an integer beyond the range of float
             return False
         above = number > self.low if self.open_low else number >= self.low
         return above and number <= self.high and math.isfinite(number)
 
     def describe(self) -> str:
-        """Return the valid values in words."""
+        """Return a description of the valid values for error messages."""
         bounds = [
             f"{sign} {bound:g}"
             for sign, bound in ((">" if self.open_low else ">=", self.low), ("<=", self.high))
@@ -129,25 +130,25 @@ class Param:
 
 
 def positive(**options: Any) -> Param:
-    """Return the declaration of a number greater than zero, with other fields of `Param`."""
+    """Return the valid values of a positive number; `options` are other fields of `Param`."""
     return Param(low=0, open_low=True, **options)
 
 
 def choice(*words: str) -> Param:
-    """Return the declaration of a parameter that takes one of a few words."""
+    """Return the valid values of a parameter with a fixed set of strings."""
     return Param(numeric=False, choices=words)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter(Param):
-    """A declared parameter: its valid values, with the arguments of `parameter`."""
+    """A declared parameter: valid values, default, documentation and position."""
 
     default: Any
     doc: str
     after: str | None
 
     def described(self, name: str, annotation: Any) -> str:
-        """Return the entry of the parameter in a numpydoc section."""
+        """Return the numpydoc entry of the parameter."""
         kind = annotation.__name__ if isinstance(annotation, type) else str(annotation)
         values = ", ".join(f'"{word}"' for word in self.choices)
         if self.choices and not self.numeric:
@@ -162,22 +163,23 @@ class Parameter(Param):
         )
 
 
-#: The head of the section on the attributes of a fitted machine.
+#: Heading of the docstring section on the attributes of a fitted machine.
 _ATTRIBUTES = "\n\nAttributes\n----------\n"
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True)
 class Declared:
-    """Base of classes whose constructor arguments are the parameters declared in their bodies.
+    """Base of classes whose constructor arguments are the parameters declared in the class body.
 
-    A subclass inherits the parameters of its base. One that it declares again keeps its place in
-    the signature; new ones come first, or at the place that their `after` names. The attributes in
-    its docstring replace those of the same name in the docstring of its base.
+    A subclass inherits the parameters of its base class. A redeclared parameter keeps its position
+    in the signature; a new parameter precedes all inherited parameters, or follows the parameter
+    named by `after`. In the docstring, an attribute replaces the inherited attribute of the same
+    name.
     """
 
     parameters: ClassVar[dict[str, Any]] = {}
     _annotated: ClassVar[dict[str, Any]] = {}
-    #: Entries of the docstring's section on attributes.
+    #: Entries of the docstring section "Attributes".
     _attributes: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any):
@@ -203,7 +205,7 @@ def _ordered(own: Mapping[str, Parameter], inherited: Mapping[str, Any]) -> dict
 
 
 def _constructor(parameters: Mapping[str, Parameter]) -> Callable[..., None]:
-    """Return an ``__init__`` that stores its arguments, as scikit-learn asks of an estimator."""
+    """Return an ``__init__`` that only stores its arguments, as scikit-learn requires."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature(
         [inspect.Parameter("self", kind)]
@@ -224,7 +226,7 @@ def _constructor(parameters: Mapping[str, Parameter]) -> Callable[..., None]:
 
 
 def _documented(cls: type[Declared]) -> str:
-    """Return the docstring of a class with sections on its parameters and its attributes."""
+    """Return the docstring of a class with the sections "Parameters" and "Attributes"."""
     entries = [p.described(n, cls._annotated.get(n, "object")) for n, p in cls.parameters.items()]
     head, _, rest = inspect.cleandoc(cls.__doc__ or "").partition(_ATTRIBUTES)
     section, gap, rest = rest.partition("\n\n")

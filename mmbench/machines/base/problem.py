@@ -1,4 +1,4 @@
-"""The contract of a machine's `train`: a `BinaryProblem` in, a `BinaryModel` with its `Fit` out."""
+"""Input and output of a machine's `train`: `BinaryProblem`, and `BinaryModel` with its `Fit`."""
 
 from __future__ import annotations
 
@@ -19,38 +19,39 @@ from mmbench.kernels.matrix import KernelMatrix, KernelRows, StoredGram
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
 
-#: Up to this many rows a whole kernel matrix is computed faster than the parts that a solver needs.
+#: Maximum number of rows for which the whole kernel matrix is stored: it is computed faster than
+#: the individual rows that a solver needs.
 STORED_ROWS = 3000
 
-#: Statuses that become optimal if gap and violation are within the tolerances.
+#: Statuses that are changed to "optimal" if the gap and the violation are within the tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: Relative excess of a bound over the objective beyond which the certificate is refused; smaller
-#: ones may be rounding.
+#: Maximum relative excess of a lower bound over the objective that is attributed to rounding; with
+#: a larger excess the certificate is refused.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: Largest block of kernel values in prediction, in bytes.
+#: Maximum size of a block of kernel values in prediction, in bytes.
 BLOCK_BYTES = 2**24
 
-#: Rows are far from the origin if their variance is below this share of their mean square: products
-#: with such rows lose digits of a linear machine.
+#: Rows are far from the origin if their variance is below this fraction of their mean square; inner
+#: products of these rows lose digits by cancellation.
 FAR_VARIANCE_SHARE = 1e-4
 
 
 @dataclass
 class BinaryProblem:
-    """One two-class training problem.
+    """A training problem with two classes.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
-        -1.0 or +1.0; both occur.
+        Signs of the rows, -1.0 or +1.0; both occur.
     kernel : Kernel
     given_gram : ndarray of shape (n_samples, n_samples), optional
-        The kernel matrix of `X` if the caller has it already (float32 or float64).
+        The kernel matrix of `X` in float32 or float64; computed if not given.
     classes : tuple, default=()
-        The negative and the positive class as the user labelled them; empty if unknown.
+        Labels of the negative and of the positive class; empty if unknown.
     weights : ndarray of shape (n_samples,), optional
         Weights of the rows; all 1 by default.
     """
@@ -64,7 +65,7 @@ class BinaryProblem:
     _matrix: KernelMatrix | None = field(default=None, init=False, repr=False)
 
     def matrix(self, cache_size: float | None) -> NDArray | KernelMatrix:
-        """Return the kernel matrix: stored if it is given or small, else computed in parts.
+        """Return the kernel matrix: an array if given or small, else rows computed on demand.
 
         Parameters
         ----------
@@ -87,31 +88,31 @@ class BinaryProblem:
         return self.kernel(self.X, self.X) if self.given_gram is None else self.given_gram
 
     def copied_gram(self) -> NDArray:
-        """Return a kernel matrix in float64 that the caller may overwrite."""
+        """Return a copy of the kernel matrix in float64 that the caller may overwrite."""
         given = self.given_gram
         return self.kernel(self.X, self.X) if given is None else np.array(given, dtype=float)
 
 
 @dataclass
 class BinaryModel:
-    """A trained decision function ``f(z)``; positive for the positive class.
+    """A trained decision function ``f(z)``, which is positive for rows of the positive class.
 
     Attributes
     ----------
     intercept : float
-        b.
+        Bias b.
     fit : Fit
-        The certificate.
+        Certificate of the training.
     coef : ndarray of shape (n_samples,) or None
         Coefficients over the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
     w : ndarray of shape (n_features,) or None
-        Weights of a linear machine, ``f(z) = w'z + b``. One of `coef` and `w` is given; of both,
-        w is the more accurate.
+        Weights of a linear machine, ``f(z) = w'z + b``. At least one of `coef` and `w` is given; if
+        both are given, `w` is more accurate and is used in prediction.
     state : object
-        Warm start of a neighbouring problem.
+        Data for a warm start at the next grid point; only the machine reads them.
     scores : ndarray of shape (n_all,) or None
-        ``f(z) - b`` at every row of the matrix that a `PartProblem` is cut from, if training has
-        computed it: the search then does not compute it again.
+        ``f(z) - b`` at all rows of the stored matrix of a `PartProblem`; None if training has not
+        computed these values, and the search has to compute them.
     """
 
     intercept: float
@@ -129,26 +130,27 @@ class Fit:
     Attributes
     ----------
     status : Status
-        How the training ended.
+        Outcome of the training.
     objective : float
-        Value of the optimisation problem as the machine's documentation states it.
+        Objective value of the optimisation problem in the machine's documentation.
     bound : float
-        A dual or otherwise proven lower bound of the optimum.
+        Proven lower bound on the optimum, for example a dual objective value.
     max_violation : float
-        The largest violation of a constraint, recomputed from the returned solution.
+        Largest constraint violation, recomputed from the returned solution.
     iterations : int
-        Iterations of the solver, summed over its stages.
+        Number of solver iterations, summed over all stages.
     seconds : float
-        Wall-clock seconds of the training, without a Gram matrix that is stored beforehand.
+        Wall-clock time of the training in seconds, excluding a Gram matrix computed beforehand.
     n_support : int
         Number of training rows with a non-zero coefficient.
     pair : tuple
-        The negative and the positive class, as the user labelled them.
+        Labels of the negative and of the positive class.
     route : str
-        The algorithm whose solution is returned, as the head of the solver's module names it.
+        Name of the algorithm that found the returned solution; the names are listed in the
+        docstring of the machine's or solver's module.
     extra : dict
-        Figures that only one machine reports, by name; "reason" is part of the warning about a fit
-        that is not optimal.
+        Additional values reported by a single machine, by name; "reason" is appended to the warning
+        about a fit that is not optimal.
     """
 
     status: Status
@@ -164,17 +166,18 @@ class Fit:
 
     @property
     def gap(self) -> float:
-        """Distance of `objective` to `bound`, relative to the larger of their magnitudes."""
+        """Duality gap ``objective - bound``, relative to the larger of the two magnitudes."""
         return relative_gap(self.objective, self.bound)
 
 
 def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
-    """Return a certificate whose status follows from its figures: the one rule for all machines.
+    """Return a certificate whose status follows from its gap and violation, for all machines alike.
 
     A solution is optimal if its relative gap and its largest violation are within the tolerances,
-    whatever status the solver reports. A bound far above the objective of a feasible solution
-    cannot be true: the status is then ``failed``, and the bound minus infinity. A bound above it
-    within the tolerance, or of an infeasible solution, is lowered to the objective.
+    regardless of the status that the solver reports. A lower bound above the objective of a
+    feasible solution is a contradiction: if the excess is larger than rounding explains, the status
+    is ``failed`` and the bound is minus infinity. If the excess is within the gap tolerance, or the
+    solution is infeasible, the bound is lowered to the objective.
 
     Examples
     --------
@@ -187,13 +190,13 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     if math.isnan(fit.objective) or math.isnan(fit.bound):
         return refused(fit, "the objective is not a number")
     feasible = fit.max_violation <= violation_tolerance
-    endless = fit.bound == math.inf or fit.objective == -math.inf  # their gap is infinite too
+    endless = fit.bound == math.inf or fit.objective == -math.inf  # the gap is infinite as well
     if feasible and (endless or fit.gap < -max(FALSE_BOUND_EXCESS, violation_tolerance)):
         return refused(fit, "the bound is above the objective by more than rounding")
     solved = feasible and abs(fit.gap) <= gap_tolerance
     if fit.bound > fit.objective:
         fit = replace(fit, bound=fit.objective if solved or not feasible else -math.inf)
-    if math.isinf(gap_tolerance):  # the machine's own status stands
+    if math.isinf(gap_tolerance):  # the status set by the machine is kept
         return fit
     if solved:
         return replace(fit, status=Status.OPTIMAL)
@@ -201,7 +204,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
 
 
 def refused(fit: Fit, reason: str) -> Fit:
-    """Return a certificate with the status ``failed`` and no bound, for a reason in words."""
+    """Return a certificate with the status ``failed``, the bound minus infinity, and a reason."""
     extra = {**fit.extra, "reason": f"{reason}; scale the data"}
     return replace(fit, status=Status.FAILED, bound=-math.inf, extra=extra)
 
@@ -222,44 +225,50 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
 
 
 def out_of_time(model: BinaryModel) -> BinaryModel:
-    """Return a model with the status ``time_limit``, unless its solution is optimal or failed."""
+    """Set the status ``time_limit``; `judged` changes it to "optimal" if the gap is closed.
+
+    Statuses that do not result from an early stop, for example ``trivial``, are kept.
+    """
     if model.fit.status not in (Status.OPTIMAL, Status.STOPPED_BY_RULE, Status.FAILED, *UNPROVEN):
         return model
     return replace(model, fit=replace(model.fit, status=Status.TIME_LIMIT))
 
 
 def not_begun(problem: BinaryProblem) -> BinaryModel:
-    """Return the decision for the larger class, if no time was left to begin a training."""
+    """Return a model that predicts the larger class, for a training without remaining time."""
     fit = Fit(Status.TIME_LIMIT, math.inf, -math.inf, 0.0, 0, 0.0, 0, route="not begun")
     intercept = 1.0 if 2 * int((problem.y > 0).sum()) >= len(problem.y) else -1.0
     return BinaryModel(intercept, fit, coef=np.zeros(len(problem.y)))
 
 
 class PartProblem(BinaryProblem):
-    """A fold of a cross-validation, whose Gram matrix is cut out of a larger one at its first use.
+    """A fold of a cross-validation; its Gram matrix is a submatrix of a stored matrix of all rows.
 
-    A machine that needs products with the matrix only takes them for all folds at once, and no
-    part is ever cut out.
+    The submatrix is copied at its first use. A machine that only needs matrix products multiplies
+    with the stored matrix once for all folds, so that no submatrix is copied.
     """
 
     def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: StoredGram, rows: NDArray):
-        # given_gram is computed below, so the base's own constructor must not set it
+        # given_gram is a property of this class, so the base constructor must not be called
         self.X, self.y, self.kernel, self.classes, self.weights = X, y, kernel, (), None
         self.whole, self.rows = whole, rows
 
     @cached_property
     def given_gram(self) -> NDArray:  # type: ignore[override]
-        """The kernel matrix of the rows of `X`."""
+        """Kernel matrix of `X`, shape (n_samples, n_samples)."""
         return self.whole.part(self.rows, self.rows)
 
     def copied_gram(self) -> NDArray:
-        """Return a kernel matrix in float64 that is not kept."""
+        """Return the kernel matrix in float64 without storing it."""
         return self.whole.part(self.rows, self.rows).astype(float, copy=False)
 
 
 def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArray:
-    """Return ``sum_i coef[p, i] k(support[i], x)``, shape (len(X), len(coef)), block by block."""
-    n, n_support = X.shape[0], support.shape[0]  # a sparse array has no length
+    """Return ``sum_i coef[p, i] k(support[i], x)`` of each row x of X, shape (len(X), len(coef)).
+
+    The kernel values are computed in blocks of rows of X.
+    """
+    n, n_support = X.shape[0], support.shape[0]  # len() of a sparse array raises
     out = np.zeros((n, len(coef)), dtype=coef.dtype)
     if not n_support:
         return out
@@ -267,7 +276,7 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArr
     step = max(1, BLOCK_BYTES // (coef.itemsize * n_support))
     for start in range(0, n, step):
         block: Any = X[start : start + step]
-        if issparse(block) != issparse(support):  # both or neither are centred
+        if issparse(block) != issparse(support):  # only dense rows are centred
             block = csr_array(block) if issparse(support) else block.toarray()
         rows = KernelRows(kernel, block, expansion.centre, coef.dtype)
         out[start : start + step] = rows.values(expansion) @ coef.T
@@ -275,12 +284,12 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArr
 
 
 def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
-    """Return w of a linear machine, from its expansion over the training rows if need be."""
+    """Return w of a linear machine; if not given, computed from the coefficients of the rows."""
     return X.T @ model.coef if model.w is None else model.w
 
 
 def far_origin(X: NDArray) -> NDArray | None:
-    """Return the mean of rows that lie so far from zero that products lose digits, else None.
+    """Return the mean of the rows if they lie far from the origin (FAR_VARIANCE_SHARE), else None.
 
     Examples
     --------
@@ -288,13 +297,13 @@ def far_origin(X: NDArray) -> NDArray | None:
     >>> far_origin(X), far_origin(X + 1e6)
     (None, array([1000000.5, 1000000.5]))
     """
-    if not isinstance(X, np.ndarray):  # zeros of sparse rows hold them near zero
+    if not isinstance(X, np.ndarray):  # sparse rows have many zeros and lie near the origin
         return None
     mean = X.mean(axis=0)
-    square = float(np.einsum("ij,ij->", X, X)) / len(X)  # of the mean, plus the variances
+    square = float(np.einsum("ij,ij->", X, X)) / len(X)  # mean @ mean plus the variances
     return mean if mean @ mean > (1 - FAR_VARIANCE_SHARE) * square else None
 
 
 def around(X: NDArray, origin: NDArray | None) -> NDArray:
-    """Return ``X - origin``, or `X` itself if the origin is None."""
+    """Return ``X - origin``, or `X` itself if `origin` is None."""
     return X if origin is None else X - origin

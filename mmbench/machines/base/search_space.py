@@ -1,4 +1,4 @@
-"""How a machine's parameters are searched, and how much memory a training takes of what is free."""
+"""Default search spaces of the machines, and checks of the memory footprint of a training."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from mmbench.allowance import memory_limit
 from mmbench.errors import BeyondLimit, NotEnoughMemory
 from mmbench.machines.base.parameters import parameter, positive
 
-#: ``cache_size=None`` is this share of the free memory, up to MOST_CACHE_BYTES.
+#: Cache for kernel values with ``cache_size=None``: this fraction of the free memory, at most
+#: MOST_CACHE_BYTES bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
-#: Trainings that need less are not checked: reading the free memory takes two milliseconds.
+#: Minimum memory footprint of a training, in bytes, for which the free memory is checked; reading
+#: the free memory takes two milliseconds.
 LEAST_CHECKED_BYTES = 2**28
 
-#: Advice if a training does not fit.
+#: Advice in the message about a training that does not fit into memory.
 ADVICE = "SVM, RMM and MAMC hold no whole kernel matrix, and fewer rows take less"
 
 
 def cache_size() -> Any:
-    """Declare the memory for kernel values in training."""
+    """Declare the parameter `cache_size`, the memory for kernel values in training."""
     return parameter(
         None,
         positive(optional=True),
@@ -37,14 +39,17 @@ def cache_size() -> Any:
 
 
 def cache_bytes(size: float | None) -> float:
-    """Return the bytes that a `cache_size` stands for."""
+    """Convert a `cache_size` to bytes."""
     if size is not None:
         return 1e6 * size
     return min(MOST_CACHE_BYTES, FREE_SHARE * min(available_bytes(), allowed_bytes()))
 
 
 def refuse_what_does_not_fit(task: str, needed: int) -> None:
-    """Raise NotEnoughMemory if a task needs more than is free, BeyondLimit if more than allowed."""
+    """Raise NotEnoughMemory if a task exceeds the free memory, BeyondLimit if it exceeds the limit.
+
+    `needed` is the memory footprint of the task in bytes.
+    """
     free, left = available_bytes(), allowed_bytes()
     needs = f"{task} needs about {needed / 1e9:.1f} GB"
     if needed > left:
@@ -54,16 +59,15 @@ def refuse_what_does_not_fit(task: str, needed: int) -> None:
 
 
 def allowed_bytes() -> float:
-    """Return the memory left of the limit of this process, infinity without a limit."""
+    """Return the memory limit of this process minus its used memory, in bytes; else infinity."""
     limit = memory_limit()
     return limit if limit == math.inf else max(0.0, limit - private_bytes())
 
 
 def private_bytes(process_id: int | None = None) -> int:
-    """Return the resident memory of this process, or of another with all that it has started.
+    """Return the resident memory of this process, or of another process and its descendants.
 
-    Pages that are shared, such as those of mapped files, do not count where the system tells them
-    apart.
+    Shared pages (for example mapped files) are not counted if the system reports their size.
     """
     import psutil
 
@@ -79,16 +83,17 @@ def private_bytes(process_id: int | None = None) -> int:
 
 
 def available_bytes() -> int:
-    """Return the memory that is free for this process: of the computer, or of its control group."""
+    """Return the free memory of the computer or of the control group of this process, in bytes."""
     import psutil
 
     return min([psutil.virtual_memory().available, *_free_in_groups()])
 
 
 def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
-    """Yield the free memory of each control group around this process that has a limit.
+    """Yield the free memory of each control group of this process that has a memory limit.
 
-    Reads versions 2 and 1; in a container the own group is usually mounted as the root.
+    Control groups of versions 2 and 1 are read. Inside a container, the control group of the
+    container is usually mounted as the root.
     """
     for folder in _own_groups(root):
         for limit, usage, cache in (
@@ -100,9 +105,9 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
                 used = int((folder / usage).read_text())
                 lines = (folder / "memory.stat").read_text().splitlines()
                 stat = dict(line.split() for line in lines)
-            except (OSError, ValueError):  # not this version, or "max": no limit
+            except (OSError, ValueError):  # the other version, or "max" (no limit)
                 continue
-            yield max(0, top - used + int(stat.get(cache, 0)))  # cached files give way
+            yield max(0, top - used + int(stat.get(cache, 0)))  # the kernel reclaims cached files
 
 
 def _own_groups(root: Path) -> Iterator[Path]:
@@ -118,30 +123,33 @@ def _own_groups(root: Path) -> Iterator[Path]:
             yield from (base / group for group in (relative, *relative.parents))
 
 
-#: Multiple of a Gram matrix that the reference linear program takes: two dense copies of it as
-#: sparse columns (12 bytes a number), and the solver's own factors.
+#: Memory footprint of the reference linear program, in Gram matrices: two dense copies of the
+#: matrix stored as sparse columns (12 bytes per number), and the factors of the solver.
 REFERENCE_GRAMS = 8
 
-#: Workspace of a solver without a stored Gram matrix: floats per row, and copies of X.
+#: Workspace of a solver without a stored Gram matrix: number of floats per row, and number of
+#: copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
-#: Upper bound on the workspace of parts, in Gram matrices; below SMALL_PART_ROWS rows a 2n x 2n
-#: factorisation is added.
+#: Upper bounds on the workspace for blocks of the Gram matrix, in n x n matrices: in general, and
+#: for a system of at most SMALL_PART_ROWS rows, which needs a 2n x 2n factorisation.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """How the hyper-parameters of a machine are searched by default.
+    """The default grid search of a machine.
 
     Parameters
     ----------
     auto_grids : mapping of str to (str, tuple)
-        Grids by the name ``auto``: ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces axis B.
+        Values of grid axes given as ``auto``, by axis: with ``{"B": ("B_fraction", (1.0, 0.75))}``
+        the axis B is replaced by the axis B_fraction with two values.
     prefer : mapping of str to {"small", "large", "near_one"}
-        Preferred values among equally good grid points; the first key counts most.
+        Tie rule: preferred parameter values among equally good grid points; the first key has
+        priority.
     tol : float or None
-        Tolerance of the trainings of a run's grid search; None for the machine's `tol`.
+        Tolerance of the trainings in the grid search of a run; None for the `tol` of the machine.
     single_precision : bool
         Whether kernel values of order 1 may be stored in float32 during the search.
     """
@@ -154,31 +162,33 @@ class SearchSpace:
     def extended(
         self, auto_grids: Mapping[str, tuple[str, tuple]] | None = None, **changes: Any
     ) -> SearchSpace:
-        """Return a copy with more automatic grids and other values of the fields named."""
+        """Return a copy with additional automatic grids and with changed fields."""
         return replace(self, auto_grids={**self.auto_grids, **(auto_grids or {})}, **changes)
 
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """The memory footprint of one training, by which a run knows whether a job fits.
+    """The memory footprint of one binary training; a run checks that it fits into memory.
+
+    n is the number of rows of the pair of classes, d the number of features.
 
     Parameters
     ----------
     gram_copies : int
-        Number of arrays of the size of a pair's Gram matrix, itself included.
+        Number of n x n arrays held during training, including the Gram matrix.
     linear_gram_copies : int or None
-        The same for a linear kernel; None for `gram_copies`.
+        Number of n x n arrays with a linear kernel; None if it equals `gram_copies`.
     linear_row_copies : int or None
-        Number of arrays of the size of a pair's rows, if a linear kernel needs no Gram matrix.
+        Number of n x d arrays with a linear kernel; None if a linear kernel needs the Gram matrix.
     covariance_copies : int
-        Number of arrays of the size of a covariance matrix, or of the rows if these are fewer than
-        their features, beside `linear_row_copies`.
+        Number of d x min(n, d) arrays with a linear kernel, in addition to `linear_row_copies`.
     rows_per_feature : int
-        Least rows per feature for which a linear kernel needs no Gram matrix.
+        Minimum n / d for which a linear kernel needs no Gram matrix.
     part_bytes : int
-        Upper bound on parts of the Gram matrix, in bytes; larger parts are checked when needed.
+        Upper bound on the workspace for blocks of the Gram matrix, in bytes; the memory of larger
+        blocks is checked during training.
     weight_copies : int
-        Number of further arrays of that size if rows have weights.
+        Number of additional arrays (n x n, or n x d with a linear kernel) for row weights.
     in_parts : bool
         Whether `cache_size` bounds the memory for kernel values.
     """
@@ -200,10 +210,10 @@ class MemoryNeeds:
         cache_bytes: float = math.inf,
         itemsize: int = 8,
     ) -> int:
-        """Return an upper estimate of the memory of one binary training beside its data.
+        """Return an upper estimate of the memory of one binary training, excluding its data.
 
-        `shape` is the number of rows of the pair and of their features; `itemsize` the bytes of a
-        stored kernel value. A reference solver takes the whole matrix.
+        `shape` is (n, d), and `itemsize` is the number of bytes of a stored kernel value. Reference
+        solvers store the whole Gram matrix.
         """
         n, d = shape
         if self.in_features(kernel, n, d) and not by_reference:
@@ -219,7 +229,7 @@ class MemoryNeeds:
         return int(needed + parts)
 
     def with_weights(self) -> MemoryNeeds:
-        """Return the footprint of a training with weights of rows."""
+        """Return the memory footprint of a training with row weights."""
         rows, more = self.linear_row_copies, self.weight_copies
         return replace(
             self,
@@ -229,7 +239,7 @@ class MemoryNeeds:
         )
 
     def in_features(self, kernel: str, n_rows: int, n_features: int) -> bool:
-        """Whether a training needs no Gram matrix."""
+        """Return whether a training needs no Gram matrix."""
         few = n_rows >= self.rows_per_feature * n_features
         return kernel == "linear" and self.linear_row_copies is not None and few
 

@@ -1,26 +1,28 @@
-"""The bias b of a given score: of least hinge loss, or of fewest training errors.
+"""The bias b for given scores of the training rows: minimum hinge loss, or fewest training errors.
 
 `best_bias`. A machine with hinge loss solves
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
-Whatever the penalty, b minimises the loss for a given w, and the multipliers of the dual have
-``0 <= a_i <= C`` and, as the penalty does not depend on b, ``y'a = 0``.
+For every penalty on w, the optimal b minimises the loss for the optimal w. The dual multipliers
+satisfy ``0 <= a_i <= C`` and, since the penalty does not depend on b, ``y'a = 0``.
 
-`optimal_bias`. The threshold with the fewest training errors, MAMC paper, section 2.3, is
+`optimal_bias`. The threshold with the fewest training errors (MAMC paper, section 2.3) solves
 
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
-A candidate is a gap between two neighbouring scores, one of class 2 (-1) below and one of class 1
-(+1) above: b lies in its middle and rho is half its width (20). No other threshold has fewer errors
-than the best candidate, except perhaps the two with all points in one class, which the paper leaves
-out.
+A candidate is a gap between two consecutive sorted scores, the lower score of class 2 (-1) and the
+upper score of class 1 (+1): the threshold -b is the centre of the gap and rho is half its width
+(20). No other threshold has fewer errors than the best candidate, except possibly the two
+thresholds that assign all points to one class, which the paper excludes.
 
-With weights s of the rows ``E_R`` sums s_i where ``xi_i > 0``, and ``E_S = sum_i s_i xi_i``.
+With row weights s, ``E_R`` is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S = sum_i s_i
+xi_i``.
 
-(25) prints "arg max" for the class 1 point above a misclassified class 2 point; the nearest one is
-meant, "arg min". Ties of (14)-(16) go to the larger rho, then to the smaller |b|.
+(25) prints "arg max" for the class 1 point above a misclassified class 2 point; the text requires
+the nearest class 1 point, "arg min". Among equal solutions of (14)-(16) the solution with the
+largest rho is taken, then the solution with the smallest |b|.
 
 References
 ----------
@@ -37,22 +39,25 @@ from numpy.typing import NDArray
 from mmbench.machines.base.estimator import row_weights
 from mmbench.machines.base.problem import BinaryProblem
 
-#: Relative difference below which sums of weights are equal.
+#: Relative difference below which two sums of weights are considered equal.
 SUM_ROUNDING = 1e-12
 
 
 def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> float | NDArray:
-    """Return the penalty on the slack of each row, ``C s_i``, see `row_weights`; C if all are 1."""
+    """Return the slack penalties ``C s_i`` of the rows; the number C if all weights are 1.
+
+    The weights s are computed by `row_weights`.
+    """
     s = row_weights(problem, class_weight)
     return C if s is None else C * s
 
 
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:
-    """Return a minimiser of ``sum_i s_i max(0, 1 - y_i (decision_i + b))`` over b, s the weights.
+    """Return a minimiser of ``sum_i s_i max(0, 1 - y_i (decision_i + b))`` over b.
 
-    The slope is minus the weight of positive rows before the first kink, and grows by the weight of
-    a row at each kink. The middle of the interval of slope zero is independent of the order of the
-    classes.
+    s are the weights. The slope of this function of b is minus the total weight of the positive
+    rows before the first kink, and grows at each kink by the weight of the row. The centre of the
+    interval with slope zero is returned, since it does not depend on the order of the classes.
 
     Examples
     --------
@@ -69,7 +74,7 @@ def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> 
 
 
 def balanced(a: NDArray, y: NDArray, upper: float | NDArray) -> NDArray:
-    """Return multipliers clipped to [0, upper], the heavier class scaled so that ``y'a = 0``."""
+    """Clip multipliers to [0, upper], and scale the class with the larger sum so that y'a = 0."""
     a = np.clip(a, 0.0, upper)
     positive, negative = float(a[y > 0].sum()), float(a[y < 0].sum())
     lighter = min(positive, negative)
@@ -78,32 +83,32 @@ def balanced(a: NDArray, y: NDArray, upper: float | NDArray) -> NDArray:
     return a * np.where(y > 0, lighter / positive, lighter / negative)
 
 
-#: Relative difference below which the errors, slacks and margins of candidates are equal.
+#: Relative difference below which errors, slacks or margins of two candidates are considered equal.
 TIE = 1e-12
 
 
 @dataclass(frozen=True)
 class Bias:
-    """A threshold with its errors and slacks on the training rows."""
+    """A bias with the margin, the errors and the slacks of the training rows."""
 
     b: float
-    #: The margin of (15); half the gap.
+    #: Margin rho of (15): half the width of the gap.
     rho: float
-    #: E_R (14).
+    #: Number of errors E_R (14); with weights, the weight of the errors.
     errors: int | float
-    #: E_S (16).
+    #: Sum of the slacks E_S (16).
     slack: float
-    #: Whether all rows lie on one side, as no gap has class 2 below and class 1 above.
+    #: Whether there is no candidate, so that all rows are assigned to one class.
     one_class: bool = False
 
 
 def optimal_bias(
     scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
 ) -> Bias:
-    """Return the best threshold, in O(n log n), with positive weights s, 1 by default.
+    """Return the best bias in O(n log n) operations; the positive weights are 1 by default.
 
-    Neighbouring scores at most `resolution` apart are equal: repeated rows, whose scores differ by
-    rounding, have no gap between them.
+    Consecutive scores that differ by at most `resolution` are considered equal, since scores of
+    repeated rows differ by rounding.
 
     Examples
     --------
@@ -116,7 +121,7 @@ def optimal_bias(
     if not len(gaps):
         return one_class_bias(scores, y, weights)
     below, above = s[gaps], s[gaps + 1]
-    # sums over the rows on the wrong side: class 1 up to the gap and class 2 after it
+    # sums over misclassified rows: class 1 below the gap and class 2 above the gap
     own = np.ones(len(y), dtype=int) if weights is None else weights[order]
     low, high = np.where(positive, own, 0), np.where(positive, 0, own)[::-1]
     n_low, sum_low = np.cumsum(low)[gaps], np.cumsum(low * s)[gaps]
@@ -130,9 +135,10 @@ def optimal_bias(
 
 
 def one_class_bias(scores: NDArray, y: NDArray, weights: NDArray | None = None) -> Bias:
-    """Return a threshold half the range of the scores beyond all of them: the larger class wins.
+    """Return a bias that assigns all rows to the larger class, for scores without a candidate.
 
-    It is taken if there is no candidate. Of equal classes class 1 wins, as for a score of zero.
+    The threshold lies outside the scores, at a distance of half their range. If both classes have
+    the same weight, class 1 is predicted, as for a decision value of zero.
     """
     own = np.ones(len(y), dtype=int) if weights is None else weights
     low, high = float(scores.min()), float(scores.max())
@@ -150,7 +156,7 @@ def given_bias(
     rho: float = 0.0,
     one_class: bool = False,
 ) -> Bias:
-    """Return a threshold with the slacks (16) of the rows on its wrong side."""
+    """Return a given bias with its errors and with the slacks (16) of misclassified rows."""
     margins = y * (scores + b)
     wrong = margins < 0
     own = np.ones(len(y), dtype=int) if weights is None else weights
@@ -161,7 +167,7 @@ def given_bias(
 def reference_bias(
     scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
 ) -> Bias:
-    """Return the best threshold by every pair (i, j) of the paper, with (15) at each row."""
+    """Return the best bias by the paper's enumeration of pairs (i, j), with the slacks of (15)."""
     own = np.ones(len(y), dtype=int) if weights is None else weights
     candidates = []
     for top in scores[y > 0]:
@@ -172,7 +178,7 @@ def reference_bias(
         top = scores[(y > 0) & (scores > bottom + resolution)].min()  # (25), arg min
         b, rho = -(top + bottom) / 2, (top - bottom) / 2  # (20)
         slack = rho - y * (scores + b)
-        # rows at the gap, and their duplicates, have zero slack up to rounding
+        # the two rows next to the gap, and their duplicates, have zero slack up to rounding
         wrong = slack > rho / 2
         cost = own[wrong].sum().item(), float(own[wrong] @ slack[wrong])
         candidates.append(Bias(b, rho, *cost))
@@ -185,11 +191,11 @@ def reference_bias(
 
 
 def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
-    """Return the positions p of candidates between s[p] and s[p + 1]."""
+    """Return the indices p of the candidates: gaps between the sorted scores s[p] and s[p + 1]."""
     edges = np.flatnonzero(np.diff(s) > resolution)
     if not len(edges):
         return edges
-    # a block of equal scores after each edge, and one before the first
+    # a block of equal scores starts at index 0 and after each edge
     starts = np.concatenate([[0], edges + 1])
     n_positive = np.add.reduceat(positive.astype(np.intp), starts)
     sizes = np.diff(np.append(starts, len(s)))
@@ -197,7 +203,7 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
 
 
 def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
-    """Return the first candidate in the order of the module's text, with ties up to rounding."""
+    """Return the index of the best candidate by the module's tie rules, up to rounding."""
     tie = TIE * (np.abs(b).max() + rho.max())
     left = np.flatnonzero(errors <= errors.min() + TIE * weights.sum())
     left = left[slack[left] <= slack[left].min() + len(errors) * weights.mean() * tie]

@@ -1,8 +1,9 @@
-"""One-vs-one: the order of pairs, votes, and the rules for ties.
+"""One-vs-one classification: the order of the pairs of classes, votes, and tie rules.
 
-Decision values of all pairs are stored, so every rule is a function of one array and none needs
-retraining. Pair k of classes i < j is positive for j, as in scikit-learn for two classes. Arrays
-over pairs have shape (n_samples, n_pairs), arrays over classes (n_samples, n_classes).
+The decision values of all pairs are stored, so that voting and tie rules need no retraining. A
+positive decision value of the pair of classes i < j is a vote for class j, as in scikit-learn for
+two classes. Arrays over pairs have shape (n_samples, n_pairs), and arrays over classes have shape
+(n_samples, n_classes).
 """
 
 from itertools import combinations
@@ -13,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
-    """Return the pairs (i, j), i < j, in the order of all pairwise arrays.
+    """Return the pairs (i, j) with i < j in the order of the columns of all pairwise arrays.
 
     Examples
     --------
@@ -24,7 +25,7 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 def votes(decisions: NDArray, n_classes: int) -> NDArray:
-    """Count the votes of each class; a decision of exactly zero is one for the positive class."""
+    """Count the votes of each class; a decision value of zero is a vote for the positive class."""
     counts = np.zeros((len(decisions), n_classes), dtype=np.int64)
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         positive = decisions[:, k] >= 0
@@ -34,9 +35,10 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
-    """Return the index of the winning class of each row.
+    """Return the index of the class with most votes of each row.
 
-    Ties go to the lowest index (libsvm's rule), or with `rng` to a tied class drawn uniformly.
+    Ties are resolved in favour of the lowest index (libsvm's rule); if `rng` is given, the winner
+    is drawn uniformly from the tied classes.
     """
     if rng is None:
         return counts.argmax(axis=1)
@@ -58,20 +60,20 @@ def expected_errors(counts: NDArray, truth: NDArray) -> float:
 
 
 def n_ties(counts: NDArray) -> int:
-    """Return the number of rows with more than one class of most votes."""
+    """Return the number of rows in which several classes have the maximum number of votes."""
     return int(((counts == counts.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
 
 
 def ovr_scores(decisions: NDArray, n_classes: int) -> NDArray:
-    """Return the votes of each class, moved by less than half a vote by its decision values.
+    """Return the votes of each class, shifted by less than half a vote by its decision values.
 
-    The class that `resolve_votes` takes has the largest score.
+    The winning class of `resolve_votes` has the largest score.
     """
     return scores_of_votes(votes(decisions, n_classes), summed_decisions(decisions, n_classes))
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Return the sum of the decision values for each class minus the sum against it."""
+    """Return the sum of the decision values for each class minus the sum against the class."""
     confidence = np.zeros((len(decisions), n_classes))
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         confidence[:, j] += decisions[:, k]
@@ -80,7 +82,10 @@ def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def scores_of_votes(counts: NDArray, confidence: NDArray) -> NDArray:
-    """Return class scores by votes and summed decision values; of two classes the latter alone."""
+    """Return class scores from votes and summed decision values.
+
+    The scores of two classes are the summed decision values alone.
+    """
     if counts.shape[1] == 2:
         return confidence
     scores = counts + confidence / (3 * (np.abs(confidence) + 1))
@@ -89,15 +94,15 @@ def scores_of_votes(counts: NDArray, confidence: NDArray) -> NDArray:
 
 
 def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, NDArray]:
-    """Return the rows of two classes, in their order in the data, and their signs (-1.0, +1.0)."""
+    """Return the indices of the rows of two classes, ascending, and the signs (-1.0, +1.0)."""
     rows = np.flatnonzero((labels == negative) | (labels == positive))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
 
 
 def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the sorted classes and the number of each row's class.
+    """Return the sorted classes and the class index of each row.
 
-    Raises ValueError if the labels are no classes, cannot be sorted, or are all equal.
+    Raises ValueError if the labels are not discrete, cannot be sorted, or are all equal.
     """
     kinds = sorted({type(label).__name__ for label in y}) if y.dtype == object else []
     if len(kinds) > 1:
