@@ -1,4 +1,4 @@
-"""The rows of a search, for training and for validation."""
+"""Training rows and validation rows of a grid search, and its inner splits."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from sklearn.model_selection import (
 from mmbench.allowance import OutOfTime, time_is_up
 from mmbench.machines.base.voting import class_pairs
 
-#: Training rows and validation rows of every inner split.
+#: Training rows and validation rows (arrays of indices) of each inner split.
 Splits = list[tuple[NDArray, NDArray]]
 
 
 class Fold(NamedTuple):
-    """Rows to train on with their signs, and rows to decide on."""
+    """Training rows of a pair with their signs (-1.0, +1.0), and held-out rows to be predicted."""
 
     train: NDArray
     signs: NDArray
@@ -30,25 +30,25 @@ class Fold(NamedTuple):
 
     @property
     def both(self) -> bool:
-        """Whether both classes occur among the training rows."""
+        """Whether both classes occur in the training rows."""
         return bool((self.signs != self.signs[0]).any())
 
 
 @dataclass(frozen=True)
 class InnerSplits:
-    """How a training set is cut for selection."""
+    """Definition of the inner splits of a training set."""
 
-    #: Folds of a cross-validation.
+    #: Number of folds of the cross-validation; None for random splits.
     folds: int | None
-    #: Share of rows held out in each of several random splits. If `folds` and `split` are both
-    #: None, the rows after the training rows are held out.
+    #: Fraction of rows held out in each random split. If `folds` and `split` are both None, the
+    #: rows after the training rows are held out.
     split: float | None
-    #: Repetitions of the folds, or number of random splits.
+    #: Number of repetitions of the cross-validation, or number of random splits.
     repeats: int
     seed: int
-    #: Group of each row; no split separates rows of one group. Shape (n_rows,).
+    #: Group of each row; rows of one group are never separated by a split. Shape (n_rows,).
     groups: NDArray | None = None
-    #: Whether rows are in the order of time: rows held out lie after the rows trained on.
+    #: Whether the rows are in temporal order; held-out rows then follow the training rows.
     ordered: bool = False
 
     @property
@@ -63,10 +63,10 @@ class InnerSplits:
 
 
 class SearchRows:
-    """The rows of a search: rows that may be trained on come first, others validate only.
+    """The rows of a grid search: first the training rows, then rows used for validation only.
 
-    `labels` holds the number of each row's class, -1 for a class without training rows; `planned`
-    is the number of trainings of pairs of the whole search.
+    `labels` contains the class index of each row, and -1 if the class has no training rows;
+    `planned` is the number of binary trainings of the whole search.
     """
 
     planned = 0
@@ -78,23 +78,23 @@ class SearchRows:
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
         X = csr_array(X) if issparse(X) else np.asarray(X)
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
-        self.X_train = self.X[: self.n_train]  # these set gamma="scale" in the final fit
+        self.X_train = self.X[: self.n_train]  # determine gamma="scale" in the final fit
         self.pairs = class_pairs(len(classes))
         self._cut = cut
-        self._done: list[int] = []  # threads append to it
+        self._done: list[int] = []  # shared by all threads
 
     def plan(self, n_points: int) -> None:
-        """Set the number of grid points."""
+        """Set the number of grid points, from which `planned` follows."""
         self.planned = n_points * self._cut.n_splits * len(self.pairs)
 
     def count(self, n_trainings: int) -> None:
-        """Count trainings of pairs as done; raises OutOfTime if no time is left."""
+        """Add to the number of completed binary trainings; raise OutOfTime if no time is left."""
         self._done.append(n_trainings)
         if time_is_up():
             raise OutOfTime(sum(self._done), self.planned)
 
     def splits(self, rows: NDArray) -> Splits:
-        """Return the inner splits of some rows, as positions in `rows`."""
+        """Return the inner splits of some rows, as indices into `rows`."""
         cut = self._cut
         if cut.on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
@@ -112,10 +112,10 @@ def inner_splits(
     seed: int,
     groups: NDArray | None = None,
 ) -> Splits:
-    """Return (training rows, validation rows) of every inner split; see `InnerSplits`.
+    """Return (training rows, validation rows) of each stratified split; see `InnerSplits`.
 
-    Splits are stratified. Raises ValueError unless one of `folds` and `split` is given, and every
-    class has as many rows as there are folds.
+    Raises ValueError if `folds` and `split` are both given or both None, or if the smallest class
+    has fewer rows than there are folds.
     """
     if (folds is None) == (split is None):
         raise ValueError("selection takes either folds or split, not both and not neither")
@@ -139,7 +139,7 @@ def inner_splits(
 
 
 def time_splits(n_rows: int, folds: int | None, split: float | None) -> Splits:
-    """Return inner splits of rows in the order of time: rows held out lie after the others."""
+    """Return inner splits of rows in temporal order; held-out rows follow the training rows."""
     if folds is not None:
         return list(TimeSeriesSplit(folds).split(np.arange(n_rows)))
     first = n_rows - max(1, round(float(split or 0) * n_rows))

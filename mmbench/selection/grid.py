@@ -1,4 +1,4 @@
-"""Grids: their points, grouped by kernel, and the choice among equally good ones."""
+"""Grid points, their groups with a common kernel, and the tie rule among equally good points."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Parameters that change the Gram matrix; all other axes of a grid share it.
+#: Parameters that change the Gram matrix; grid points that differ in other parameters share it.
 KERNEL_AXES = ("kernel", "gamma", "gamma_scaling", "degree")
 
 GridPoint = dict[str, Any]
 
-#: Distance of a value to the preferred one, by the words of `SearchSpace.prefer`.
+#: Sort keys of parameter values, preferred values first, by the strings of `SearchSpace.prefer`.
 RANKS: dict[str, Callable[[float], float]] = {
     "small": lambda value: value,
     "large": lambda value: -value,
@@ -22,7 +22,7 @@ RANKS: dict[str, Callable[[float], float]] = {
 
 
 def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
-    """Return every combination of the values of a grid; raises ValueError if there is none.
+    """Return all combinations of the values of a grid; raise ValueError if there are none.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
 
 
 def group_by_kernel(points: Sequence[GridPoint]) -> list[tuple[GridPoint, list[int]]]:
-    """Return (kernel parameters, indices of the points that share them), in order of appearance.
+    """Return (kernel parameters, indices of their points) of each kernel, in order of appearance.
 
     Examples
     --------
@@ -50,19 +50,19 @@ def group_by_kernel(points: Sequence[GridPoint]) -> list[tuple[GridPoint, list[i
 
 
 def kernel_part(point: GridPoint) -> GridPoint:
-    """Return the part of a grid point that changes the Gram matrix."""
+    """Return the parameters of a grid point that change the Gram matrix."""
     return {axis: point[axis] for axis in KERNEL_AXES if axis in point}
 
 
 def without_kernel(point: GridPoint) -> GridPoint:
-    """Return the part of a grid point that does not change the Gram matrix."""
+    """Return the parameters of a grid point that do not change the Gram matrix."""
     return {name: value for name, value in point.items() if name not in KERNEL_AXES}
 
 
 def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str, str]) -> int:
-    """Return the index of the largest score; scores that differ by 1e-12 are ties.
+    """Return the index of the largest score; scores that differ by at most 1e-12 are ties.
 
-    Ties are decided by `prefer`, whose first key counts most, then by order.
+    Ties are resolved by `prefer`, whose first key has priority, then by the order of the points.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str
 def staged(
     grid: Mapping[str, Sequence[Any]], stages: Sequence[Sequence[str]]
 ) -> list[dict[str, Sequence[Any]]]:
-    """Return the parts of a grid that are searched one after the other.
+    """Return the subgrids that are searched one after the other, one per stage.
 
-    Axes in no stage belong to the first part; stages without an axis in the grid are left out.
+    Axes that no stage contains belong to the first subgrid. Stages without grid axes are omitted.
 
     Examples
     --------

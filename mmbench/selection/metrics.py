@@ -1,10 +1,10 @@
-"""Metrics of a classification, by scikit-learn: of predictions, of class scores, of probabilities.
+"""Classification metrics, by scikit-learn, of predictions, class scores or probabilities.
 
-A choice of parameters goes by one metric, and tables show metrics of stored predictions. The class
-scores of one-vs-one machines are their `decision_function`: of two classes the decision value, of
-more the votes, moved by less than half a vote by the summed decision values. A metric of a single
-class is taken for the second of two classes; of more it is the mean over classes, each against the
-rest.
+Parameters are selected by one of these metrics, and tables show metrics of stored predictions. The
+class scores of one-vs-one machines are their `decision_function`: for two classes the decision
+value, for more classes the votes, shifted by less than half a vote by the summed decision values.
+A metric that is defined for a single class is computed for the second of two classes; for more
+classes, it is averaged over all classes, each against the rest.
 """
 
 from collections.abc import Callable
@@ -23,25 +23,26 @@ Compute = Callable[[NDArray, NDArray, NDArray], float]
 
 @dataclass(frozen=True)
 class Metric:
-    """A measure of the quality of a classification."""
+    """A classification metric."""
 
     #: Name in tables.
     label: str
-    #: Its argument: "predictions", "scores" or "probabilities".
+    #: Input of the metric: "predictions", "scores" or "probabilities".
     source: str
-    #: Takes true classes of shape (n_samples,), the argument (predicted classes, or values of shape
-    #: (n_samples, n_classes)) and the classes of its columns; NaN if it is undefined.
+    #: Function of the true classes, shape (n_samples,), of the input (predicted classes, shape
+    #: (n_samples,), or values of shape (n_samples, n_classes)) and of the classes of the columns;
+    #: returns NaN if the metric is undefined.
     compute: Compute
-    #: Definition, for the notes of a table.
+    #: Definition of the metric, for the notes of a table.
     about: str = ""
     smaller_is_better: bool = False
-    #: Condition under which it is defined.
+    #: Condition under which the metric is defined, for the notes of a table.
     needs: str = "test rows of two trained classes"
 
     def of_votes(
         self, truth: NDArray, counts: NDArray, confidence: NDArray, classes: NDArray
     ) -> float:
-        """Return its value by votes and summed decision values, (n_samples, n_classes) each."""
+        """Return the metric of votes and summed decision values, shape (n_samples, n_classes)."""
         if self.source == "predictions":
             return self.compute(truth, classes[resolve_votes(counts)], classes)
         return self.compute(truth, scores_of_votes(counts, confidence), classes)
@@ -54,12 +55,12 @@ def _accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
 def _balanced_accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
     from sklearn.metrics import recall_score
 
-    # balanced_accuracy_score warns of a class that occurs in predictions only
+    # balanced_accuracy_score warns about classes that occur in predictions only
     return float(recall_score(truth, predicted, labels=np.unique(truth), average="macro"))
 
 
 def _of_predictions(name: str, **options: Any) -> Compute:
-    """Return a metric of predictions of scikit-learn, which is imported at its first use."""
+    """Return scikit-learn's metric of predictions by name; sklearn is imported at its first use."""
 
     def compute(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
         return float(getattr(import_module("sklearn.metrics"), name)(truth, predicted, **options))
@@ -68,7 +69,11 @@ def _of_predictions(name: str, **options: Any) -> Compute:
 
 
 def _of_ranks(name: str) -> Compute:
-    """Return a metric of class scores: the mean over the classes with members and others."""
+    """Return scikit-learn's metric of class scores by name, for two and more classes.
+
+    For more than two classes, the metric is averaged over the classes that contain some but not all
+    of the rows.
+    """
 
     def compute(truth: NDArray, scores: NDArray, classes: NDArray) -> float:
         values, score = [], getattr(import_module("sklearn.metrics"), name)
@@ -87,9 +92,9 @@ def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float
     own = truth[:, None] == classes
     if not own.any(axis=1).all():
         return float("nan")
-    # rows as scikit-learn checks them: probabilities in float32 sum to 1 within 1e-7
+    # scikit-learn requires row sums of 1; sums of float32 probabilities deviate by up to 1e-7
     rows = probabilities / probabilities.sum(axis=1, keepdims=True)
-    # by numbers: scikit-learn sorts labels, and "10" before "2"
+    # class indices are passed, since scikit-learn sorts labels, and "10" before "2"
     return float(log_loss(own.argmax(axis=1), rows, labels=np.arange(len(classes))))
 
 
@@ -154,12 +159,12 @@ METRICS = {
     ),
 }
 
-#: Metrics by which parameters may be chosen: no probabilities are made inside a search.
+#: Metrics by which parameters can be selected; a grid search computes no probabilities.
 SELECTABLE = tuple(name for name, metric in METRICS.items() if metric.source != "probabilities")
 
 
 def check_selectable(name: str) -> None:
-    """Raise UserError if no parameters can be chosen by a metric."""
+    """Raise UserError if parameters cannot be selected by a metric."""
     if name in SELECTABLE:
         return
     if name in METRICS:

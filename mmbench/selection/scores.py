@@ -1,7 +1,8 @@
-"""Scores of every grid point on every inner split, of pairs of classes or of the whole classifier.
+"""Scores of all grid points on all inner splits, per pair of classes or of the whole classifier.
 
-The kernel is the outer loop if all pairs read one stored matrix, so that a single one is alive; if
-that matrix is too large, each pair goes through the kernels with its own.
+If the kernel matrix of all rows can be stored, the kernels are the outer loop, and all pairs of
+classes use the single stored matrix of a kernel. If this matrix is too large, the pairs are the
+outer loop, and the kernel matrix of each pair is stored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,22 +23,23 @@ from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
 from mmbench.selection.views import Block, View, can_share, pair_blocks, shared_blocks
 
-#: Grid points of one kernel, and their decisions on the held-out rows of each split, (n_held,
-#: n_points); if only signs are needed, whether they are positive.
+#: For each kernel: the indices of its grid points, and for each split the decision values on the
+#: held-out rows, shape (n_held, n_points); booleans (value >= 0) if only signs are needed.
 Decided = list[tuple[list[int], list[NDArray]]]
 
 
 class GridScores:
-    """Values of a metric at the points of a grid, by threads over pairs or splits."""
+    """Values of a metric at the points of a grid, computed by threads over pairs or splits."""
 
     def __init__(self, data: SearchRows, points: list[GridPoint], metric: Metric, n_jobs: int):
         self.data, self.points, self.metric = data, points, metric
         self._threads = partial(Parallel, n_jobs=n_jobs, prefer="threads")
 
     def of_pairs(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
-        """Return one (n_points, n_splits) array per pair, on the rows of the pair.
+        """Return the scores of each pair of classes on the rows of the pair.
 
-        `machines` has one per pair, with the parameters that are not searched.
+        `machines` contains one machine per pair with the parameters that are not searched. The
+        result contains one array of shape (n_points, n_splits) per pair.
         """
         pairs = zip(machines, self.data.pairs, strict=True)
         return self._threads()(delayed(self._of_pair)(machine, pair) for machine, pair in pairs)
@@ -50,7 +52,7 @@ class GridScores:
         n_own, X = int((rows < data.n_train).sum()), data.X[rows]
         if n_own == len(rows):
             blocks = shared_blocks(machine, X, self.points, data.X_train)
-        else:  # values of rows that only validate are not stored
+        else:  # kernel values of validation rows are not stored
             blocks = pair_blocks(machine, X, np.arange(n_own), self.points, data.X_train)
         for members, view in blocks:
             for s, decisions in enumerate(self._decisions(machine, view, folds, members)):
@@ -60,7 +62,7 @@ class GridScores:
         return table
 
     def of_votes(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
-        """Return the (n_points, n_splits) scores of the one-vs-one vote, in a list."""
+        """Return a list with one array: scores of the one-vs-one vote, (n_points, n_splits)."""
         data, points, metric, machine = self.data, self.points, self.metric, machines[0]
         n_classes = int(data.labels.max()) + 1
         splits = data.splits(np.arange(len(data.labels)))
@@ -123,7 +125,7 @@ class GridScores:
         train: NDArray,
         held: NDArray,
     ) -> NDArray:
-        """Return the scores on the rows held out at the points of one kernel."""
+        """Return the scores on held-out rows at the grid points of one kernel, (n_points,)."""
         data, path = self.data, [without_kernel(self.points[k]) for k in members]
         machine = machine.with_params(kernel_part(self.points[members[0]]))
         truth = data.labels[held]
@@ -145,7 +147,7 @@ class GridScores:
     def _decided_by_pairs(
         self, machines: list[PairwiseClassifier], splits: list[tuple[NDArray, NDArray]]
     ) -> Iterator[tuple[tuple[int, int], Decided]]:
-        """Yield every pair and the decisions of its models."""
+        """Yield each pair of classes with the decision values of its models."""
         data, points = self.data, self.points
         pool = self._threads(return_as="generator")
 
@@ -178,7 +180,7 @@ class GridScores:
         blocks: Iterable[Block],
         splits: list[tuple[NDArray, NDArray]],
     ) -> Decided:
-        """Return, by block of grid points and split, decisions on held-out rows of all classes."""
+        """Return the decision values of one pair on the held-out rows of all classes."""
         labels, signs_only = self.data.labels, self.metric.source != "scores"
         sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
         folds = []
@@ -194,7 +196,10 @@ class GridScores:
     def _decisions(
         self, machine: PairwiseClassifier, view: View, folds: list[Fold], members: list[int]
     ) -> list[NDArray]:
-        """Train at the points of one kernel on each fold; return decisions, (n_held, n_points)."""
+        """Train at the grid points of one kernel on each fold.
+
+        Returns one array of decision values of shape (n_held, n_points) per fold.
+        """
         machine = machine.with_params(kernel_part(self.points[members[0]]))
         problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
         path = [without_kernel(self.points[k]) for k in members]

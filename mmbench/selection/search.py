@@ -1,8 +1,9 @@
-"""Grid search in which the unit of work is a pair of classes and a kernel width.
+"""Grid search that computes each kernel matrix only once and uses warm starts.
 
-A generic grid search refits from raw features at every point and fold. Here one Gram matrix per
-width serves every fold and every other axis of the grid, and trainings that differ in C alone
-start from one another. The scores are those of the plain search: tests hold the two together.
+A generic grid search trains from the features at each grid point and on each fold. In this search,
+one Gram matrix per kernel is used for all folds and for all grid points that differ in other
+parameters, and trainings that differ in C alone use warm starts. The scores are equal to the scores
+of a generic grid search; tests compare the two.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,12 +29,13 @@ class Selection:
     Attributes
     ----------
     params : dict or list of dict
-        The chosen grid point; for scope "pair" one per pair, in the order of `class_pairs`.
+        The selected grid point; with scope "pair" one grid point per pair of classes, in the order
+        of `class_pairs`.
     scores : list of dict
-        Every grid point with the mean of the metric over the inner splits ("score") and its
-        standard deviation ("sd"). For scope "pair" the mean over pairs.
+        All grid points, each with the mean of the metric over the inner splits ("score") and the
+        standard deviation ("sd"); with scope "pair" computed from the averages over pairs.
     best_score : float
-        The score of the choice, for scope "pair" the mean over pairs.
+        Score of the selected grid point; with scope "pair" the mean over pairs.
     """
 
     params: GridPoint | list[GridPoint]
@@ -67,48 +69,50 @@ def select(
     groups: NDArray | None = None,
     ordered: bool = False,
 ) -> Selection:
-    """Choose the grid point that is best on rows that were not trained on.
+    """Select the grid point with the best mean metric on held-out rows.
 
     Parameters
     ----------
     machine : PairwiseClassifier
-        Carries the parameters that are not searched.
+        Unfitted machine with the parameters that are not searched.
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     grid : mapping of str to sequence
-        Values per parameter.
+        Values of each searched parameter.
     folds : int or None, default=5
-        Folds of the cross-validation.
+        Number of folds of the cross-validation.
     split : float, optional
-        Share of rows held out, for repeated random splits instead of folds. If `folds` and
-        `split` are both None, the rows after the first `n_train` are held out.
+        Fraction of rows held out in repeated random splits, which replace the cross-validation. If
+        `folds` and `split` are both None, the rows after the first `n_train` rows are held out.
     repeats : int, default=1
-        Repetitions of the folds, or number of random splits.
+        Number of repetitions of the cross-validation, or number of random splits.
     scope : {"global", "pair"}, default="global"
-        One choice by the score of the whole one-vs-one classifier, or one per pair of classes by
-        the score of its binary machine on the pair.
+        With "global", one grid point is selected by the metric of the whole one-vs-one classifier.
+        With "pair", one grid point per pair of classes is selected by the metric of the pair's
+        binary classifier on rows of the pair.
     prefer : mapping of str to {"small", "large", "near_one"}, optional
-        Tie rule, before the machine's own.
+        Tie rule; takes precedence over the tie rule of the machine.
     seed : int, default=0
         Seed of the inner splits.
     n_jobs : int, default=1
-        Threads; they share the Gram matrices. Results do not depend on it.
+        Number of threads, which share the Gram matrices. Results do not depend on `n_jobs`.
     n_train : int, optional
-        Number of training rows, which come first; others are used for validation only. All when
-        not given.
+        Number of training rows, which come first; the remaining rows are used for validation only.
+        By default all rows are training rows.
     pair_params : sequence of dict, optional
-        Parameters fixed per pair beforehand (inherited from another machine's selection).
+        Fixed parameters of each pair of classes, for example selected by another machine.
     tol : float, optional
-        Tolerance of the trainings of the search, by default the machine's.
+        Tolerance of the trainings in the search; by default `tol` of the machine.
     stages : sequence of sequences of str, default=()
-        Axes that are searched one group after the other, each with the choices of earlier groups
-        and the machine's own values of later axes. Axes in no group belong to the first.
+        Groups of axes that are searched one after the other, with the selected values of earlier
+        axes and the machine's values of later axes. Axes that no group contains belong to the first
+        group.
     metric : str, default="accuracy"
         The metric to maximise, one of `mmbench.selection.metrics.SELECTABLE`.
     groups : ndarray of shape (n_samples,), optional
-        Group of each row: no inner split separates rows of one group.
+        Group of each row; rows of one group are never separated by an inner split.
     ordered : bool, default=False
-        Whether rows are in the order of time: rows held out lie after the rows trained on.
+        Whether the rows are in temporal order; held-out rows then follow the training rows.
 
     Returns
     -------
@@ -117,15 +121,15 @@ def select(
     Raises
     ------
     ValueError
-        If the grid is empty, a class has fewer rows than folds, or the metric has no value on some
-        inner split.
+        If the grid is empty, a class has fewer rows than there are folds, or the metric is
+        undefined on an inner split.
     UserError
-        If there is no such metric.
+        If the metric is unknown.
     OutOfTime
-        If the time that was allowed is up before every training is done.
+        If the time limit is reached before all trainings are done.
     """
     check_selectable(metric)
-    if is_given(getattr(machine, "kernel", None)):  # a classifier of another kind may have none
+    if is_given(getattr(machine, "kernel", None)):  # foreign classifiers may have no kernel
         raise ValueError(
             "select takes kernels by name; search with a kernel matrix or function in "
             "scikit-learn's GridSearchCV"
@@ -138,7 +142,7 @@ def select(
     own = machine.search_space.prefer.items()
     rule = {**(prefer or {}), **{k: v for k, v in own if k not in (prefer or {})}}
     given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]
-    chosen: GridPoint = {}  # in earlier parts, for all pairs
+    chosen: GridPoint = {}  # parameters selected in earlier stages
     scores: list[dict[str, Any]] = []
     for points in parts:
         machines = [clone(machine).set_params(**params) for params in given]

@@ -1,7 +1,7 @@
-"""Where the kernel values of a fold come from: a stored matrix of all rows, or of a pair's.
+"""Kernel values of the folds: from a stored matrix of all rows or of one pair, or computed.
 
-A view answers two questions: what is the training problem on some rows, and how do models trained
-there decide at other rows. Row numbers always refer to the whole training set.
+A view returns the training problem on given rows, and the decision values of trained models at
+other rows. Row indices always refer to the whole training set.
 """
 
 from collections.abc import Iterator
@@ -23,24 +23,25 @@ from mmbench.machines.base.problem import (
 )
 from mmbench.selection.grid import GridPoint, group_by_kernel
 
-#: Largest kernel matrix of a whole training set that is stored, in bytes; larger sets (MNIST) take
-#: one pair of classes at a time.
+#: Maximum size of a stored kernel matrix of the whole training set, in bytes. For larger training
+#: sets (MNIST) the kernel matrix of one pair of classes at a time is stored.
 SHARED_BYTES = 2**30
 
-#: Largest stored kernel matrix of a pair of classes. Machines that train on parts of the matrix do
-#: so for larger ones, along warm-started paths.
+#: Maximum size of a stored kernel matrix of a pair of classes, in bytes. For larger pairs, machines
+#: compute kernel values on demand during each training.
 PAIR_BYTES = 2**32
 
-#: Indices of the grid points that share a kernel, and its values.
+#: Indices of the grid points with a common kernel, and the view with the values of this kernel.
 Block = tuple[list[int], "View"]
 
 
 def shared_blocks(
     machine: PairwiseClassifier, X: NDArray, points: list[GridPoint], reference: NDArray
 ) -> Iterator[Block]:
-    """Yield the grid points of each kernel and its view; one base matrix of `X` serves them all.
+    """Yield the grid points and the view of each kernel, with a stored kernel matrix of all rows.
 
-    `reference` holds the training rows of the final fit, which set ``gamma="scale"``.
+    All kernel matrices are computed from one base matrix of `X`. `reference` contains the training
+    rows of the final fit, which determine ``gamma="scale"``.
     """
     base = BaseMatrix(X, machine.search_space.single_precision)
     groups = group_by_kernel(points)
@@ -59,7 +60,10 @@ def pair_blocks(
     points: list[GridPoint],
     reference: NDArray,
 ) -> Iterator[Block]:
-    """Yield the same with a stored matrix of some rows only; values at others are computed."""
+    """Yield the grid points and the view of each kernel, with a stored matrix of some rows.
+
+    Kernel values between other rows are computed on demand.
+    """
     single = machine.search_space.single_precision
     for kernel_params, members in group_by_kernel(points):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
@@ -71,7 +75,7 @@ def pair_blocks(
 
 
 class View:
-    """Kernel values that are not stored: a linear machine decides by its weights."""
+    """Kernel values computed on demand; linear machines predict from their weights alone."""
 
     dtype = np.dtype(float)
 
@@ -79,7 +83,7 @@ class View:
         self.X, self.kernel = X, kernel
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
-        """Return the training problem on some rows, of classes -1.0 and +1.0."""
+        """Return the training problem on some rows with the signs -1.0 and +1.0."""
         return BinaryProblem(self.X[rows], signs, self.kernel)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
@@ -98,7 +102,7 @@ class View:
 
 
 class StoredView(View):
-    """A stored kernel matrix of all rows, or of the rows given; other values are computed."""
+    """A stored kernel matrix of all rows, or of given rows; other kernel values are computed."""
 
     def __init__(self, X: NDArray, kernel: Kernel, gram: StoredGram, rows: NDArray | None = None):
         super().__init__(X, kernel)
@@ -107,14 +111,14 @@ class StoredView(View):
         self._position[slice(None) if rows is None else rows] = np.arange(gram.n)
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
-        """Return the training problem on some rows, with its part of the matrix."""
+        """Return the training problem on some rows, with a submatrix of the stored matrix."""
         position = self._position[rows]
-        if np.array_equal(position, np.arange(self._gram.n)):  # all of them: no copy is cut out
+        if np.array_equal(position, np.arange(self._gram.n)):  # all rows: no copy is needed
             return BinaryProblem(self.X[rows], signs, self.kernel, self._gram.values)
         return PartProblem(self.X[rows], signs, self.kernel, self._gram, position)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
-        """Return decisions, from the scores of training if it has computed them."""
+        """Return decision values, from `BinaryModel.scores` if training has computed the scores."""
         scores = [model.scores for model in models if model.scores is not None]
         if self._whole and len(scores) == len(models):
             intercepts = np.array([model.intercept for model in models])
@@ -133,14 +137,14 @@ def _rows_view(machine: PairwiseClassifier, X: NDArray, kernel: Kernel) -> View:
 
 
 class BaseMatrix:
-    """The base matrix of some rows, from which the kernel matrix of every width follows."""
+    """The base matrix of some rows, from which the kernel matrices of all widths are computed."""
 
     def __init__(self, X: NDArray, single: bool = True):
         self.X, self._single = X, single
         self._base: NDArray | None = None
 
     def gram(self, kernel: Kernel, last: bool) -> StoredGram:
-        """Return the kernel matrix; the last kernel asked for may overwrite the base."""
+        """Return the kernel matrix; with `last`, it may overwrite the base matrix."""
         bounded = self._single and kernel.fits_single_precision(self.X)
         dtype = np.dtype(np.float32 if bounded else precision(kernel.name, self._single))
         if self._base is None or self._base.dtype != dtype:
@@ -150,21 +154,21 @@ class BaseMatrix:
 
 
 def precision(kernel_name: str, single: bool = True) -> type:
-    """Return the type of stored kernel values.
+    """Return the data type of stored kernel values.
 
-    Values of ``rbf`` lie in [0, 1]: float32, libsvm's own precision, halves memory and time. Other
-    kernels are unbounded and keep float64 unless `fits_single_precision` holds, as do machines with
-    ``single_precision = False``.
+    Values of ``rbf`` lie in [0, 1] and are stored in float32, which is also the precision of libsvm
+    and halves memory and time. Values of other kernels are stored in float64 unless
+    `fits_single_precision` is true. Machines with ``single_precision = False`` always use float64.
     """
     return np.float32 if kernel_name == "rbf" and single else np.float64
 
 
 def stores_pairs(n_samples: int, kernel_name: str, single: bool = True) -> bool:
-    """Whether the kernel matrix of a pair of classes is stored."""
+    """Return whether the kernel matrix of a pair of classes is stored."""
     size = n_samples**2 * np.dtype(precision(kernel_name, single)).itemsize
     return kernel_name != "linear" and size <= PAIR_BYTES
 
 
 def can_share(n_samples: int, kernel_name: str, single: bool = True) -> bool:
-    """Whether the kernel matrix of all rows may be stored."""
+    """Return whether the kernel matrix of all rows may be stored."""
     return n_samples**2 * np.dtype(precision(kernel_name, single)).itemsize <= SHARED_BYTES
