@@ -281,7 +281,7 @@ def _package(path: str) -> Traversable:
 
 @cache
 def load_card(name: str) -> Card:
-    """Return the card of this name. UserError: if there is none; the message suggests a name."""
+    """Return the card of this name. UserError: if there is no such card or it is not valid."""
     known = _card_files(os.environ.get(FOLDERS, ""))
     if name not in known:
         raise UserError(f"unknown data set {name!r}{did_you_mean(name, known)}")

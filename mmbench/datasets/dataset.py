@@ -36,8 +36,8 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 Scalar = str | float | int | None
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
-#: Metadata of a dataclass field that was added later. A job's key omits the field if it has its
-#: default value, so that records of older versions remain valid.
+#: Metadata of a dataclass field that records of older versions do not contain. A job's key omits
+#: the field if it has its default value, so that these records remain valid.
 ADDED = {"added": True}
 
 
@@ -202,7 +202,7 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any]) -> None:
 
 
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
-    """Return the data set restricted to `classes` (labels as text); unchanged if there are none.
+    """Return the data set restricted to `classes` (labels as text); all classes if it is empty.
 
     The order of the rows is kept, rows of other classes are removed from all splits, and the
     restriction is added to the deviations.

@@ -52,7 +52,7 @@ def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
 
 @dataclass(frozen=True)
 class Normal:
-    """A normal variable with uncorrelated coordinates, then rotated about the origin (radians)."""
+    """A normal variable: uncorrelated coordinates, rotated about the origin by `angle` radians."""
 
     mean: tuple[float, float]
     variances: tuple[float, float]
@@ -114,7 +114,7 @@ SIZES = {"toy_1": (120, 250), "toy_2": (120, 250), "toy_3": (120, 250), "toy_4":
 
 
 def toy(name: str, draws: int = 100, seed: int = 0) -> Parsed:
-    """Return `draws` draws, one below the other; each starts with its training rows."""
+    """Return `draws` samples of a toy set, one below the other, each with training rows first."""
     train, test = SIZES[name]
     parts = []
     for k in range(draws):

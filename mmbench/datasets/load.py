@@ -30,8 +30,8 @@ def load_dataset(
     store : path
         Local folder of downloaded files; searched first.
     mirror : path or URL, optional
-        Copy of the store; searched second. Files of a folder are read in place, files of a URL are
-        downloaded into the store.
+        Folder or URL with the same relative paths as the store; searched second. Files of a folder
+        are read in place, files of a URL are downloaded into the store.
     allow_network : bool
         Whether data may be downloaded from the mirror's URL and from the sources of the card.
     progress : bool

@@ -1,6 +1,6 @@
 """Preprocessing steps of a configuration as a scikit-learn pipeline, fitted on training rows.
 
-The value of the key is one step or a list of steps:
+A configuration states one step or a list of steps:
 
 - ``none``;
 - ``standard``: mean 0 and standard deviation 1; ``minmax``: range [0, 1]. Both map constant columns

@@ -41,7 +41,7 @@ SUBSET_STREAM = 1
 
 
 class Cut(NamedTuple):
-    """Row numbers of one split; ``origin`` is "official" or "drawn" (at random)."""
+    """Row numbers of one split; ``origin`` is "official" or "drawn" (computed)."""
 
     train: IntArray
     test: IntArray
@@ -99,7 +99,7 @@ def _predefined_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
 
 
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
-    """Return the plan of the predefined splits. UserError: if it has fewer than `wanted` splits."""
+    """Return the card's `PredefinedSplits`. UserError: if fewer than `wanted` are available."""
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
         hint = "use kfold or holdout, or state a file of folds"
@@ -218,7 +218,7 @@ class Rule(NamedTuple):
     n_folds: Callable[[Arg, Described], int] = lambda arg, data: 1
     #: Function (data, requested number of repeats or None) -> number of repeats.
     n_repeats: Callable[[Described, int | None], int] = lambda data, repeats: repeats or 1
-    #: Whether the partition is deterministic, so that repeats would be identical.
+    #: Whether the rule has a single, deterministic partition and does not allow repeats.
     fixed: bool = False
 
 
@@ -301,7 +301,7 @@ def known_beforehand(spec: RuleSpec, ref: DatasetRef) -> bool:
 def split_slots(
     spec: RuleSpec, data: Described, repeats: int | None = None
 ) -> list[tuple[int, int]]:
-    """Return (repeat, fold) of every split; empty if it is not `known_beforehand` without the data.
+    """Return (repeat, fold) of every split; `data` must be loaded unless `known_beforehand`.
 
     If `repeats` is None, the rule ``predefined`` returns all splits, and other rules one repeat.
     """
@@ -456,7 +456,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
 
 
 def hash_with_folds(content_hash: str, path: str) -> str:
-    """Return the hash of a content hash and the content of a file of folds."""
+    """Return the hash of data together with their file of folds, from the hash of the data."""
     try:
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as error:

@@ -91,7 +91,7 @@ def transformer(name: str, value: Any, n_categorical: int) -> Any:
 
 
 def columns_of_numbers(X: NDArray, n_categorical: int) -> list[int]:
-    """Return the numeric columns; for an empty list, unlike an empty slice, the fit is skipped."""
+    """Return the numeric columns as a list: scikit-learn skips empty lists, not empty slices."""
     return list(range(X.shape[1] - n_categorical))
 
 
@@ -111,7 +111,7 @@ def _imputers(strategy: str, **more: Any) -> tuple[Any, Any]:
     return numbers, SimpleImputer(strategy="most_frequent", keep_empty_features=True)
 
 
-#: Steps that transform numeric and categorical columns in the same way: name -> constructor.
+#: Steps that transform all columns in the same way: name -> constructor.
 ON_NUMBERS = {
     "none": lambda _: FunctionTransformer(),
     "standard": lambda _: StandardScaler(),

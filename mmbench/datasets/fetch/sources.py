@@ -38,8 +38,8 @@ from mmbench.errors import UserError
 if TYPE_CHECKING:
     from requests import Response
 
-#: Environment variables of the time limits in seconds: without any data from the server, and for a
-#: whole file.
+#: Environment variables of two time limits, in seconds: the time without data from the server, and
+#: the time of a whole download.
 SILENCE, WHOLE = "MMBENCH_TIMEOUT", "MMBENCH_DOWNLOAD_TIMEOUT"
 DEFAULT_SECONDS = {SILENCE: 60.0, WHOLE: 3600.0}
 #: Time limit for connecting to a server, in seconds.
@@ -98,7 +98,7 @@ def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: A
 
 
 def download(url: str, place: Path, progress: bool, most: int) -> None:
-    """Download `url` to a new file `place`. SourceError: if it fails or exceeds `most` bytes.
+    """Download `url` to a new file. SourceError: if the download fails or exceeds `most` bytes.
 
     The download runs in a thread that is abandoned after the time limit for a whole file, because
     the time limit of a socket does not apply to a response header that is sent byte by byte.

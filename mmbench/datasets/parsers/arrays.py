@@ -15,7 +15,7 @@ UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError, NotIm
 
 
 def read_npz(path: Path) -> dict[str, NDArray]:
-    """Return the arrays of an ``.npz`` file. ValueError: if the file contains pickled objects."""
+    """Return the arrays of an ``.npz`` file. ValueError: if it is damaged or contains objects."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
@@ -79,7 +79,7 @@ UINT8 = 8
 
 
 def idx(paths: Sequence[Path]) -> Parsed:
-    """Parse four IDX files: training images, training labels, test images and test labels."""
+    """Parse four IDX files (training images and labels, test images and labels) to uint8 rows."""
     train, train_labels, test, test_labels = (_read_idx(path) for path in paths)
     n_images, n_labels = len(train) + len(test), len(train_labels) + len(test_labels)
     if n_images != n_labels:
@@ -154,7 +154,7 @@ def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
 
 
 def ida_standardised(paths: Sequence[Path], **options: Any) -> Parsed:
-    """Parse a UCI file; scale to mean 0 and sample standard deviation 1, as Raetsch did."""
+    """Parse a UCI file; scale to mean 0 and sample deviation 1, as in the collection of Raetsch."""
     raw = delimited(paths, **options)
     X = (raw.X - raw.X.mean(axis=0)) / raw.X.std(axis=0, ddof=1)
     return Parsed(np.round(X, DECIMALS), raw.y)

@@ -1,4 +1,4 @@
-"""Labeled Faces in the Wild: images of 62 x 47 pixels, cropped by `fetch_lfw_people`; descriptors.
+"""Labeled Faces in the Wild (62 x 47 grey values, as in `fetch_lfw_people`) and descriptors.
 
 A descriptor is a fixed function of a single image. Descriptors are not fitted to data, so that no
 information of test rows is used in training.
@@ -69,7 +69,7 @@ DESCRIPTORS: dict[str, Callable[[NDArray], NDArray]] = {
 
 
 def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images: int = 1) -> Parsed:
-    """Parse the images of people with at least `min_images` images; the labels are their names."""
+    """Parse images of people with at least `min_images` images; one uint8 row per image."""
     arrays = read_npz(paths[0])
     kept = np.bincount(arrays["target"])[arrays["target"]] >= min_images
     names = arrays["names"][arrays["target"][kept]]

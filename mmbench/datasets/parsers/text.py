@@ -1,4 +1,4 @@
-"""Reading of compressed files, text lines and labels; parsers of CSV, splice and LIBSVM files."""
+"""Readers of compressed and text files; parsers of delimited, splice and LIBSVM files."""
 
 import bz2
 import gzip

@@ -44,7 +44,7 @@ DATE = re.compile(r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9
                   r"([0-9]{4}|[0-9]{2}))([T ]+[0-9]{1,2}:[0-9]{2}.*)?")  # fmt: skip
 #: Pattern of the names of columns that contain identifiers of the rows.
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
-#: Upper bound up to which float64 represents every integer exactly.
+#: Integers up to this absolute value are represented exactly as float64.
 EXACT = 2**53
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 
@@ -188,7 +188,7 @@ def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
 
 
 def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return category codes: in the stated order, or numbers by size before words by alphabet."""
+    """Return category codes: in the stated order, or sorted with numbers before words."""
     text = column.map(as_text, na_action="ignore").astype(object)
     if not stated:  # "2" instead of "2.0" if all values are integers
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]

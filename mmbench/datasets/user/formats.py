@@ -1,4 +1,4 @@
-"""Readers of files, OpenML data sets and scikit-learn data sets; all return a `Table`."""
+"""Readers of files, OpenML data sets and scikit-learn data sets that return a `Table`."""
 
 from __future__ import annotations
 
