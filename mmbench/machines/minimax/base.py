@@ -63,7 +63,7 @@ EQUAL_KERNEL_MEANS = 1e-13
 
 
 class CovarianceMachine(PairwiseClassifier):
-    """Base class of the machines that use only the means and covariances, and the training rows.
+    """Base class of the machines based on class means and covariances.
 
     A subclass implements `solve`.
     """

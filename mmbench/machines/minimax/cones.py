@@ -140,7 +140,7 @@ class _Layout:
     """Conversion of a spread program to the standard form of `ConeProgram`.
 
     The variables are x and the slacks of the rows with finite penalty. A spread is left out if it
-    has no cost and occurs only in rows that are stated as separate cones.
+    has no cost, does not occur in the equation, and occurs only in rows with separate cones.
     """
 
     def __init__(self, program: SpreadProgram, cone_a_row: bool):

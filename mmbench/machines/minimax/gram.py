@@ -9,12 +9,12 @@ The matrix ``S = Sx/theta + Sy/(1 - theta)`` is factorized once, at ``theta = 1/
 
 This problem is an SVM with the kernel ``s F S^-1 F'``. Its multipliers u determine the solution
 ``v = w + s S^-1 F'(u - g)``. The fixed points w = v are the solutions of the M4, for which
-``F'u = F'g``. The step size s is the harmonic mean of sx/theta and sy/(1 - theta). With this s one
-round multiplies the error along no direction by a factor below -1. The quadratic model is curved
-along w, but sx + sy is linear along w; therefore each round ends with a line search over the
-multiples of v. Anderson acceleration combines the last rounds. If the free rows of their SVMs are
-the same, the accelerated iteration converges like conjugate gradients. A combination that increases
-the objective is discarded.
+``F'u = F'g``. The step size s is the harmonic mean of sx/theta and sy/(1 - theta). With this s the
+error along each direction is multiplied by a factor of at least -1 per round. The quadratic model
+is curved along w, but sx + sy is linear along w; therefore each round ends with a line search over
+the multiples of v. Anderson acceleration combines the last rounds. If the free rows of their SVMs
+are the same, the accelerated iteration converges like conjugate gradients. A combination that
+increases the objective is discarded.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
 that violate their margin are added to the working set until no violated row is left. Every round
@@ -301,7 +301,7 @@ class _AndersonHistory:
         system[:n, :n] = products / np.outer(lengths, lengths)
         system[:n, n] = system[n, :n] = 1.0 / lengths * lengths.min()
         shares = np.zeros(n)
-        if np.isfinite(system).all():  # LAPACK prints a message otherwise
+        if np.isfinite(system).all():  # LAPACK prints a message for other matrices
             shares = np.linalg.lstsq(system, np.append(shares, 1.0), rcond=1e-14)[0][:n]
         shares *= lengths.min() / lengths
         total = shares.sum()

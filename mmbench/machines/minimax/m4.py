@@ -278,10 +278,10 @@ class M4(SpreadMachine):
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if all points of a class, or of both classes, have been removed.
 
-        Some b satisfies all constraints on the other class, so only the constraint on the class
-        means restricts w. The optimal w has the direction of the MPM, or is zero if the slack of
-        the constraint on the means costs less. An interval of b is optimal: the result is the
-        optimal b nearest to the b of the MPM.
+        For every w some b satisfies all constraints on the other class, so only the constraint on
+        the class means restricts w. The optimal w is a multiple of the solution of the MPM, or zero
+        if the slack of the constraint on the means costs less. All b of an interval are optimal;
+        the returned b is the optimal b nearest to the b of the MPM.
         """
         penalty = problem.C * problem.removed
         if data.equal_means:

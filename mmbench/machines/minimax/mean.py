@@ -4,8 +4,9 @@
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
 Without the equation w, b and the slacks can tend to zero at any fixed rho, and the objective of the
-paper is unbounded. With the equation ``g(rho) ~ rho min(nx, ny)/kappa`` for large rho, where kappa
-is the value of the MPM. The objective is bounded if and only if C exceeds ``kappa/min(nx, ny)``.
+paper is unbounded. Let nx and ny be the class sizes, and 1/kappa the smallest sum of spreads (the
+optimum of the MPM). With the equation ``g(rho) ~ rho min(nx, ny)/kappa`` for large rho, and the
+objective is bounded if and only if C exceeds ``kappa/min(nx, ny)``.
 
 The function g may be non-convex, so rho is determined by branch and bound. Let a be multipliers of
 the points and c a multiplier of the constraint on the class means, computed for any value of rho.

@@ -1,4 +1,4 @@
-"""The minimax probability machine: the largest worst-case accuracy for given class moments.
+"""The minimax probability machine: the largest worst-case accuracy for given means and covariances.
 
     min over w   sqrt(w'Sx w) + sqrt(w'Sy w)   subject to   w'(xm - ym) = 1           (4), (12)
 
