@@ -1,10 +1,11 @@
-"""The papers' figures from records, one file per figure.
+"""Figures drawn from records, one module per figure.
 
-A figure is registered by one line in `FIGURES`: a module, or ``module:attribute``. It has a
-function `draw`, which takes an experiment and an output path, writes the picture and returns its
-numbers in words, and `MACHINE`, the machine whose records it needs (None for any). With
-``FROM_TABLE = True`` it can be drawn from the CSV of a reference table as well. `EXPERIMENTS` names
-the experiments whose reports show it; by default, those with a layout of its name.
+An entry of `FIGURES` is a module or ``module:attribute``. The module defines the function `draw`,
+which takes an experiment and an output path, writes the figure, and returns its numbers as text,
+and `MACHINE`, the machine whose records the figure needs (None for any machine). If the module
+defines ``FROM_TABLE = True``, the figure can also be drawn from the CSV of a reference table.
+`EXPERIMENTS` lists the experiments with this figure in their reports; by default, the figure is
+shown for experiments with the layout of the same name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import UserError, did_you_mean
 from mmbench.plugins import with_plugins
 
-if TYPE_CHECKING:  # `mmbench list figures` does not wait for these imports
+if TYPE_CHECKING:  # keeps `mmbench list figures` fast
     from mmbench.tables.records import Experiment
     from mmbench.tables.results import Reference
 
@@ -32,13 +33,13 @@ FIGURES = {
     "critical_difference": "mmbench.tables.figures.critical_difference",
     "time_and_accuracy": "mmbench.tables.figures.time_and_accuracy",
 }
-# and those of installed packages
+# Figures of installed plug-ins are added.
 FIGURES = with_plugins("figures", FIGURES)
 SUFFIXES = (".pdf", ".png", ".svg")
 
 
 def check_figure(name: str, output: Path | None) -> None:
-    """Refuse an unknown figure or file format."""
+    """Raise UserError if the figure or the file format is unknown."""
     if name not in FIGURES:
         raise UserError(f"unknown figure {name!r}{did_you_mean(name, FIGURES)}")
     if output and output.suffix.lower() not in SUFFIXES:
@@ -46,10 +47,10 @@ def check_figure(name: str, output: Path | None) -> None:
 
 
 def choose(name: str, results: Sequence[Experiment | Reference]) -> Experiment | Reference:
-    """Return the results to draw a figure of.
+    """Return the experiment or reference table from which a figure is drawn.
 
-    This is the experiment or reference table of the figure's name, or else the only one with
-    results of its machine. Raises UserError if there is none, or several.
+    The results with the name of the figure are returned or, if there are none, the only results of
+    the figure's machine. Raises UserError if no results or several results are suitable.
     """
     figure = resolve_name(FIGURES[name])
     machine = figure.MACHINE
@@ -67,7 +68,7 @@ def choose(name: str, results: Sequence[Experiment | Reference]) -> Experiment |
 
 
 def figures_of(results: Experiment | Reference) -> list[str]:
-    """Return the figures of an experiment or its smoke version: its own and its layout's."""
+    """Return the names of the figures in the report of an experiment or of its smoke version."""
     plan = results.plan
     figures = {name: resolve_name(path) for name, path in FIGURES.items()}
     return [
@@ -83,20 +84,20 @@ def figures_of(results: Experiment | Reference) -> list[str]:
 
 
 def title_of(name: str) -> str:
-    """Return the first line of a figure's docstring, or its name if there is no such figure."""
+    """Return the first line of a figure's docstring; the name itself if the figure is unknown."""
     path = FIGURES.get(name)
     return f"{resolve_name(path).__doc__}".partition("\n")[0] if path else f"{name}."
 
 
 def _suffices(figure: Any, results: Experiment | Reference) -> bool:
-    """Return whether a figure can be drawn of records or of a table."""
+    """Return whether a figure can be drawn from an experiment or reference table."""
     from mmbench.tables.records import Experiment
 
     return isinstance(results, Experiment) or getattr(figure, "FROM_TABLE", False)
 
 
 def _machines(results: Experiment | Reference) -> set[str]:
-    """Return the machines with results."""
+    """Return the names of the machines with results."""
     from mmbench.tables.results import Reference
 
     if isinstance(results, Reference):
@@ -105,10 +106,10 @@ def _machines(results: Experiment | Reference) -> set[str]:
 
 
 def draw_figure(name: str, experiment: Experiment | Reference, output: Path) -> str:
-    """Draw a figure and return its numbers in words.
+    """Write a figure to a file and return its numbers as text.
 
-    The suffix of `output` (png, pdf, svg) is the format. Raises UserError if the records do not
-    suffice, or the output cannot be written.
+    The suffix of `output` (png, pdf, svg) determines the format. Raises UserError if records are
+    missing, or if the output cannot be written.
     """
     try:
         return resolve_name(FIGURES[name]).draw(experiment, output)

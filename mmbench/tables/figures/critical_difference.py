@@ -1,6 +1,6 @@
 """Critical-difference diagram (Demsar 2006): mean ranks of the machines over data sets.
 
-Machines that a bar joins do not differ significantly by Nemenyi's test at 0.05.
+Machines connected by a bar do not differ significantly in Nemenyi's test at the level 0.05.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from mmbench.tables.statistics import LEVEL, Ranks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Any machine will do.
+#: The figure can be drawn for any machines.
 MACHINE = None
 FROM_TABLE = True
 
-#: Largest number of machines in a diagram of one column.
+#: Maximum number of machines in a diagram of one column's width.
 MAX_IN_A_COLUMN = 5
-#: Height of a line of text in inches.
+#: Height of one text line in inches.
 LINE = 0.19
-#: Heights, in lines of text below the axis of ranks.
+#: Distances below the rank axis in text lines: first bar, between bars, first label below the bars.
 FIRST_BAR, BAR_STEP, FIRST_LABEL = 0.45, 0.3, 0.6
 
 
 def draw(experiment: Experiment | Reference, output: Path) -> str:
-    """Write the diagram of an experiment and return its numbers in words.
+    """Write the diagram of an experiment and return its numbers as text.
 
     Raises UserError if too few machines or data sets have results.
     """
@@ -43,7 +43,7 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
     except ValueError as error:
         raise UserError(f"{experiment.name}: {error}") from None
     labels = {machine: sheet.label(machine) for machine in sheet.machines}
-    # In lines: the bars, and the longer side of the labels.
+    # Depth of each panel in text lines: the bars, and the longer column of labels.
     depths = [
         FIRST_LABEL + BAR_STEP * len(ranks.cliques()) + (len(ranks.means) + 1) // 2
         for ranks in panels.values()
@@ -63,9 +63,11 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
 
 
 def _panel(axes: Axes, ranks: Ranks, labels: dict[str, str]) -> None:
-    """Draw the scale, the critical difference, a bar per clique, and the machines at their ranks.
+    """Draw the rank axis, the critical difference, one bar per clique, and labels of the machines.
 
-    A line leads from each rank down and out to the machine's name; the outermost is on top.
+    A line connects the mean rank of each machine with its label. Labels are on the left for the
+    better half of the machines, and on the right for the other half; the most extreme ranks are on
+    top.
     """
     order, width = sorted(ranks.means, key=lambda m: ranks.means[m]), ranks.critical_difference
     axes.plot([1, len(order)], [0, 0], color="black", lw=1)

@@ -1,8 +1,9 @@
 """ROC curves of verification: a panel for each data set, a line for each machine.
 
-True positive rate (pairs of one person) against false positive rate (pairs of two persons), per
-fold and averaged over folds at equal false positive rates. The areas under these curves are
-reported as mean and standard error. A machine with fewer folds than another is marked.
+A curve shows the true positive rate (on pairs of images of one person) against the false positive
+rate (on pairs of two persons), averaged over folds at equal false positive rates. The areas under
+the curves of the folds are reported as mean and standard error. If a machine has fewer folds than
+the other machines, its label states the number of folds.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: Any machine will do.
+#: The figure can be drawn for any machines.
 MACHINE = None
 EXPERIMENTS = ("lfw",)
 
-#: False positive rates at which curves are averaged.
+#: False positive rates at which the curves of the folds are averaged, shape (201,).
 GRID = np.linspace(0.0, 1.0, 201)
 
-#: Panels per row, and the height of a line of the legends below them, in inches.
+#: Maximum number of panels per row, and height of one line of the legend in inches.
 PER_LINE, LINE = 3, 0.16
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the curves of an experiment with two classes and return the areas in words.
+    """Write the ROC curves of all data sets with two classes and return the areas as text.
 
-    Raises UserError if no data set has two classes.
+    Raises UserError if no data set with two classes has results.
     """
     import pandas as pd
 
@@ -63,7 +64,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _folds(experiment: Experiment) -> Iterator[tuple]:
-    """Yield the curve and the area of every finished fold of data with two classes."""
+    """Yield data set, title, machine, curve and area of every finished fold with two classes."""
     for cell in experiment.cells:
         title = f"{cell.key.dataset} ({kernel_text(cell.key.kernel, cell.key.degree)})"
         head = cell.key.dataset, title, experiment.plan.label(cell.key.machine)
@@ -78,7 +79,7 @@ def _folds(experiment: Experiment) -> Iterator[tuple]:
 def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     """Return the true positive rates at the false positive rates `GRID`, and the area.
 
-    `positive` has both values.
+    `positive` is a mask of the positive rows, which must contain both True and False.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     from sklearn.metrics import roc_auc_score, roc_curve
 
     false, true, _ = roc_curve(positive, decisions, drop_intermediate=False)
-    # The upper end of a vertical part of the curve counts.
+    # At a vertical part of the curve, its upper end is used.
     start = np.searchsorted(false, GRID, side="right") - 1
     end = np.minimum(start + 1, len(false) - 1)
     step = np.where(end > start, false[end] - false[start], 1.0)
@@ -98,7 +99,7 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
 
 
 def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> list[str]:
-    """Draw the mean curve of each machine, and return the mean areas in words."""
+    """Draw the mean curve of each machine, and return the mean areas as text."""
     lines, by_machine = [], folds.groupby("machine", sort=False)
     n_folds = by_machine.size().max()
     for machine, own in by_machine:
@@ -111,6 +112,6 @@ def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> li
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal", anchor="N")
     axes.set(xlabel="false acceptances", ylabel="true acceptances")
-    # below the axes: curves of weak descriptors fill the whole panel
+    # The legend is below the axes, because curves of weak descriptors fill the whole panel.
     axes.legend(title="area under the curve", loc="upper left", bbox_to_anchor=(0, -0.22))
     return lines

@@ -1,9 +1,9 @@
 """Figures 5 and 6 of the M4 paper: toy sets in the plane, and the boundary of each machine.
 
-Each panel shows one draw of a set, the first that every machine of the experiment has finished.
-Records hold no boundaries: a machine is trained again with the parameters of its record, and must
-reproduce the record's decisions on the test rows. The Bayes classifier of the distributions is
-drawn beside the machines.
+Each panel shows one draw of a toy set, which is the first draw with finished records of all
+machines. Records do not contain decision boundaries; each machine is trained again with the
+parameters of its record, and its decision values on the test rows must be those of the record. The
+boundary of the Bayes classifier of the true distributions is drawn too.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ if TYPE_CHECKING:
 
     from mmbench.jobs.data import Prepared
 
-#: Colour, dashes and width of a boundary.
+#: Colour, dashes and line width of the boundary of each machine.
 STYLES: dict[str, tuple[str, Any, float]] = {
     "m4": (colour(0), "-", 1.8),
     "svm": (colour(1), "--", 1.4),
     "mpm": (colour(2), "-.", 1.4),
     "bayes": ("black", ":", 1.4),
 }
-#: Name, colour, and marks of training and test points of each class.
+#: Name, colour, and markers of training and test points of each class.
 POINTS = (("X", colour(5), "o", "x"), ("Y", colour(4), "s", "+"))
-#: Grid points per axis at which decisions are evaluated.
+#: Number of grid points per axis at which decision functions are evaluated.
 RESOLUTION = 300
-#: Relative tolerance of decisions, which records store in single precision.
+#: Relative tolerance for equal decision values, which records store in single precision.
 TOLERANCE = 1e-3
 
 Decision = Callable[[NDArray], NDArray]
 
 
 class Boundaries:
-    """A figure with one panel per set."""
+    """A figure with one panel per toy set."""
 
     MACHINE = "m4"
     EXPERIMENTS = ("m4_table1",)
-    #: Title of the panel of each set.
+    #: Panel titles, by name of the toy set.
     sets: ClassVar[Mapping[str, str]]
 
     @classmethod
     def draw(cls, experiment: Experiment, output: Path) -> str:
-        """Write the figure and return the accuracies on the draws shown.
+        """Write the figure and return the accuracies on the draws in the panels.
 
-        Raises UserError if a set has no record of the M4, or a machine does not reproduce the
-        decisions of its record.
+        Raises UserError if a toy set has no record of the M4, or if a machine does not reproduce
+        the decision values of its record.
         """
         from mmbench.jobs.data import prepare
 
@@ -68,7 +68,7 @@ class Boundaries:
                 job = next(iter(records.values())).job
                 data = prepare(
                     job, Path("datasets"), None
-                )  # the sets are drawn, no store is needed
+                )  # toy sets are generated, so no file is read
                 decisions = {label(m): _decision(experiment, r, data) for m, r in records.items()}
                 axes.set_title(cls.sets[name])
                 _panel(axes, name, data, decisions, [*records, "bayes"])
@@ -94,7 +94,7 @@ class Figure6(Boundaries):
 
 
 def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
-    """Return the records of the machines on the first draw of a set that all of them have."""
+    """Return the records on the first draw with the largest number of finished machines."""
     draws: dict[int, dict[str, Record]] = {}
     for record in experiment.records:
         job = record.job
@@ -109,7 +109,7 @@ def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
 
 
 def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decision:
-    """Return the decision function of a record's machine, trained again."""
+    """Train the machine of a record again and return its decision function."""
     from mmbench.jobs.record import Clock
     from mmbench.jobs.train import train
 
@@ -126,9 +126,10 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
 def _panel(
     axes: Axes, name: str, data: Prepared, decisions: Mapping[str, Decision], machines: list[str]
 ) -> None:
-    """Draw points, training points hollow, and the boundaries of labelled decision functions.
+    """Draw test points, hollow training points, and the boundary of each decision function.
 
-    `machines` are the names in `STYLES`, the last of them Bayes.
+    `decisions` has the label of each machine; `machines` are the corresponding keys of `STYLES`,
+    followed by "bayes".
     """
     from mmbench.datasets.generators import bayes
 

@@ -1,8 +1,8 @@
 """Figure 7 of the M4 paper: accuracy and training time on Heart against the reduction's threshold.
 
-Accuracies are means over splits with their standard errors, times the mean CPU times of a training.
-At nu = 1 the M4 reduces to the MPM, which is drawn beside it. The share of rows that keep a
-constraint is known from records only.
+Accuracies are means over splits with standard errors; times are mean CPU times of one training. At
+nu = 1 the M4 is equivalent to the MPM, which is also drawn. The fraction of training rows with a
+constraint in the reduced problem is shown only if there are records.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MACHINE = "m4_nu100"
 FROM_TABLE = True
 EXPERIMENTS = ("m4_fig7",)
 MPM = "mpm"
-#: Colours of the M4 and of the MPM.
+#: Colours of the reduced M4 and of the MPM.
 REDUCED, PLAIN = colour(0), colour(1)
 
 
 def draw(experiment: Experiment | Reference, output: Path) -> str:
-    """Write the figure of an experiment's M4 results and return its numbers in words.
+    """Write the figure of an experiment's M4 results and return its numbers as text.
 
     Raises UserError if there are several data sets or kernels.
     """
@@ -58,9 +58,10 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
 
 
 def _point(sheet: Sheet, key: Key, cell: Cell | None) -> tuple:
-    """Return machine, nu, accuracy (%), standard error, milliseconds, share kept, and splits.
+    """Return machine, nu, accuracy (%), standard error, milliseconds, rows kept, and n of splits.
 
-    The share kept is that of training rows that keep a constraint, in words; empty without records.
+    Rows kept is the percentage of training rows with a constraint in the reduced problem, as text;
+    empty without records.
     """
     from mmbench.machines import make_machine
 
@@ -77,7 +78,7 @@ def _point(sheet: Sheet, key: Key, cell: Cell | None) -> tuple:
 
 def _plot(curve: pd.DataFrame, mpm: pd.DataFrame, title: str, output: Path) -> None:
     reduced: dict[str, Any] = {"color": REDUCED, "marker": "o", "label": "reduced M4"}
-    # Hollow and large: at nu = 1 the points coincide.
+    # The MPM's marker is hollow and large, because it covers the M4's point at nu = 1.
     hollow: dict[str, Any] = {"color": PLAIN, "ms": 8, "mfc": "none", "mew": 1.2, "label": "MPM"}
     with drawing(output, PAGE, 2.8) as canvas:
         left, right = canvas.subplots(1, 2)

@@ -13,16 +13,16 @@ from mmbench.tables.model import join, kernel_caption
 from mmbench.tables.records import Experiment
 from mmbench.tables.sheet import Sheet
 
-#: Any machine will do.
+#: The figure can be drawn for any machines.
 MACHINE = None
-#: Height of a line and of a panel without its lines, in inches.
+#: Height of the row of one machine, and height of a panel without these rows, in inches.
 LINE, FRAME = 0.27, 0.9
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure and return the means.
+    """Write the figure and return the mean accuracies as text.
 
-    Raises UserError if nothing has a result.
+    Raises UserError if no machine has a result.
     """
     sheet = sheet_of(experiment, "machines")
     panels = {row: values for row in sheet.places if (values := accuracies(sheet, row))}
@@ -47,9 +47,10 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def accuracies(sheet: Sheet, key: Key) -> dict[str, list[float]]:
-    """Return the accuracies of each machine on a data set by mean, ascending; ties from the last.
+    """Return the accuracies of each machine on a data set, sorted by mean in ascending order.
 
-    The machine of `key` is not used.
+    Machines with equal means are in the reverse order of the sheet. The machine in `key` is
+    ignored.
     """
     found = {
         sheet.label(machine): list(splits.values())

@@ -1,8 +1,9 @@
 """Figure 2 of the MMRM paper: margin ratio of each pair of classes against its test accuracy.
 
-The margin ratio rho is computed on the pair's training rows; the accuracy is that of the pair's
-machine on the test rows of its two classes. The paper prints ``accuracy = 0.20354 rho + 98.182``,
-the least-squares line through the 45 pairs of USPS; it is drawn beside ours.
+The margin ratio rho is computed from the training rows of a pair; the accuracy of the pair's
+machine is measured on the test rows of the two classes. The paper prints the least-squares line
+through the 45 pairs of USPS, ``accuracy = 0.20354 rho + 98.182``. The published and the measured
+line are drawn.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 MACHINE = "mmrm"
 EXPERIMENTS = ("mmrm_fig2", "usps_rbf")
 PUBLISHED = "mmrm_fig2"
-#: Number of pairs named at their point: those with the lowest accuracies.
+#: Number of labelled points, which are the pairs with the lowest accuracies.
 N_LABELLED = 4
-#: Smallest number of separable pairs for a regression line.
+#: Minimum number of separable pairs for a regression line.
 MIN_POINTS = 3
 
 OURS, THEIRS = colour(0), colour(1)
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure of an experiment's MMRM record and return its numbers in words.
+    """Write the figure of an experiment's MMRM record and return its numbers as text.
 
-    Raises UserError if no pair has a margin ratio, or several data sets or kernels have records and
-    none is the paper's.
+    Raises UserError if no pair has a margin ratio, or if there are records of several data sets or
+    kernels, but none of the paper's data set and kernel.
     """
     cell = _choose_cell(experiment)
     record, dataset = min(cell.done, key=lambda record: record.at), cell.key.dataset
@@ -66,7 +67,7 @@ def draw(experiment: Experiment, output: Path) -> str:
         axes.set_xlabel("margin ratio ρ on the training rows of the pair")
         axes.set_ylabel("accuracy on its test rows (%)")
         axes.set_title(f"Margin ratio and accuracy of {len(points)} pairs of {dataset}")
-        # Points may lie anywhere, so no corner of the axes is safe for the legend.
+        # The legend is outside the axes, because points may lie in any corner.
         canvas.legend(loc="outside lower center")
     counts = [f"{len(record.per_pair)} pairs of {dataset}"]
     if hollow := len(points) - n:
@@ -77,7 +78,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _choose_cell(experiment: Experiment) -> Cell:
-    """Return the only cell of the machine, or else the cell of the paper's data set and kernel."""
+    """Return the only table cell of the MMRM, or the cell of the paper's data set and kernel."""
     candidates = [cell for cell in experiment.cells if cell.key.machine == MACHINE and cell.done]
     paper = published_rows(PUBLISHED)[0]
     for cell in candidates:
@@ -90,11 +91,12 @@ def _choose_cell(experiment: Experiment) -> Cell:
 def pair_points(
     per_pair: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray]
 ) -> pd.DataFrame:
-    """Return one row per pair of classes that has a margin ratio and test rows.
+    """Return one row per pair of classes with a margin ratio and test rows.
 
-    `per_pair` are the certificates of an MMRM's record, `arrays` hold its ``decisions`` of shape
-    (n_test, n_pairs) and ``y_test``. Column k belongs to ``per_pair[k]``; positive values decide
-    for its second class. Columns: pair, ratio, accuracy (%) and separable.
+    `per_pair` are the certificates in an MMRM's record. `arrays` are the record's arrays:
+    ``decisions`` of shape (n_test, n_pairs) and ``y_test``. Column k of ``decisions`` belongs to
+    ``per_pair[k]``; decision values of at least 0 predict the second class of the pair. The columns
+    of the result are pair, ratio, accuracy (%) and separable.
     """
     import pandas as pd
 
@@ -111,9 +113,10 @@ def pair_points(
 
 
 def fit_line(points: pd.DataFrame) -> Any:
-    """Return scipy's regression of accuracy on margin ratio over separable pairs.
+    """Return scipy's linear regression of accuracy on margin ratio over separable pairs.
 
-    None if the pairs are fewer than `MIN_POINTS` or have equal margin ratios.
+    The result is None if there are fewer than `MIN_POINTS` separable pairs, or if all have the same
+    margin ratio.
     """
     from scipy.stats import linregress
 
@@ -124,7 +127,7 @@ def fit_line(points: pd.DataFrame) -> Any:
 
 
 def equation(slope: float, intercept: float) -> str:
-    """Return a line in the paper's words.
+    """Return the equation of a line in the notation of the paper.
 
     Examples
     --------
@@ -135,7 +138,7 @@ def equation(slope: float, intercept: float) -> str:
 
 
 def _scatter(axes: Any, points: pd.DataFrame) -> None:
-    """Draw separable pairs filled and others hollow, and name the pairs of lowest accuracy."""
+    """Draw separable pairs as filled and others as hollow points; label the worst pairs."""
     style = {"s": 12, "lw": 0.8, "edgecolors": OURS, "alpha": 0.75, "zorder": 3}
     for separable, face, label in (
         (True, OURS, "separable pair"),

@@ -1,8 +1,9 @@
 """Figure 2 of the RMM paper: training time of SVM and RMM against the number of training rows.
 
-CPU seconds of one thread on logarithmic axes. Left: time after the Gram matrix, for the RMM without
-the SVM that gives theta. Right: whole trainings. The paper does not state which it shows. The
-legends give the exponents in n, by least squares on the logarithms.
+Both panels show CPU seconds of one thread on logarithmic axes. The left panel excludes the Gram
+matrix and, for the RMM, the SVM that determines theta; the right panel shows whole trainings. The
+paper does not state which of these times its figure shows. The legends state the exponents of n,
+fitted by least squares to the logarithms.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from mmbench.tables.records import Experiment
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The figure needs results of this machine.
+#: Machine whose results the figure needs.
 MACHINE = "rmm_b1"
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure of an experiment and return its numbers in words.
+    """Write the figure of an experiment and return its numbers as text.
 
-    Raises UserError if records are of several data sets or kernels, or of one training size.
+    Raises UserError if there are several data sets or kernels, or fewer than two training sizes.
     """
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
@@ -64,7 +65,7 @@ def draw(experiment: Experiment, output: Path) -> str:
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set(xlabel="training rows n", title=name)
-            # below the axes: the curves go from corner to corner
+            # The legend is below the axes, because the curves cross the panel diagonally.
             axes.legend(loc="upper left", bbox_to_anchor=(0, -0.25), ncols=2)
         panels[0].set_ylabel("CPU seconds")
         kernel = kernel_caption(base.kernel, base.degree)
@@ -73,7 +74,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _draw_curves(axes: Axes, times: Curves, labels: Mapping[str, str]) -> None:
-    """Draw one curve per machine; an RMM that starts from zero has the colour of its twin."""
+    """Draw one curve per machine; the same RMM with and without a warm start shares a colour."""
     names = list(dict.fromkeys(labels[machine].removesuffix(COLD) for machine in times))
     for machine, curve in times.items():
         k, cold = names.index(labels[machine].removesuffix(COLD)), labels[machine].endswith(COLD)
@@ -94,7 +95,7 @@ def _power(curve: Curve) -> str:
 
 
 def _describe(times: Curves, labels: Mapping[str, str]) -> str:
-    """Return a line per machine: exponent, and seconds and ratio to the SVM at the largest size."""
+    """Return one text line per machine: exponent, and time and ratio at the largest size."""
     lines = []
     for machine, curve in times.items():
         size, last = max(curve.items())

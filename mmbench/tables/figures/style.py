@@ -1,8 +1,8 @@
-"""The style of all figures, and the parts that several share.
+"""Style of all figures, and shared drawing functions.
 
-Figures fit a column or a page of a two-column paper, with letters of 8 points and titles of 9.
-Machines differ in marks or dashes as well as in colour. A PDF keeps text as text, and equal results
-give equal files.
+Figures fit a column or a page of a two-column paper; the font size is 8 points, and 9 points for
+titles. Machines are distinguished by markers or dashes in addition to colours. Text in a PDF is
+stored as text, and equal results give identical files.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Width of one column and of a page, in inches.
+#: Widths of one column and of a page in inches.
 COLUMN, PAGE = 3.4, 7.0
 
-#: The colour-blind safe palette of Okabe and Ito; the light colours are darkened to a contrast of
-#: 3 on white and on near-black.
+#: Colours of the machines: the colour-blind safe palette of Okabe and Ito, with light colours
+#: darkened to a contrast ratio of 3 on white and on near-black backgrounds.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b97900", "#6b7785", "#7a5fb5", "#4c8c2b")
 MARKS = ("o", "s", "D", "^", "P", "*", "X", "h")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)))
 
-#: Settings of matplotlib; sizes of text that are not named follow ``font.size``.
+#: Settings of matplotlib; all other text sizes follow ``font.size``.
 SETTINGS: Any = {
     "font.size": 8,
     "axes.titlesize": 9,
@@ -46,7 +46,7 @@ SETTINGS: Any = {
     "pdf.fonttype": 42,
     "svg.hashsalt": "mmbench",
 }
-#: File metadata without the date.
+#: File metadata without a date, by file suffix.
 METADATA = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
@@ -56,16 +56,16 @@ def colour(k: int) -> str:
 
 
 def mark(k: int) -> str:
-    """Return the mark of the kth machine."""
+    """Return the marker of the kth machine."""
     return MARKS[k % len(MARKS)]
 
 
 @contextmanager
 def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
-    """Provide a figure in the style of the papers, and write it at the end.
+    """Provide a figure in the common style, and write it to a file when the context ends.
 
-    The suffix of `output` (pdf, png, svg) is the format; `width` (`COLUMN` or `PAGE`) and `height`
-    are in inches.
+    The suffix of `output` (pdf, png, svg) determines the format; `width` (`COLUMN` or `PAGE`) and
+    `height` are in inches.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -77,7 +77,7 @@ def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
 
 
 def name_lines(axes: Axes, names: Sequence[str], downwards: bool = False) -> None:
-    """Write names along the y axis, one per line, from below or `downwards` from the top."""
+    """Label the y axis with names, from bottom to top, or from top to bottom if `downwards`."""
     ends = (-0.6, len(names) - 0.4)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(*(ends[::-1] if downwards else ends))

@@ -1,8 +1,9 @@
 """What each machine gains in accuracy over the first one, and what it takes of its CPU time.
 
-One line per machine, the cheapest on top: the mean difference of accuracies over data sets, and the
-median ratio of CPU times. Times include selection, training and test of a split, and the selection
-of another machine if its parameters are taken over.
+There is one row per machine, with the fastest machine on top: the mean difference of accuracies
+over data sets, and the median ratio of CPU times. The time of a split includes selection, training
+and test; if a machine reuses the parameters of another machine, the selection time of the other
+machine is included.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: Any machine will do.
+#: The figure can be drawn for any machines.
 MACHINE = None
 FROM_TABLE = True
 EXPERIMENTS = ("verdict", "verdict_large")
 
-#: Height of a line and of a panel without its lines, in inches.
+#: Height of the row of one machine, and height of a panel without these rows, in inches.
 LINE, FRAME = 0.2, 0.75
-#: Differences of practical equivalence in per cent, shaded.
+#: Half width of the shaded region of practical equivalence, in per cent of accuracy.
 ROPE_PCT = 1.0
 
 
 def draw(experiment: Experiment | Reference, output: Path) -> str:
-    """Write the figure and return its numbers in words.
+    """Write the figure and return its numbers as text.
 
-    Raises UserError if no machine can be compared with the first one on two data sets.
+    Raises UserError if no machine shares two data sets with the first machine.
     """
     sheet = sheet_of(experiment)
     panels = {kernel: points for kernel in sheet.kernels if len(points := _points(sheet, kernel))}
@@ -66,10 +67,11 @@ def draw(experiment: Experiment | Reference, output: Path) -> str:
 
 
 def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
-    """Return one row per machine, the cheapest first.
+    """Return one row per machine, with the fastest machine first.
 
-    Columns: mean ``gain`` in accuracy (%) and twice its standard ``error``, quartiles ``low``,
-    ``time`` and ``high`` of the ratios of CPU time, and the number ``n`` of data sets.
+    The columns are ``machine``, the mean ``gain`` in accuracy (%), twice its standard ``error``,
+    the quartiles ``low``, ``time`` and ``high`` of the CPU time ratios, and the number ``n`` of
+    data sets.
     """
     import pandas as pd
 
@@ -86,7 +88,7 @@ def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
 
 
 def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -> NDArray:
-    """Return the CPU time of a machine relative to another, per data set with both times."""
+    """Return the CPU time relative to `reference` for each data set with times of both machines."""
     times = [
         [total_with_search(sheet, key._replace(machine=name)) for name in (machine, reference)]
         for key in sheet.places_of(kernel)
