@@ -1,7 +1,7 @@
-"""A static site of results: an overview, one page per experiment, and one page per cell.
+"""A static site of results: an overview, one page per experiment, and one page per table cell.
 
-It opens from a file, without a network and without a build step: pages of `templates`, a style
-sheet and a script of `assets`, and plotly's script, which draws the pictures.
+The site works offline, from local files: pages rendered from `templates`, a style sheet and a
+script from `assets`, and the script of plotly, which draws the interactive pictures.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,12 @@ def write_report(
     folder: Path,
     say: Callable[[str], object] = lambda line: None,
 ) -> Path:
-    """Write the site of some experiments and return its first page; two runs of one are compared.
+    """Write the site of some experiments and return the path of its first page.
 
-    `folder` is new, empty, or the folder of an earlier report, whose pages are replaced. `say` gets
-    a line per experiment that cannot be shown. Raises UserError if the folder holds something else
-    or cannot be written to, or no experiment can be shown.
+    Several runs of one experiment are also compared. `folder` is new, empty, or contains an earlier
+    report, whose pages are replaced. `say` is called with a message for each experiment that cannot
+    be shown. Raises UserError if the folder contains other files or cannot be written to, or if no
+    experiment can be shown.
     """
     site = Site(folder)
     names = Names()

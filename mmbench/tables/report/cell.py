@@ -1,4 +1,4 @@
-"""The page of a cell: its splits, the scores of its selection, its confusions and certificates."""
+"""The page of a table cell: splits, selection scores, confusion matrix and certificates."""
 
 import json
 import math
@@ -22,12 +22,12 @@ from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, details
 from mmbench.tables.rows import Fits, routes_of
 
-#: Largest number of values of an axis of a grid that is shown.
+#: Maximum number of values of the longest grid axis; longer grids are not shown.
 LONGEST = 60
 
 
 def write_cells(site: Site, view: View) -> None:
-    """Write the pages of the cells with records, each with the CSV of its splits."""
+    """Write one page and one CSV of splits for each table cell with records."""
     experiment = view.experiment
     if not isinstance(experiment, Experiment):
         return
@@ -37,7 +37,7 @@ def write_cells(site: Site, view: View) -> None:
     for before, key, after in zip(keys, view.pages, keys[2:], strict=False):
         page, cell = f"{view.folder}/{view.pages[key]}", view.cells[key]
         table, folder = page.removesuffix(".html") + ".csv", site.path(page).parent.resolve()
-        splits = list(islice(rows, len(cell.records)))  # the rows are in the order of the cells
+        splits = list(islice(rows, len(cell.records)))  # split_rows follows the order of the cells
         site.table(table, splits, SPLIT_COLUMNS)
         for record, split in zip(cell.records, splits, strict=True):
             path = os.path.relpath(experiment.store.path_of(record.key).resolve(), folder)
@@ -51,7 +51,7 @@ def write_cells(site: Site, view: View) -> None:
             view=view,
             key=key,
             details=details(view, key),
-            # Counts of confusions have a table of their own.
+            # The confusion matrix is a separate table.
             metrics=[row for row in metrics if not row.metric.startswith(CONFUSION)],
             splits=splits,
             picture=splits_picture(view, cell),
@@ -66,7 +66,7 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def parameters_text(parameters: Any) -> str:
-    """Return parameters in words; choices of each pair of classes as their number.
+    """Return parameters as text; parameters per pair of classes as the number of distinct values.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def parameters_text(parameters: Any) -> str:
 
 
 def limits_text(record: Record) -> str:
-    """Return the limit that stopped a job; empty if none did."""
+    """Return the time and memory at which a limit stopped a job, as text; empty without a stop."""
     reached = record.reached
     if not reached:
         return ""
@@ -94,9 +94,10 @@ def limits_text(record: Record) -> str:
 
 
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
-    """Return mean scores (%) over the one or two longest axes of a grid, and the choices.
+    """Return mean selection scores (%) over the one or two longest axes of the grid.
 
-    The best score over the other parameters counts. None if nothing was selected.
+    Over the other axes, the best score is taken. The result also has the number of selections per
+    grid point; it is None if there are no scores.
     """
     records = [record for record in records if record.selection.get("scores")]
     values: dict[str, set] = {}
@@ -111,7 +112,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     axes = sorted(grids, key=lambda name: -len(grids[name]))[:2]
     if not axes or len(grids[axes[0]]) > LONGEST:
         return None
-    axes.sort(key=list(grids).index)  # C down, gamma across, as in the grid
+    axes.sort(key=list(grids).index)  # in the order of the grid, for example C down, gamma across
     across, down = axes[-1], axes[0] if len(axes) == 2 else ""
 
     def point(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     choices = pd.DataFrame(map(point, flat), columns=["down", "across"]).value_counts()
     best = 100 * scores.dropna().groupby(["down", "across", "split"]).score.max()
     mean = best.groupby(["down", "across"]).mean()
-    heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN if all are equal
+    heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN if all scores are equal
     table = pd.DataFrame({"score": mean, "heat": heat.fillna(1.0).round(3), "chosen": choices})
     rows = grids[down] if down else [""]
     points = table.reindex(pd.MultiIndex.from_product([rows, grids[across]]))
@@ -145,7 +146,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
 
 
 def _hashable(value: Any) -> Any:
-    """Return a value that compares with others of its axis: a number, or its text."""
+    """Return a grid value in a hashable form: numbers as float, other values as text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     return None if value is None else str(value)
@@ -156,9 +157,10 @@ def _text(value: Any) -> str:
 
 
 def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the certificates of each pair of classes over all splits, in the records' order.
+    """Return one summary of certificates per pair of classes, over all splits.
 
-    The largest gap (infinite without a bound) and violation; means of the other numbers.
+    A summary has the largest gap (infinite if the dual bound is unknown), the largest violation,
+    and the means of the other numbers.
     """
     fits_of: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:

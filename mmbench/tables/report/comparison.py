@@ -1,8 +1,9 @@
-"""The page of two runs of one experiment: which cells changed, and which changes exceed noise.
+"""The page that compares two runs of one experiment and tests the changes of each table cell.
 
-Runs on the same splits are compared split by split with a paired t-test; a single run on the same
-test rows by McNemar's test of its predictions; runs on other splits, and tables without records, by
-the standard errors of both means. All p-values are corrected together by Holm's method.
+Runs on the same splits are compared by a paired t-test over splits. If there is only one split, the
+predictions on its test rows are compared by McNemar's test. Runs on different splits, and tables
+without records, are compared by the standard errors of both means. All p-values are adjusted
+together by Holm's method.
 """
 
 import difflib
@@ -21,19 +22,20 @@ from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import ACCURACY, View, run_facts, signed
 from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p
 
-#: How a cell was compared.
+#: Texts for the three tests: paired t-test, McNemar's test, and test by standard errors.
 PAIRED, ROWS, MEANS = "split by split", "test row by test row", "by the errors of both means"
 LEFT, ENTERED = "left its band", "entered its band"
 
 
 def changes(before: View, after: View) -> pd.DataFrame:
-    """Return one row per cell with results in both runs.
+    """Return one row per table cell with results in both runs.
 
-    Columns: key; the measured values ``before`` and ``after`` of the experiment's metric; ``gain``
-    in accuracy (%), its standard ``error``, how it was tested, and the p-value corrected for the
-    number of cells (NaN without a test); ``ratio`` of the CPU times of a split; whether the means
-    are the ``same`` in the ten digits of a table, and whether the change is ``beyond_noise``; and
-    verdict, band and status in words, empty if these did not change.
+    The columns are: the ``key`` of the table cell; the measured values ``before`` and ``after`` of
+    the experiment's metric; the ``gain`` in accuracy (%), its standard ``error``, the name of the
+    test (``how``) and the adjusted p-value ``p`` (NaN without a test); the ``ratio`` of CPU times
+    per split; ``same``, true if the gain is below 1e-6; ``beyond_noise``, true if the change is
+    significant; the ``verdict`` as text; and the changes of ``band`` and ``status`` as text, empty
+    if there is no change.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []
@@ -63,7 +65,7 @@ def changes(before: View, after: View) -> pd.DataFrame:
 
 
 def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float]:
-    """Return the gain in accuracy, its standard error, how it was tested, and the p-value."""
+    """Return the gain in accuracy, its standard error, the name of the test, and the p-value."""
     gaps = _gaps(before, after, key)
     if len(gaps) > 1:
         return fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)), PAIRED, paired_p(gaps)
@@ -81,7 +83,7 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
 
 def _gaps(before: View, after: View, key: Key) -> list[float]:
-    """Return the differences in accuracy on all common splits; none if some have other rows."""
+    """Return the differences in accuracy on common splits; empty if a split has different rows."""
     if key not in before.cells or key not in after.cells:
         return []
     old, new = ({record.at: record for record in v.cells[key].counted} for v in (before, after))
@@ -92,7 +94,7 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 
 
 def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None:
-    """Return the numbers of test rows that only the later and only the earlier run has right."""
+    """Return the numbers of test rows that only the later, and only the earlier run got right."""
     at = before.cells[key].counted[0].at[:2]
     old, new = (view.sheet.hits(key, at) for view in (before, after))
     if old is None or new is None or len(old) != len(new):
@@ -101,9 +103,10 @@ def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None
 
 
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
-    """Return the pairs of runs of one experiment, each with the first of them.
+    """Return the pairs of runs to compare: the first run of each experiment with every later run.
 
-    Two runs alone are also compared under different names, if they share cells.
+    If there are only two runs, they are compared even if their experiments have different names,
+    provided that they share table cells.
     """
     groups: dict[tuple[str, bool], list[View]] = {}
     for view in views:
@@ -117,7 +120,7 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
 
 
 def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
-    """Write the page of two runs; return its path, the runs and the changes."""
+    """Write the page that compares two runs; return its path, the runs and the changes."""
     page = f"comparisons/{before.folder}-and-{after.folder}.html"
     frame = changes(before, after)
     lines: list[Any] = list(frame.itertuples())
@@ -142,7 +145,7 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
 
 
 def _pictures(view: View, lines: Sequence[Any]) -> dict[str, Spec]:
-    """Return changes of accuracy and ratios of times; points open the cells of the later run."""
+    """Return pictures of accuracy changes and time ratios, with links to cells of the later run."""
     gains, times = [], []
     for change in lines:
         p = "" if math.isnan(change.p) else f" (corrected p {change.p:.2g})"

@@ -1,4 +1,4 @@
-"""The page of an experiment: tables, pictures, cells, failures and facts."""
+"""The page of an experiment: tables, pictures, table cells, failures, and facts about the run."""
 
 import shutil
 from pathlib import Path
@@ -27,12 +27,12 @@ from mmbench.tables.report.view import (
 )
 from mmbench.tables.results import Reference
 
-#: The figure and the layout of ranks, shown for every experiment with enough machines and data.
+#: Figure and layout of mean ranks, shown if there are enough machines and data sets.
 RANKS, RANKS_LAYOUT = "critical_difference", "comparison"
 
 
 def write_experiment(site: Site, view: View) -> None:
-    """Write the page of an experiment and the files that it offers."""
+    """Write the page of an experiment and the files for download."""
     site.page(
         f"{view.folder}/{INDEX}",
         "experiment.html",
@@ -53,9 +53,9 @@ def write_experiment(site: Site, view: View) -> None:
 
 
 def drawings(site: Site, view: View) -> list[dict[str, str]]:
-    """Draw the figures of an experiment; copy those beside a reference table.
+    """Draw the figures of an experiment, or copy the image files beside a reference table.
 
-    Without a file, ``words`` is the reason for which a figure could not be drawn.
+    If a figure cannot be drawn, ``file`` is empty, and ``words`` is the error message.
     """
 
     def drawing(name: str, file: str, words: str = "") -> dict[str, str]:
@@ -78,13 +78,13 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
         names = {image: view.name if image.stem == "figure" else image.stem for image in images}
         return [drawing(name, f"figures/{image.name}") for image, name in names.items()]
     drawn = [draw(name) for name in figures_of(view.experiment)]
-    # Training sizes of one data set are no data sets over which machines could be ranked.
+    # Machines are not ranked over several training sizes of one data set.
     ranks = [] if any(key.size is not None for key in view.keys) else [draw(RANKS)]
     return drawn + [drawing for drawing in ranks if drawing["file"]]
 
 
 def _write_files(site: Site, view: View) -> dict[str, str]:
-    """Write the tables for other programs; return the content of each file in words."""
+    """Write the files for download; return the description of each file by name."""
     files = {"table.csv": "every cell and metric"}
     site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))
     if isinstance(view.experiment, Experiment):
@@ -97,24 +97,24 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
 
 
 def ranks_table(view: View) -> Table | None:
-    """Return mean ranks and paired tests of three or more machines with records."""
+    """Return mean ranks and paired tests; None for fewer than three machines with records."""
     machines = {key.machine for key, cell in view.cells.items() if cell.done}
     if len(machines) < 3 or view.sheet.plan.layout == RANKS_LAYOUT:
         return None
     try:
         return arrange(sheet_of(view.experiment, RANKS_LAYOUT), RANKS_LAYOUT)
-    except UserError:  # the layout shows no training sizes
+    except UserError:  # the layout cannot show several training sizes
         return None
 
 
 def _seconds(view: View, key: Key) -> float | None:
-    """Return the known CPU seconds of a split; None if no stage has any."""
+    """Return the mean CPU seconds per split over stages with a known time; None without any."""
     seconds = [value for value in by_name(view.sheet, key).values() if value is not None]
     return sum(seconds) if seconds else None
 
 
 def failures(view: View) -> list[dict[str, Any]]:
-    """Return the cells that lack results or have doubtful fits, each with the limits it reached."""
+    """Return the table cells with missing results or uncertified fits, and the limits reached."""
     lines = []
     for row in view.rows:
         if row.key in view.incomplete or (row.note and row.status != Status.UNCERTIFIED):

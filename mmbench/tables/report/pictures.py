@@ -1,7 +1,7 @@
-"""Interactive pictures of an experiment and of a cell, as figures of plotly.
+"""Interactive pictures of an experiment and of a table cell, as figures of plotly.
 
-The browser sets the colours of paper, ink and grid, which depend on its dark mode. A machine has
-the same colour and mark in all pictures of an experiment.
+The script of the page sets the colours of background, text and grid, for light and dark mode. A
+machine has the same colour and marker in all pictures of an experiment.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,19 +18,22 @@ from mmbench.tables.records import Cell
 from mmbench.tables.report.view import ACCURACY, View, data_text, details, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Heights in pixels: a picture, a line of a list of data sets, and a machine in such a line.
+#: Heights in pixels: a picture, the row of one data set, and one machine in the row of a data set.
 HEIGHT, LINE, STEP = 420, 24, 11
 
-#: Data and layout of a figure, as plotly takes them.
+#: Data and layout of a figure in the format of plotly.
 Spec = dict[str, Any]
 
 
 class Point(NamedTuple):
-    """The point of a cell; `error` is half its bar, `hint` the last line of its hover text."""
+    """The point of a table cell.
+
+    `error` is half the length of the error bar, and `hint` is the last line of the hover text.
+    """
 
     key: Key
     x: float
-    #: By default the data set; points of one data set form a line of the picture.
+    #: Vertical coordinate; None for a picture with one row per data set.
     y: float | None = None
     error: float | None = None
     hollow: bool = False
@@ -38,7 +41,7 @@ class Point(NamedTuple):
 
 
 def label(text: str) -> str:
-    """Return a text with the tags that plotly knows escaped.
+    """Return a text in which the characters of HTML tags are escaped, for plotly.
 
     Examples
     --------
@@ -49,12 +52,12 @@ def label(text: str) -> str:
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
-    """Return an axis with its title."""
+    """Return an axis with a title, in the format of plotly."""
     return {"title": {"text": label(title)}, "automargin": True, "zeroline": False, **more}
 
 
 def rule(name: str, value: float, dash: str = "solid") -> dict[str, Any]:
-    """Return a line across the picture at a value of the axis "x" or "y"."""
+    """Return a straight line across the picture at a value of the axis `name` ("x" or "y")."""
     other = "y" if name == "x" else "x"
     ends = {f"{name}0": value, f"{name}1": value, f"{other}0": 0, f"{other}1": 1}
     return {"type": "line", f"{other}ref": "paper", **ends, "line": {"width": 1, "dash": dash}}
@@ -70,10 +73,12 @@ def scatter(
     root: str = "",
     **layout: Any,
 ) -> Spec:
-    """Return a picture with one trace per machine; points show details and open their pages.
+    """Return a scatter plot with one trace per machine.
 
-    Without an axis `y` the data sets are listed, with machines one below the other and error bars.
-    With `named`, hollow points bear the name of the machine. `root` leads to the pages.
+    A point shows the details of its table cell on hover, and opens the page of the cell on a click.
+    If `y` is None, the vertical axis has one row per data set, in which the machines are listed
+    with error bars. With `named`, hollow points are labelled with the name of the machine. `root`
+    is the relative path to the folder of the pages.
     """
     several = len(view.sheet.kernels) > 1
     traces = []
@@ -124,7 +129,7 @@ def _hover(view: View, point: Point) -> str:
 
 
 def pictures_of(view: View) -> dict[str, Spec]:
-    """Return the pictures of an experiment that have points, by the names of their elements."""
+    """Return the non-empty pictures of an experiment, by name of the HTML element."""
     made = {"against-published": against_published(view)}
     if len(view.ran) > 1:
         values = {key: view.sheet.value(key, ACCURACY) for key in view.sheet.keys}
@@ -135,7 +140,7 @@ def pictures_of(view: View) -> dict[str, Spec]:
 
 
 def against_published(view: View) -> Spec:
-    """Return measured minus published values, with the band as a bar."""
+    """Return a picture of measured minus published values, with the band as error bars."""
     points = []
     for row in view.rows:
         if row.in_band is not None:
@@ -146,7 +151,7 @@ def against_published(view: View) -> Spec:
 
 
 def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
-    """Return accuracies minus those of the first machine, one line per data set."""
+    """Return a picture of accuracies minus the first machine's, with one row per data set."""
     first, *others = view.ran
     points = []
     for base in view.sheet.places:
@@ -161,7 +166,10 @@ def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
 
 
 def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
-    """Return accuracy against CPU time; relative to the first machine over several data sets."""
+    """Return a picture of accuracy against CPU time.
+
+    If there are several data sets, both are relative to the first machine.
+    """
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]
     starts = [start for start in starts if times.get(start)]
@@ -183,7 +191,7 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
 
 
 def splits_picture(view: View, cell: Cell) -> Spec | None:
-    """Return the accuracy of every split of a cell, beside their mean and the published value."""
+    """Return a picture of the accuracy of every split, with mean, published value and band."""
     if len(cell.counted) < 2:
         return None
     values = [record.metrics[ACCURACY] for record in cell.counted]

@@ -1,4 +1,4 @@
-"""The folder of a report: its pages, and the files and filters that all of them share."""
+"""The folder of a report: its pages, shared files, and the filters of the templates."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from mmbench.tables.measures import Confusion
     from mmbench.tables.model import Column
 
-#: The first page, by which a folder is known as a report.
+#: File name of the first page, and the HTML tag by which a folder is recognised as a report.
 INDEX = "index.html"
 GENERATOR = '<meta name="generator" content="mmbench'
-#: Marks of footnotes at the end of a cell's text.
+#: Pattern of the footnote marks at the end of the text of a table cell.
 NOTES = re.compile(r"(?:\s*\[\d+\])+$")
 
 
 class Site:
-    """Writer of the files below the folder of a report.
+    """Writer of the files in the folder of a report.
 
-    The folder gets the files that all pages share. Raises UserError if it holds anything but an
-    earlier report, or cannot be written to.
+    The constructor writes the files that all pages share. Raises UserError if the folder contains
+    files that are not from an earlier report, or if the folder cannot be written to.
     """
 
     def __init__(self, folder: Path):
@@ -54,17 +54,17 @@ class Site:
         self.text("assets/plotly.min.js", get_plotlyjs())
 
     def page(self, path: str, template: str, **values: Any) -> Path:
-        """Write a page made of a template, which gets the way back to the first one as `root`."""
+        """Render a template to a page; its variable `root` is the relative path to the report."""
         page = self._environment.get_template(template)
         return self.text(path, page.render(root="../" * path.count("/"), **values))
 
     def table(self, path: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Path:
-        """Write rows as CSV; integers beside missing values stay integers."""
+        """Write rows as CSV; integers in columns with missing values stay integers."""
         frame = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
         return self.text(path, frame.to_csv(index=False, lineterminator="\n"))
 
     def text(self, path: str, text: str) -> Path:
-        """Write a file."""
+        """Write a text to a file of the report and return the path."""
         target = self.path(path)
         try:
             target.write_text(text, encoding="utf-8")
@@ -73,7 +73,7 @@ class Site:
         return target
 
     def path(self, path: str) -> Path:
-        """Return the path of a file of the site; its folder is made."""
+        """Return the path of a file of the report; its folder is created."""
         target = self.folder / path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class Site:
 
 
 def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
-    """Return a formatted number, as it is without a format; `nothing` for None and NaN.
+    """Return a number in a format, or `nothing` for None and NaN; unchanged if `form` is empty.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
 
 
 def footnotes(text: str) -> tuple[str, list[str]]:
-    """Return a cell's text without its footnotes, and their numbers.
+    """Return the text of a table cell without footnote marks, and the numbers of the footnotes.
 
     Examples
     --------
@@ -125,13 +125,13 @@ def footnotes(text: str) -> tuple[str, list[str]]:
 
 
 def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
-    """Return the groups of columns, each with the number of columns that it spans."""
+    """Return the headings of column groups, each with the number of columns in the group."""
     groups = (column.group for column in columns)
     return [(group, len(list(same))) for group, same in groupby(groups)]
 
 
 def most_confused(confusion: Confusion) -> int:
-    """Return the largest count of test rows of one class that were predicted as another."""
+    """Return the largest off-diagonal count of a confusion matrix, at least 1."""
     size = range(len(confusion.labels))
     errors = (confusion.counts[row][column] for row in size for column in size if row != column)
     return max(errors, default=0) or 1

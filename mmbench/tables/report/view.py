@@ -1,4 +1,4 @@
-"""An experiment as its pages show it: sheet, drawn table, summary, facts of the run, and cells."""
+"""Values for the pages of an experiment: sheet, drawn table, summary, run facts, table cells."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mmbench.tables.records import PUBLISHED_ONLY, Experiment
 from mmbench.tables.results import Reference
 from mmbench.tables.rows import ALL_IN_BAND, SELECTED, Row
 
-#: Longest name in characters; file systems allow 255 bytes, which include the folders.
+#: Maximum length of a name in characters; file systems allow 255 bytes.
 LENGTH = 80
 
 
 class Names:
-    """Unique names that are safe in any file system and in an address."""
+    """Unique names that are valid in all file systems and in URLs."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def free(self, text: str) -> str:
-        """Return a name made of a text, numbered if the name is taken.
+        """Return a valid name similar to a text, with a number appended if the name is in use.
 
         Examples
         --------
@@ -42,7 +42,7 @@ class Names:
 
 
 def data_text(key: Key) -> str:
-    """Return data set, kernel and training size of a cell in words.
+    """Return data set, kernel and training size of a table cell as text.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class View:
     ----------
     experiment : Experiment or Reference
     folder : str
-        Folder of its pages, below the folder of the report.
+        Folder of the pages, relative to the folder of the report.
     """
 
     def __init__(self, experiment: Experiment | Reference, folder: str):
@@ -74,9 +74,9 @@ class View:
         self.title = self.table.title.removeprefix(f"{self.name}: ")
         self.has_records = isinstance(experiment, Experiment)
         self.records = experiment.records if isinstance(experiment, Experiment) else []
-        #: The configuration as run; empty without records.
+        #: Text of the configuration of the run; empty without records.
         self.config = ""
-        #: Remarks on the whole run; for a reference table, the remarks in its text.
+        #: Remarks on the whole run; for a reference table, read from the Markdown file.
         self.remarks = self.sheet.remarks
         if isinstance(experiment, Experiment):
             path = experiment.folder / CONFIG
@@ -86,19 +86,19 @@ class View:
             items = (line[2:] for line in lines if line.startswith("- "))
             self.remarks = (*experiment.remarks, *items)
         published = {row.metric for row in self.sheet.rows if row.published is not None}
-        #: The metric by which cells are compared: errors if only these are published.
+        #: Metric of the comparison: error counts if only error counts are published, else accuracy.
         self.metric = ERRORS if ERRORS in published and ACCURACY not in published else ACCURACY
         rows = (self.sheet.row(key, self.metric) for key in self.sheet.keys)
-        #: The row of this metric of every planned cell, and the cells' keys.
+        #: Rows of this metric, one per planned table cell, and the keys of these rows.
         self.rows = [row for row in rows if row is not None and row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
-        #: The machines with results, in the order of the configuration.
+        #: Machines with results, in the order of the configuration.
         self.ran = [machine for machine in self.sheet.configured if machine in ran]
-        #: Cells that lack results.
+        #: Keys of the table cells with missing results.
         self.incomplete = frozenset(row.key for row in self.rows if self._lacks_results(row))
         names = Names()
-        #: Pages of the cells with records, below `folder`.
+        #: Paths of the pages of all table cells with records, relative to `folder`.
         self.pages = {
             key: f"cells/{names.free(f'{data_text(key)} {key.machine}')}.html"
             for key, cell in self.cells.items()
@@ -110,7 +110,7 @@ class View:
         return len(cell.done) < cell.planned.n_splits if cell else row.measured is None
 
     def heading(self, key: Key) -> str:
-        """Return the name of a cell: machine, data set and kernel."""
+        """Return the title of a table cell: machine, data set, kernel and training size."""
         return f"{self.sheet.label(key.machine)} on {data_text(key)}"
 
 
@@ -122,15 +122,15 @@ NAMES = {
     "n_support": "support vectors a pair",
 }
 
-#: Largest gap, tolerance and largest violation of a cell.
+#: Metrics of a certificate: largest gap, tolerance and largest violation in a table cell.
 CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
 
-#: Names and values, as a list of definitions.
+#: List of (name, value), shown as an HTML description list.
 Facts = list[tuple[str, str]]
 
 
 def metric_name(metric: str) -> str:
-    """Return the name of a metric on the pages.
+    """Return the name under which the pages show a metric.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def metric_name(metric: str) -> str:
 
 
 def details(view: View, key: Key) -> Facts:
-    """Return the facts of a cell that appear when it is tapped."""
+    """Return the facts about a table cell that are shown on hover or tap."""
     rows = [row for metric in (ACCURACY, ERRORS) if (row := view.sheet.row(key, metric))]
     facts: Facts = []
     for row in rows:
@@ -165,7 +165,7 @@ def details(view: View, key: Key) -> Facts:
 
 
 def measured(row: Row) -> str:
-    """Return a mean with its spread and the number of splits."""
+    """Return a measured mean with standard deviation, standard error and number of splits."""
     if row.measured is None:
         return row.status.replace("_", " ")
     spread = "" if row.sd is None else f" ± {number(row.sd, row.metric)} (standard deviation)"
@@ -174,7 +174,7 @@ def measured(row: Row) -> str:
 
 
 def published(row: Row) -> str:
-    """Return the published value with the spread that the paper prints."""
+    """Return the published value with its printed uncertainty."""
     if row.published is None:
         return ""
     spread = "" if row.published_spread is None else f" ({row.published_spread:g})"
@@ -182,7 +182,7 @@ def published(row: Row) -> str:
 
 
 def difference(row: Row) -> str:
-    """Return measured minus published value, and its size in standard errors."""
+    """Return measured minus published value as text, also in standard errors."""
     if row.in_band is None or row.measured is None or row.published is None:
         return ""
     errors = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
@@ -192,7 +192,7 @@ def difference(row: Row) -> str:
 
 
 def parameters(view: View, key: Key) -> str:
-    """Return the medians of the selected parameters."""
+    """Return the medians of the selected parameters of a table cell as text."""
     if chosen := view.sheet.selected.get(key):
         return ", ".join(map(str, chosen))
     rows = (row for row in view.sheet.rows if row.key == key and row.metric.startswith(SELECTED))
@@ -202,7 +202,7 @@ def parameters(view: View, key: Key) -> str:
 def gap_text(
     gap: float | None, tolerance: float | None, violation: float | None, unknown: str = ""
 ) -> str:
-    """Return a certificate in words; `unknown` replaces an unknown tolerance.
+    """Return a certificate as text; `unknown` is printed for an unknown tolerance.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def number(value: float | None, metric: str) -> str:
 
 
 def signed(value: float, metric: str) -> str:
-    """Return a difference with its sign, a minus that is as wide as the plus.
+    """Return a difference as text with its sign; the minus sign is as wide as the plus sign.
 
     Examples
     --------
@@ -240,15 +240,15 @@ def signed(value: float, metric: str) -> str:
     return ("" if float(text) == 0 else "+" if value > 0 else "−") + text
 
 
-#: Statuses of a cell without a fault.
+#: Statuses of table cells without failed or incomplete fits.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 RUN_WITH = "Run with "
-#: Metrics of CPU seconds.
+#: Names of the metrics that are CPU times.
 SECONDS = {f"seconds_{stage}" for stage in (*STAGES, CALIBRATION)}
 
 
 def summarize(view: View) -> dict[str, Any]:
-    """Return an experiment in one line: numbers under ``summary``, and some of them in words."""
+    """Return the summary of an experiment: numbers under ``summary``, and texts for the pages."""
 
     def values(metric: str) -> list[float]:
         found = (view.sheet.value(key, metric) for key in view.keys)
@@ -258,7 +258,8 @@ def summarize(view: View) -> dict[str, Any]:
     whole = [row for row in view.rows if row.key not in view.incomplete]
     timed = (row for row in view.sheet.rows if row.metric in SECONDS)
     seconds = sum((row.measured or 0.0) * (row.n or 0) for row in timed)
-    # Fits that stop by their own rule are left out; those without a tolerance if others have one.
+    # Fits that stop by a rule of the machine, not by the gap, are left out. Gaps without a
+    # tolerance are used only if no gap has a tolerance.
     keys = [row.key for row in view.rows if row.status != Status.STOPPED_BY_RULE]
     gaps = [[view.sheet.value(key, m) for m in ("worst_gap", "gap_tolerance")] for key in keys]
     known = [(gap, tolerance) for gap, tolerance in gaps if gap is not None]
@@ -288,14 +289,14 @@ def summarize(view: View) -> dict[str, Any]:
         },
         "certificate": ", ".join(filter(None, certificate)) or NOTHING,
         "cpu": duration(seconds),
-        # The number of pairs trained at a time is on the experiment's own page.
+        # The number of pairs trained in parallel is shown on the page of the experiment only.
         "computers": list(dict.fromkeys(text.partition(";")[0] for text in computers)),
         "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
     }
 
 
 def duration(seconds: float) -> str:
-    """Return a time in seconds, minutes or hours.
+    """Return a time as text in seconds, minutes or hours.
 
     Examples
     --------
@@ -308,7 +309,7 @@ def duration(seconds: float) -> str:
 
 
 def data_facts(view: View) -> list[dict[str, Any]]:
-    """Return one line per data set: name, card (None without), records, preprocessing in words."""
+    """Return name, card (None if there is none), records and preprocessing of each data set."""
     from mmbench.datasets import card_names, load_card
     from mmbench.tables.protocol import preprocessed
 
@@ -325,7 +326,7 @@ def data_facts(view: View) -> list[dict[str, Any]]:
 
 
 def run_facts(view: View) -> Facts:
-    """Return versions, computers, threads and seeds, each with its number of records."""
+    """Return versions, computers, threads, seeds and limits; differing values with their counts."""
     facts: dict[str, Counter[str]] = {}
     for record in view.records:
         if not (run := record.environment):

@@ -1,7 +1,7 @@
-// Sorting, filtering and details of the pages of mmbench report. Without it everything can be read.
+// Sorting, filtering and details on the pages of mmbench report; all text is readable without it.
 "use strict";
 
-// -- sorting: a button in every head of a table of class "sortable" ------------------------------
+// -- sorting: a button in every heading of a table of class "sortable" ---------------------------
 
 function valueOf(cell) {
   const text = cell.dataset.sort ?? cell.textContent.trim();
@@ -18,7 +18,7 @@ function sortBy(table, column, ascending) {
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row) => [valueOf(row.cells[column]), row]);
   rows.sort(([a], [b]) => {
-    if (a === null || b === null) return (a === null) - (b === null); // what is unknown comes last
+    if (a === null || b === null) return (a === null) - (b === null); // unknown values come last
     return ascending ? compare(a, b) : compare(b, a);
   });
   body.append(...rows.map(([, row]) => row));
@@ -40,7 +40,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-// -- filtering: a form above a table; a select filters the column of its name -----------------------
+// -- filtering: a form above a table; a select element filters the column of the same name ----------
 
 for (const form of document.querySelectorAll("form.filter")) {
   const table = document.getElementById(form.dataset.table);
@@ -66,7 +66,7 @@ for (const form of document.querySelectorAll("form.filter")) {
   filter();
 }
 
-// -- details of a cell: on hover, on focus, or at the first tap --------------------------------------
+// -- details of a table cell: shown on hover, on focus, or on the first tap --------------------------
 
 const tip = document.createElement("div");
 tip.id = "tip";
