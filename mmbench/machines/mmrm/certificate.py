@@ -1,6 +1,7 @@
 """Solutions of a max-margin ratio program with their certificates.
 
-Nothing is taken from a solver: value, bound and status are recomputed from the program alone.
+Value, bound and status are recomputed from the program and the two vectors; the values that a
+solver reports are not used.
 """
 
 from collections.abc import Sequence
@@ -14,41 +15,45 @@ from mmbench.errors import Status
 from mmbench.machines.mmrm.program import Program
 from mmbench.solvers.result import Result
 
-#: Largest range of the decisions on the training rows that counts as constant: w = 0.
+#: Decisions on the training rows count as constant (w = 0) if their range is at most this.
 CONSTANT_DECISION_RANGE = 1e-6
 
-#: Largest shortfall of a margin that counts as a rounding error.
+#: Margins of at least 1 minus this value are below 1 by a rounding error only.
 ROUNDED_MARGIN = 1e-6
 
-#: Largest relative gap of a solution with status "inaccurate" rather than "failed".
+#: Maximum relative gap for status "inaccurate"; the status is "failed" above.
 INACCURATE_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
 class CertifiedSolution(Result):
-    """A primal and a dual vector of a program with the bound that they prove.
+    """A primal and a dual vector of a program, with objective value and lower bound.
 
-    `value` includes the slack that `margins` need, and u is within the program's limit, so that the
-    primal point is feasible. `violation` is the largest of ``A'lam <= c`` over all columns. As the
-    multiplier of the limit it makes lam feasible: `bound` is ``sum(lam) - limit violation``, and no
-    point within the limit has a lower value.
+    The primal point is feasible: u satisfies the coefficient limit, and `value` includes the slack
+    of rows with margins below 1. `violation` is the largest violation of ``A'lam <= c`` over all
+    columns. With `violation` as the multiplier of the limit, lam is dual feasible. So `bound` is
+    ``sum(lam) - limit violation``, and no point that satisfies the limit has a lower value.
     """
 
     #: Coefficients, shape (n_columns,); nonnegative in a kernel program.
     u: NDArray
     b: float
-    #: Multipliers of the rows, within [0, cost]. Shape (n_rows,).
+    #: Multipliers of the rows, between 0 and cost. Shape (n_rows,).
     lam: NDArray
-    #: y f(x). Shape (n_rows,).
+    #: Margins y f(x). Shape (n_rows,).
     margins: NDArray
     iterations: int = 0
-    #: Algorithm of the solution; the head of `mmbench.machines.mmrm.mmrm` lists them.
+    #: Name of the algorithm; the docstring of `mmbench.machines.mmrm.mmrm` lists all routes.
     route: str = ""
-    #: Entries of `Fit.extra` that only one kind of program has.
+    #: Entries of `Fit.extra` that exist for only one of the linear and the kernel machine.
     facts: dict[str, Any] = field(default_factory=dict)
 
     def limited(self, program: Program, tol: float) -> bool:
-        """Whether the limit binds: its multiplier costs more than `tol` of the dual value."""
+        """Whether the coefficient limit is active.
+
+        The limit counts as active if its term in the dual objective exceeds `tol` relative to the
+        value and the sum of ``|u|`` exceeds half of the limit.
+        """
         binds = self.violation * program.limit > tol * max(1.0, abs(self.value))
         return bool(binds and np.abs(self.u).sum() > program.limit / 2)
 
@@ -56,14 +61,14 @@ class CertifiedSolution(Result):
 def certify(
     program: Program, u: NDArray, b: float, lam: NDArray, tol: float, **fields: Any
 ) -> CertifiedSolution:
-    """Certify a solver's primal and dual vector, after moving both within their bounds."""
+    """Certify a solver's primal and dual vectors, after a projection onto their bounds."""
     total = float(np.abs(u := np.maximum(u, 0.0) if program.nonnegative else u).sum())
     if total > program.limit:
         u = u * (program.limit / total)
     lam = _balanced(program, lam)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
-    # rows that miss their margin by a rounding error reach it at a multiple of u and b
+    # if margins are below 1 by a rounding error only, a multiple of u and b removes the slack
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
     if scale * np.abs(u).sum() <= program.limit:
@@ -93,7 +98,7 @@ def value_of(program: Program, u: NDArray, margins: NDArray) -> float:
 
 
 def _balanced(program: Program, lam: NDArray) -> NDArray:
-    """Return multipliers within [0, cost] and with y'lam = 0, as b is free."""
+    """Return multipliers with 0 <= lam <= cost and y'lam = 0, the condition of the free b."""
     lam = np.clip(lam, 0.0, program.cost)
     sums = np.array([lam[program.y < 0].sum(), lam[program.y > 0].sum()])
     shrunk = sums.min() / np.maximum(sums, np.finfo(np.float64).tiny)
@@ -101,7 +106,7 @@ def _balanced(program: Program, lam: NDArray) -> NDArray:
 
 
 def with_status(solution: CertifiedSolution, tol: float) -> CertifiedSolution:
-    """Set the status by the relative gap."""
+    """Return the solution with the status that follows from its relative gap."""
     gap = abs(solution.gap)
     if not np.isfinite(gap) or gap > INACCURATE_TOLERANCE:
         return replace(solution, status=Status.FAILED)
@@ -119,9 +124,9 @@ def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -
 
 
 def constant_bias(program: Program) -> float:
-    """Return the best b of w = 0: 1 or -1, for the class whose errors cost more.
+    """Return the optimal b for w = 0: the sign of the class with the larger sum of costs.
 
-    Without class weights this is the larger class; with equal costs the size breaks the tie.
+    Without class weights this is the larger class. If the costs are equal, the larger class wins.
     """
     negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
     return 1.0 if positive >= negative else -1.0
@@ -130,7 +135,7 @@ def constant_bias(program: Program) -> float:
 def constant_solution(
     program: Program, status: Status, route: str, iterations: int = 0
 ) -> CertifiedSolution:
-    """Return w = 0 for a program that has no solution, without a bound."""
+    """Return w = 0 with the bound -inf, for a program without a solution."""
     b = constant_bias(program)
     margins = program.y * b
     return CertifiedSolution(
@@ -148,7 +153,10 @@ def constant_solution(
 
 
 def trivial_if_constant(program: Program, solution: CertifiedSolution) -> CertifiedSolution:
-    """Replace a solution with w = 0 by the majority class's constant decision, status trivial."""
+    """Return the constant decision of the majority class, status "trivial", if w = 0 is optimal.
+
+    Any other solution is returned unchanged.
+    """
     solved = solution.status in (Status.OPTIMAL, Status.INACCURATE)
     if not solved or np.ptp(program.y * solution.margins) > CONSTANT_DECISION_RANGE:
         return solution
@@ -165,10 +173,10 @@ def trivial_if_constant(program: Program, solution: CertifiedSolution) -> Certif
 def recertified(
     program: Program, solution: CertifiedSolution, tol: float
 ) -> CertifiedSolution | None:
-    """Return the solution of the same program at other costs if it is optimal here too, else None.
+    """Return a solution found with other costs if it is also optimal for this program, else None.
 
-    A solution without slack stays optimal as long as no multiplier exceeds its cost: a search over
-    C solves a separable pair once.
+    A solution without slack stays optimal as long as no multiplier exceeds its cost. So a search
+    over C solves a separable pair of classes only once.
     """
     same = len(solution.lam) == len(program.y) and len(solution.u) == program.n_columns
     if not same or solution.margins.min() < 1 - 1e-9 or np.any(solution.lam > program.cost):

@@ -1,35 +1,38 @@
-"""A primal-dual interior point for a dense restricted program of the max-margin ratio machine.
+"""A primal-dual interior-point method for dense programs of the max-margin ratio machine.
 
     min c'u + cost'xi   s.t.  A u + y b + xi - z = right,   u, xi, z >= 0,  b free
 
-The last row is the limit of the coefficients, ``-sum(u)/limit >= -1``; right is 1 in all others.
-With the multipliers lam of the rows, ``s = c - A'lam >= 0`` and ``cost - lam >= 0``, the products
-``u s``, ``xi (cost - lam)`` and ``z lam`` go to zero together: Mehrotra's predictor and corrector
-with Gondzio's further correctors. With ``Theta = u/s`` and ``D = xi/(cost - lam) + z/lam`` the
-Newton equations are
+The last row is the coefficient limit, ``-sum(u)/limit >= -1``; the right side is 1 for all other
+rows. With the multipliers lam of the rows, ``s = c - A'lam >= 0`` and ``cost - lam >= 0``, the
+complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` are driven to zero at the same
+rate. Each iteration has Mehrotra's predictor and corrector and Gondzio's further correctors. With
+``Theta = u/s`` and ``D = xi/(cost - lam) + z/lam`` the Newton equations are
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
-`Reduced` eliminates du. The remaining matrix is positive definite,
+`Reduced` eliminates du. The remaining equations are
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b;
 
-the term in theta changes nothing, as y'dlam is given, and removes the nearly singular direction
-that the free b leaves. Its Cholesky factor leaves out rows of large D and columns of small Theta
-and preconditions conjugate gradients on the full operator.
+and their matrix is positive definite. The terms in theta cancel, as ``y'dlam = r_b``; they remove
+the nearly singular direction that is due to the free b. Conjugate gradients solve the equations.
+The preconditioner is a Cholesky factor of the matrix without rows of large D and columns of small
+Theta.
 
-`Whole` factorises the equations as they stand. That costs several times more, but does not square
-the condition number of A: the Gram matrix of a smooth kernel on data of few dimensions is nearly
-singular, and the reduced equations lose all their digits there.
+`Whole` factorises the Newton equations without elimination. The time is several times longer, but
+the condition number of A is not squared. The Gram matrix of a smooth kernel on data of few
+dimensions is nearly singular, and solutions of the reduced equations then have no correct digits.
 
 `OfLowRank` is for a Gram matrix of numerical rank r far below n. With a pivoted Cholesky factor
-``K = F F'`` the program's matrix is ``A = P Q'``; with QR factors ``D^{-1/2} [P, y] = U [R, g]``
-and ``Theta^{1/2} Q = V S`` the unknowns are ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du``:
+``K = F F'`` the matrix of the program is ``A = P Q'``. With the QR factorizations
+``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S`` the unknowns are ``p = U'D^{1/2} dlam``
+and ``q = V'Theta^{-1/2} du``:
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 
-An iteration takes time of order ``n r^2`` instead of ``n^3``, and no n x n matrix is formed. Sums
-like ``P'D^{-1}P`` would lose digits: D and Theta differ by many powers of ten.
+An iteration takes time of order ``n r^2`` instead of ``n^3``, and no n x n matrix is formed.
+Products like ``P'D^{-1}P`` would lose digits, as entries of D and of Theta differ by many powers of
+ten.
 
 References
 ----------
@@ -63,7 +66,7 @@ from mmbench.machines.base.search_space import (
 
 @dataclass
 class Iterate:
-    """The variables of an interior point; all but b are positive vectors."""
+    """The variables of an interior point: positive vectors and the free number b."""
 
     u: NDArray
     b: float
@@ -73,7 +76,7 @@ class Iterate:
     s: NDArray
 
     def moved(self, step: Iterate, primal: float, dual: float) -> Iterate:
-        """Return the point after a step of these lengths."""
+        """Return the iterate after a step with the given primal and dual step lengths."""
         return Iterate(
             self.u + primal * step.u,
             self.b + primal * step.b,
@@ -85,7 +88,7 @@ class Iterate:
 
 
 def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Iterate:
-    """Return a positive iterate with a neighbour's coefficients and margins; lam is below cost."""
+    """Return a positive iterate from coefficients and margins of a warm start and given lam."""
     return Iterate(
         u=u + 0.1 * (float(u[u > 0].mean()) if np.any(u > 0) else 1.0),
         b=0.0,
@@ -97,31 +100,31 @@ def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Ite
 
 
 def size_of(c: NDArray) -> float:
-    """Return the mean ``|c|``; 1 if the class means are equal but for rounding errors."""
+    """Return the mean ``|c|``; 1 if the class means are equal up to rounding errors."""
     mean = float(np.abs(c).mean())
     return mean if mean > ROUNDED_COST else 1.0
 
 
-#: Mean ``|c|`` that is a rounding error of class means of order one.
+#: A mean ``|c|`` of at most this is a rounding error of class means of order one.
 ROUNDED_COST = 1e-12
 
 #: Relative residual of conjugate gradients.
 CG_TOLERANCE = 1e-9
 
-#: Conjugate gradient steps after which `Whole` takes over from `Reduced`; and the limit of steps if
-#: the whole system is too large for a factorization.
+#: Maximum number of conjugate gradient steps before `Whole` replaces `Reduced`; and their maximum
+#: number if the whole system is too large for a factorization.
 MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 
-#: Iterative refinement steps of the whole system.
+#: Number of iterative refinement steps of the whole system.
 MAX_REFINEMENTS = 2
 
-#: Smallest scale of a column; avoids a division by zero.
+#: Lower bound on the largest magnitude in a column; avoids a division by zero.
 SMALLEST_SCALE = 1e-300
 
 #: Relative shifts of the diagonal, tried in turn until the Cholesky factorization succeeds.
 DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 
-#: (r, r_u, r_b) to (du, dlam, db).
+#: Solver of the Newton equations: maps (r, r_u, r_b) to (du, dlam, db).
 System = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float]]
 
 
@@ -130,7 +133,7 @@ class NotSolved(Exception):
 
 
 class Workspace:
-    """Arrays that all iterations reuse: allocating them costs as much time as computing them."""
+    """Arrays that all iterations reuse; their allocation takes as long as their computation."""
 
     def __init__(self, A: NDArray) -> None:
         n_rows, n_columns = A.shape
@@ -155,9 +158,9 @@ class Workspace:
 class Reduced:
     """The Newton equations after elimination of du, with D = `diagonal` and Theta = `weight`.
 
-    A row is part of the Cholesky factor if D is below `threshold` times the diagonal of
-    ``A Theta A'``. `NotSolved` is raised without a Cholesky factor or without convergence of the
-    conjugate gradients.
+    The Cholesky factor contains the rows for which D is below `threshold` times the diagonal of
+    ``A Theta A'``. `NotSolved` is raised if the Cholesky factorization fails or the conjugate
+    gradients do not converge.
     """
 
     def __init__(
@@ -235,7 +238,7 @@ class Reduced:
 
 
 class Refined(ABC):
-    """Newton equations solved by a factorization and iterative refinement."""
+    """Base of solvers of the Newton equations by a factorization and iterative refinement."""
 
     def __init__(self, A: Any, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
         self.A, self.y, self.diagonal, self.inverse = A, y, diagonal, 1 / weight
@@ -258,7 +261,7 @@ class Refined(ABC):
 
 
 class ScaledLU:
-    """LU factorization of a symmetric matrix, which is overwritten, with equilibrated entries."""
+    """LU factorization of a symmetric matrix after equilibration; the matrix is overwritten."""
 
     def __init__(self, matrix: NDArray) -> None:
         self._scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
@@ -271,7 +274,7 @@ class ScaledLU:
 
 
 class Whole(Refined):
-    """The equations as they stand, by an LU factorization."""
+    """The Newton equations without elimination, solved by an LU factorization."""
 
     def __init__(self, A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
         super().__init__(A, y, diagonal, weight)
@@ -288,9 +291,9 @@ class Whole(Refined):
 
 
 class LowRank:
-    """``A = left @ right'`` of shapes (n_rows, rank) and (n_columns, rank), as an operator."""
+    """Operator ``A = left @ right'``; the shapes are (n_rows, rank) and (n_columns, rank)."""
 
-    __array_ufunc__ = None  # ``array @ A`` is `__rmatmul__`
+    __array_ufunc__ = None  # so that ``array @ A`` calls `__rmatmul__`
 
     def __init__(self, left: NDArray, right: NDArray) -> None:
         self.left, self.right = left, right
@@ -310,7 +313,7 @@ class LowRank:
         return self.left.nbytes + self.right.nbytes
 
     def part(self, rows: NDArray, columns: NDArray) -> LowRank:
-        """Return a submatrix."""
+        """Return the submatrix of the given rows and columns."""
         return LowRank(self.left[rows], self.right[columns])
 
     def with_row(self, row: NDArray) -> LowRank:
@@ -348,30 +351,31 @@ class OfLowRank(Refined):
         return u, lam, float(b[0])
 
 
-#: Step length relative to the distance to the boundary.
+#: Step length relative to the step length to the boundary.
 BOUNDARY_FRACTION = 0.995
 
-#: Gondzio's correctors per iteration.
+#: Maximum number of Gondzio's correctors per iteration.
 MAX_CORRECTORS = 2
 
-#: Band of the products, relative to mu, that the correctors aim at.
+#: Target range of the complementarity products for the correctors, relative to the target mu.
 PRODUCT_BAND = (0.1, 10.0)
 
-#: Largest growth of the primal residual that `Reduced` may cause.
+#: `Whole` replaces `Reduced` if a step increases the primal residual to more than this.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
-#: Iterations end at a value below minus this: the program is unbounded, without its limit.
+#: Iterations end if the value is below minus this: without the coefficient limit the program is
+#: unbounded.
 UNBOUNDED_VALUE = 1e-3
 
-#: Largest order of a system that `Whole` factorizes.
+#: Maximum order of the matrix in `Whole`.
 MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
 
 
 class LpInteriorPoint:
-    """An interior point that can be continued to a smaller tolerance.
+    """An interior point; `run` can be called again with a smaller tolerance.
 
-    The row of the limit, largest sum of u, is appended to A, y and cost. Its multiplier starts at
-    `multiplier` times the limit, by default as far from binding as the rows.
+    A row for the coefficient limit is appended to A, y and cost. The initial multiplier of this row
+    is `multiplier` times the limit; by default it is the mean complementarity product of the rows.
     """
 
     def __init__(
@@ -389,7 +393,7 @@ class LpInteriorPoint:
         last = np.full(len(c), -1 / limit)
         self.A: Any = A.with_row(last) if isinstance(A, LowRank) else np.vstack([A, last])
         self.y, self.c, self.right = np.append(y, 0.0), c, np.append(np.ones(len(y)), -1.0)
-        # the slack of the limit costs more than it can gain: the limit is never violated
+        # a violation of the limit costs more than it can gain: the slack is 0 at the optimum
         penalty = 2 * cost.sum() + limit * max(0.0, -c.min())
         self.cost = np.append(cost, penalty)
         mu = float(np.mean(point.z * point.lam))
@@ -406,13 +410,14 @@ class LpInteriorPoint:
 
     @property
     def slack(self) -> NDArray:
-        """``cost - lam``, the multiplier of xi."""
+        """Multiplier of xi, ``cost - lam``."""
         return self.cost - self.point.lam
 
     def run(self, tol: float, max_iter: int = 100) -> bool:
-        """Iterate until the sum of the products, relative to ``1 + objective``, is below `tol`.
+        """Iterate until the sum of the products, relative to ``1 + |objective|``, is below `tol`.
 
-        Returns False if steps vanish, values are not finite, or iterations or time are used up.
+        Returns True also if the value proves that the program is unbounded. Returns False if steps
+        are too short, values are not finite, or iterations or time are used up.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)
@@ -434,9 +439,10 @@ class LpInteriorPoint:
         return False
 
     def restore_dual(self) -> None:
-        """Take a step in lam and s alone towards ``A'lam + s = c`` and ``y'lam = 0``.
+        """Take a step in lam and s alone to reduce the dual residual.
 
-        The bound that lam proves loses the residual times the limit.
+        The residual of ``A'lam + s = c`` and ``y'lam = 0`` lowers the certified bound, multiplied
+        by the limit.
         """
         system, (rows, columns, balance) = self._system(), self._residuals()
         if system is None:
@@ -450,7 +456,7 @@ class LpInteriorPoint:
 
     @property
     def multiplier(self) -> float:
-        """Multiplier of ``sum(u) <= limit``."""
+        """Multiplier of the coefficient limit ``sum(u) <= limit``."""
         return float(self.point.lam[-1]) / self.limit
 
     @property
@@ -459,7 +465,7 @@ class LpInteriorPoint:
         return float(self.c @ self.point.u + self.cost @ self.point.xi)
 
     def _value(self, row_residual: NDArray) -> float:
-        """Value of the primal with the least slack of each row; negative only if unbounded."""
+        """Primal objective with the smallest feasible slacks; negative only if unbounded."""
         missing = (self.point.xi - self.point.z + row_residual)[:-1]
         return float(self.c @ self.point.u + self.cost[:-1] @ np.maximum(missing, 0))
 
@@ -480,7 +486,10 @@ class LpInteriorPoint:
     def _iterate(
         self, residuals: tuple[NDArray, NDArray, NDArray], target: float
     ) -> tuple[float, float] | None:
-        """Take a step; return its primal and dual length, None if the equations are not solved."""
+        """Take a step and return its primal and dual lengths.
+
+        Returns None if the Newton equations cannot be solved.
+        """
         system = self._system()
         if system is None:
             return None
@@ -524,7 +533,7 @@ class LpInteriorPoint:
         step: Iterate,
         goal: float,
     ) -> Iterate:
-        """Add Gondzio's correctors as long as the step grows by 0.01 or more."""
+        """Add Gondzio's correctors while the sum of the step lengths grows by at least 0.01."""
         for _ in range(MAX_CORRECTORS):
             lengths = self._lengths(step, 1.0)
             if min(lengths) > 0.9:
@@ -556,7 +565,7 @@ class LpInteriorPoint:
         residuals: tuple[NDArray, NDArray, NDArray],
         wanted: list[NDArray],
     ) -> Iterate:
-        """Return the Newton direction for given changes of the three products."""
+        """Return the Newton direction for the wanted changes of the complementarity products."""
         p, slack = self.point, self.slack
         rp, rd, rb = residuals
         cu, cx, cz = wanted
@@ -582,7 +591,7 @@ class LpInteriorPoint:
         return step.moved(self._direction(system, rest, zeros), 1.0, 1.0)
 
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
-        """Return the primal and dual step lengths; at most 1."""
+        """Return `fraction` of the primal and dual step lengths to the boundary; at most 1."""
         p = self.point
         primal = min(_reach(p.u, step.u), _reach(p.xi, step.xi), _reach(p.z, step.z))
         dual = min(_reach(p.lam, step.lam), _reach(self.slack, -step.lam), _reach(p.s, step.s))
@@ -593,7 +602,10 @@ class LpInteriorPoint:
         return Workspace(self.A)
 
     def _system(self) -> System | None:
-        """Return a solver of the Newton equations at this point, None if there is none."""
+        """Return a solver of the Newton equations at the current iterate.
+
+        Returns None if `Reduced` fails and the system is too large for `Whole`.
+        """
         p = self.point
         weight = p.u / p.s
         diagonal = p.xi / self.slack + p.z / p.lam
@@ -615,7 +627,7 @@ class LpInteriorPoint:
         return Whole(self.A, self.y, diagonal, weight)
 
     def _adapt(self, steps: int) -> None:
-        """Adapt the size of the next preconditioner to the conjugate gradient steps."""
+        """Enlarge the next preconditioner after many conjugate gradient steps, shrink after few."""
         if steps > 12:
             self.threshold = min(self.threshold * 3, 1e6)
         elif steps < 4:
@@ -623,7 +635,7 @@ class LpInteriorPoint:
 
 
 def _check_memory(A: NDArray | LowRank) -> None:
-    """Refuse a program that does not fit into the free memory; its size depends on the data."""
+    """Raise an error if the workspace for A exceeds the free memory."""
     needed = (PART_GRAMS - 1) * A.nbytes
     if needed > LEAST_CHECKED_BYTES:
         task = f"MMRM, an interior point of {A.shape[0]} rows and {A.shape[1]} coefficients,"
@@ -631,6 +643,6 @@ def _check_memory(A: NDArray | LowRank) -> None:
 
 
 def _reach(value: NDArray, step: NDArray) -> float:
-    """Return the step length at which an entry of `value` becomes zero."""
+    """Return the step length at which the first entry of `value` becomes zero."""
     down = step < 0
     return float(np.min(value[down] / -step[down], initial=np.inf))

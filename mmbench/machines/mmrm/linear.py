@@ -1,9 +1,9 @@
-"""Program (28) of the linear machine: boundedness and solution.
+"""Program (28) of the linear machine: test of boundedness, and solution.
 
-There are few columns, and HiGHS solves the whole program: 256 columns and 1214 rows take 0.7 s.
-From 200 rows on an interior point in the space of the features comes first; its partition gives
-the exact vertex. If that fails, because columns are nearly equal, both are tried in orthonormal
-coordinates of the rows.
+The program has few columns, and HiGHS solves it as a whole: 0.7 s for 256 columns and 1214 rows.
+From 200 rows on, an interior point in the space of the features is tried first; its partition
+determines the exact vertex. If columns are nearly equal, both methods may fail; they are then
+repeated in orthonormal coordinates of the rows.
 """
 
 from dataclasses import replace
@@ -31,23 +31,25 @@ from mmbench.solvers.rows import weighted_product
 #: Relative gap of the interior point.
 GAP_TOLERANCE = 1e-10
 
-#: Ridge of a Newton step, relative to the sum of the weights.
+#: Ridge of the Newton system, relative to the sum of the rows' weights in this system.
 RIDGE = 1e-12
 
-#: Directions with a relative spread of at most this are not used: decisions would be computed to
-#: fewer digits than a certificate needs.
+#: Directions are used if their singular value exceeds this fraction of the largest. With smaller
+#: singular values, decisions would have fewer digits than a certificate needs.
 LEAST_SPREAD = 1e-8
 
-#: Smallest ratio of the costs to 1/n_class at which the interior point can start from 1/n_class.
+#: Minimum ratio of the costs to 1/n_class with which the interior point can start from the
+#: multipliers 1/n_class.
 LEAST_ROOM = 1.01
 
 
 def solve_linear(
     program: LinearProgram, tol: float = 1e-6, *, by_highs: bool = False
 ) -> CertifiedSolution:
-    """Solve program (28), after an exact test of whether it is bounded.
+    """Solve program (28), after an exact test of whether the program is bounded.
 
-    If it is not, the fact "bounded_from_factor" is the factor of the costs from which it is.
+    For an unbounded program, the fact "bounded_from_factor" is the smallest factor of the costs
+    that makes the program bounded.
     """
     if not program.surely_bounded:
         factor = critical_factor(program)
@@ -62,7 +64,7 @@ def solve_linear(
 
 
 def _solved(program: LinearProgram, tol: float, by_highs: bool) -> CertifiedSolution:
-    """Solve a bounded program in its own coordinates."""
+    """Solve a bounded program in the coordinates of its features."""
     if len(program.y) >= LEAST_ROWS and not by_highs:
         found = solve_in_features(program, tol)
         if found is not None and found.status is Status.OPTIMAL:
@@ -70,9 +72,9 @@ def _solved(program: LinearProgram, tol: float, by_highs: bool) -> CertifiedSolu
     found = solve_reference(program, tol)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
-    # HiGHS satisfies A'lam = c to its tolerance, and the limit multiplies the residual. The
-    # multipliers 1/n_class satisfy it to rounding and prove a bound of 2: the optimal value if each
-    # class can be brought to its margin.
+    # The multipliers of HiGHS satisfy A'lam = c only to its tolerance, and the residual times the
+    # limit is subtracted from the bound. The multipliers 1/n_class satisfy A'lam = c to rounding
+    # and prove a bound of 2. The optimum is 2 if all rows of each class can lie on the margin.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 
@@ -80,9 +82,9 @@ def _solved(program: LinearProgram, tol: float, by_highs: bool) -> CertifiedSolu
 def _solved_by_directions(program: LinearProgram, tol: float, by_highs: bool) -> CertifiedSolution:
     """Solve a bounded program in orthonormal coordinates of its rows.
 
-    HiGHS ignores a difference between two columns that is below its tolerance. The machine is
-    affine invariant, so any coordinates will do. The limit then is a limit of the coefficients in
-    these coordinates; the value is recomputed in the program's own.
+    HiGHS ignores differences between two columns below its tolerance. As the machine is affine
+    invariant, the optimum is the same in all coordinates. The coefficient limit applies to the
+    orthonormal coordinates; the value is recomputed in the coordinates of the features.
     """
     Z = np.asarray(program.Z)
     _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)
@@ -100,9 +102,9 @@ def _solved_by_directions(program: LinearProgram, tol: float, by_highs: bool) ->
 
 
 class _Ratio(HingeInteriorPoint):
-    """The interior point of program (28): the cost of w is ``c'w`` instead of ``||w||^2 / 2``.
+    """The interior point of program (28): the objective has ``c'w`` in place of ``||w||^2 / 2``.
 
-    It starts from the feasible multipliers 1/n_class; all iterates satisfy ``A'lam = c``.
+    The initial multipliers 1/n_class are feasible, and all iterates satisfy ``A'lam = c``.
     """
 
     def __init__(self, program: LinearProgram, lam: NDArray):
@@ -120,12 +122,16 @@ class _Ratio(HingeInteriorPoint):
         return self.c - self.at["v"], 0.0
 
     def _system(self) -> tuple[float, NDArray, NDArray]:
-        # keeps steps finite if columns are dependent; the next step corrects the residual
+        # the ridge keeps steps finite if columns are linearly dependent; the next step corrects
+        # the residual that the ridge causes
         return RIDGE * float(self.weight.sum()), *super()._system()[1:]
 
 
 def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution | None:
-    """Solve a program by an interior point and a vertex; None if costs leave no start."""
+    """Solve a program by an interior point and the exact vertex of its partition.
+
+    Returns None if the costs are too small for the initial multipliers 1/n_class.
+    """
     lam = program.class_shares
     if np.any(program.cost < LEAST_ROOM * lam):
         return None
@@ -144,7 +150,8 @@ def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution |
 def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
     """Project multipliers onto ``A'lam = c``, ``y'lam = 0`` to remove rounding errors.
 
-    Each changes in proportion to its distance to the bounds; a second step corrects the first.
+    Each multiplier changes in proportion to its distance to the nearer bound. A second step reduces
+    the residual of the first.
     """
     Z, y, k = program.Z, program.y, len(program.c)
     room = np.minimum(lam, program.cost - lam)
@@ -161,7 +168,7 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
 def critical_factor(program: LinearProgram) -> float:
     """Return the smallest factor of the costs that makes the program bounded.
 
-    With all costs C the product is the C* of
+    If all costs are C, the factor times C is the optimal value C* of
 
         C* = min max_i lam_i   s.t.  A'lam = c,  y'lam = 0,  lam >= 0.
     """

@@ -6,17 +6,18 @@ Linear machine, with the means x̄ and ȳ of the positive and the negative class
     subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
 
 Kernel machine: the same with ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` and alpha,
-beta >= 0 (29), (30), and with a limit of their sum, see the notes of `MMRM`. Both are linear
-programs. With sample weights s_i the penalty on xi_i is ``C s_i``, and the means are weighted. On
-separable data the solution maximises the margin ratio ``rho = d_b/d_w`` (20), where d_b is the gap
-between the projected classes and d_w the distance of their means less d_b.
+beta >= 0 (29), (30), and with an upper limit on the sum of alpha and beta, see the notes of `MMRM`.
+Both problems are linear programs. With sample weights s_i the penalty on xi_i is ``C s_i``, and the
+means are weighted. On separable data the solution maximises the margin ratio ``rho = d_b/d_w``
+(20): d_b is the gap between the projected classes, and d_w is the distance of their means minus
+d_b.
 
-Routes of ``solver="auto"``; the first that applies is in `Fit.route`:
+Routes of ``solver="auto"``. The first route that applies is used, and `Fit.route` is its name:
 
 ============ ============================================== ==================================
 route        when                                           cost
 ============ ============================================== ==================================
-"reused"     a neighbouring C on the path, without slack    two products with A
+"reused"     the solution at the last C has no slack        two products with A
 "features"   linear, 200 rows or more                       n d^2 per iteration, 10 to 25 of them
 "highs"      linear, fewer rows, or "features" fails        simplex pivots
 "interior"   kernel, more than 1000 rows, at most half of   m^3 per iteration, m rows near the
@@ -24,11 +25,11 @@ route        when                                           cost
 "whole"      other kernel programs                          n^3 per iteration, n r^2 at low rank r
 ============ ============================================== ==================================
 
-Every route ends in a certificate that is recomputed from the whole program. If a kernel program is
-not certified the other of "interior" and "whole" is tried, then "highs" for up to 4000 rows; the
-best objective and the best bound are combined. Benchmarks: `benchmarks/mmrm_usps.py` and
-`benchmarks/mmrm_mnist.py` ("interior" against "highs"), `benchmarks/mmrm_grid.py` ("whole"),
-`benchmarks/mmrm_low_rank.py` (its low-rank form).
+Every route ends in a certificate that is recomputed from the whole program. If the first route of a
+kernel program does not reach the tolerance, the other route of "interior" and "whole" is tried, and
+then "highs" for up to 4000 rows; the best objective and the best bound are combined. Benchmarks:
+`benchmarks/mmrm_usps.py` and `benchmarks/mmrm_mnist.py` ("interior" against "highs"),
+`benchmarks/mmrm_grid.py` ("whole"), `benchmarks/mmrm_low_rank.py` ("whole" at low rank).
 
 References
 ----------
@@ -77,20 +78,22 @@ from mmbench.machines.mmrm.vertex import solve_reference
 from mmbench.machines.mmrm.whole import solve_whole
 from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
 
-#: Rows above which "interior" comes before "whole" if at most half of them are near the margin.
+#: With more rows, "interior" is tried before "whole" if at most half of the rows are near the
+#: margin.
 MANY_ROWS = 1000
 
 
-#: KKT tolerance of the SVM that serves as a first guess.
+#: KKT tolerance of the SVM that is the starting point of a kernel program.
 GUESS_TOLERANCE = 1e-2
 
-#: Largest kernel matrix that is stored: 13,000 rows.
+#: Maximum size of a stored kernel matrix in bytes: 13,000 rows.
 MOST_GRAM_BYTES = 1.4e9
 
-#: Range of the penalties on slack; beyond it their products with margins lose all digits.
+#: Valid range of the penalties on slack. Outside this range, products of penalties and margins lose
+#: all digits.
 MIN_COST, MAX_COST = 1e-100, 1e100
 
-#: Largest sum of the slacks of separable data.
+#: A pair of classes counts as separable if the sum of the slacks is at most this.
 SEPARABLE_SLACK = 1e-6
 
 
@@ -100,38 +103,42 @@ class MMRM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair. `objective` is (28) or (30), `bound` a lower bound of the
-        optimal value within the limit of the coefficients. ``extra`` has "margin_ratio",
-        "separable" (all slacks are zero) and "at_coefficient_limit" (``rbf``, ``poly``): see Notes.
+        The certificate of each pair of classes. `objective` is the value of (28) or (30), `bound`
+        a lower bound of the optimal value subject to the coefficient limit. ``extra`` has
+        "margin_ratio", "separable" (all slacks are zero) and "at_coefficient_limit" (``rbf``,
+        ``poly``): see Notes.
     margin_ratios_ : ndarray of shape (n_pairs,)
-        rho of each pair on its training rows; negative if the projections overlap.
+        Margin ratio rho of each pair of classes on the training rows; negative if the projections
+        of the classes overlap.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        alpha and -beta of each pair (``rbf``, ``poly``).
+        alpha and -beta of each pair of classes (``rbf``, ``poly``).
 
     Notes
     -----
-    Here n_x and n_y are the sums of the sample weights of each class, n = n_x + n_y.
+    n_x and n_y are the sums of the sample weights of the two classes, n = n_x + n_y.
 
-    Two outcomes are no failures but carry no information; both predict the majority class. Status
-    "unbounded": C is too small, the program has no minimum. Status "trivial": w = 0 is optimal. For
-    classes of different size this holds for a range of C, and if the mean of the smaller class lies
-    among the points of the larger, for every C; ``class_weight="balanced"`` avoids it.
+    With status "unbounded" or "trivial", the machine predicts the majority class for every row; the
+    solver has not failed. Status "unbounded": C is too small, and the program has no minimum.
+    Status "trivial": w = 0 is optimal. For classes of different size w = 0 is optimal for a range
+    of C, and for every C if the mean of the smaller class lies among the points of the larger
+    class; ``class_weight="balanced"`` avoids this.
 
     If the Gram matrix is singular to working precision (a smooth kernel, few features), (30) has no
-    solution in double precision: coefficients of 1e12 still lower the objective, by fitting
-    rounding errors of the kernel. So the program that is solved is (30) with::
+    solution in double precision: coefficients of 1e12 still lower the objective, because they fit
+    rounding errors of the kernel. The machine therefore solves (30) with the coefficient limit::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
-    If ``fits_[i].extra["at_coefficient_limit"]`` is False this changes nothing: the same
-    multipliers certify the solution of (30) itself. If it is True a larger limit has a lower
-    objective. The default, 2^20, follows from precision, not from accuracy: a violation v of a dual
-    constraint lowers the bound by v times the limit, and rounding errors are 1e-16 times the
-    objective. The linear machine has no such limit; its `bound` holds for weights whose magnitudes,
-    in units of the features' standard deviations, sum to at most the limit. If columns are nearly
-    equal the linear machine is solved in orthonormal coordinates of the rows: its `bound` then
-    holds for weights in these coordinates, and directions with a relative spread of 1e-8 or less
-    are not used.
+    If ``fits_[i].extra["at_coefficient_limit"]`` is False, the limit has no effect: the same
+    multipliers certify the solution of (30) without the limit. If it is True, a larger limit gives
+    a lower objective. The default, 2^20, was chosen for numerical precision, not for classification
+    accuracy: a violation v of a dual constraint lowers the bound by v times the limit, and rounding
+    errors are 1e-16 times the objective. The program of the linear machine has no coefficient
+    limit. However, its `bound` only holds for weights w with ``sum_k |w_k| sigma_k`` up to the
+    limit, with the standard deviation sigma_k of feature k. If features are nearly equal, the
+    linear program is solved in orthonormal coordinates of the rows. The `bound` then holds for
+    weights in these coordinates, and directions whose standard deviation is at most 1e-8 of the
+    largest are not used.
 
     Examples
     --------
@@ -148,11 +155,12 @@ class MMRM(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
-        single_precision=False,  # coefficients of 1e6 occur, and cancel
+        single_precision=False,  # coefficients of 1e6 cancel in the decisions
     )
     version: ClassVar[int] = 3
-    #: `part_bytes` covers an interior point of up to 6000 rows and coefficients (60,000 digits have
-    #: 5000) and a stored kernel matrix; larger interior points check the free memory.
+    #: `part_bytes` covers a stored kernel matrix and an interior point of up to 6000 rows and
+    #: coefficients; the 60,000 rows of MNIST need 5000. Larger interior points check the free
+    #: memory.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         part_bytes=1800 * 10**6,
         linear_row_copies=2,
@@ -160,7 +168,7 @@ class MMRM(WeightedClassifier):
         in_parts=True,
     )
     sparse_input = translation_invariant = True
-    convex_on_any_matrix = True  # a linear program, whatever the numbers in it
+    convex_on_any_matrix = True  # a linear program for any kernel matrix
 
     C: float | None = parameter(
         None,
@@ -273,7 +281,8 @@ def slack_costs(
 ) -> NDArray:
     """Return the penalty on the slack of each row.
 
-    Without C, C is `C_factor` times 1/n_class, the smallest value that ensures a bounded program.
+    If C is None, the penalty is `C_factor` times the smallest C that ensures a bounded program:
+    1/n_class of the smaller class, or of each class if `class_weight` is "balanced".
     """
     if C is None:
         s = np.ones(len(problem.y)) if problem.weights is None else problem.weights
@@ -291,9 +300,9 @@ def slack_costs(
 
 
 def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -> dict[str, Any]:
-    """Return rho of the projections (20), and whether no row needs slack.
+    """Return the margin ratio (20) of the projections, and whether all slacks are zero.
 
-    With the decisions f (b cancels), ``d_b = min f(x_i) - max f(y_j)`` (7) and
+    The projections are the decisions f, as b cancels: ``d_b = min f(x_i) - max f(y_j)`` (7) and
     ``d_w = mean f(x_i) - mean f(y_j) - d_b`` (17).
     """
     f = y * margins
@@ -312,7 +321,7 @@ def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -
 def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None = None) -> float:
     """Return the b (22) for which both classes have the same ratio of margin to dispersion.
 
-    With the margin samples x* and y*, the means and the projections p = f - b:
+    With the projections p = f - b, the rows x* and y* nearest to the other class, and the means:
 
         b = -p(y*) - (p(y*) - p(y_mean)) / (p(x_mean) - p(x*) + p(y*) - p(y_mean)) (p(x*) - p(y*))
     """
@@ -333,9 +342,10 @@ def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float,
 
 
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
-    """Return the kernel matrix, stored if it takes at most half of the free memory.
+    """Return the kernel matrix, stored if its size is at most half of the free memory.
 
-    A matrix that is not stored is computed in blocks at every use: up to twice the time.
+    Otherwise blocks of the kernel matrix are computed at each use, which takes up to twice the
+    time.
     """
     n = len(problem.y)
     if n <= STORED_ROWS or 8 * n**2 <= min(
@@ -348,9 +358,10 @@ def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
 def _guess(
     program: KernelProgram, problem: BinaryProblem, neighbour: CertifiedSolution | None
 ) -> Guess:
-    """Return a neighbouring MMRM, or else the SVM of the same C: its support is nearly the same.
+    """Return the warm start: an MMRM with another C if given, else the SVM with the same C.
 
-    The SVM has at least C = 1, relative to the kernel: with a tiny C all rows support it.
+    The SVM has nearly the same support vectors. Its C is at least 1 / scale of the kernel, because
+    with a very small C all rows are support vectors.
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)
@@ -366,7 +377,8 @@ def solve_kernel(
 ) -> CertifiedSolution:
     """Solve program (30) by the first route that certifies a solution.
 
-    A point of negative value proves (30) without its limit unbounded: consider its multiples.
+    If a point has a negative value, (30) without the coefficient limit is unbounded: multiples of
+    the point have arbitrarily low values.
     """
     solutions: list[CertifiedSolution] = []
     for route in _routes(program, guess, solver):
@@ -387,7 +399,7 @@ def solve_kernel(
 
 
 def _routes(program: KernelProgram, guess: Guess, solver: str) -> Iterator[str]:
-    """Yield the routes of a kernel program in their order."""
+    """Yield the routes of a kernel program in the order in which they are tried."""
     n, near = len(program.rows), len(guess.near_rows(program))
     few = n <= SMALL_PART_ROWS
     restricted_first = solver == "interior" or (n > MANY_ROWS and 2 * near <= n)

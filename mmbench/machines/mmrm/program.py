@@ -3,16 +3,19 @@
     min_{u,b,xi}  c'u + sum_i cost_i xi_i   s.t.  A u + y b + xi >= 1,  xi >= 0      (28), (30)
     max_lam       sum_i lam_i               s.t.  0 <= lam <= cost,  y'lam = 0,  A'lam <= c
 
-Kernel machine (30): A = diag(y) K diag(y) and u = (alpha, beta) >= 0, whose sum has a limit.
-The multiplier nu of ``sum(u) <= limit`` makes the dual ``max sum(lam) - limit nu`` with
-``A'lam - nu <= c``, so that every lam proves a bound. Linear machine (28): A = diag(y) Z with the
-standardised data Z and u = w free, so that A'lam = c. In both, c is the
-difference of the class means of the decision: with s_q the sum of the rows of class q in A,
-c = s_+/n_+ + s_-/n_-. Hence lam_i = 1/n_class is dual feasible as soon as every cost is at least
-that: the program is then bounded.
+Kernel machine (30): A = diag(y) K diag(y), u = (alpha, beta) >= 0, and ``sum(u) <= limit``. With
+the multiplier nu of the limit, the dual is ``max sum(lam) - limit nu`` subject to
+``A'lam - nu <= c``. So every lam, with nu large enough, gives a lower bound of the optimum.
 
-With sample weights s_q and n_q are weighted sums and within a class costs are proportional to
-weights; lam_i = weight_i/n_class replaces 1/n_class.
+Linear machine (28): A = diag(y) Z with the standardised data Z, and u = w is free, so that
+A'lam = c.
+
+In both machines c'u is the difference of the class means of the decision: if s_q is the sum of the
+rows of class q in A, then c = s_+/n_+ + s_-/n_-. Hence lam_i = 1/n_class is dual feasible if every
+cost is at least 1/n_class. The program is then bounded.
+
+With sample weights, s_q and n_q are weighted sums, the costs within a class are proportional to the
+weights, and lam_i = weight_i/n_class replaces 1/n_class.
 """
 
 from abc import ABC, abstractmethod
@@ -28,32 +31,33 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default limit of the sum of the coefficients, about a million. Decisions then have an error of
-#: 1e-9 and bounds a relative error of 1e-10, far below the tolerance. From 64 times this limit on
-#: double precision fails to solve some programs to 1e-6.
+#: Default upper limit on the sum of the coefficients. With this limit decisions have an error of
+#: 1e-9 and bounds a relative error of 1e-10, far below the tolerance. With 64 times this limit or
+#: more, some programs cannot be solved to 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
-#: Rows from which a linear program is solved by an interior point and its standardised rows are a
-#: linear operator.
+#: With at least this many rows, a linear program is solved by an interior point, and its matrix of
+#: standardised rows is a linear operator.
 LEAST_ROWS = 200
 
-#: Size of the blocks of a Gram matrix that are converted to float64.
+#: Size in bytes of the blocks in which a Gram matrix is converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
-#: Largest rank of a low-rank factor, relative to the rows and absolute, and its largest size: an
-#: iteration with more is no faster than with the dense matrix.
+#: Maximum rank of a low-rank factor, relative to the number of rows and absolute, and its maximum
+#: number of entries. With larger factors, iterations are no faster than with the dense matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
 class Program(ABC):
     """Labels, costs and class sums of a program; a subclass provides the matrix A.
 
-    `row_weights` are the sample weights. A row that repeats another has cost zero: the first of
-    them carries the costs of all. `columns` are the columns in use, one of each set of equal ones;
-    `class_sums`, shape (2, n_columns), are s_- and s_+; `limit` is the largest sum of ``|u|``.
+    `row_weights` are the sample weights. Among equal rows of a class, the first row has the sum of
+    the costs, and the other rows have cost zero. `columns` are the indices of the columns in use,
+    one for each set of equal columns; `class_sums`, shape (2, n_columns), has the rows s_- and s_+;
+    `limit` is the upper limit on the sum of ``|u|``.
     """
 
-    #: Whether u >= 0; else u is free.
+    #: True if u >= 0, False if u is free.
     nonnegative: ClassVar[bool]
 
     def __init__(
@@ -87,13 +91,13 @@ class Program(ABC):
 
     @cached_property
     def class_rows(self) -> tuple[NDArray, NDArray]:
-        """Rows with a cost, of the negative and of the positive class."""
+        """Indices of the rows with positive cost in the negative and in the positive class."""
         used = self.cost > 0
         return np.flatnonzero(used & (self.y < 0)), np.flatnonzero(used & (self.y > 0))
 
     @cached_property
     def rows(self) -> NDArray:
-        """Rows with a cost."""
+        """Indices of the rows with positive cost."""
         return np.flatnonzero(self.cost > 0)
 
     @cached_property
@@ -103,30 +107,30 @@ class Program(ABC):
 
     @cached_property
     def class_sizes(self) -> NDArray:
-        """Sum of the weights per class (negative, positive)."""
+        """Sum of the sample weights per class (negative, positive)."""
         return np.array([self.row_weights[self.y < 0].sum(), self.row_weights[self.y > 0].sum()])
 
     @property
     def class_shares(self) -> NDArray:
-        """Weight of each row relative to its class: the multipliers 1/n_class."""
+        """Weight of each row divided by the sum of its class: the multipliers 1/n_class."""
         return self.row_weights / self.class_sizes[(self.y > 0).astype(int)]
 
     @cached_property
     def c(self) -> NDArray:
-        """Cost of u: the difference of the class means of the decision."""
+        """Coefficients c of the objective: c'u is the difference of the class means."""
         return (self.class_sums / self.class_sizes[:, None]).sum(axis=0)
 
     @property
     def surely_bounded(self) -> bool:
-        """Whether all costs are at least 1/n_class, so that lam_i = 1/n_class is feasible."""
+        """Whether all costs are at least 1/n_class: lam_i = 1/n_class is then dual feasible."""
         return bool(np.all(self.class_cost >= 1 - 1e-12))
 
 
 class KernelProgram(Program):
-    """Program (30) of a Gram matrix, stored in float32 or float64 or computed in blocks.
+    """Program (30) for a Gram matrix, stored in float32 or float64 or computed in blocks.
 
     The Gram matrix is divided by `scale`, the magnitude of the mean of its diagonal, so that
-    tolerances mean the same for every kernel; `coefficients` undoes that.
+    tolerances do not depend on the kernel's magnitude; `coefficients` divides u by `scale` again.
     """
 
     nonnegative = True
@@ -141,21 +145,21 @@ class KernelProgram(Program):
     ) -> None:
         self.gram = gram
         mean = float(np.average(gram.diagonal().astype(np.float64), weights=weights))
-        self.scale = abs(mean) or 1.0  # negative with some given matrices
+        self.scale = abs(mean) or 1.0  # a precomputed matrix may have a negative mean
         weights = np.ones(len(y)) if weights is None else weights
         sums = [y * self._product(np.where(y == sign, sign * weights, 0.0)) for sign in (-1.0, 1.0)]
         super().__init__(y, cost, len(y), np.array(sums), limit, weights)
         self.columns = self.rows
 
     def kernel_values(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a submatrix of the Gram matrix in float64, which may be overwritten."""
+        """Return a submatrix of the Gram matrix in float64; the caller may overwrite it."""
         if isinstance(self.gram, KernelMatrix):
             return self.gram.block(rows, columns)
         return self.gram[np.ix_(rows, columns)].astype(np.float64, copy=False)
 
     @cached_property
     def factor(self) -> NDArray | None:
-        """F with ``K / scale = F F'``, shape (n_rows, rank), if the numerical rank is low."""
+        """Factor F with ``K / scale = F F'``, shape (n_rows, rank); None if the rank is large."""
 
         def values(rows: NDArray, columns: NDArray) -> NDArray:
             return self.kernel_values(rows, columns) / self.scale
@@ -172,7 +176,7 @@ class KernelProgram(Program):
         return out
 
     def forward(self, u: NDArray) -> NDArray:
-        """Return A u; only rows of the Gram matrix with a nonzero u are read."""
+        """Return A u; only rows of the Gram matrix with nonzero u_k are read."""
         return self.y * self._product(self.y * u)
 
     def adjoint(self, lam: NDArray) -> NDArray:
@@ -180,7 +184,7 @@ class KernelProgram(Program):
         return self.forward(lam)
 
     def coefficients(self, u: NDArray) -> NDArray:
-        """Return the expansion over the training rows: alpha for positives, -beta for negatives."""
+        """Return the coefficients of the training rows, alpha and -beta."""
         return self.y * u / self.scale
 
     def _product(self, v: NDArray) -> NDArray:
@@ -196,10 +200,10 @@ class KernelProgram(Program):
 
 
 class LinearProgram(Program):
-    """Program (28) of standardised features; the machine is affine invariant.
+    """Program (28) with standardised features; the machine is affine invariant.
 
-    `Z`, shape (n_samples, n_features), are the standardised rows, an array or a linear operator;
-    `centre` and `spread` are the mean and the standard deviation of each feature.
+    `Z`, shape (n_samples, n_features), is the matrix of standardised rows, an array or a linear
+    operator; `centre` and `spread` are the mean and the standard deviation of each feature.
     """
 
     nonnegative = False
@@ -239,15 +243,16 @@ class LinearProgram(Program):
         return self.Z.T @ (self.y * lam)
 
     def weights(self, u: NDArray, b: float) -> tuple[NDArray, float]:
-        """Return w and b of the original features."""
+        """Return w and b in the units of the original features."""
         w = u / self.scale
         return w, b - float(w @ self.centre)
 
 
 def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
-    """Move the costs of equal samples of a class to the first of them.
+    """Return costs in which the first of several equal rows of a class has the sum of their costs.
 
-    Their rows and columns are equal, which would make the vertex degenerate.
+    The other equal rows have cost zero. Otherwise equal rows and columns of A would make the vertex
+    degenerate.
     """
     keys = np.column_stack([X, y]) if isinstance(X, np.ndarray) else _sparse_keys(X, y)
     _, first, member = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -257,7 +262,7 @@ def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
 
 
 def _sparse_keys(X: Any, y: NDArray) -> NDArray:
-    """Return a number for each sparse row and its sign; equal rows have equal numbers."""
+    """Return one number per sparse row; rows with equal entries and labels have equal numbers."""
     X = X.copy()
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -267,42 +272,43 @@ def _sparse_keys(X: Any, y: NDArray) -> NDArray:
     return np.array([numbers.setdefault(row, len(numbers)) for row in rows])
 
 
-#: Rows with a smaller margin are near it.
+#: A row counts as near the margin if y f(x) is below this.
 NEAR_MARGIN = 1.05
 
 
 @dataclass(frozen=True)
 class Guess:
-    """Coefficients, shape (n_columns,), and margins y f(x), shape (n_rows,), of a similar machine.
+    """Warm start: coefficients u, shape (n_columns,), and margins y f(x), shape (n_rows,).
 
-    The coefficients are nonnegative; only their ratios matter.
+    Both arrays are from an MMRM with another C or from an SVM. The coefficients are nonnegative,
+    and their magnitude is arbitrary: only their ratios matter.
     """
 
     u: NDArray
     margins: NDArray
 
     def near_rows(self, program: Program) -> NDArray:
-        """Return the rows near the neighbour's margin or with a coefficient."""
+        """Return the rows near the margin of the warm start or with a positive coefficient."""
         rows = program.rows
         return rows[(self.margins[rows] < NEAR_MARGIN) | (self.u[rows] > 0)]
 
 
-#: Largest diagonal entry of the residual of a factor, relative to the Gram matrix: the size of the
-#: kernel's rounding errors, which further columns would multiply.
+#: Largest diagonal entry of the residual ``K - F F'``, relative to the largest of K. It is of the
+#: order of the kernel's rounding errors, which further columns of F would amplify.
 REMAINDER = 1e-14
 
-#: Largest error of a factor in a sample of the kernel values, relative to the largest diagonal
-#: entry: a precomputed matrix may be indefinite.
+#: Largest entry of ``K - F F'`` in a sample of rows and columns, relative to the largest diagonal
+#: entry of K. The test fails for an indefinite precomputed matrix.
 MOST_DIFFERENCE = 1e-12
 
 
 def low_rank_factor(
     diagonal: NDArray, block: Callable[[NDArray, NDArray], NDArray], most: int
 ) -> NDArray | None:
-    """Return F with ``K = F F'`` to rounding, None if the rank of K is above `most`.
+    """Return F with ``K = F F'`` to rounding; None if the rank of K exceeds `most`.
 
-    `diagonal` of K is overwritten; `block` returns K at given rows and columns. Only the columns of
-    the pivots are computed.
+    `diagonal`, the diagonal of K, is overwritten; `block` returns a submatrix of K for given rows
+    and columns. Only the pivot columns of K and a sample for the test of F are computed.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:
@@ -326,5 +332,5 @@ def low_rank_factor(
 
 
 def _rank(matrix: NDArray, remainder: float) -> int:
-    """Return the numerical rank of a positive semidefinite matrix; less if it is indefinite."""
+    """Return the rank of a positive semidefinite matrix; a smaller number if it is indefinite."""
     return int(dpstrf(matrix.T, tol=remainder, lower=1, overwrite_a=1)[2])

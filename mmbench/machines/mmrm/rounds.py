@@ -1,15 +1,17 @@
-"""Pricing rounds: the route of large kernel programs of which few rows are near the margin.
+"""Pricing rounds: the route for large kernel programs with few rows near the margin.
 
-An interior point on a restricted program, some rows and columns, finds which coefficients are
-positive and which rows are tight. Rows and columns of the whole program that a coarse iterate
-violates are added, and the next round starts from scratch. If none is violated the iterate is
-refined, one LU factorization turns it into the exact vertex, and the vertex is priced likewise.
+The restricted program has a subset of the rows and columns. An interior point solves it to a coarse
+tolerance and so finds the positive coefficients and the active rows. Rows and columns outside the
+subset that the iterate violates are added, and the next round starts from scratch. If no row or
+column is violated, the iterate is refined, one LU factorization computes the exact vertex, and
+pricing is repeated at the vertex.
 
-A restricted program with few rows may be unbounded because some c_k < 0. So it also has, for each
-class, the mean of the rows that are left out, with the sum of their costs: the mean is implied by
-these rows, and with costs of at least 1/n_class no restricted program is unbounded.
+A restricted program with few rows may be unbounded because some c_k < 0. It therefore has one more
+row for each class: the mean of the rows outside, with the sum of their costs. The constraints of
+the rows outside imply the constraint of their mean. With costs of at least 1/n_class, no restricted
+program is then unbounded.
 
-Cost: `benchmarks/mmrm_usps.py` and `benchmarks/mmrm_mnist.py`.
+Measured times: `benchmarks/mmrm_usps.py` and `benchmarks/mmrm_mnist.py`.
 """
 
 from __future__ import annotations
@@ -25,43 +27,46 @@ from mmbench.machines.mmrm.interior import UNBOUNDED_VALUE, LpInteriorPoint, fir
 from mmbench.machines.mmrm.program import NEAR_MARGIN, Guess, Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: Tolerances of the first round, of an iterate that is priced, and of attempts at a vertex.
+#: Tolerances of the interior point in the first round, before pricing, and before the successive
+#: attempts to compute a vertex.
 FIRST_TOLERANCE, COARSE_TOLERANCE = 3e-2, 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
-#: Rows with a smaller margin are added after a round; after the first round up to `NEAR_MARGIN`.
+#: After a round, rows with a smaller margin are added; after the first round, rows with a margin
+#: below `NEAR_MARGIN`.
 FINE_MARGIN = 1.03
 
-#: Rows with a larger margin are dropped.
+#: Rows with a larger margin are removed from the restricted program.
 DROPPED_MARGIN = 1.3
 
-#: Columns added beyond those of negative reduced cost, relative to the current number.
+#: Number of columns added besides the columns of negative reduced cost, relative to the current
+#: number of columns: after the first round, and after later rounds.
 COARSE_COLUMN_SHARE, FINE_COLUMN_SHARE = 0.1, 0.03
 
-#: Most pricing rounds.
+#: Maximum number of pricing rounds.
 MAX_ROUNDS = 24
 
-#: Violations of rows and columns outside the restricted program that are accepted.
+#: Largest accepted violation of a row or column outside the restricted program.
 PRICING_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)
 class RestrictedOptimum:
-    """The optimum of a restricted program, or an iterate, as vectors of the whole program."""
+    """An optimum or iterate of a restricted program, with the vectors of the whole program."""
 
     u: NDArray
     b: float
     lam: NDArray
     #: Whether the interior point reached a fine tolerance.
     converged: bool
-    #: Columns that do not tend to zero.
+    #: Indices of the columns whose coefficients do not tend to zero.
     support: NDArray
-    #: Multiplier of the coefficient limit; zero at a vertex.
+    #: Multiplier of the coefficient limit; 0 at a vertex.
     multiplier: float = 0.0
 
 
 class RestrictedProgram:
-    """Some rows and columns of a kernel program, to which violated ones are added."""
+    """A subset of the rows and columns of a kernel program, extended by violated ones."""
 
     def __init__(self, program: Program, guess: Guess, tol: float) -> None:
         self.program, self.guess, self.tol = program, guess, tol
@@ -72,7 +77,7 @@ class RestrictedProgram:
         self.iterations = 0
 
     def solve(self) -> CertifiedSolution:
-        """Add rows and columns until none is violated, and certify the optimum."""
+        """Add rows and columns until no row or column is violated, and certify the optimum."""
         if not self._is_whole():
             iterate = self._start()
             iterate.run(FIRST_TOLERANCE)
@@ -98,11 +103,12 @@ class RestrictedProgram:
         return min(len(self.rows), len(self.columns)) == len(self.program.rows)
 
     def _start(self) -> LpInteriorPoint:
-        """Start from the guess's u and from lam = 1/n_class, where A'lam = c.
+        """Return an interior point at the guess's u and at lam = 1/n_class, for which A'lam = c.
 
-        A nearly singular matrix leaves the dual feasible set almost no interior, and a start far
-        from it takes twice the iterations. As y'lam = 0 and b is free, columns may be shifted by
-        multiples of y: without their means ``A Theta A'`` is conditioned much better.
+        If the matrix is nearly singular, the dual feasible set has almost no interior, and a start
+        far from this set takes twice the iterations. As y'lam = 0 and b is free, multiples of y may
+        be subtracted from the columns. Here the columns are centred, which greatly improves the
+        condition number of ``A Theta A'``.
         """
         program, columns = self.program, self.columns
         A, y, cost, margins = self._with_class_means()
@@ -114,7 +120,7 @@ class RestrictedProgram:
         return LpInteriorPoint(A, y, c, cost, point, program.limit)
 
     def _with_class_means(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Return A, y, cost and guessed margins; class means of the rows outside come last."""
+        """Return A, y, costs and guessed margins; the last rows are class means of rows outside."""
         program, rows = self.program, self.rows
         A = program.block(rows, self.columns)
         blocks, y = [A], [program.y[rows]]
@@ -130,12 +136,15 @@ class RestrictedProgram:
         return np.vstack(blocks), np.concatenate(y), np.concatenate(cost), np.concatenate(margins)
 
     def _outside(self) -> list[tuple[int, NDArray]]:
-        """Return (class, its rows outside) for each class that has some."""
+        """Return (class, rows outside the restricted program) for each class with such rows."""
         outside = [np.setdiff1d(rows, self.rows) for rows in self.program.class_rows]
         return [(q, rows) for q, rows in enumerate(outside) if len(rows)]
 
     def _extended(self, iterate: LpInteriorPoint) -> RestrictedOptimum:
-        """Extend an iterate to the whole program; multipliers of class means are distributed."""
+        """Return an iterate's vectors for the whole program.
+
+        The multiplier of a class mean is distributed to its rows in proportion to their costs.
+        """
         program, point = self.program, iterate.point
         u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
         u[self.columns], lam[self.rows] = point.u, point.lam[: len(self.rows)]
@@ -146,7 +155,10 @@ class RestrictedProgram:
         return RestrictedOptimum(u, b, lam, False, self.columns, iterate.multiplier)
 
     def _optimum(self, iterate: LpInteriorPoint) -> RestrictedOptimum:
-        """Refine an iterate until its partition is an optimal vertex."""
+        """Refine an iterate until the vertex of its partition is optimal.
+
+        If no such vertex is found, the refined iterate is returned.
+        """
         converged = False
         for tol in FINE_TOLERANCES:
             reached = iterate.run(tol)
@@ -171,7 +183,10 @@ class RestrictedProgram:
         return margins, program.c - program.adjoint(optimum.lam) + optimum.multiplier
 
     def _add_violated(self, optimum: RestrictedOptimum) -> bool:
-        """Add violated rows and columns and drop distant rows; return False if none is violated."""
+        """Add violated rows and columns and remove rows of large margin.
+
+        Returns False if no row or column is violated or the program is unbounded.
+        """
         margins, reduced = self._priced(optimum)
         if self._is_unbounded(optimum.u, margins):
             return False
@@ -189,11 +204,14 @@ class RestrictedProgram:
         return True
 
     def _is_unbounded(self, u: NDArray, margins: NDArray) -> bool:
-        """Whether the value at u, for the whole program, proves it unbounded."""
+        """Whether the objective of the whole program at u is so negative that it is unbounded."""
         return value_of(self.program, u, margins) < -UNBOUNDED_VALUE
 
     def _add(self, margins: NDArray, reduced: NDArray, near: float, extra: float) -> None:
-        """Add rows of margin below `near`, columns of negative reduced cost and some next ones."""
+        """Add rows with a margin below `near` and columns of negative reduced cost.
+
+        Further columns, in the order of reduced costs, are `extra` times the current number.
+        """
         rows = np.setdiff1d(self.program.rows, self.rows)
         rows = rows[np.argsort(margins[rows], kind="stable")]
         rows = rows[margins[rows] < near][: max(50, len(self.rows) // 2)]
@@ -204,7 +222,7 @@ class RestrictedProgram:
         self.columns = np.concatenate([self.columns, columns[:count]])
 
     def _certified(self, optimum: RestrictedOptimum) -> CertifiedSolution:
-        """Certify, at first without the coefficients that tend to zero."""
+        """Certify the optimum, first with the coefficients outside its support set to zero."""
         u = np.zeros_like(optimum.u)
         u[optimum.support] = optimum.u[optimum.support]
         for candidate in (u, optimum.u):

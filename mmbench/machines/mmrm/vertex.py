@@ -1,7 +1,8 @@
-"""Vertices of the program: of a partition, by one LU factorization; of the whole program, by HiGHS.
+"""Vertices of the program: one LU factorization for a given partition, HiGHS for the whole program.
 
-With P = {u > 0}, R = {rows with y f = 1 and 0 < lam < cost} and T = {rows with lam = cost}, a
-nondegenerate vertex has ``|R| = |P| + 1``, and the square matrix ``M = [A_RP, y_R]`` determines it:
+A partition consists of the columns P = {u > 0} and of the rows R = {y f = 1 and 0 < lam < cost} and
+T = {lam = cost}. A nondegenerate vertex has ``|R| = |P| + 1``, and the square matrix
+``M = [A_RP, y_R]`` determines the vertex:
 
     M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
 """
@@ -19,11 +20,12 @@ from mmbench.machines.mmrm.interior import LpInteriorPoint
 from mmbench.machines.mmrm.program import Program
 from mmbench.solvers.highs_ import BASIC, solve_lp
 
-#: Largest negative part of a coefficient or multiplier of a vertex, relative to the largest.
+#: Tolerance for negative coefficients and multipliers of a vertex, relative to the largest
+#: coefficient or multiplier.
 SIGN_TOLERANCE = 1e-9
 
-#: Pivots of HiGHS. Programs that it solves take a few thousand; nearly singular ones have been seen
-#: to go on for hours.
+#: Maximum number of simplex pivots in HiGHS. Programs that HiGHS solves take a few thousand pivots;
+#: nearly singular programs have run for hours.
 MAX_PIVOTS = 100_000
 
 
@@ -37,12 +39,13 @@ class Partition:
 
 
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
-    """Classify rows and columns by the larger factor of their complementarity products.
+    """Classify each row and column by the larger factor of its complementarity product.
 
-    `rows` are the first rows of the iterate; class means and the limit may follow.
+    `rows` and `columns` are the program's indices of the iterate's rows and columns. The iterate
+    may have further rows, for class means and the coefficient limit.
     """
     point, own = iterate.point, slice(len(rows))
-    xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]  # without the row of the limit
+    xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]  # without the limit's row
     at_cost = np.zeros(len(rows), dtype=bool)
     if xi.max() > 1e-7:
         at_cost = (xi / iterate.slack[:-1])[own] > xi.max() / iterate.cost[own].max()
@@ -76,7 +79,7 @@ class Vertex:
     def is_optimum(
         self, program: Program, rows: NDArray, columns: NDArray, violation: float
     ) -> bool:
-        """Whether its signs hold, and rows and columns are violated by at most `violation`."""
+        """Whether the signs hold and no row or column is violated by more than `violation`."""
         if not self.signs_hold(program):
             return False
         margins = program.forward(self.u) + program.y * self.b
@@ -87,7 +90,7 @@ class Vertex:
 
 
 def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
-    """Return the vertex of a partition, None if its matrix is not square or is singular."""
+    """Return the vertex of a partition; None if the matrix M is not square or is singular."""
     positive, tight, at_cost = partition.positive, partition.tight, partition.at_cost
     if len(tight) != len(positive) + 1:
         return None
@@ -101,7 +104,7 @@ def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
     for trans, wanted in ((0, np.ones(len(tight))), (1, right)):
         operator = matrix.T if trans else matrix
         x, _ = dgetrs(lu, pivots, wanted, trans=trans)
-        with np.errstate(all="ignore"):  # of a singular matrix
+        with np.errstate(all="ignore"):  # M may be singular
             x += dgetrs(lu, pivots, wanted - operator @ x, trans=trans)[0]
         if not np.isfinite(x).all():
             return None
@@ -132,8 +135,9 @@ def polished(
 def solve_reference(program: Program, tol: float = 1e-6) -> CertifiedSolution:
     """Solve all of (28) or (30) by HiGHS and an exact vertex.
 
-    HiGHS stops at a tolerance of 1e-7 per row, which large costs multiply. Without costs of at
-    least 1/n_class the limit of the coefficients is left out: it would hide a ray.
+    HiGHS has a feasibility tolerance of 1e-7 per row, and large costs multiply these violations.
+    The coefficient limit is left out if the costs are below 1/n_class: with the limit, HiGHS could
+    not detect an unbounded program.
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)

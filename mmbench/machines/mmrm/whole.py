@@ -1,21 +1,23 @@
-"""The whole kernel program by one interior point: few rows, inseparable data and smooth kernels.
+"""One interior point for the whole kernel program: few rows, inseparable data, smooth kernels.
 
-If most rows are within the margin, a restricted program has no advantage, and the kernel is often
-so smooth that coefficients of 1e5 and more cancel. Two measures make that tractable.
+If most rows have margins below 1, a restricted program has no advantage. In these cases the kernel
+is often so smooth that coefficients of 1e5 and more cancel. Shifted columns and two starting points
+make the program tractable.
 
-Columns may be shifted: as ``y'lam = 0`` and b is free, A and
+Multiples of y may be subtracted from the columns: as ``y'lam = 0`` and b is free, A and
 
     A_ik = y_i y_k (K_ik - h_k) / sigma,   h_k = mean_i K_ik,   sigma^2 = mean_ik (K_ik - h_k)^2
 
-are the same program with another b; the entries are of order one however smooth the kernel is.
+define the same program, up to b. The entries of the shifted matrix are of order one for any kernel.
 
-The first start has tiny reduced costs s and large coefficients mu/s, because all dual feasible
-points of such a program have tiny reduced costs; from s of order one half of the iterations are
-spent on reaching them. If the classes overlap little, or one is rare, large coefficients do not
-cancel and no step is long: the second start is the neighbour's coefficients.
+The first starting point has tiny reduced costs s and large coefficients mu/s: if the kernel is
+smooth, all dual feasible points have tiny reduced costs. From a start with s of order one, half of
+the iterations are needed to reach them. If the classes overlap little or one class is rare, large
+coefficients do not cancel and all steps are short. The second starting point therefore has the
+coefficients of the warm start.
 
-Cost: ``n^3`` per iteration, ``n r^2`` for a kernel of numerical rank r (`benchmarks/mmrm_grid.py`
-and `benchmarks/mmrm_low_rank.py`).
+Cost: of order ``n^3`` per iteration, ``n r^2`` for a kernel of numerical rank r
+(`benchmarks/mmrm_grid.py` and `benchmarks/mmrm_low_rank.py`).
 """
 
 from typing import Any
@@ -30,19 +32,20 @@ from mmbench.machines.mmrm.interior import Iterate, LowRank, LpInteriorPoint, fi
 from mmbench.machines.mmrm.program import Guess, KernelProgram
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: Relative complementarity at the first and the second attempt to certify an iterate. The second
-#: is skipped at a relative gap of `EXACT_GAP` times the tolerance: the vertex was found.
+#: Relative complementarity of the iterates at the first and the second attempt to certify a
+#: solution. If the relative gap is at most `EXACT_GAP` times the tolerance after the first attempt,
+#: the exact vertex was found and the second attempt is skipped.
 FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 
-#: Reduced costs at the first start, relative to the mean ``|c|``.
+#: Reduced costs at the first starting point, relative to the mean ``|c|``.
 SMALL_REDUCED_COST = 1e-5
 
-#: Most iterations per tolerance; 15 to 25 are usual.
+#: Maximum number of iterations per tolerance; 15 to 25 are usual.
 MAX_ITER = 60
 
 
 class Shifted(KernelProgram):
-    """The same program in shifted and scaled columns; `A` is an array or `LowRank`."""
+    """A kernel program with shifted and scaled columns; `A` is an array or a `LowRank`."""
 
     def __init__(self, program: KernelProgram) -> None:
         self.program, self.y, self.cost = program, program.y, program.cost
@@ -82,7 +85,7 @@ class Shifted(KernelProgram):
         return out
 
     def part(self, rows: NDArray) -> Any:
-        """Return A at the same rows and columns."""
+        """Return the principal submatrix of A with these row and column indices."""
         if isinstance(self.A, LowRank):
             return self.A.part(rows, rows)
         return self.A if len(rows) == len(self.A) else self.A[np.ix_(rows, rows)]
@@ -96,13 +99,13 @@ class Shifted(KernelProgram):
         return lam @ self.A
 
     def original(self, u: NDArray, b: float) -> tuple[NDArray, float]:
-        """Return u and b of the given program."""
+        """Return u and b in the coordinates of the program without shifts."""
         moved = float((self.y * u) @ self.shift) / self.scale
         return u * (self.program.scale / self.scale), b - moved
 
 
 def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSolution:
-    """Solve program (30) with all its rows and columns, from a neighbouring machine's margins."""
+    """Solve program (30) with all rows and columns; `guess` is the warm start."""
     shifted = Shifted(program)
     solutions: list[CertifiedSolution] = []
     for start in (_large_coefficients, _guessed_coefficients):
@@ -120,9 +123,10 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 
 
 def _large_coefficients(program: Shifted, guess: Guess) -> LpInteriorPoint:
-    """Start from lam = 1/n_class, where A'lam = c, or the largest feasible multiple of it.
+    """Start from lam = 1/n_class, for which A'lam = c, or from a multiple of it below the costs.
 
-    The multiplier of the limit makes the multiple feasible; coefficients are on the central path.
+    The multiplier of the limit makes the multiple dual feasible. The coefficients are mu/s, as on
+    the central path.
     """
     rows = program.rows
     cost, c, margins = program.cost[rows], program.c[rows], guess.margins[rows]
@@ -137,7 +141,7 @@ def _large_coefficients(program: Shifted, guess: Guess) -> LpInteriorPoint:
 
 
 def _guessed_coefficients(program: Shifted, guess: Guess) -> LpInteriorPoint:
-    """Start from the neighbour's coefficients."""
+    """Start from the coefficients of the warm start."""
     rows = program.rows
     cost, c = program.cost[rows], program.c[rows]
     u = guess.u[rows] * (program.scale / program.program.scale)
@@ -146,7 +150,7 @@ def _guessed_coefficients(program: Shifted, guess: Guess) -> LpInteriorPoint:
 
 
 def _shares(program: Shifted, most: float) -> NDArray:
-    """Return lam = 1/n_class, or the multiple of it that is at most `most` times the cost."""
+    """Return lam = 1/n_class, or its largest multiple that is at most `most` times the costs."""
     rows = program.rows
     cost, class_cost = program.cost[rows], program.class_cost
     share = min(1.0, most * float(class_cost.min()))
@@ -156,7 +160,7 @@ def _shares(program: Shifted, most: float) -> NDArray:
 def _candidates(
     program: KernelProgram, shifted: Shifted, iterate: LpInteriorPoint, tol: float
 ) -> list[CertifiedSolution]:
-    """Certify an iterate, w = 0, and the vertex of the iterate's partition if there is one."""
+    """Certify an iterate, w = 0, and the vertex of the iterate's partition if it exists."""
     rows, columns = program.rows, program.columns
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
     u[columns], lam[rows] = iterate.point.u, iterate.point.lam[:-1]
