@@ -1,8 +1,9 @@
 """Constraint and column generation for R-SVM+ and R-SVM_mu+.
 
-Each round solves the restricted problem with the listed pairs, then adds the pairs that exceed r
-most, at most one per row. R-SVM_mu+ restricts the features too: a feature is added if it violates
-the dual, ``q_k - v_k^2 < min over the listed features``.
+Each round solves the restricted problem with the listed pairs of rows. Then the pairs whose
+weighted half squared distances exceed r most are added, at most one per row. R-SVM_mu+ also
+restricts the features: feature k is added if ``q_k - v_k^2`` is below the minimum over the listed
+features, which is a violation of the dual.
 """
 
 from dataclasses import replace
@@ -15,15 +16,16 @@ from mmbench.errors import Status
 from mmbench.machines.radius.listed import solve_cone, solve_interior
 from mmbench.machines.radius.pairs import PairProblem, PairSolution, far_pairs
 
-#: Pairs in the first restricted problem, and added per round at most. With a large radius penalty
-#: and a kernel, thousands of pairs are active.
+#: Number of pairs in the first restricted problem, and maximum number of pairs added per round.
+#: With a large radius penalty and a kernel, thousands of pairs are active.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
-#: Features in the first restricted problem of R-SVM_mu+, and added per round at most.
+#: Number of features in the first restricted problem of R-SVM_mu+, and maximum number of features
+#: added per round.
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
-#: Relative gap above which the interior point is considered stalled. Its steps are short if one
-#: class is rare and overlaps the other.
+#: Relative gap above which the interior point counts as stalled. Its steps are short if one class
+#: is rare and overlaps the other.
 STALLED_GAP = 1e-3
 
 
@@ -34,9 +36,10 @@ def solve_generating(
     max_rounds: int = 60,
     cone: bool = False,
 ) -> PairSolution:
-    """Solve restricted problems until the relative gap is at most `tol`, or nothing is violated.
+    """Solve restricted problems until the relative gap is at most `tol`.
 
-    `start` is `PairSolution.active` of a neighbouring problem on the same rows. Clarabel solves the
+    The rounds also end if no further pair or feature is violated. `start`, a warm start, is
+    `PairSolution.active` of a problem with the same rows and other penalties. Clarabel solves the
     restricted problems if `cone` is true or the interior point stalls.
     """
     if start is not None:
@@ -45,7 +48,7 @@ def solve_generating(
         pairs, _ = far_pairs(problem.rows, 0.0, FIRST_PAIRS)
         pairs = pairs if len(pairs) else np.array([[0, 1]])
         features = np.arange(problem.rows.shape[1])
-        if problem.simplex and len(features) > FIRST_FEATURES:  # the largest differences of means
+        if problem.simplex and len(features) > FIRST_FEATURES:  # largest mean differences
             means = [problem.rows[problem.y == sign].mean(axis=0) for sign in (1.0, -1.0)]
             apart = np.abs(means[0] - means[1])
             features = np.sort(np.argsort(-apart, kind="stable")[:FIRST_FEATURES])
@@ -68,7 +71,7 @@ def solve_generating(
 
 
 def solve_all_pairs(problem: PairProblem, tol: float = 1e-6) -> PairSolution:
-    """Solve one cone program (Clarabel) with all pairs: the reference."""
+    """Solve one cone program (Clarabel) with all pairs of rows, as the reference."""
     n, k = problem.rows.shape
     pairs = np.column_stack(np.triu_indices(n, 1))
     found, _ = _solve_restricted(problem, pairs, np.arange(k), tol, cone=True)
@@ -78,7 +81,7 @@ def solve_all_pairs(problem: PairProblem, tol: float = 1e-6) -> PairSolution:
 def _solve_restricted(
     problem: PairProblem, pairs: NDArray, features: NDArray, tol: float, cone: bool
 ) -> tuple[PairSolution, NDArray]:
-    """Solve with the listed pairs and features; return also the pairs that are violated most."""
+    """Solve the restricted problem; return the solution and the most violated other pairs."""
     part = problem
     if len(features) < problem.rows.shape[1]:
         part = replace(problem, rows=problem.rows[:, features])
@@ -90,7 +93,7 @@ def _solve_restricted(
 
 
 def _violated_features(problem: PairProblem, found: PairSolution) -> NDArray:
-    """Return the features that violate the dual most."""
+    """Return the unlisted features that violate the dual most."""
     if not problem.simplex or len(found.features) == problem.rows.shape[1]:
         return np.empty(0, dtype=np.intp)
     v = problem.rows.T @ found.u

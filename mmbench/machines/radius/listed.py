@@ -1,25 +1,28 @@
-"""R-SVM+ and R-SVM_mu+ with the listed pairs only: one cone program, or an interior point.
+"""Restricted problems of R-SVM+ and R-SVM_mu+, with the listed pairs of rows only.
 
-As a second-order cone program:
+A restricted problem is solved as a second-order cone program or by an interior point. The cone
+program is
 
     min   1/2 sum_k e_k + lam r + C sum_i xi_i
     subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
                  R-SVM_mu+   e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
-In (9) the pairs contain w_k^2 itself. Their coefficients of e_k are not negative, so that
-``e_k = w_k^2`` at the optimum, and pairs are linear rows here.
+The constraints of the pairs in (9) contain w_k^2; here they contain e_k and are linear. The
+coefficients of e_k are not negative, so that ``e_k = w_k^2`` at the optimum.
 
-The interior point solves both programs of `pairs` at once. With D_pk the squares of pair p,
-v = Z'u and q = D'theta, the optimum satisfies, besides the conditions of `HingeInteriorPoint`, with
-all factors of products positive:
+The interior point solves the primal and the dual in `pairs` together. D_pk is the squared
+difference of pair p in feature k, v = Z'u and q = D'theta. The optimum satisfies the conditions of
+`HingeInteriorPoint` and the following ones; the factors of all complementarity products are
+positive in the iterates:
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
     R-SVM_mu+    s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
-The added unknowns are mu, t and r. The multipliers theta are eliminated, as the multipliers of the
-rows are, so that many pairs are cheap.
+The Newton equations have the further unknowns mu, t and r. The multipliers theta of the pairs are
+eliminated like the multipliers of the rows, so that the size of the equations does not depend on
+the number of pairs.
 """
 
 from abc import ABC, abstractmethod
@@ -36,19 +39,20 @@ from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values, solve_growing
 from mmbench.solvers.rows import weighted_product
 
-#: Weights mu, of sum 1, that count as zero.
+#: Weights mu of at most this count as zero; the sum of all mu is 1.
 ZERO_WEIGHT = 1e-10
 
-#: Steps of iterative refinement of a system in rows and pairs; features in large units lose digits.
+#: Number of iterative refinement steps for a system in rows and pairs; features in large units
+#: cause rounding errors.
 REFINEMENTS = 2
 
 #: w, mu (None for R-SVM+), signed multipliers u of the rows, multipliers theta of the listed pairs,
-#: and iterations.
+#: and number of iterations.
 RestrictedSolution = tuple[NDArray, NDArray | None, NDArray, NDArray, int]
 
 
 class ProgramColumns:
-    """The columns of a cone program by name: ``ProgramColumns(w=d, b=1)``, and its rows."""
+    """Named blocks of columns of a cone program, as in ``ProgramColumns(w=d, b=1)``."""
 
     def __init__(self, **sizes: int):
         ends = np.cumsum(list(sizes.values()))
@@ -59,7 +63,7 @@ class ProgramColumns:
         self.n = int(ends[-1])
 
     def rows(self, n_rows: int, parts: Mapping[str, sparse.sparray | NDArray]) -> sparse.sparray:
-        """Return rows that are zero outside the given blocks of columns."""
+        """Return a matrix of all columns that is zero outside the given blocks of columns."""
         blocks = [
             sparse.csr_array(parts[name])
             if name in parts
@@ -71,16 +75,17 @@ class ProgramColumns:
     def margins(
         self, rows: NDArray, y: NDArray, slack_unit: float | NDArray = 1.0
     ) -> sparse.sparray:
-        """Return the rows of ``1 - y_i (w'z_i + b) - slack_unit xi_i <= 0``, without the 1."""
+        """Return the matrix of the constraints ``-y_i (w'z_i + b) - slack_unit xi_i <= -1``."""
         n, signs = len(y), -y[:, None]
         xi = sparse.diags_array(-slack_unit * np.ones(n))
         parts = {"w": signs * rows, "b": signs, "xi": xi}
         return self.rows(n, parts)
 
     def products(self, d: int, second: str | None) -> tuple[sparse.sparray, NDArray]:
-        """Return the cones of ``e_k mu_k >= w_k^2``, or of ``e_k >= w_k^2``: rows and sides.
+        """Return matrix and right side of the cone constraints ``e_k mu_k >= w_k^2``.
 
-        The cone contains ``((e + mu)/2, (e - mu)/2, w)``.
+        The vector ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a second-order cone. `second` is
+        the name of mu; if None, the constraints are ``e_k >= w_k^2``.
         """
         take = [
             sparse.kron(sparse.eye_array(d), np.array(column)[:, None])
@@ -93,13 +98,14 @@ class ProgramColumns:
 
 
 def solve_cone(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
-    """Solve the cone program with Clarabel; if it fails, w and the multipliers are 0.
+    """Solve the cone program with Clarabel; if Clarabel fails, w and the multipliers are 0.
 
-    The units keep all parts of the program near 1, as the solver's accuracy is absolute. In
-    R-SVM+ w is in units of its largest possible value, which may be very small: w = 0 costs ``2 C``
-    per row of the smaller class, w_k at least ``(1 + lam D_k) w_k^2 / 2`` where D_k is the largest
-    square of a listed pair. In R-SVM_mu+ the objective is in units of its value at w = 0 and equal
-    mu, and w in their root. e is in the squares of the units of w.
+    As the solver's accuracy is absolute, the variables are scaled to magnitudes near 1. In R-SVM+,
+    w_k is divided by an upper bound of its optimum, which may be very small: the objective is
+    ``2 C`` per row of the smaller class at w = 0, and at least ``(1 + lam D_k) w_k^2 / 2``
+    otherwise, with the largest squared difference D_k of the listed pairs in feature k. In
+    R-SVM_mu+, the objective is divided by its value at w = 0 with equal mu, and w by the root of
+    this value. The unit of e_k is the square of the unit of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(pairs), problem.simplex, problem.y
     squares, costs = problem.squares(pairs), problem.C * np.ones(n)
@@ -145,10 +151,10 @@ def solve_cone(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSo
 
 
 def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple[NDArray, NDArray]:
-    """Return w and mu with the weights that an interior point leaves just above zero set to zero.
+    """Return w and mu without the tiny weights that an interior point leaves in place of zeros.
 
-    `part` is the size of each feature's part of the decisions: a feature in large units may matter
-    with a small mu.
+    `part` is the magnitude of each feature's term in the decisions: a feature in large units may
+    have a large term although its mu is small.
     """
     kept = mu > ZERO_WEIGHT
     if part is not None:
@@ -158,7 +164,7 @@ def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple
 
 
 def solve_interior(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
-    """Solve by the interior point; if rounding ends it early, its last point is returned."""
+    """Solve by the interior point; if rounding errors end it early, return its last iterate."""
     listed = pairs if problem.lam > 0 else pairs[:0]
     kind = MuPlusInteriorPoint if problem.simplex else PlusInteriorPoint
     squares, largest = problem.squares(listed), float(np.max(problem.C))
@@ -172,7 +178,7 @@ def solve_interior(problem: PairProblem, pairs: NDArray, tol: float) -> Restrict
 
 
 class PairInteriorPoint(HingeInteriorPoint, ABC):
-    """Base of both interior points; r is the last of the added unknowns."""
+    """Base of the interior points of R-SVM+ and R-SVM_mu+; r is the last of the added unknowns."""
 
     positive = (*HingeInteriorPoint.positive, "theta")
     products = (*HingeInteriorPoint.products, ("e", "theta", 1.0))
@@ -190,7 +196,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         super().__init__(problem.rows, problem.y, C, a, given=given)
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return the first mu, if mu is unknown."""
+        """Return the initial mu of R-SVM_mu+ by name; empty for R-SVM+."""
         return {}
 
     @abstractmethod
@@ -198,7 +204,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         """Return ``D s / 2``."""
 
     def _begin_pairs(self) -> float:
-        """Set r and e; return the largest mean of the added products."""
+        """Set the initial r and e; return the largest mean of an added complementarity product."""
         self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
         self._follow()
         added = [self.at[x] * self.at[z] for x, z, _ in self.products[2:]]
@@ -208,17 +214,17 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         self.at["e"] = self.at["r"] - self._lengths()
 
     def _rates(self) -> tuple[NDArray, NDArray]:
-        """Return ``theta / e`` and ``D' (theta / e)``; store the former."""
+        """Return ``theta / e`` and ``D' (theta / e)``; also store ``theta / e`` in `rates`."""
         self.rates = self.at["theta"] / self.at["e"]
         return self.rates, self.D.T @ self.rates
 
     def _follow_theta(self, target: float, ahead: Values | None, bend: NDArray | float) -> None:
-        """Store the part of the Newton step of theta that does not depend on the step of e."""
+        """Store the term of the Newton step of theta that does not depend on the step of e."""
         lacks = self._open("theta", "e", target, ahead) / self.at["theta"]
         self.free_theta = self.rates * (lacks + bend)
 
     def _complete_theta(self, step: Values, r: NDArray, lengths: NDArray) -> None:
-        """Add the steps of r, e and theta, given the steps of r and of ``D s / 2``."""
+        """Add r, e and theta to a step, given the changes of r and of ``D s / 2``."""
         step["r"], step["e"] = r, r - lengths
         step["theta"] = self.free_theta - self.rates * step["e"]
 
@@ -251,11 +257,12 @@ class PlusInteriorPoint(PairInteriorPoint):
         return of_w, -(w * total)[:, None], np.array([[rates.sum() if len(rates) else 1.0]])
 
     def _factored(self, weight: NDArray) -> Callable[[NDArray], NDArray]:
-        """Return the solver of the system; in rows and pairs if there are more features.
+        """Return a solver of the Newton equations.
 
-        The system is ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]`` with the rows ``[Z, 1, 0]`` and
-        the pairs ``[D diag(w), 0, -1]`` in ``[A, G]``. Given the right side (f, g) of its columns
-        and of b and r, ``p = diag(omega) [A, G] x`` has
+        If there are more features than rows and pairs, the unknowns are reduced to one per row and
+        pair. The matrix is ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]``; ``[A, G]`` consists of
+        ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for the pairs. For the right side f
+        of the features and g of b and r, ``p = diag(omega) [A, G] x`` satisfies
 
             (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g
         """
@@ -321,10 +328,11 @@ class MuPlusInteriorPoint(PairInteriorPoint):
     products = (*PairInteriorPoint.products, ("mu", "g", 0.5))
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return a first mu that falls with the spread of a feature.
+        """Return an initial mu that is inversely proportional to the magnitude of each feature.
 
-        Otherwise features in large units decide alone where the other variables begin, although
-        their mu is small at the end. A constant feature has mu = 0 at the end, unless lam is large.
+        With equal mu, features in large units alone would determine the initial values of the other
+        variables, although their optimal mu is small. A constant feature has the optimal mu = 0,
+        unless lam is large.
         """
         squares = row_squares(rows.T)
         largest = squares.max() or 1.0  # all listed features may be constant

@@ -3,20 +3,22 @@
     min over w, b, xi, mu   1/2 sum_k w_k^2 / mu_k + C sum_i xi_i^2 / sum_k mu_k R_k^2
     subject to              y_i (w'x_i + b) >= 1 - xi_i,  sum_k mu_k = 1,  mu >= 0               (3)
 
-R_k is the radius of feature k, half its range. The equation number is from the 2013 paper, which
-quotes this machine.
+R_k is the radius of feature k, half its range. Equation number (3) is from the 2013 paper, which
+quotes this machine from the 2009 paper.
 
-Let ``v = sum_i y_i a_i x_i`` for any ``a >= 0`` with ``sum_i y_i a_i = 0``. Minimised over w, b, xi
-and mu, the Lagrangian is ``sum a - m/2``, ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``; the best
-multiple of a gives the bound ``(sum a)^2 / (2 m)``.
+Let ``v = sum_i y_i a_i x_i`` for any ``a >= 0`` with ``sum_i y_i a_i = 0``. The minimum of the
+Lagrangian over w, b, xi and mu is ``sum a - m/2`` with
+``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. Its maximum over multiples of a is the lower bound
+``(sum a)^2 / (2 m)``.
 
-With weights s_i of the rows the penalty on xi_i^2 is ``C s_i`` in (3), and ``||a||^2 / C`` becomes
-``sum_i a_i^2 / (C s_i)``. Two equal features share w_k and mu_k, so that with a kernel, whose
-features stand for training rows, a row of weight 2 equals a row twice as well.
+With row weights s_i the penalty on xi_i^2 is ``C s_i`` in (3), and ``||a||^2 / C`` becomes
+``sum_i a_i^2 / (C s_i)``. A kernel makes one feature per training row. If a feature is repeated,
+the sums of the w_k and of the mu_k over the equal features stay the same. So a row of weight 2 is
+equivalent to two equal rows, also with a kernel.
 
-The route (`Fit.route`) of both solvers is one cone program, "clarabel", solved at most four times
-in units of the last value; "majority" if no solution is better than w = 0, "equal rows" if all rows
-are equal.
+Both solvers solve one cone program at most four times, each time in units of the last value. The
+route (`Fit.route`) is "clarabel", "majority" if no solution is better than w = 0, or "equal rows"
+if all rows are equal.
 
 References
 ----------
@@ -44,7 +46,7 @@ from mmbench.machines.svm import tolerance
 from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import relative_gap
 
-#: Cone programs solved at most, each in units of the last value.
+#: Maximum number of cone programs, each in units of the value of the last solution.
 MAX_PROGRAMS = 4
 
 
@@ -54,8 +56,9 @@ class MRSVM(RadiusMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair of classes. `objective` is (3) at the returned w, b and mu with
-        the smallest slacks, `bound` a dual value; `extra` has "radius", ``sum_k mu_k R_k^2``.
+        The certificate of each pair of classes. `objective` is the value of (3) at the returned w,
+        b and mu with the smallest feasible slacks, `bound` a dual value; `extra` has "radius",
+        which is ``sum_k mu_k R_k^2``.
 
     Examples
     --------
@@ -68,7 +71,7 @@ class MRSVM(RadiusMachine):
     """
 
     version: ClassVar[int] = 2
-    # measured: Clarabel with a dense matrix of features
+    # measured with Clarabel and a dense feature matrix
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=25, linear_row_copies=28)
 
     C: float = parameter(
@@ -82,11 +85,11 @@ class MRSVM(RadiusMachine):
     def _solve(
         self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
     ) -> BinaryModel:
-        # w and R are in units of the rows: C stays, the value does not
+        # in the scaled features C does not change and the value is larger by the factor unit^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
         C = self.C * (np.ones(len(y)) if s is None else s)
         squares = (0.5 * np.ptp(rows, axis=0)) ** 2  # R_k^2
-        # the best point with w = 0: b is the mean of y, mu all on the largest radius
+        # the best point with w = 0: b is the weighted mean of y, mu = 1 for the largest radius
         radius, b = float(squares.max()), float(np.average(y, weights=C))
         value, bound, iterations = float(C.sum()) * (1.0 - b * b) / radius, 0.0, 0
         w, u, route = np.zeros(rows.shape[1]), np.zeros(len(y)), "majority"
@@ -125,10 +128,11 @@ class MRSVM(RadiusMachine):
 def cone_program(
     rows: NDArray, y: NDArray, C: NDArray, squares: NDArray, unit: float
 ) -> tuple[ConeProgram, ProgramColumns]:
-    """Return (3) as a cone program with its value in a unit and w in the root of the unit.
+    """Return (3) as a cone program with the value divided by `unit` and w by the root of `unit`.
 
-    The accuracy of the solver is absolute, so the unit should be about the optimum. zeta stands for
-    ``C sum xi^2 / sum mu R^2`` and xi for ``sqrt(C / max R^2) xi``, both in these units.
+    The solver's accuracy is absolute, so `unit` should be of the order of the optimum. The columns
+    zeta are ``C sum xi^2 / sum mu R^2`` and the columns xi are ``sqrt(C / max R^2) xi``, also in
+    these units.
     """
     (n, d), radius = rows.shape, squares.max()
     columns = ProgramColumns(w=d, b=1, xi=n, e=d, mu=d, zeta=1)

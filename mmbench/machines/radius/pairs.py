@@ -1,4 +1,4 @@
-"""R-SVM+ and R-SVM_mu+ in general features: their duals, certificates and far pairs of rows.
+"""R-SVM+ and R-SVM_mu+ for given features: duals, certificates, and distant pairs of rows.
 
     min over w, b, s   1/2 |w|_s + lam r(s) + C sum_i max(0, 1 - y_i (w'z_i + b))
     r(s) = max over pairs of 1/2 sum_k s_k (z_ik - z_jk)^2
@@ -12,8 +12,9 @@ the pairs, ``sum theta = lam``, let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik 
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
-Any feasible u and theta give a lower bound of the optimum, even if theta is zero for most pairs;
-any w and mu give an upper bound, with b of the least slack and r of all pairs.
+Any feasible u and theta give a lower bound of the optimum, even if theta is zero for most pairs.
+Any w and mu give an upper bound, if b minimises the sum of the slacks and r is the maximum over all
+pairs.
 """
 
 from dataclasses import dataclass
@@ -26,10 +27,11 @@ from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.result import Result
 
-#: Rows whose distances to all others are computed at once; few rows stay in a processor's cache.
+#: Number of rows whose distances to all other rows are computed at once. The distances of so few
+#: rows fit into a processor's cache.
 CHUNK = 32
 
-#: Pairs and features whose share of the sum of theta or mu is below this don't start a neighbour.
+#: Minimum fraction of the sum of theta or mu of the pairs and features in a warm start.
 SMALLEST_SHARE = 1e-9
 
 
@@ -37,31 +39,31 @@ SMALLEST_SHARE = 1e-9
 class PairSolution(Result):
     """A primal and a dual feasible point of R-SVM+ or R-SVM_mu+."""
 
-    #: Shape (k,).
+    #: Coefficients of the features. Shape (k,).
     w: NDArray
     b: float
     #: Weights of the features; None for R-SVM+. Shape (k,).
     mu: NDArray | None
-    #: The largest weighted half squared distance over all pairs.
+    #: Largest weighted half squared distance over all pairs of rows.
     r: float
-    #: Signed multipliers of the rows, feasible. Shape (n,).
+    #: Feasible signed multipliers of the rows. Shape (n,).
     u: NDArray
-    #: Listed pairs. Shape (m, 2), of int.
+    #: Row indices of the listed pairs. Shape (m, 2).
     pairs: NDArray
-    #: Multipliers of the listed pairs, feasible. Shape (m,).
+    #: Feasible multipliers of the listed pairs. Shape (m,).
     theta: NDArray
-    #: Listed features, of int.
+    #: Indices of the listed features.
     features: NDArray
     #: Number of restricted problems solved.
     rounds: int = 1
 
     @property
     def gap(self) -> float:
-        """Distance of value and bound, relative to the value."""
+        """Difference of value and bound, relative to the value."""
         return (self.value - self.bound) / max(abs(self.value), 1e-300)
 
     def active(self) -> tuple[NDArray, NDArray]:
-        """Return the pairs and features with a multiplier or weight, to start a neighbour."""
+        """Return the active pairs and features, as a warm start for other penalties."""
         kept = self.theta > SMALLEST_SHARE * self.theta.sum()
         pairs = self.pairs[kept] if kept.any() else self.pairs
         if self.mu is None:
@@ -75,20 +77,20 @@ class PairProblem:
 
     #: Centred features, multiplied by `roots`; the intercept absorbs the shift. Shape (n, k).
     rows: NDArray
-    #: -1.0 or +1.0. Shape (n,).
+    #: Labels -1.0 or +1.0. Shape (n,).
     y: NDArray
-    #: Penalty on slack, one number or shape (n,).
+    #: Penalty on slack: one number, or one per row in shape (n,).
     C: float | NDArray
     #: Penalty on r.
     lam: float
-    #: Whether s = mu (R-SVM_mu+) in place of w^2.
+    #: True if s = mu (R-SVM_mu+), False if s = w^2 (R-SVM+).
     simplex: bool
-    #: Factors of the features that distances don't include: square roots of row weights if the
-    #: features stand for training rows. One number or shape (k,).
+    #: Factors of the features by which distances are divided again: square roots of the row weights
+    #: if each feature belongs to a training row. One number or shape (k,).
     roots: float | NDArray = 1.0
 
     def squares(self, pairs: NDArray) -> NDArray:
-        """Return ``(z_ik - z_jk)^2`` of some pairs, shape (m, k)."""
+        """Return ``(z_ik - z_jk)^2`` for the given pairs of rows, shape (m, k)."""
         apart = self.rows[pairs[:, 0]]
         apart -= self.rows[pairs[:, 1]]
         apart /= self.roots
@@ -101,12 +103,13 @@ class PairProblem:
         features: NDArray,
         most: int,
     ) -> tuple[PairSolution, NDArray]:
-        """Evaluate both programs at a solution of the restricted problem, see `listed`.
+        """Evaluate primal and dual of the whole problem at a solution of the restricted problem.
 
-        Returns also the pairs that exceed r of the listed pairs most, at most `most`.
+        `found` is a `RestrictedSolution` of `listed`. Also returns the pairs, `most` at most, whose
+        distances exceed the r of the listed pairs most.
         """
         (w, mu, u, theta, iterations), k = found, self.rows.shape[1]
-        if len(features) < k:  # of R-SVM_mu+
+        if len(features) < k:  # only in R-SVM_mu+
             whole = np.zeros((2, k))
             whole[:, features] = w, mu
             w, mu = whole
@@ -119,7 +122,7 @@ class PairProblem:
         decision = self.rows @ w
         b = best_bias(decision, self.y, self.C)
         decision += b
-        # if C is large and a margin is missed by rounding, a slightly longer w has no slack
+        # if C is large and a margin is below 1 by rounding, a slightly longer w has no slack
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))
@@ -155,7 +158,7 @@ class PairProblem:
 
 
 def quotient(w: NDArray, mu: NDArray) -> float:
-    """Return ``sum_k w_k^2 / mu_k``, where 0/0 is 0.
+    """Return ``sum_k w_k^2 / mu_k`` with 0/0 = 0.
 
     Examples
     --------
@@ -167,10 +170,11 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 
 
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
-    """Return pairs of points and their half squared distances above a bound, largest first.
+    """Return pairs of points with half squared distances above `above`, and these distances.
 
-    Each point is compared with the points nearer the centre and adds at most one pair (i, j),
-    i < j. SciPy's `pdist` takes seven times as long: 0.73 s against 0.11 s on 5400 points of 80
+    The pairs are in decreasing order of distance. For each point, only the most distant of the
+    points nearer to the centre is considered, so that each point adds at most one pair (i, j),
+    i < j. SciPy's `pdist` takes seven times as long: 0.73 s against 0.11 s for 5400 points with 80
     features.
 
     Examples

@@ -7,15 +7,18 @@
                 subject to                1/2 sum_k mu_k (x_ik - x_jk)^2 <= r    for all i, j
                                           sum_k mu_k = 1,  mu >= 0
 
-both with ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0`` and ``f(x) = w'x + b``. With lambda = 0, R-SVM+
-is the SVM; in R-SVM_mu+ the best mu is then ``|w_k| / ||w||_1``, which leaves ``1/2 ||w||_1^2``.
+Both problems have ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0`` and ``f(x) = w'x + b``. With
+lambda = 0, R-SVM+ is the SVM. In R-SVM_mu+ with lambda = 0 the optimal mu is ``|w_k| / ||w||_1``,
+and the first term becomes ``1/2 ||w||_1^2``.
 
-A kernel matrix takes the place of the data ("proximity space"): feature k of x is ``k(x_k, x)``.
-With weights s_i of the rows the penalty on xi_i is ``C s_i``. In R-SVM+ with a kernel, ``w_k^2``
-becomes ``w_k^2 / s_k``: a row of weight 2 counts twice as a row and twice as a feature.
+With a kernel, the kernel matrix replaces the data ("proximity space"): feature k of x is
+``k(x_k, x)``. With row weights s_i the penalty on xi_i is ``C s_i``. In R-SVM+ with a kernel,
+``w_k^2`` becomes ``w_k^2 / s_k``: a row of weight 2 is equivalent to two equal rows and two equal
+features.
 
-Routes (`Fit.route`). Few of the n (n - 1)/2 pairs are active: all but the reference add violated
-pairs to a restricted problem until the gap is closed. benchmarks/rsvm_plus_pairs.py compares them.
+Routes (`Fit.route`). Few of the n (n - 1)/2 pairs of rows are active. All routes except "reference"
+therefore add violated pairs to a restricted problem until the gap is at most the tolerance.
+benchmarks/rsvm_plus_pairs.py compares the routes.
 
 ============ ============================================== ====================================
 route        when                                           cost of a restricted problem
@@ -61,17 +64,18 @@ from mmbench.machines.svm import tolerance
 #: The published grid of C and of lambda.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
-#: Coefficients below this share of the largest count as zero.
+#: Coefficients of at most this fraction of the largest magnitude count as zero.
 ZERO_COEFFICIENT = 1e-6
 
-#: A feature is constant if its range is within this share of its largest magnitude.
+#: A feature counts as constant if its range is at most this fraction of its largest magnitude.
 ROUNDING = 16 * np.finfo(float).eps
 
 
 class ScaledFeatures:
-    """Features of the training rows, centred and divided by their root mean square length `unit`.
+    """Features of the training rows, centred and divided by `unit`.
 
-    Raises ValueError if the square of the unit leaves the range of double precision.
+    `unit` is the root mean square length of the centred rows. Raises ValueError if the squared
+    lengths leave the range of double precision.
     """
 
     def __init__(self, problem: BinaryProblem):
@@ -80,7 +84,7 @@ class ScaledFeatures:
         self.origin = rows.mean(axis=0)
         self.rows = rows - self.origin
         constant = np.ptp(rows, axis=0) <= ROUNDING * np.abs(rows).max(axis=0)
-        self.rows[:, constant] = 0.0  # its mean may differ from it by rounding
+        self.rows[:, constant] = 0.0  # mean and values may differ by rounding
         largest = float(np.abs(self.rows).max(initial=0.0))
         self.unit = float(np.sqrt(np.mean(np.einsum("ij,ij->i", self.rows, self.rows))))
         if largest > 0 and not 0.0 < self.unit < np.inf:
@@ -91,7 +95,7 @@ class ScaledFeatures:
             self.rows /= self.unit
 
     def model(self, w: NDArray, b: float, u: NDArray, state: Any = None, **fit: Any) -> BinaryModel:
-        """Return the model of w and b in these features; `fit` is in the units of the data."""
+        """Return the model for w and b in the scaled features; `fit` is in units of the data."""
         w = w / self.unit if self.unit > 0 else w
         coefficients = np.abs(u if self.linear else w)
         n_support = int((coefficients > ZERO_COEFFICIENT * coefficients.max()).sum())
@@ -103,19 +107,20 @@ class ScaledFeatures:
 
 
 class RadiusMachine(WeightedClassifier):
-    """Base of the machines that weigh the margin against a radius.
+    """Base of the machines that trade the margin off against a radius of the data.
 
     A subclass implements `_solve`.
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        w of each pair of classes; its features are training rows (``rbf``, ``poly``).
+        w of each pair of classes, with one feature per training row (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
-        Rows whose feature has a non-zero w for some pair of classes (``rbf``, ``poly``).
+        Training rows whose feature has a non-zero w for at least one pair of classes (``rbf``,
+        ``poly``).
     """
 
-    # The centred features, their products with weights, and the systems of an interior point.
+    # the centred features, their products with weights, and the matrices of an interior point
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=9, linear_row_copies=4, covariance_copies=20
     )
@@ -134,12 +139,15 @@ class RadiusMachine(WeightedClassifier):
     def _solve(
         self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
     ) -> BinaryModel:
-        """Solve one binary problem with row weights s, from a neighbour's `BinaryModel.state`."""
+        """Solve one binary problem with row weights s.
+
+        `warm` is the `BinaryModel.state` of a solution with other parameters, or None.
+        """
         raise TypeError(f"{type(self).__name__} does not implement _solve")
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         started, y = time.perf_counter(), problem.y
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # the status says so
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # reported as status
             features, s = ScaledFeatures(problem), row_weights(problem, self.class_weight)
             if features.unit > 0:
                 model = self._solve(features, y, s, None if warm is None else warm.state)
@@ -163,7 +171,7 @@ class RadiusMachine(WeightedClassifier):
 
 
 class PairwiseRadiusMachine(RadiusMachine):
-    """Base of R-SVM+ and R-SVM_mu+; `simplex` says whether the distances are weighted by mu."""
+    """Base of R-SVM+ and R-SVM_mu+; distances are weighted by mu if `simplex`, else by w^2."""
 
     simplex: ClassVar[bool]
     search_space: ClassVar[SearchSpace] = RadiusMachine.search_space.extended(
@@ -186,7 +194,8 @@ class PairwiseRadiusMachine(RadiusMachine):
     def _solve(
         self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
     ) -> BinaryModel:
-        # w is larger by the unit, 1/2 ||w||^2 by its square; so is r of R-SVM_mu+
+        # in the scaled features w is larger by the factor unit and 1/2 ||w||^2 by unit^2; r of
+        # R-SVM_mu+ is smaller by unit^2
         square = features.unit**2
         length = square if self.simplex else 1.0
         lam = self.lam * square * length
@@ -203,7 +212,7 @@ class PairwiseRadiusMachine(RadiusMachine):
         else:
             found = solve_generating(problem, tol, warm, cone=self.solver == "clarabel")
         u = found.u / square
-        # w = 0 proves nothing if the solver stopped early
+        # w = 0 need not be optimal if the solver stopped early
         trivial = found.status is Status.OPTIMAL and not found.w.any()
         return features.model(
             *(found.w * roots, found.b, u),
@@ -218,7 +227,7 @@ class PairwiseRadiusMachine(RadiusMachine):
         )
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Order a path by C, then lambda."""
+        """Return (C, lambda), the key by which the points of a path are ordered."""
         return (point.get("C", 0), point.get("lam", 0))
 
 
@@ -228,9 +237,10 @@ class RSVMPlus(PairwiseRadiusMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair of classes. `objective` is (9) at the returned w and b with the
-        r of all pairs of rows, `bound` a dual value, `max_violation` the violation of the dual.
-        `extra` has "r", "pairs" (number in the last restricted problem) and "rounds".
+        The certificate of each pair of classes. `objective` is the value of (9) at the returned w
+        and b, with the maximum r over all pairs of rows. `bound` is a dual value, `max_violation`
+        the largest violation of a dual constraint. `extra` has "r", "pairs" (number of pairs of
+        rows in the last restricted problem) and "rounds".
 
     Examples
     --------
@@ -254,9 +264,10 @@ class RSVMMuPlus(PairwiseRadiusMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair of classes. `objective` is (7) at the returned w, b and mu with
-        the r of all pairs of rows, `bound` a dual value, `max_violation` the violation of the dual.
-        `extra` has "r", "pairs" (number in the last restricted problem) and "rounds".
+        The certificate of each pair of classes. `objective` is the value of (7) at the returned
+        w, b and mu, with the maximum r over all pairs of rows. `bound` is a dual value,
+        `max_violation` the largest violation of a dual constraint. `extra` has "r", "pairs" (number
+        of pairs of rows in the last restricted problem) and "rounds".
 
     Examples
     --------
