@@ -1,14 +1,15 @@
-"""Coordinates of the training rows in which their total scatter is diagonal.
+"""Principal component coordinates of the training rows, in which the total scatter is diagonal.
 
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
-With a kernel these are the components of kernel PCA: with ``H K H = V diag(n s) V'`` and H the
-centring matrix, row i has the coordinates ``sqrt(n s_k) V_ik``. One decomposition serves every
-hyper-parameter of a machine that depends on the data through S, and every number of components.
+With a kernel, the coordinates are the components of kernel PCA. H is the centring matrix and
+``H K H = V diag(n s) V'``; row i has the coordinates ``sqrt(n s_k) V_ik``. One decomposition is
+sufficient for all numbers of components, and for all hyper-parameter values of a machine that
+depends on the data through S.
 
-With weights of the rows, p_i of sum 1, these take the place of 1/n in S and in the mean. With P
-their diagonal matrix, ``P^(1/2) Kc P^(1/2) = V diag(s) V'`` for the matrix Kc of the rows less that
-mean, and row i has the coordinates ``sqrt(s_k / p_i) V_ik``.
+Row weights p_i with sum 1 replace 1/n in S and in the mean. With P = diag(p) and the Gram matrix Kc
+of the rows centred at the weighted mean, ``P^(1/2) Kc P^(1/2) = V diag(s) V'``, and row i has the
+coordinates ``sqrt(s_k / p_i) V_ik``.
 """
 
 from __future__ import annotations
@@ -24,37 +25,43 @@ from mmbench.machines.base.problem import BinaryProblem
 from mmbench.solvers.ridge import FeatureGram, Gram
 from mmbench.solvers.rows import MappedRows
 
-#: Relative variance below which a direction is left out.
+#: Directions are omitted if their variance is below this fraction of the largest variance.
 NO_VARIANCE = 1e-12
 
-#: Least rows per feature for which a Gram matrix is not formed.
+#: Minimum number of rows per feature for which a linear kernel is represented by the features
+#: instead of the Gram matrix.
 ROWS_PER_FEATURE = 2
 
-#: Largest share of the components for which LAPACK finds no others.
+#: Maximum number of requested components, as a fraction of the matrix size, for which LAPACK
+#: computes only these components.
 PARTIAL_SHARE = 0.25
 
-#: Least rows, and largest share of the components, for which Lanczos steps are faster than a
-#: reduction of the whole matrix: 2 to 40 times (`benchmarks/kernel_pca.py`).
+#: Minimum number of rows, and maximum number of requested components as a fraction of the rows, for
+#: which the Lanczos method is used: it is 2 to 40 times as fast as a reduction of the whole matrix
+#: (`benchmarks/kernel_pca.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The training rows in uncorrelated coordinates, and the way back."""
+    """The training rows in uncorrelated coordinates, and the inverse transformation."""
 
-    #: z of each row; variances descend. Shape (n, k).
+    #: Coordinates z of the rows, shape (n, k), in the order of descending variances.
     rows: NDArray
-    #: s. Shape (k,).
+    #: Variances s of the coordinates, descending, shape (k,).
     variances: NDArray
-    #: Linear: U. Kernel: ``P^(1/2) V / sqrt(s)``, by which a direction is expanded over the rows.
-    #: Shape (n_features, k) or (n, k).
+    #: Linear kernel: directions U, shape (n_features, k). Other kernels: coefficients of the
+    #: directions over the training rows, ``P^(1/2) V / sqrt(s)``, shape (n, k).
     basis: NDArray
-    #: Linear: the mean. Kernel: the mean of the kernel's columns. Shape (n_features,) or (n,).
+    #: Linear kernel: mean of the rows, shape (n_features,). Other kernels: mean of the rows of the
+    #: kernel matrix, shape (n,).
     origin: NDArray
     linear: bool
 
     def first(self, n_components: int | float | None) -> Spectrum:
-        """Return the first components: a number, a share of the variance below 1, or None for all.
+        """Return the first components.
+
+        `n_components` is a number, a fraction (below 1) of the total variance, or None for all.
 
         Examples
         --------
@@ -75,7 +82,7 @@ class Spectrum:
         )
 
     def original(self, w: NDArray, b: float) -> tuple[NDArray, float]:
-        """Return ``f(x) = w'z(x) + b`` by weights of features, or of training rows, and a bias."""
+        """Convert ``f(x) = w'z(x) + b`` to weights of features or training rows, and a bias."""
         weights = self.basis @ w
         return weights, b - float(self.origin @ weights)
 
@@ -83,12 +90,13 @@ class Spectrum:
 def spectrum(
     problem: BinaryProblem, most: int | None = None, weights: NDArray | None = None
 ) -> Spectrum:
-    """Decompose the total scatter of the training rows of all classes.
+    """Return the eigendecomposition of the total scatter of the training rows of all classes.
 
-    With a kernel, `most` is the number of components needed; weights may have any sum. Directions
-    without variance are left out; rows that are all equal get one coordinate, which is zero.
+    `most` is the maximum number of components that are computed with a nonlinear kernel. The
+    weights need not sum to 1. Directions without variance are omitted; if all rows are equal, one
+    coordinate remains, which is zero.
     """
-    # (n P)^(1/2) as a column; None if all weights are equal
+    # diagonal of (n P)^(1/2) as a column; None without weights
     roots = None if weights is None else np.sqrt(weights / weights.mean())[:, None]
     if problem.kernel.name == "linear":
         found = _linear(problem.X, roots)
@@ -103,7 +111,10 @@ def spectrum(
 
 
 def spectrum_of_many(X: NDArray, weights: NDArray | None = None) -> Spectrum:
-    """Decompose the scatter of many rows of few features; `rows` is a linear operator."""
+    """Return the result of `spectrum` for many rows with few features.
+
+    `Spectrum.rows` is a linear operator, so that the coordinates are not stored.
+    """
     shares = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
     origin = X.mean(axis=0) if weights is None else shares @ X
     variances, basis = _eigh(MappedRows(X, origin).product(shares))
@@ -116,7 +127,7 @@ def _times(roots: NDArray | None, values: NDArray) -> NDArray:
 
 
 def _mean(values: NDArray, roots: NDArray | None) -> NDArray:
-    """Return the mean of rows."""
+    """Return the weighted mean of the rows of an array."""
     return values.mean(axis=0) if roots is None else (roots[:, 0] ** 2 @ values) / len(values)
 
 
@@ -126,7 +137,7 @@ def _linear(X: NDArray, roots: NDArray | None) -> Spectrum:
     scaled = _times(roots, rows)
     n, d = rows.shape
     if d <= n:
-        with np.errstate(over="ignore"):  # refused there
+        with np.errstate(over="ignore"):  # `_eigh` raises if values are not finite
             scatter = scaled.T @ scaled / n
         variances, basis = _eigh(scatter)
         return Spectrum(rows @ basis, variances, basis, origin, True)
@@ -141,20 +152,23 @@ def _rows(scaled: NDArray, roots: NDArray | None) -> NDArray:
 
 
 def is_flat(problem: BinaryProblem) -> bool:
-    """Whether the kernel is of first degree, with fewer features than rows."""
+    """Return whether the kernel is a polynomial of degree 1 and there are more rows than features.
+
+    The scatter then has at most as many directions as there are features.
+    """
     kernel, (n, d) = problem.kernel, problem.X.shape
     return kernel.name == "poly" and kernel.degree == 1 and d < n
 
 
 def gram_by_features(problem: BinaryProblem) -> Gram:
-    """Return the Gram matrix in float64, as features if a linear kernel has few of them."""
+    """Return the Gram matrix in float64, as a `FeatureGram` if a linear kernel has few features."""
     n, d = problem.X.shape
     few = problem.kernel.name == "linear" and d <= n // ROWS_PER_FEATURE
     return FeatureGram(problem.X) if few else np.asarray(problem.gram, dtype=np.float64)
 
 
 def _first_degree(problem: BinaryProblem, roots: NDArray | None) -> Spectrum:
-    """Return the result of `_kernel` for a kernel of first degree, at the cost of `_linear`."""
+    """Return the result of `_kernel` for a polynomial of degree 1, at the cost of `_linear`."""
     found = _linear(problem.X / np.sqrt(problem.kernel.divisor), roots)
     squares = None if roots is None else roots**2
     centred = _times(squares, found.rows - _mean(found.rows, roots))
@@ -175,7 +189,7 @@ def _kernel(gram: NDArray, roots: NDArray | None, most: int | None) -> Spectrum:
     centred /= n
     variances, vectors = _eigh(centred, most)
     lengths = np.sqrt(n * variances)
-    # expansions have sum 0 up to rounding, which short directions would magnify
+    # coefficients sum to 0 up to rounding errors, which division by small `lengths` would amplify
     scaled = _times(roots, vectors)
     rest = _times(None if roots is None else roots**2, scaled.mean(axis=0))
     return Spectrum(
@@ -184,7 +198,7 @@ def _kernel(gram: NDArray, roots: NDArray | None, most: int | None) -> Spectrum:
 
 
 def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:
-    """Return the non-zero eigenvalues, descending, at most `most`, and their vectors."""
+    """Return at most `most` non-zero eigenvalues in descending order, and their eigenvectors."""
     if not np.isfinite(matrix).all():
         raise ValueError("the scatter of the training rows is not finite; scale the data")
     n = len(matrix)
@@ -197,26 +211,29 @@ def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:
 
 
 def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
-    """Return the largest eigenvalues, ascending, and their vectors."""
+    """Return the `few` largest eigenvalues in ascending order, and their eigenvectors."""
     n = len(matrix)
     wanted = [n - few, n - 1] if few < n else None
     values, vectors = eigh(matrix, driver="evr", subset_by_index=wanted, check_finite=False)
-    if len(values) < few:  # LAPACK may miss some of many equal ones
+    if len(values) < few:  # LAPACK may miss multiple eigenvalues
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
         values, vectors = values[-few:], vectors[:, -few:]
     return values, vectors
 
 
 def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
-    """Return the result of `_eigh_lapack`; None if it does not converge: many equal eigenvalues."""
+    """Return the result of `_eigh_lapack` by the Lanczos method; None if it does not converge.
+
+    The method may fail to converge if many eigenvalues are equal.
+    """
     from scipy.linalg.blas import dsymv
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     n = len(matrix)
-    # products are bound by memory bandwidth: read one triangle, of the transpose in BLAS's order
+    # products are limited by memory bandwidth: dsymv reads one triangle, of a column-major matrix
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # a fixed start, as the default is random; at most the work of a reduction
+    # fixed start, since the default is random; maxiter limits the work to that of a full reduction
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:
         values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))

@@ -2,27 +2,28 @@
 
     min over w   1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)
 
-with m+ and m- the class means and N the scatter within the classes, a sum over all rows. Expanded
-over the rows, ``w = sum_i a_i phi(x_i)``, the optimum is
+m+ and m- are the class means, and N is the within-class scatter, a sum over all rows. With the
+expansion ``w = sum_i a_i phi(x_i)`` over the training rows, the optimum is
 
     a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
 
-with K_c the columns of the Gram matrix K that belong to class c. The papers leave b open.
+K_c contains the columns of the Gram matrix K that belong to class c. The papers do not define b.
 
-With weights s of the rows (`sample_weight`) class means are weighted, N sums ``s_i (x_i - m)(x_i -
-m)'`` and ``tr(K)/n`` is the weighted mean of k(x_i, x_i). Weights of classes multiply s in the
-training errors only, on which b depends. In N they would reduce the scatter of the class with the
-larger weight, and new rows of this class would fall on the other side.
+With row weights s (`sample_weight`), the class means are weighted, N is the sum of ``s_i (x_i -
+m)(x_i - m)'``, and ``tr(K)/n`` is the weighted mean of k(x_i, x_i). Class weights multiply s only
+in the training errors, which determine b. In N, they would reduce the scatter of the projected
+training rows of the class with the larger weight, and new rows of this class would be
+misclassified.
 
-The total scatter is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``, so w is a multiple of the w of the
-least squares SVM with C = 1/eta, from which it is computed.
+The total scatter is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore w is a multiple of the w of
+the least squares SVM with C = 1/eta, and is computed by the solver of the least squares SVM.
 
-| `Fit.route` | taken | operations per eta |
+| `Fit.route` | condition | operations per eta |
 | --- | --- | --- |
 | Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
 | Cholesky | other kernels | n^3 / 3 |
 | printed system | ``solver="reference"`` | n^3 |
-| equal means | the class means are the same: w = 0 | |
+| equal means | the class means are equal: w = 0 | |
 
 References
 ----------
@@ -54,7 +55,8 @@ from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
-#: Relative difference below which scores are equal: repeated rows.
+#: Relative difference below which two scores are considered equal; scores of repeated rows differ
+#: by rounding.
 SCORE_RESOLUTION = 1e-12
 
 
@@ -64,13 +66,15 @@ class KLDA(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One per pair. `objective` is the first formula, `bound` a lower bound of its minimum by the
-        residual r of the optimality condition: ``objective - ||r||^2 / (2 eta)``.
-        `max_violation` is ``||r|| / ||m+ - m-||``. Equal class means: status ``trivial`` and w = 0.
+        Certificate of each pair. `objective` is the value of ``1/2 w'Nw + eta/2 ||w||^2 - w'(m+ -
+        m-)``, and `bound` is the lower bound ``objective - ||r||^2 / (2 eta)`` on its minimum, with
+        the residual r of the optimality condition. `max_violation` is ``||r|| / ||m+ - m-||``. If
+        the class means are equal, w = 0 and the status is ``trivial``.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        a of each pair (``rbf``, ``poly``).
+        Coefficients a of each pair (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
-        Rows with a non-zero coefficient: all (``rbf``, ``poly``).
+        Indices and features of the training rows with a non-zero coefficient, in general all rows
+        (``rbf``, ``poly``).
 
     Examples
     --------
@@ -88,9 +92,9 @@ class KLDA(WeightedClassifier):
         single_precision=False,  # a ridge of 1e-6 is below the rounding of float32
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=2,  # the matrix and its factor
+        gram_copies=2,  # Gram matrix and its factor
         linear_row_copies=1,
-        weight_copies=1,  # the matrix, or the rows, are kept beside a copy with weights
+        weight_copies=1,  # a weighted copy of the Gram matrix or of the rows
         rows_per_feature=ROWS_PER_FEATURE,
     )
 
@@ -122,7 +126,7 @@ class KLDA(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every point from one Gram matrix."""
+        """Train at all grid points; the Gram matrix is computed once."""
         if any(set(point) - {"eta"} for point in points):
             return super().train_path(problem, points)
         etas = [point.get("eta", self.eta) for point in points]
@@ -141,13 +145,13 @@ def train_klda(
     solver: str = "auto",
     class_weight: Any = None,
 ) -> list[BinaryModel]:
-    """Train a binary machine at several eta, multiples of ``tr(K)/n``."""
+    """Train a binary machine for each value of eta, relative to ``tr(K)/n``."""
     errors, reference = row_weights(problem, class_weight), solver == "reference"
     gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
     rows = _Rows(gram, problem.y, problem.weights)
     gram, delta = rows.gram, rows.delta
-    level = float(gram.trace()) / sum(rows.totals) or 1.0  # without length any ridge is the same
+    level = float(gram.trace()) / sum(rows.totals) or 1.0  # w = 0 for any ridge if all rows are 0
     ridges = level * np.array(etas)
     status, route, features = Status.OPTIMAL, "Cholesky", None
     if isinstance(gram, FeatureGram):
@@ -163,15 +167,16 @@ def train_klda(
     seconds = (time.perf_counter() - started) / len(etas)
     for model in models:
         model.fit = replace(model.fit, seconds=seconds, status=status, route=route)
-        if model.fit.objective > 0:  # the value at w = 0
+        if model.fit.objective > 0:  # 0 is the objective value at w = 0
             model.fit = refused(model.fit, "by rounding the solution is worse than w = 0")
     return models
 
 
 class _Rows:
-    """The training rows times the roots of their weights.
+    """The training rows multiplied by the square roots of their weights.
 
-    `root` also takes the place of a vector of ones; `sides` are its positive and its negative part.
+    `root` contains the square roots, which replace the vector of ones in all formulas; `sides` are
+    copies of `root` with zeros at the rows of the other class; `totals` are the class weights.
     """
 
     def __init__(self, gram: Gram, y: NDArray, weights: NDArray | None):
@@ -179,11 +184,11 @@ class _Rows:
         self.gram = gram if weights is None else scaled(gram, self.root)
         self.sides = self.root * (y > 0), self.root * (y < 0)
         self.totals = [float(side @ side) for side in self.sides]
-        #: coefficients over the rows of ``m+ - m-``
+        #: Coefficients of ``m+ - m-`` over the rows, shape (n_samples,).
         self.delta = self.sides[0] / self.totals[0] - self.sides[1] / self.totals[1]
 
     def centred(self, columns: NDArray) -> NDArray:
-        """Return values at the rows minus their class means, both times the roots."""
+        """Subtract the class means from values at the rows; both are multiplied by `root`."""
         out = columns.copy()
         for side, total in zip(self.sides, self.totals, strict=True):
             out -= np.outer(side, side @ columns / total)
@@ -191,12 +196,12 @@ class _Rows:
 
 
 def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArray:
-    """Return w if features are given, else a, for every eta, one per column.
+    """Return w if features are given, else a; column k belongs to the k-th value of eta.
 
-    The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and
-    c = 2 n+ n- / n. By the formula of Sherman and Morrison ``(N + eta I)^-1 (m+ - m-)`` is this w
-    over ``c - w'(m+ - m-) c/2``, and the projected means of the least squares SVM are ``2 - eta
-    delta'a`` apart.
+    The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2
+    n+ n- / n. By the Sherman-Morrison formula, ``(N + eta I)^-1 (m+ - m-)`` is the w of the least
+    squares SVM divided by ``c - w'(m+ - m-) c/2``. The distance of the projected class means
+    ``w'(m+ - m-)`` of the least squares SVM is ``2 - eta delta'a``.
     """
     y, costs = rows.root * rows.y, (1 / etas).tolist()
     half = rows.totals[0] * rows.totals[1] / sum(rows.totals)
@@ -208,10 +213,11 @@ def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArra
 
 
 def _solve_printed(rows: _Rows, etas: NDArray) -> NDArray:
-    """Return a for every eta from the printed system, which is K times ``(P K + eta I) a = d``.
+    """Return a for each value of eta (one column each) from ``(P K + eta I) a = d``.
 
-    P subtracts the mean of each class and d holds 1/n+ and -1/n-. Without the factor K the system
-    has a unique solution even if K is singular.
+    P subtracts the mean of each class, and d contains 1/n+ and -1/n-. The system printed in the
+    paper is this system multiplied by K. Without the factor K, the system has a unique solution
+    even if K is singular.
     """
     centred, unit = rows.centred(np.asarray(rows.gram)), np.eye(len(rows.y))
     return np.column_stack([np.linalg.solve(centred + eta * unit, rows.delta) for eta in etas])
@@ -220,9 +226,9 @@ def _solve_printed(rows: _Rows, etas: NDArray) -> NDArray:
 def _certified(
     rows: _Rows, etas: NDArray, coef: NDArray, bias: str, errors: NDArray | None, features: Any
 ) -> list[BinaryModel]:
-    """Return the models of all eta; `coef` holds w if features are given, else a.
+    """Return the models of all values of eta; `coef` contains w if features are given, else a.
 
-    Every product with the Gram matrix, or the features, is a product of matrices.
+    The certificates of all models are computed together, so that each product is a matrix product.
     """
     delta, of_weights = rows.delta, features is not None
     scores = (features if of_weights else rows.gram) @ coef
@@ -258,7 +264,7 @@ def _certified(
 
 
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
-    """Return b, given scores times the roots and the penalty on the training error of each row."""
+    """Return b, given the scores multiplied by `root` and the weights of the training errors."""
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))

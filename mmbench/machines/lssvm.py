@@ -1,9 +1,9 @@
-"""The least squares SVM, which is what the equality-constrained MAMC (EMAMC) reduces to.
+"""The least squares SVM, to which the equality-constrained MAMC (EMAMC) reduces.
 
     min over w, b   1/2 w'w + C/2 sum_i xi_i^2    subject to   y_i f(x_i) = 1 - xi_i    (30), (31)
 
-The paper's average margin term with its factor C_a only rescales (w, b) and is left out. With Phi
-the rows phi(x_i)', the optimum solves
+The paper's average margin term with its factor C_a only rescales (w, b) and is omitted. Phi is the
+matrix with the rows phi(x_i)'. The optimum solves
 
     (I/C + Phi'Phi) w + Phi'1 b = Phi'y,    1'Phi w + M b = 1'y                        (36), (37)
 
@@ -11,18 +11,19 @@ or, in the dual, with G = Phi Phi',
 
     (I/C + G) a + 1 b = y,                  1'a = 0,          w = Phi'a.
 
-Two readings of phi give two classifiers:
+Two interpretations of phi lead to two classifiers:
 
-- "gram": phi is the feature map of the kernel, or the orthonormal empirical one: G = K, and
-  ``f(z) = sum_i a_i k(x_i, z) + b`` is the usual LS-SVM.
-- "empirical": phi(x) = (k(x, x_1), ..., k(x, x_M))' as (32) prints it: G = K K', and
-  ``f(z) = sum_i w_i k(x_i, z) + b`` with w = K a. This is the EMAMC.
+- "gram": phi is the feature map of the kernel, or the orthonormal empirical feature map. Then G = K
+  and ``f(z) = sum_i a_i k(x_i, z) + b``, which is the usual LS-SVM.
+- "empirical": phi(x) = (k(x, x_1), ..., k(x, x_M))' as printed in (32). Then G = K K' and ``f(z) =
+  sum_i w_i k(x_i, z) + b`` with w = K a, which is the EMAMC.
 
-With weights s of rows and of classes, multiplied, the sum is ``C/2 sum_i s_i xi_i^2``, and I/C is
-``diag(1/(C s))``. The map (32) then is ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, and G = K diag(s) K':
-a row of weight 2 is a row twice, among the features too.
+The weights s are the products of sample weights and class weights. With weights, the penalty is
+``C/2 sum_i s_i xi_i^2``, and I/C is replaced by ``diag(1/(C s))``. The feature map (32) is replaced
+by ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that G = K diag(s) K'. A row of weight 2 is equivalent
+to two equal rows, which also yield two equal features.
 
-| `Fit.route` | taken | operations per C |
+| `Fit.route` | condition | operations per C |
 | --- | --- | --- |
 | Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
 | Cholesky | other kernels | n^3 / 3 |
@@ -60,12 +61,12 @@ from mmbench.solvers.ridge import (
     solve_weights,
 )
 
-#: The paper's grid of gamma, for ``gamma_scaling="per_feature"``: the MAMC's grid up to 200.
+#: The paper's grid of gamma with ``gamma_scaling="per_feature"``: the grid of the MAMC up to 200.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
 #: The paper's grid of C.
 COSTS = (0.1, 1, 10, 50, 100, 500, 1000, 2000)
 
-#: Relative excess of the objective over its value at w = 0 that rounding explains.
+#: Maximum relative excess of the objective over its value at w = 0 that is attributed to rounding.
 ROUNDING = 1e-9
 
 
@@ -75,16 +76,18 @@ class LSSVM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One per pair. `objective` is (30) without C_a at the returned w and b, `bound` the dual
-        ``y'a - 1/2 a'(G + I/C)a`` at the returned a, centred so that it is feasible.
-        `max_violation` is the largest residual of the dual system; for the reading "empirical",
-        and for a linear machine with few features, the largest residual of (36), relative to its
-        right side. With weights, rows and residuals are multiplied by the roots of the weights.
+        Certificate of each pair. `objective` is (30) without C_a at the returned w and b, and
+        `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a`` at the returned a, centred to be
+        feasible. `max_violation` is the largest residual of the dual system; with
+        ``reading="empirical"``, and for a linear machine with few features, it is the largest
+        residual of (36) relative to the right-hand side. With weights, rows and residuals are
+        multiplied by the square roots of the weights.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        a, or w for the reading "empirical", of rows with weights w times their roots (``rbf``,
-        ``poly``).
+        Coefficients a of each pair, or w with ``reading="empirical"`` (``rbf``, ``poly``). With row
+        weights, w is multiplied by the square roots of the weights.
     support_, support_vectors_ : ndarray
-        Rows with a non-zero coefficient: all (``rbf``, ``poly``).
+        Indices and features of the training rows with a non-zero coefficient, in general all rows
+        (``rbf``, ``poly``).
 
     Examples
     --------
@@ -100,13 +103,13 @@ class LSSVM(WeightedClassifier):
 
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"gamma": ("gamma", GAMMAS), "C": ("C", COSTS)},
-        # At C = 2000 the rounding of float32 values moves decisions by 0.007 (German, Image).
+        # at C = 2000, rounding to float32 changes decision values by 0.007 (German, Image)
         single_precision=False,
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=3,  # K, K K and a factor
-        linear_row_copies=3,  # "empirical": rows of K K, and a factor on the way to them
-        weight_copies=1,  # both are kept beside their copies with weights
+        linear_row_copies=3,  # with reading="empirical": features and a factor of K K
+        weight_copies=1,  # a weighted copy of the Gram matrix or of the rows
         rows_per_feature=ROWS_PER_FEATURE,
     )
     sparse_input = True
@@ -130,7 +133,7 @@ class LSSVM(WeightedClassifier):
 
     @property
     def translation_invariant(self) -> bool:  # type: ignore[override]
-        """Whether moving all rows leaves a linear machine unchanged."""
+        """Whether a translation of all rows leaves a linear machine unchanged."""
         return self.reading == "gram"
 
     @classmethod
@@ -144,7 +147,7 @@ class LSSVM(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every point; the Gram matrix and its square are formed once."""
+        """Train at all grid points; the Gram matrix and its square are computed once."""
         if any(set(point) - {"C"} for point in points):
             return super().train_path(problem, points)
         costs = [point.get("C", self.C) for point in points]
@@ -159,7 +162,7 @@ def train_lssvm(
     solver: str = "auto",
     weights: NDArray | None = None,
 ) -> list[BinaryModel]:
-    """Train a binary LS-SVM at several C; the weights s of the rows are 1 by default."""
+    """Train a binary LS-SVM for each value of C; the row weights s are 1 by default."""
     reference, squared = solver == "reference", reading == "empirical"
     gram: Gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
@@ -167,7 +170,7 @@ def train_lssvm(
     gram, y = gram if weights is None else scaled(gram, root), root * problem.y
     route = "Cholesky in features" if isinstance(gram, FeatureGram) else "Cholesky"
     rows: Any = gram
-    a = None  # of (32) the coefficients are weights, too
+    a = None  # None if the coefficients are w: linear machines, and (32)
     if isinstance(gram, FeatureGram) and not squared:
         rows = gram.features
         coef, b = solve_weights(rows, y, costs, root)
@@ -195,21 +198,21 @@ def _certificates(
     b: NDArray,
     a: NDArray | None,
 ) -> list[Fit]:
-    """Return the certificates of all C; every product with the rows is a product of matrices.
+    """Return the certificates for all values of C, computed together by matrix products.
 
-    Rows and y are multiplied by the roots of the weights, which take the place of the ones of (37).
-    Without a, `coef` are weights of the columns, and ``a = C (y - F w - b)`` solves the dual system
-    but for ``w = F'a``, which is (36).
+    `rows` and `y` are multiplied by the square roots of the weights, and `root` replaces the vector
+    of ones in (37). If `a` is None, `coef` contains w, and ``a = C (y - F w - b)`` with F = `rows`
+    satisfies the dual system except for ``w = F'a``, which is (36).
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)
     of_weights, a = a is None, costs * errors if a is None else a
     shares = (root @ a) / (root @ root)
-    centred = a - np.outer(root, shares)  # the sum is 0 exactly: dual feasible
+    centred = a - np.outer(root, shares)  # dual feasible, since root'centred = 0
     if of_weights:
         back = rows.T @ centred
         norms, dual_norms = _inner(coef, coef), _inner(back, back)
-        residual = rows.T @ errors - coef / costs  # of (36)
+        residual = rows.T @ errors - coef / costs  # residual of (36)
         residual /= np.abs(rows.T @ y).max() or 1.0
     else:
         norms = _inner(coef, image)
@@ -219,7 +222,7 @@ def _certificates(
     bound = y @ centred - 0.5 * dual_norms - 0.5 * _inner(centred, centred) / costs
     balance = np.abs(root @ a) / np.maximum(1.0, root @ np.abs(a))
     violation = np.maximum(np.abs(residual).max(axis=0), balance)
-    at_zero = 0.5 * costs * (y @ y - (root @ y) ** 2 / (root @ root))  # by the best b
+    at_zero = 0.5 * costs * (y @ y - (root @ y) ** 2 / (root @ root))  # with the optimal b
     fits = []
     for k in range(len(costs)):
         fit = Fit(

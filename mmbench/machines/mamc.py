@@ -1,19 +1,21 @@
-"""Maximal average margin classifiers: the difference of two class sums of kernel values.
+"""Maximal average margin classifiers: differences of two class sums of kernel values.
 
     max over w, b   (1/M) sum_i y_i (w'phi(x_i) + b) - 1/2 (w'w + b^2)                  (11)
     w = (1/M) sum_i y_i phi(x_i),   b = (1/M) sum_i y_i                           (12), (13)
 
-The b of (13) knows nothing but the sizes of the classes. ``bias="optimized"`` takes the threshold
-with the fewest training errors instead (14)-(25), and ``Cm`` changes the direction of w:
+The b of (13) depends only on the numbers of rows of the classes. ``bias="optimized"`` replaces this
+b by the bias with the fewest training errors (14)-(25), and ``Cm`` changes the direction of w:
 
     f(x) = (1/M) sum_{y_i=+1} k(x, x_i) - (Cm/M) sum_{y_i=-1} k(x, x_i) + b             (29)
 
-With weights s of rows and of classes, multiplied, every sum over rows has these factors and M is
-``sum_i s_i``: in (11) to (13), (29), and in the errors and slacks of (14) to (16).
+The weights s are the products of sample weights and class weights. With weights, each term of a sum
+over rows in (11)-(13), (29), and in the errors and slacks of (14)-(16) is multiplied by s_i, and M
+is replaced by ``sum_i s_i``.
 
-Four names of the paper are one estimator. MAMC: (12), (13). MAMC_b: ``bias="optimized"``. MAMC_bs
-and MAMC_bsg: Cm selected too, after gamma or together with it. All of it is in closed form, and
-`Fit.route` is "closed form", or with ``solver="reference"`` "closed form, bias pair by pair".
+One estimator covers four classifiers of the paper. The MAMC is (12), (13), and the MAMC_b has
+``bias="optimized"``. In addition, the MAMC_bs and the MAMC_bsg select Cm, after gamma or jointly
+with gamma. All solutions are in closed form; `Fit.route` is "closed form", or, with
+``solver="reference"``, "closed form, bias pair by pair".
 
 References
 ----------
@@ -37,7 +39,7 @@ from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, PartP
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.threshold import given_bias, optimal_bias, reference_bias
 
-#: The paper's grid of gamma, for ``gamma_scaling="per_feature"``.
+#: The paper's grid of gamma with ``gamma_scaling="per_feature"``.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200, 300, 400, 500, 600, 700)
 _BELOW_ONE = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 #: The paper's grid of Cm: 0.05, 0.1, 0.2, ..., 0.9, 1, and the reciprocals up to 20.
@@ -50,13 +52,14 @@ class MAMC(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One per pair. `objective` is (11) with its sign changed, with Cm on the rows of class 2, and
-        without the terms in b if the bias is optimized. It is solved in closed form, so `bound`
-        is the same number and `max_violation` is zero. `extra` has the bias problem: "errors" and
-        "slack" (14), (16), and "rho" (15). The status is "trivial" if no threshold has rows of
-        class 2 below and of class 1 above.
+        Certificate of each pair. `objective` is the negative of (11), with the factor Cm on the
+        rows of class 2, and without the terms in b if ``bias="optimized"``. Since the solution is
+        in closed form, `bound` is equal to `objective`, and `max_violation` is zero. `extra`
+        contains the solution of the bias problem: "errors" (14), "slack" (16) and "rho" (15). The
+        status is "trivial" if no threshold has a row of class 2 below and a row of class 1 above.
     dual_coef_, support_, support_vectors_ : ndarray
-        The expansion (29) over all training rows (``rbf``, ``poly``).
+        Coefficients of the expansion (29), and the indices and features of its rows, which are all
+        training rows (``rbf``, ``poly``).
 
     Examples
     --------
@@ -70,13 +73,13 @@ class MAMC(WeightedClassifier):
 
     search_space: ClassVar[SearchSpace] = SearchSpace(
         {"gamma": ("gamma", GAMMAS), "Cm": ("Cm", SLOPES)},
-        # near 1, so that the choice does not depend on the order of the classes
+        # the preference "near_one" does not depend on the order of the classes
         prefer={"gamma": "small", "Cm": "near_one", "degree": "small"},
-        # at gamma = 0.01 all kernel values are near 1, and scores differ in their last digits
+        # at gamma = 0.01 all kernel values are near 1, and scores differ only in their last digits
         single_precision=False,
     )
     sparse_input = True
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)  # products alone
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)  # only matrix products
     version: ClassVar[int] = 2
 
     bias: str = parameter(
@@ -110,17 +113,17 @@ class MAMC(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every point from one pair of class sums."""
+        """Train at all grid points; the class sums are computed once."""
         (models,) = self.train_folds([problem], points)
         return models
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
     ) -> Iterator[list[BinaryModel]]:
-        """Train at every point of every fold; one product with the stored matrix serves all."""
+        """Train at all grid points on all folds with one product with the stored kernel matrix."""
         started = time.perf_counter()
         problems, own = list(problems), self.get_params()
-        if any("class_weight" in point for point in points):  # which changes the class sums
+        if any("class_weight" in point for point in points):  # class weights change the class sums
             for problem in problems:
                 yield [self.with_params(point).train(problem) for point in points]
             return
@@ -132,21 +135,22 @@ class MAMC(WeightedClassifier):
 
 
 class ClassSums(NamedTuple):
-    """The sums over class 1 and class 2 in (29), each divided by M, shape (n, 2)."""
+    """The sums over class 1 and over class 2 in (29), each divided by M."""
 
-    #: at the training rows
+    #: Class sums at the training rows, shape (n_samples, 2).
     own: NDArray
-    #: at every row of the matrix from which the training rows are cut
+    #: Class sums at all rows of the stored kernel matrix, shape (n_all, 2); None without a stored
+    #: matrix.
     whole: NDArray | None = None
 
 
 def class_sums(
     problems: Sequence[BinaryProblem], weights: Sequence[NDArray | None] | None = None
 ) -> list[ClassSums]:
-    """Return the class sums of problems, with weights of the rows of each.
+    """Return the class sums of each problem; `weights` contains the row weights of each problem.
 
-    Parts of one stored matrix take one product with it. A matrix that is not computed yet is not
-    stored either.
+    If all problems are folds of one stored kernel matrix, the class sums of all folds are computed
+    by one product with this matrix. Otherwise kernel values that are not given are not stored.
     """
     weights = weights or [None] * len(problems)
     shares = [_shares(problem.y, s) for problem, s in zip(problems, weights, strict=True)]
@@ -170,7 +174,7 @@ def _sums(problem: BinaryProblem, shares: NDArray) -> NDArray:
 
 
 def _shares(y: NDArray, weights: NDArray | None) -> NDArray:
-    """Return s/M for the rows of class 1 and of class 2, else 0, shape (n_samples, 2)."""
+    """Return s/M at the rows of class 1 (column 0) and of class 2 (column 1), else 0."""
     sides = np.column_stack([y > 0, y < 0])
     return sides / len(y) if weights is None else sides * (weights / weights.sum())[:, None]
 
@@ -182,7 +186,7 @@ def _at(
     seconds: float,
     settings: Mapping[str, Any],
 ) -> BinaryModel:
-    """Return the model of one grid point, given the class sums."""
+    """Return the model at one grid point, given the class sums."""
     started = time.perf_counter()
     both = np.array([1.0, -settings["Cm"]])
     coef, scores = _shares(y, weights) @ both, sums.own @ both
