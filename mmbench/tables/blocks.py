@@ -141,13 +141,13 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
-    """Return the CPU seconds per split of some stages (default: all); None if one is unknown."""
+    """Return the CPU seconds per split of some stages (default: all); None if a time is unknown."""
     found = by_name(sheet, key)
     return _sum(found[name] for name in stages or found)
 
 
 def total_with_search(sheet: Sheet, key: Key) -> float | None:
-    """Return the CPU seconds per split, including the parameter searches of reused machines."""
+    """Return the CPU seconds per split, including other machines' searches that are reused."""
     used = [key._replace(machine=machine) for machine in _used(sheet, key.machine)]
     return _sum([total(sheet, key), *(total(sheet, other, ("selection",)) for other in used)])
 

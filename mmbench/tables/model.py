@@ -25,7 +25,7 @@ class Shown(str):
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, its alignment, and the heading that it shares with its neighbours."""
+    """A column: heading, alignment, and common heading of adjacent columns (empty if none)."""
 
     name: str
     align: str = "right"

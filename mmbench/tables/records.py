@@ -99,7 +99,7 @@ class Cell:
 
     @property
     def note(self) -> str:
-        """Remark on missing splits and fits without a valid certificate; may be empty."""
+        """Remark on missing splits and on fits with a warning; may be empty."""
         if self.planned.published_only:
             return ""
         return "; ".join(filter(None, [self._incomplete(), self._fits()]))

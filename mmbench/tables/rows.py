@@ -212,7 +212,7 @@ class Row:
 
     key: Key
     metric: str
-    #: Most severe status of the table cell, and a remark on failed and uncertified fits.
+    #: Most severe status of the table cell, and a remark on missing splits and fits with a warning.
     status: str
     note: str = ""
     #: Reason for which the published value is not compared; empty if there is none.

@@ -408,9 +408,9 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     """Return the posterior of the Bayesian signed-rank test over data sets.
 
     The weights of the data sets are drawn from a Dirichlet distribution with parameter 1 per data
-    set, and parameter 1/2 for an additional data set with difference 0 (the prior). The outcome of
-    a draw is the one (worse, equivalent or better) with the largest total weight over all pairs of
-    data sets; the outcome of a pair follows from the mean of its two differences.
+    set, and parameter 1/2 for an additional data set with difference 0 (the prior). Each pair of
+    data sets is worse, equivalent or better, according to the mean of its two differences. The
+    outcome with the largest total weight of pairs is counted for the draw.
 
     `differences` has one difference between the means of two machines per data set; differences of
     at most `rope` are practically equivalent. The result is None for fewer than two differences.

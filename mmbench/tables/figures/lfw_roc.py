@@ -77,7 +77,7 @@ def _folds(experiment: Experiment) -> Iterator[tuple]:
 
 
 def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
-    """Return the true positive rates at the false positive rates `GRID`, and the area.
+    """Return the true positive rates at the false positive rates in `GRID`, and the ROC area.
 
     `positive` is a mask of the positive rows, which must contain both True and False.
 

@@ -388,7 +388,7 @@ mamc_table2 = Layout(
 def _ratios(sheet: Sheet) -> Grid:
     """Return CPU times relative to the MAMC, measured / published.
 
-    The seconds themselves cannot be compared: the paper used another computer and program.
+    Absolute times are not comparable, because the paper used another computer and program.
     """
     rows, whole = [], []
     for place in sheet.places:

@@ -74,7 +74,7 @@ def _errors(sheet: Sheet) -> Grid:
 
 
 def _lines(sheet: Sheet, dataset: str, machine: str) -> dict[str, list[str]]:
-    """Return the rows of a machine by heading: measured (or single run and mean), published."""
+    """Return the rows of a machine by heading: measured, or single run and mean; and published."""
     keys = _keys(sheet, dataset, machine)
     found = [sheet.row(key, METRIC) for key in keys]
     if not any(found):
@@ -92,7 +92,7 @@ def _lines(sheet: Sheet, dataset: str, machine: str) -> dict[str, list[str]]:
 
 
 def _mcnemar(sheet: Sheet) -> Grid:
-    """Return, for the single run, the numbers of digits correct for only RMM, and for only SVM."""
+    """Return McNemar's test of RMM and SVM in the single run, per data set and kernel."""
     rows = []
     for dataset in sheet.datasets if {"rmm", "svm"} <= set(sheet.machines) else ():
         keys = _keys(sheet, dataset, "rmm")

@@ -66,7 +66,7 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def parameters_text(parameters: Any) -> str:
-    """Return parameters as text; parameters per pair of classes as the number of distinct values.
+    """Return parameters as text; if they differ by pair of classes, only their numbers.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def parameters_text(parameters: Any) -> str:
 
 
 def limits_text(record: Record) -> str:
-    """Return the time and memory at which a limit stopped a job, as text; empty without a stop."""
+    """Return stage, time and memory at which a limit stopped a job; empty if no limit did."""
     reached = record.reached
     if not reached:
         return ""
@@ -97,7 +97,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     """Return mean selection scores (%) over the one or two longest axes of the grid.
 
     Over the other axes, the best score is taken. The result also has the number of selections per
-    grid point; it is None if there are no scores.
+    grid point. The result is None if there are no scores, or if the longest axis is too long.
     """
     records = [record for record in records if record.selection.get("scores")]
     values: dict[str, set] = {}

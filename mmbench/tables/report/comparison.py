@@ -94,7 +94,7 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 
 
 def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None:
-    """Return the numbers of test rows that only the later, and only the earlier run got right."""
+    """Return the numbers of test rows that are correct in the later run only, and vice versa."""
     at = before.cells[key].counted[0].at[:2]
     old, new = (view.sheet.hits(key, at) for view in (before, after))
     if old is None or new is None or len(old) != len(new):

@@ -108,13 +108,13 @@ def ranks_table(view: View) -> Table | None:
 
 
 def _seconds(view: View, key: Key) -> float | None:
-    """Return the mean CPU seconds per split over stages with a known time; None without any."""
+    """Return the CPU seconds per split, summed over the known stages; None if all are unknown."""
     seconds = [value for value in by_name(view.sheet, key).values() if value is not None]
     return sum(seconds) if seconds else None
 
 
 def failures(view: View) -> list[dict[str, Any]]:
-    """Return the table cells with missing results or uncertified fits, and the limits reached."""
+    """Return the table cells with missing results or with fit warnings, and the limits reached."""
     lines = []
     for row in view.rows:
         if row.key in view.incomplete or (row.note and row.status != Status.UNCERTIFIED):

@@ -240,7 +240,7 @@ def signed(value: float, metric: str) -> str:
     return ("" if float(text) == 0 else "+" if value > 0 else "−") + text
 
 
-#: Statuses of table cells without failed or incomplete fits.
+#: Statuses of table cells that the summary does not count as doubtful.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 RUN_WITH = "Run with "
 #: Names of the metrics that are CPU times.
@@ -326,7 +326,7 @@ def data_facts(view: View) -> list[dict[str, Any]]:
 
 
 def run_facts(view: View) -> Facts:
-    """Return versions, computers, threads, seeds and limits; differing values with their counts."""
+    """Return versions, computers, threads, seeds and limits, with record counts if they differ."""
     facts: dict[str, Counter[str]] = {}
     for record in view.records:
         if not (run := record.environment):
