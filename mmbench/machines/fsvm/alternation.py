@@ -1,6 +1,6 @@
-"""The F-SVM's alternation: SVMs for a fixed M, and M-steps for fixed hyperplanes W.
+"""The F-SVM's alternation of SVMs for a fixed M and M-steps for fixed hyperplanes.
 
-An M-step lowers, in units with rho = 1 and one column of W per pair,
+W has one column per pair of classes. In units with rho = 1, an M-step decreases
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """
@@ -26,21 +26,24 @@ from mmbench.machines.fsvm.pair_svms import (
     train_hyperplanes,
 )
 
-#: Constants of the paper's code: first step size, its factor per step, floor of M's eigenvalues.
+#: Constants of the paper's code: initial step size, its factor per step, and lower bound on the
+#: eigenvalues of M.
 FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
-#: An M-step ends after this many gradient steps, or if F falls by less than this share.
+#: An M-step ends after MAX_STEPS gradient steps, or if a step decreases the objective by at most
+#: the fraction MIN_DECREASE.
 MAX_STEPS, MIN_DECREASE = 50, 1e-3
-#: Step size below which no step is tried.
+#: Steps of at most this size are not tried.
 SHORTEST_STEP = 1e-9
 
 
 def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEPS) -> NDArray:
     """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, equations (20) to (22).
 
-    The step is halved until the value does not increase: the plain steps of the paper diverge.
+    The step size is halved until the value does not increase; the paper's steps without halving
+    diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
-    # if even the sum of all steps keeps M above the floor, no step has to be projected
+    # if the sum of all possible steps keeps the eigenvalues above the floor, no step is projected
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -62,8 +65,8 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEP
 
 
 def _value_and_image(M: NDArray, W: NDArray, s: NDArray) -> tuple[float, NDArray]:
-    """Return ``1/2 tr(M^{-1} WW') + tr(MS)`` and ``M^{-1}W``; M's lower triangle is read."""
-    # LAPACK itself: the checks of scipy's functions take longer than small systems
+    """Return ``1/2 tr(M^{-1} WW') + tr(MS)`` and ``M^{-1}W`` from the lower triangle of M."""
+    # LAPACK directly: for small systems the checks of scipy's functions take longer than the rest
     factor, failed = lapack.dpotrf(M, lower=1, clean=0)
     if failed:
         return np.inf, W
@@ -72,7 +75,10 @@ def _value_and_image(M: NDArray, W: NDArray, s: NDArray) -> tuple[float, NDArray
 
 
 def above_floor(M: NDArray) -> NDArray:
-    """Return the nearest matrix with no eigenvalue below `FLOOR`; M's lower triangle is read."""
+    """Return the nearest matrix without eigenvalues below `FLOOR`.
+
+    Only the lower triangle of M is read.
+    """
     if _is_above_floor(M):
         return M
     values, vectors = np.linalg.eigh(M)
@@ -112,15 +118,16 @@ def alternate(
 ) -> JointSolution:
     """Alternate SVMs and M-steps from the semi-whitening ``M = S^{-1/2}``, equation (17).
 
-    `first` are the semi-whitened rows of each pair. At most `rounds` rounds are made, and no
-    further one if F falls by less than the share `decrease`. With eps the M-step is the closed form
-    for ``ww' + eps I``, without it gradient steps. `max_steps` limits the solver's steps per pair.
-    The status is of the SVMs, the state has the multipliers of round 0.
+    `first` are the semi-whitened rows of each pair. The alternation ends after `rounds` rounds or
+    if a round decreases the objective by at most the fraction `decrease`. If eps is positive, the
+    M-step is the closed form for ``WW' + eps I``, otherwise gradient steps. `max_steps` is the
+    maximum number of iterations of the SVM solver per pair. The `status` of the solution is the
+    status of the SVMs; its `state` is the multipliers of round 0.
     """
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH
     if rounds and solver == "auto" and few and tol < SEARCH_TOL:
-        solver = "pairwise"  # the last digits of the SVMs decide in which round the loop ends
+        solver = "pairwise"  # the number of rounds depends on the SVMs' last digits
     root = np.diag(rows.s**-0.25)
     M = np.diag(1.0 / np.sqrt(rows.s))
     planes = train_hyperplanes(rows, first, C, starts, tol, solver)
@@ -149,7 +156,7 @@ def alternate(
         if iterations.max() > max_steps:
             after = replace(after, status=Status.ITERATION_LIMIT)
         value = _value(moved, after, rows.s, C, eps)
-        if value >= values[-1]:  # below the accuracy of the SVMs
+        if value >= values[-1]:  # the change is below the accuracy of the SVMs
             break
         M, root, planes = moved, next_root, after
         values.append(value)
@@ -182,9 +189,10 @@ def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) ->
 def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     """Return a lower bound of the optimum with ``WW' + eps I`` in place of ``WW'``.
 
-    For multipliers in the feasible set of `lower_bound`, minimising over W, b and then M leaves
-    ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``. The multipliers are scaled into that set and a
-    little further, as the root has an infinite slope at its boundary.
+    For multipliers in the feasible set of `lower_bound`, the minimum of the Lagrangian over W, b
+    and M is ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``. Several factors scale the multipliers
+    into this set, to its boundary or further inside, because the matrix root has an infinite slope
+    at the boundary. The largest bound is returned.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

@@ -3,25 +3,31 @@
     min over M > 0, w, b   1/2 w'M^{-1}w + rho tr(MS) + C sum_i xi_i
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
 
-S is the total scatter with 1/n, ``M = A'A`` the transformation; ``tr(MS)`` replaces the radius of
-the smallest ball around the points A x_i. All one-vs-one pairs of classes share M. With a kernel
-the rows are the first components of kernel PCA.
+S is the total scatter matrix divided by n, A the transformation and ``M = A'A``. ``tr(MS)``
+replaces the radius of the smallest ball around the points A x_i. All one-vs-one pairs of classes
+share M. With a kernel, the rows are the first components of kernel PCA.
 
-With weights s of the rows (`sample_weight`) (12) has ``C sum_i s_i xi_i``, and S is
+With row weights s (`sample_weight`), (12) has ``C sum_i s_i xi_i``, and S is
 ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i`` around the weighted mean m. Class weights are factors
-of slacks alone: S is the same for all pairs.
+of the penalties on slack only: S is the same for all pairs.
 
-Minimised over M, (12) is
+The minimum of (12) over M is
 
     F* = min over w, b   sqrt(2 rho) ||S^{1/2}w|| + C sum_i xi_i
 
-an SVM on whitened data whose norm is not squared; the minimum is attained at ``M ~ ww'``, on the
-edge of the cone. Only C / sqrt(rho) matters. For several pairs the norm is ``||S^{1/2}W||_*``, the
-sum of singular values. The paper alternates SVMs and gradient steps in M from the semi-whitening
-``M ~ S^{-1/2}`` (17). That stalls inside the cone; `Fit.gap` is the distance to a bound of F*.
+which is an SVM on whitened data, except that the norm is not squared. The minimising M is
+proportional to ``ww'``, on the boundary of the cone of positive definite matrices. The optimal w
+and b depend on C and rho only through C / sqrt(rho). For several pairs the norm is
+``||S^{1/2}W||_*``, the sum of the singular values.
 
-Variants and routes (`Fit.route`). The SVMs take pairwise steps, or the interior point from 1000
-rows on (2000 in a search). benchmarks/fsvm_time.py compares the time with the plain SVM's.
+The paper's algorithm 1 alternates SVMs and gradient steps in M, and starts at the semi-whitening
+``M ~ S^{-1/2}`` (17). The alternation stalls inside the cone; `Fit.gap` is the distance of its
+objective to a bound of F*. The result of algorithm 1 also depends on rho for a fixed
+C / sqrt(rho), because its step sizes do not scale with M. Here all variants are computed in units
+with rho = 1, see `mmbench.machines.fsvm.pair_svms`.
+
+Variants and routes (`Fit.route`). The SVMs are solved by pairwise steps, or by the interior point
+from 1000 rows on (2000 in a search). benchmarks/fsvm_time.py compares the CPU time with the SVM's.
 
 ======= =================== ================================ ======================================
 variant route               when                             cost
@@ -67,14 +73,15 @@ from mmbench.machines.fsvm.pair_svms import SEARCH_TOL, JointRows, JointSolution
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.svm import FEW_ROWS, SVM
 
-#: Share of the variance that the components of a kernel keep, from the authors' code.
+#: Fraction of the variance that the components of a kernel keep; the value of the authors' code.
 KERNEL_SHARE = 0.9
-#: Relative gap of the ADMM, as a multiple of `tol`.
+#: Tolerance for the relative gap of the ADMM, as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
-#: Factor of `tol` if no pair has more rows than the SVM's FEW_ROWS, outside a search: a row of
-#: weight 2 and two equal rows then have the same decisions to seven digits.
+#: Factor of `tol` outside a search, if no pair has more rows than the SVM's FEW_ROWS. Then a row of
+#: weight 2 and two equal rows give the same decisions to seven digits.
 FEW_ROWS_FACTOR = 1e-3
-#: Products and powers of C / sqrt(rho) leave the range of double precision beyond this.
+#: Largest valid C / sqrt(rho), and inverse of the smallest. Beyond this range, products and powers
+#: of C / sqrt(rho) leave the range of double precision.
 LARGEST_RATIO = 1e50
 
 
@@ -84,16 +91,17 @@ class FSVM(WeightedClassifier, JointClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One per pair. `objective` is (12) summed over all pairs (with ``eps tr(M^{-1})/2`` for
-        "eps") and `bound` a dual value, so that the optimum lies between them; both are the same
-        in each. `status` is "optimal" if they agree, "stopped_by_rule" if `rounds` or `decrease`
-        ended an alternation before, or the status of SVMs that were not solved. `extra` has
-        "rounds", "objectives" (after 0, 1, ... rounds) and "eigenvalues" (smallest and largest of
+        One certificate per pair of classes. `objective` is (12) summed over all pairs (plus
+        ``eps tr(M^{-1})/2`` for "eps") and `bound` a dual value, so that the optimum lies between
+        them; all pairs have the same `objective` and `bound`. `status` is "optimal" if objective
+        and bound agree to the tolerance, "stopped_by_rule" if `rounds` or `decrease` ended an
+        alternation earlier, or the status of an SVM that was not solved. `extra` has "rounds",
+        "objectives" (after 0, 1, ... rounds) and "eigenvalues" (smallest and largest eigenvalue of
         M).
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients over the training rows (``rbf``, ``poly``).
+        Coefficients of the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
-        Rows with a non-zero coefficient: all (``rbf``, ``poly``).
+        Training rows with a non-zero coefficient: all of them (``rbf``, ``poly``).
 
     Examples
     --------
@@ -107,8 +115,8 @@ class FSVM(WeightedClassifier, JointClassifier):
     True
     """
 
-    # The kernel matrix, its components and eigenvectors, five transformed copies of the components
-    # and the SVM's Gram matrix. Linear components are as wide as the rows.
+    # `gram_copies`: the kernel matrix, its components and eigenvectors, five transformed copies of
+    # the components, and the SVM's Gram matrix; linear components have as many columns as the rows
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=11, linear_gram_copies=3)
     search_space: ClassVar[SearchSpace] = JointClassifier.search_space.extended(
         {"C": ("C", tuple(10.0 ** (k / 2) for k in range(-6, 7)))},
@@ -119,10 +127,10 @@ class FSVM(WeightedClassifier, JointClassifier):
             "eps": "large",
         },
         tol=1e-3,
-        single_precision=False,  # small components of float32 values are their noise
+        single_precision=False,  # small components of float32 values are noise
     )
     version: ClassVar[int] = 2
-    #: Version 1: a few components of many rows are computed by another algorithm.
+    #: Version 1: another algorithm computes the components if few of them are needed for many rows.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -130,8 +138,10 @@ class FSVM(WeightedClassifier, JointClassifier):
     rho: float = parameter(
         1.0,
         positive(),
-        "Penalty on the scatter of the transformed data. Only ``C / sqrt(rho)`` matters: searching "
-        "C with rho = 1 searches both, and equal ratios in a grid are trained once.",
+        "Penalty on the scatter of the transformed data. The optimum depends on ``C / sqrt(rho)`` "
+        "alone, and here all variants are computed in units with rho = 1: a search over C with "
+        "rho = 1 covers both, and equal ratios in a grid are trained once. The paper's algorithm 1 "
+        "takes its steps in the units of M, and its result also depends on rho.",
     )
     variant: str = parameter("pg", choice("pg", "semi", "eps", "opt"), "See above.")
     eps: float = parameter(
@@ -174,7 +184,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def gap_tolerance(self) -> float:
-        """Largest relative gap at the optimum; an alternation ends by its rule at any gap."""
+        """Largest relative gap of an optimal solution; infinite for alternations."""
         return SVM.gap_tolerance_factor * self.tol if self.variant == "opt" else math.inf
 
     def _check_parameters(self) -> None:
@@ -188,7 +198,7 @@ class FSVM(WeightedClassifier, JointClassifier):
     def train_jointly(
         self, problem: JointProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[list[BinaryModel]]:
-        """Train along C / sqrt(rho); one decomposition serves every point."""
+        """Train in increasing order of C / sqrt(rho); all points share one eigendecomposition."""
         machines = [self.with_params(point) for point in points]
         for one in machines:
             one._refuse_large(problem.data.weights)
@@ -219,12 +229,12 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def _ratio(self) -> float:
-        """C / sqrt(rho), rounded so that equal ratios in a grid are equal numbers."""
-        with np.errstate(over="ignore"):  # refused by `_refuse_large`
+        """C / sqrt(rho), rounded so that equal ratios in a grid are equal floats."""
+        with np.errstate(over="ignore"):  # `_refuse_large` raises
             return float(f"{self.C / np.sqrt(self.rho):.12g}")
 
     def _refuse_large(self, weights: NDArray | None) -> None:
-        """Raise ValueError if a penalty leaves the range in which (12) can be computed."""
+        """Raise ValueError if a penalty is outside the range in which (12) can be computed."""
         ratio, limits = self._ratio, f"{1 / LARGEST_RATIO:g} and {LARGEST_RATIO:g}"
         if not 1.0 / LARGEST_RATIO <= ratio <= LARGEST_RATIO:
             raise ValueError(
@@ -246,7 +256,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         return self.n_components  # type: ignore[return-value]
 
     def _train_in(self, space: ComponentSpace) -> JointSolution:
-        """Train in units in which rho = 1."""
+        """Train in units with rho = 1."""
         by_rule, tol = self.variant != "opt", self.tol
         if tol < SEARCH_TOL and max(len(y) for _, y in space.rows.pairs) <= FEW_ROWS:
             tol *= FEW_ROWS_FACTOR
@@ -281,7 +291,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
-            starts = [C / last * u for u in before]  # multipliers at C stay there
+            starts = [C / last * u for u in before]  # multipliers at C stay at C
         found = alternate(
             space.rows,
             space.transformed("semi"),
@@ -298,9 +308,10 @@ class FSVM(WeightedClassifier, JointClassifier):
 
 
 class ComponentSpace:
-    """The rows in their components, with the transformed rows and warm starts that a grid shares.
+    """The components of the training rows, and the transformed rows and warm starts of a grid.
 
-    `weights` are factors of the slacks of each pair, `states` the warm starts by algorithm.
+    `weights` are factors of the penalties on slack, one array per pair; `states` are the warm
+    starts by algorithm.
     """
 
     def __init__(
@@ -325,7 +336,10 @@ class ComponentSpace:
         return self._transformed[name]
 
     def models(self, found: JointSolution, seconds: float, rho: float) -> list[BinaryModel]:
-        """Return one model per pair; (12) is multiplied by sqrt(rho), M divided by it."""
+        """Return one model per pair in units with the given rho.
+
+        The objective is multiplied by sqrt(rho), and M is divided by sqrt(rho).
+        """
         scale = float(np.sqrt(rho))
         extra = {
             "rounds": found.rounds,

@@ -1,20 +1,21 @@
-"""The optimum of the F-SVM: SVMs on whitened rows.
+"""The optimum of the F-SVM, computed by SVMs on whitened rows.
 
-In units with rho = 1 and coordinates in which S is diagonal, with ``V = S^{1/2}W`` and one column
-per pair of classes, the smallest value over M is
+All arrays are in units with rho = 1 and in coordinates in which S is diagonal. ``V = S^{1/2}W`` has
+one column per pair of classes. The minimum of (12) over M is
 
     F*(V, b) = sqrt(2) ||V||_* + C sum xi                     (sum of the singular values of V)
 
-One pair (`solve_pair`). F* is an SVM on whitened rows, except that the norm is not squared. It has
-the solution of the SVM with the penalty C' for which ``C' = c ||v(C')||``, ``c = C / sqrt(2)``. The
-length of v(C') increases with C', so C' is found by secant steps in a bracket; each SVM starts from
-the last. If no C' exists, w = 0 is optimal.
+One pair (`solve_pair`). F* is the objective of an SVM on whitened rows, except that the norm is not
+squared. Its minimiser is the solution v(C') of the SVM with a penalty C' that satisfies
+``C' = c ||v(C')||``, ``c = C / sqrt(2)``. The length of v(C') increases with C'. Secant steps in a
+bracket find C', and each SVM has the last SVM as warm start. If no C' exists, w = 0 is optimal.
 
-Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) separates the
-two terms, ``U = V``: U are SVMs on whitened rows, each attracted to a given column, V is U with its
-singular values shrunk. The whitened Gram matrices never change, and each SVM starts from the last.
-Alternation over M and W, the paper's or with a decreasing eps, takes hundreds of times as long to
-the same gap.
+Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
+two terms of F* separately, under the constraint ``U = V``. The columns of U are SVMs on whitened
+rows, each with a quadratic penalty on the distance to a given vector. V is U with its singular
+values shrunk. The whitened Gram matrices never change, and each SVM has the last SVM as warm start.
+Alternation over M and W, as in the paper or with a decreasing eps, takes hundreds of times as long
+to reach the same gap.
 
 References
 ----------
@@ -43,30 +44,31 @@ from mmbench.machines.fsvm.pair_svms import (
     train_hyperplanes,
 )
 
-#: SVMs per search for C'.
+#: Maximum number of SVMs per search for C'.
 MAX_SVMS = 60
 
-#: Gap of the SVMs, as a share of the gap asked of F*.
+#: Tolerance for the gap of the SVMs, as a fraction of the tolerance for the gap of F*.
 SVM_SHARE_OF_GAP = 0.5
 
-#: Rounds of the ADMM, its over-relaxation, and rounds between two updates of its penalty.
+#: Maximum number of ADMM rounds, over-relaxation factor, and number of rounds per penalty update.
 MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 
-#: Factor of the SVMs' tolerance if their gaps exceed their share.
+#: Factor of the SVMs' tolerance after a round in which their gaps exceed their tolerance.
 TIGHTENING_FACTOR = 1 / 8
 
-#: The penalty changes by the root of the residuals' ratio, if that is at least 2, by at most 5.
+#: The ADMM penalty is multiplied by the root of the ratio of primal to dual residual, if this
+#: factor or its inverse exceeds the first constant. The second constant is the maximum of both.
 SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
 class WhitenedSVM(NamedTuple):
-    """The last SVM of a search for C', from which the search for a neighbouring C starts."""
+    """The last SVM of a search for C', the warm start of the search for another C."""
 
-    #: C'.
+    #: Penalty C' of this SVM.
     penalty: float
-    #: Signed multipliers. Shape (n,).
+    #: Signed multipliers of the rows. Shape (n,).
     u: NDArray
-    #: ``||v||``.
+    #: Length ``||v||`` of the normal vector.
     length: float
     #: Slope of ``log C' - log ||v||`` in ``log C'``.
     slope: float
@@ -80,18 +82,18 @@ def solve_pair(
     gap_tolerance: float,
     start: WhitenedSVM | None = None,
 ) -> JointSolution:
-    """Minimise F* of one pair; the status is ``trivial`` if w = 0 is optimal.
+    """Minimise F* for one pair of classes; the status is ``trivial`` if w = 0 is optimal.
 
-    `tol` is the tolerance of the SVMs' KKT conditions and of C', relatively; `start` is
-    `JointSolution.state` of a neighbouring C.
+    `tol` is the tolerance of the SVMs' KKT conditions and the relative tolerance of C'. The warm
+    start `start` is the `JointSolution.state` for another C.
     """
     c = C / sqrt(2.0)
     search = SecantSearch(log(c))
-    if start is not None:  # the first secant step from there
+    if start is not None:  # first secant step from the warm start
         slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
         search = SecantSearch(log(start.penalty), slope)
         search.move(log(start.penalty) - log(start.length) - log(c))
-        search = SecantSearch(search.at, slope)  # its length bounds nothing: it is inexact
+        search = SecantSearch(search.at, slope)  # no bracket from an inexact length
     best, bound, iterations, rounds = majority(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
         rounds += 1
@@ -99,7 +101,7 @@ def solve_pair(
         starts = None if start is None else [penalty / start.penalty * start.u]
         planes = train_hyperplanes(
             rows, [whitened], penalty, starts, tol, gap_tolerance=SVM_SHARE_OF_GAP * gap_tolerance
-        )  # multipliers at their bound stay there
+        )  # scaled multipliers at their upper bound stay at it
         length = max(sqrt(max(planes.norm, 0.0)), 1e-300)
         start = WhitenedSVM(penalty, planes.u[0], length, search.slope)
         iterations += planes.iterations[0]
@@ -138,16 +140,17 @@ def solve_pair(
 def best_multiple(
     rows: JointRows, C: float, W: NDArray, b: NDArray
 ) -> tuple[float, NDArray, NDArray]:
-    """Return F* of one pair, w and b for the best multiple of w and b.
+    """Return F*, w and b for the best common multiple s of w and b of one pair.
 
-    If a margin is missed by rounding and C is large, a slightly longer w has no slack. The slope in
-    the multiple s is ``sqrt(2) ||v|| - C (sum of y f where s y f < 1)``.
+    If C is large and a margin is below 1 by rounding, a slightly longer w has no slack. The
+    derivative of F* in s is ``sqrt(2) ||v||`` minus C times the weighted sum of y f over the rows
+    with ``s y f < 1``.
     """
     (index, y), own = rows.pairs[0], rows.costs[0]
     margins = y * (rows.Z[index] @ W[:, 0] + b[0])
     length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
     order = np.argsort(margins)[::-1][: int((margins > 0).sum())]
-    ends = margins[order]  # s reaches the largest margin first
+    ends = margins[order]  # as s grows, the largest margin reaches 1 first
     slopes = length - C * (own @ margins - np.cumsum(own[order] * ends))
     rising = np.flatnonzero(slopes >= 0)
     s = 1.0 / float(ends[rising[0]]) if len(rising) else 1.0
@@ -156,9 +159,10 @@ def best_multiple(
 
 
 class SecantSearch:
-    """Root of an increasing function by secant steps, kept inside the bracket.
+    """Search for the root of an increasing function by secant steps, safeguarded by a bracket.
 
-    SciPy's root finders ask for a bracket first, which takes as many values as this whole search.
+    SciPy's root finders need a bracket at the start; to find it takes as many function values as
+    this whole search.
 
     Examples
     --------
@@ -169,7 +173,7 @@ class SecantSearch:
     2.0
     """
 
-    #: Longest step without a bracket.
+    #: Maximum length of a step.
     LONGEST_STEP = 4.0
 
     def __init__(self, at: float, slope: float = 1.0):
@@ -179,11 +183,11 @@ class SecantSearch:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the bracket is as narrow as the errors of the values."""
+        """Whether the bracket is too narrow for further steps to be meaningful."""
         return self.high - self.low <= 1e-12 * max(1.0, abs(self.at))
 
     def move(self, value: float) -> None:
-        """Move `at` to the next point, given the value at this one."""
+        """Set `at` to the next point, given the function value at the current point."""
         at = self.at
         self.low, self.high = (at, self.high) if value < 0 else (self.low, at)
         if self.last is not None and self.last[0] != at:
@@ -198,11 +202,11 @@ class SecantSearch:
 class ADMMState(NamedTuple):
     """An iterate of the ADMM."""
 
-    #: Shape (k, n_pairs).
+    #: Matrix V with shrunk singular values. Shape (k, n_pairs).
     V: NDArray
-    #: Scaled multipliers of U = V. Shape (k, n_pairs).
+    #: Scaled multipliers of the constraint U = V. Shape (k, n_pairs).
     D: NDArray
-    #: Penalty on U = V.
+    #: Penalty on violations of U = V.
     penalty: float
     #: Signed multipliers of the SVMs, divided by their upper bound C / penalty.
     u: list[NDArray] | None
@@ -216,9 +220,9 @@ def solve_pairs(
     gap_tolerance: float,
     start: ADMMState | None = None,
 ) -> JointSolution:
-    """Minimise F* of several pairs; the status is ``trivial`` if W = 0 is optimal.
+    """Minimise F* for several pairs; the status is ``trivial`` if W = 0 is optimal.
 
-    Parameters are those of `solve_pair`.
+    The parameters are as in `solve_pair`.
     """
     shape = (len(rows.s), len(rows.pairs))
     at = start or ADMMState(np.zeros(shape), np.zeros(shape), 1.0, None)
@@ -267,7 +271,10 @@ def solve_pairs(
 
 
 def _advance(at: ADMMState, U: NDArray, adapt: bool) -> ADMMState:
-    """Shrink the singular values, update the multipliers, and balance the two residuals."""
+    """Return the next iterate: V, the multipliers D and, if `adapt`, a new penalty.
+
+    The penalty balances the primal and the dual residual.
+    """
     relaxed = RELAXATION * U + (1 - RELAXATION) * at.V
     left, sizes, right = np.linalg.svd(relaxed + at.D, full_matrices=False)
     V = (left * np.maximum(sizes - sqrt(2.0) / at.penalty, 0.0)) @ right

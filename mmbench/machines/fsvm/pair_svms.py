@@ -1,14 +1,18 @@
-"""The SVMs of all pairs of classes for one transformation M, and bounds of the F-SVM's problem.
+"""The SVMs of all pairs of classes for one transformation M, and bounds of the F-SVM's optimum.
 
-Everything is in the coordinates of a `Spectrum`, in which S = diag(s), and in units with rho = 1.
-That step is exact for every variant: with ``M = N / sqrt(rho)``
+All arrays are in the coordinates of a `Spectrum`, in which S = diag(s), and in units with rho = 1.
+The change of units is exact: with ``M = N / sqrt(rho)``
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
-so that only C / sqrt(rho) matters, and a grid over C and rho needs one training per ratio. The step
-sizes and the floor of the paper's code are taken in these units; for rho other than 1 its own M,
-which is N / sqrt(rho), takes other steps.
+so that the optimum depends on C / sqrt(rho) alone, up to the factor sqrt(rho). All variants are
+computed in units with rho = 1, and a grid over C and rho needs one training per ratio.
+
+The result of the paper's algorithm 1, in contrast, also depends on rho. Its step sizes and its
+floor for eigenvalues apply to M = N / sqrt(rho); here they apply to N. For example, at
+C / sqrt(rho) = 0.1 on Heart, objective / sqrt(rho) of algorithm 1 is 23.7, 17.3 and 16.4 for
+rho = 2^-8, 1 and 2^4; the optimum is 12.6.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,38 +30,40 @@ from mmbench.solvers.result import Result
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: From this tolerance on, the tolerance of a search, SVMs are solved to few digits.
+#: SVMs are solved to few digits if the tolerance is at least this, as in a search.
 SEARCH_TOL = 1e-4
 
-#: Rows of a pair above which the interior point is faster than pairwise steps: in a search, and to
-#: the last digits (4000 rows of LFW and Ringnorm: 3 and 30 times). Minimum of rows per component.
+#: Number of rows of a pair above which the interior point is faster than pairwise steps: in a
+#: search, and at tolerances below `SEARCH_TOL` (4000 rows of LFW and Ringnorm: 3 and 30 times as
+#: fast); and minimum number of rows per component for the interior point.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
-#: With at least this many rows, to the last digits, the interior point takes over after this many
-#: pairwise steps per row; after STEPS_BEFORE_INTERIOR steps it takes over in any case.
+#: At tolerances below `SEARCH_TOL` and with at least FEWER_INTERIOR_ROWS rows, the interior point
+#: replaces pairwise steps after STEPS_PER_ROW steps per row; in all other cases it replaces them
+#: after STEPS_BEFORE_INTERIOR steps.
 FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 
 @dataclass
 class PairRows:
-    """The rows of a pair of classes in the space of some M."""
+    """The training rows of a pair of classes, transformed by a root of M."""
 
-    #: Shape (n_p, k).
+    #: Transformed rows. Shape (n_p, k).
     rows: NDArray
-    #: -1.0 or +1.0. Shape (n_p,).
+    #: Labels -1.0 or +1.0. Shape (n_p,).
     y: NDArray
     #: Factors of C in the penalty on slack, shape (n_p,), or 1.
     weights: NDArray | float
 
     @cached_property
     def gram(self) -> NDArray:
-        """The Gram matrix, shape (n_p, n_p)."""
+        """Gram matrix of the transformed rows, shape (n_p, n_p)."""
         return self.rows @ self.rows.T
 
     def dual(
         self, C: float, offset: NDArray | None = None, in_features: bool = False
     ) -> PiecewiseQP:
-        """Return the dual of the SVM whose decisions are added to an offset."""
+        """Return the dual of the SVM; an offset of shape (n_p,) is added to its decisions."""
         dual = svm_dual(self.rows if in_features else self.gram, self.y, C * self.weights)
         return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
 
@@ -66,22 +72,22 @@ class PairRows:
 class JointRows:
     """The training rows of all pairs of classes."""
 
-    #: Coordinates in which S is diagonal. Shape (n, k).
+    #: Training rows in coordinates in which S is diagonal. Shape (n, k).
     Z: NDArray
-    #: The diagonal of S, with ridge. Shape (k,).
+    #: Diagonal of S, with ridge. Shape (k,).
     s: NDArray
     #: Row indices and signs (-1.0, +1.0) of each pair of classes.
     pairs: list[tuple[NDArray, NDArray]]
-    #: Factors of C in the penalty on slack, for each pair; 1 if None.
+    #: Factors of C in the penalty on slack, one array per pair; None if all factors are 1.
     weights: list[NDArray] | None = None
 
     @property
     def costs(self) -> list[NDArray]:
-        """The factors of C as arrays."""
+        """Factors of C in the penalty on slack, one array per pair."""
         return self.weights or [np.ones(len(y)) for _, y in self.pairs]
 
     def transformed(self, root: NDArray) -> list[PairRows]:
-        """Return the rows of each pair for ``M = root root'``; a vector is a diagonal root."""
+        """Return each pair's rows transformed for ``M = root root'``; a vector means diag(root)."""
         T = self.Z * root if root.ndim == 1 else self.Z @ root
         weights: Sequence[Any] = [1.0] * len(self.pairs) if self.weights is None else self.weights
         return [PairRows(T[i], y, c) for c, (i, y) in zip(weights, self.pairs, strict=True)]
@@ -89,26 +95,27 @@ class JointRows:
 
 @dataclass(frozen=True, kw_only=True)
 class JointSolution(Result):
-    """Hyperplanes of all pairs and the transformation M that they share.
+    """Hyperplanes of all pairs of classes and the transformation M that they share.
 
-    `value` and `bound` are of the F-SVM's problem, `violation` is of the duals of the SVMs.
+    `value` is the objective of the F-SVM and `bound` a bound on its optimum; `violation` is the
+    largest violation of a dual constraint of an SVM.
     """
 
-    #: Shape (k, n_pairs).
+    #: Normal vectors, one column per pair. Shape (k, n_pairs).
     W: NDArray
-    #: Shape (n_pairs,).
+    #: Intercepts. Shape (n_pairs,).
     b: NDArray
     #: Signed multipliers of the last SVM of each pair.
     u: list[NDArray]
-    #: ``M = root root'``. Shape (k, r).
+    #: Root of the transformation, ``M = root root'``. Shape (k, r).
     root: NDArray
-    #: The value after 0, 1, 2, ... rounds; never increasing.
+    #: Objective after 0, 1, 2, ... rounds; never increasing.
     values: list[float]
-    #: M-steps of an alternation; otherwise SVMs per pair.
+    #: Number of M-steps of an alternation; for the other algorithms, number of SVMs per pair.
     rounds: int
-    #: Iterations of the SVM solver, for each pair.
+    #: Number of iterations of the SVM solver for each pair.
     pair_iterations: list[int]
-    #: Warm start for a neighbouring C.
+    #: Warm start for another C.
     state: Any = None
 
     def extreme_eigenvalues(self) -> tuple[float, float]:
@@ -120,28 +127,28 @@ class JointSolution(Result):
 
 @dataclass(frozen=True)
 class Hyperplanes:
-    """The SVMs of all pairs in the space of one M."""
+    """The SVMs of all pairs of classes for one M."""
 
-    #: Signed multipliers of each pair.
+    #: Signed multipliers of the rows of each pair.
     u: list[NDArray]
-    #: ``Z'u``, which is ``M^{-1} w``. Shape (k, n_pairs).
+    #: ``Z'u = M^{-1} w``, one column per pair. Shape (k, n_pairs).
     q: NDArray
-    #: Shape (n_pairs,).
+    #: Intercepts. Shape (n_pairs,).
     b: NDArray
-    #: Sum over pairs of ``w'M^{-1}w``.
+    #: Sum of ``w'M^{-1}w`` over all pairs.
     norm: float
-    #: Weighted sum of all slacks.
+    #: Weighted sum of the slacks of all pairs.
     slack: float
-    #: Sum over pairs of the SVMs' absolute duality gaps.
+    #: Sum of the SVMs' absolute duality gaps over all pairs.
     absolute_gap: float
     iterations: list[int]
-    #: Largest violation of a dual constraint.
+    #: Largest violation of a dual constraint of an SVM.
     violation: float
     status: Status
 
     @property
     def multipliers(self) -> float:
-        """The sum of all multipliers."""
+        """Sum of the multipliers ``|u|`` of all pairs."""
         return float(sum(np.abs(u).sum() for u in self.u))
 
 
@@ -157,9 +164,9 @@ def train_hyperplanes(
 ) -> Hyperplanes:
     """Train the SVM of each pair on its transformed rows.
 
-    `starts` are signed multipliers of a neighbouring problem, `offsets` given decisions to which
-    the hyperplanes' decisions are added. `solver` is "auto", "reference" (libsvm), or "pairwise" or
-    "interior" for the method that is tried first.
+    `starts`, the warm starts, are the signed multipliers of each pair from a similar problem.
+    `offsets`, one array per pair, are added to the decisions of the hyperplanes. `solver` is
+    "auto", "reference" (libsvm), or the method that is tried first, "pairwise" or "interior".
     """
     found, slack = [], 0.0
     for p, pair in enumerate(transformed):
@@ -199,7 +206,11 @@ def _attempts(
     solver: str,
     offset: NDArray | None,
 ) -> Iterator[PiecewiseSolution | None]:
-    """Yield the active set of the start, then pairwise steps or the interior point, then both."""
+    """Yield the solutions of several algorithms in turn.
+
+    The algorithms are an active-set method if there is a warm start, pairwise steps unless the pair
+    has many rows, the interior point, and pairwise steps until the gap is small enough.
+    """
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
 
@@ -222,7 +233,10 @@ def _attempts(
 
 
 def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
-    """Return value, W and b for W = 0: the larger class, with slack 2 for the rows of the other."""
+    """Return value, W and b of the solution W = 0, which predicts the larger class of each pair.
+
+    The rows of the smaller class have slack 2.
+    """
     costs = [(y, weights) for (_, y), weights in zip(rows.pairs, rows.costs, strict=True)]
     positive = np.array([weights[y > 0].sum() for y, weights in costs])
     negative = np.array([weights[y < 0].sum() for y, weights in costs])
@@ -231,22 +245,23 @@ def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
 
 
 def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
-    """Return a lower bound of the optimum: the dual value at scaled multipliers of sum `total`.
+    """Return a lower bound of the optimum: the value of the dual at scaled multipliers.
 
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 
-    with the spectral norm and one column ``q = sum_i a_i t_i z_i`` of Q per pair. The multipliers
-    of any SVM are feasible if they are scaled to satisfy the last constraint.
+    The norm is the spectral norm, and Q has one column ``q = sum_i a_i t_i z_i`` per pair. The
+    multipliers of SVMs with penalty C satisfy the other constraints; a factor of at most 1 makes
+    them satisfy the last constraint too. `total` is their sum before scaling.
     """
     scaled = Q / np.sqrt(s)[:, None]
-    size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # no SVD of one column
+    size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # no SVD for one column
     return total * min(1.0, np.sqrt(2.0) / max(float(size), 1e-300))
 
 
 def infimum_root(W: NDArray, s: NDArray) -> NDArray:
-    """Return a root of ``M = W (W'S W)^{-1/2} W' / sqrt(2)``, at which F* is attained.
+    """Return a root of ``M = W (W'S W)^{-1/2} W' / sqrt(2)``, for which the value of (12) is F*.
 
-    M lies on the edge of the cone: the root has one column per pair.
+    M is on the boundary of the cone of semidefinite matrices: the root has one column per pair.
     """
     root = np.sqrt(s)[:, None]
     left, sizes, _ = np.linalg.svd(root * W, full_matrices=False)

@@ -1,9 +1,9 @@
-"""The optimum of the F-SVM as one cone program: the reference of `optimum`.
+"""The optimum of the F-SVM as one cone program, the reference for the algorithms of `optimum`.
 
     min  sqrt(2) g + C sum xi    subject to   t_i (q_i'v_p + b_p) >= 1 - xi_i,  xi >= 0
 
-with whitened rows q_i. g is at least the length of v for one pair (a second-order cone), and at
-least the sum of the singular values of V for several:
+with whitened rows q_i. For one pair of classes, g is at least the length of v (a second-order
+cone). For several pairs, g is at least the sum of the singular values of V:
 
     g = (tr P + tr R) / 2,    [P V; V' R] positive semidefinite
 """
@@ -67,16 +67,17 @@ def _margins(rows: JointRows, p: int) -> sparse.csr_array:
 
 
 def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
-    """Return the map of (v, b, g) to (g, v), the cost of g, and the cone."""
+    """Return the matrix that maps (v, b, g) to (g, v), the cost of g, and the cone."""
     order = np.append(k + 1, np.arange(k))
     norm = sparse.csr_array((np.ones(k + 1), (np.arange(k + 1), order)), shape=(k + 1, k + 2))
     return norm, np.array([sqrt(2.0)]), {"cones": (k + 1,)}
 
 
 def _nuclear_norm(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
-    """Return the map of (columns (v_p, b_p), entries of P and R) to the matrix as a vector.
+    """Return the matrix that maps the variables to the semidefinite matrix as a vector.
 
-    Returns also the cost of these entries, and the cone.
+    The variables are (v_p, b_p) for each pair p and the entries of P and R. Also returns the costs
+    of the entries of P and R, and the cone.
     """
     size, n_planes = k + n_pairs, n_pairs * (k + 1)
     upper = [(i, j) for j in range(size) for i in range(j + 1)]
