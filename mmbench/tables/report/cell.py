@@ -66,7 +66,7 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def parameters_text(parameters: Any) -> str:
-    """Return parameters as text; if they differ by pair of classes, only their numbers.
+    """Return parameters as text; for a list (one choice per pair of classes), only counts.
 
     Examples
     --------
