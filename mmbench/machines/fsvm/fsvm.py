@@ -224,7 +224,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def _rule(self) -> tuple:
-        """The parameters of the algorithm."""
+        """Parameters of the algorithm, the key of its warm starts."""
         return self.variant, self.eps, self.rounds, self.decrease, self.solver, self.tol
 
     @property

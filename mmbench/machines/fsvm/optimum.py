@@ -93,7 +93,7 @@ def solve_pair(
         slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
         search = SecantSearch(log(start.penalty), slope)
         search.move(log(start.penalty) - log(start.length) - log(c))
-        search = SecantSearch(search.at, slope)  # no bracket from an inexact length
+        search = SecantSearch(search.at, slope)  # without bracket: length is inexact
     best, bound, iterations, rounds = majority(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
         rounds += 1

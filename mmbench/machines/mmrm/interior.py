@@ -129,7 +129,7 @@ System = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float]]
 
 
 class NotSolved(Exception):
-    """The reduced equations are too badly conditioned."""
+    """Raised if the reduced equations are too badly conditioned to be solved."""
 
 
 class Workspace:

@@ -135,7 +135,7 @@ def polished(
 def solve_reference(program: Program, tol: float = 1e-6) -> CertifiedSolution:
     """Solve all of (28) or (30) by HiGHS and an exact vertex.
 
-    HiGHS has a feasibility tolerance of 1e-7 per row, and large costs multiply these violations.
+    HiGHS has a feasibility tolerance of 1e-7 per row; violations are multiplied by the costs.
     The coefficient limit is left out if the costs are below 1/n_class: with the limit, HiGHS could
     not detect an unbounded program.
     """

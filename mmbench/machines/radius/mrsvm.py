@@ -130,8 +130,8 @@ def cone_program(
 ) -> tuple[ConeProgram, ProgramColumns]:
     """Return (3) as a cone program with the value divided by `unit` and w by the root of `unit`.
 
-    The solver's accuracy is absolute, so `unit` should be of the order of the optimum. The columns
-    zeta are ``C sum xi^2 / sum mu R^2`` and the columns xi are ``sqrt(C / max R^2) xi``, also in
+    The solver's accuracy is absolute, so `unit` should be of the order of the optimum. The column
+    zeta is ``C sum xi^2 / sum mu R^2`` and the columns xi are ``sqrt(C / max R^2) xi``, also in
     these units.
     """
     (n, d), radius = rows.shape, squares.max()

@@ -79,7 +79,7 @@ class PairProblem:
     rows: NDArray
     #: Labels -1.0 or +1.0. Shape (n,).
     y: NDArray
-    #: Penalty on slack: one number, or one per row in shape (n,).
+    #: Penalty on slack: one number, or an array of shape (n,).
     C: float | NDArray
     #: Penalty on r.
     lam: float
