@@ -20,8 +20,8 @@ class OutOfTime(Exception):
     Parameters
     ----------
     done, planned : int
-        Number of binary trainings (one per grid point, inner split and pair of classes) that are
-        done, and that the search consists of.
+        Number of completed and of planned binary trainings. Each combination of a grid point, an
+        inner split and a pair of classes is one binary training.
     """
 
     def __init__(self, done: int, planned: int):
@@ -63,7 +63,7 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
     """Return an allowance that starts now and does not exceed the current allowance.
 
-    With None, the remaining time or memory of the current allowance is taken.
+    If an argument is None, the remaining time or memory of the current allowance is the limit.
 
     Examples
     --------

@@ -117,7 +117,8 @@ def memory_of(solver: str) -> Iterator[None]:
 class Status(StrEnum):
     """Outcome of a fit. Every status of a solver library is translated to one of these statuses.
 
-    ``stopped_by_rule``: the stopping rule of the paper's algorithm ended it before the optimum.
+    ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
+    optimum.
     """
 
     OPTIMAL = "optimal"

@@ -6,10 +6,10 @@ A package declares its additions as entry points in its ``pyproject.toml``::
     kernel_ridge = "mypackage.machines:KernelRidge"    # a class
 
     [project.entry-points."mmbench.layouts"]
-    mine = "mypackage.layouts.mine"    # a module, as those of mmbench.tables.layouts
+    mine = "mypackage.layouts.mine"    # a module like those in mmbench.tables.layouts
 
     [project.entry-points."mmbench.figures"]
-    dots = "mypackage.figures.dots"    # a module, as those of mmbench.tables.figures
+    dots = "mypackage.figures.dots"    # a module like those in mmbench.tables.figures
 
     [project.entry-points."mmbench.cards"]
     mypackage = "mypackage.cards"      # a package that holds NAME.yaml

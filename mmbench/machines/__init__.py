@@ -102,7 +102,7 @@ ALIASES = {
     "rmm_b3_cold": Alias("rmm", {"B_fraction": 1 / 10, **_COLD}, "RMM B₃, cold", version=1),
     "rmm_c_equals_d": Alias("rmm", {"form": "relaxed"}, "RMM (C=D)"),
     "mamc_b": Alias("mamc", _OPTIMIZED, "MAMC_b"),
-    # first gamma with the slope Cm = 1, then Cm with the chosen gamma; MAMC_bsg searches all pairs
+    # first gamma with Cm = 1, then Cm with the chosen gamma; MAMC_bsg searches all (gamma, Cm)
     "mamc_bs": Alias("mamc", _OPTIMIZED, "MAMC_bs", stages=(("gamma",), ("Cm",))),
     "mamc_bsg": Alias("mamc", _OPTIMIZED, "MAMC_bsg"),
     "emamc": Alias("lssvm", {"reading": "empirical"}, "EMAMC"),
@@ -147,7 +147,7 @@ __all__ = [
 
 
 def alias_of(name: str) -> Alias:
-    """Return the alias of a name; the name of a machine is an alias without fixed parameters.
+    """Return the alias of a name; for the name of a machine, an alias without fixed parameters.
 
     Examples
     --------

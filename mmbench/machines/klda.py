@@ -175,8 +175,9 @@ def train_klda(
 class _Rows:
     """The training rows multiplied by the square roots of their weights.
 
-    `root` contains the square roots, which replace the vector of ones in all formulas; `sides` are
-    copies of `root` with zeros at the rows of the other class; `totals` are the class weights.
+    `root` contains the square roots, which replace the vector of ones in all formulas. The two
+    arrays in `sides` are `root` with zeros at the negative rows, and with zeros at the positive
+    rows. `totals` contains the sums of the weights of the positive rows and of the negative rows.
     """
 
     def __init__(self, gram: Gram, y: NDArray, weights: NDArray | None):

@@ -12,10 +12,10 @@ The weights s are the products of sample weights and class weights. With weights
 over rows in (11)-(13), (29), and in the errors and slacks of (14)-(16) is multiplied by s_i, and M
 is replaced by ``sum_i s_i``.
 
-One estimator covers four classifiers of the paper. The MAMC is (12), (13), and the MAMC_b has
-``bias="optimized"``. In addition, the MAMC_bs and the MAMC_bsg select Cm, after gamma or jointly
-with gamma. All solutions are in closed form; `Fit.route` is "closed form", or, with
-``solver="reference"``, "closed form, bias pair by pair".
+One estimator covers four classifiers of the paper. The MAMC is defined by (12) and (13), and the
+MAMC_b has ``bias="optimized"``. In addition, the MAMC_bs selects Cm after gamma, and the MAMC_bsg
+selects Cm jointly with gamma. All solutions are in closed form; `Fit.route` is "closed form" or
+(with ``solver="reference"``) "closed form, bias pair by pair".
 
 References
 ----------
@@ -150,7 +150,8 @@ def class_sums(
     """Return the class sums of each problem; `weights` contains the row weights of each problem.
 
     If all problems are folds of one stored kernel matrix, the class sums of all folds are computed
-    by one product with this matrix. Otherwise kernel values that are not given are not stored.
+    by one product with this matrix. Otherwise, kernel values are computed in blocks and not stored,
+    unless a kernel matrix is given.
     """
     weights = weights or [None] * len(problems)
     shares = [_shares(problem.y, s) for problem, s in zip(problems, weights, strict=True)]

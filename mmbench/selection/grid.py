@@ -36,7 +36,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
 
 
 def group_by_kernel(points: Sequence[GridPoint]) -> list[tuple[GridPoint, list[int]]]:
-    """Return (kernel parameters, indices of their points) of each kernel, in order of appearance.
+    """Return (kernel parameters, indices of the points with these parameters) for each kernel.
 
     Examples
     --------

@@ -29,9 +29,9 @@ class Metric:
     label: str
     #: Input of the metric: "predictions", "scores" or "probabilities".
     source: str
-    #: Function of the true classes, shape (n_samples,), of the input (predicted classes, shape
-    #: (n_samples,), or values of shape (n_samples, n_classes)) and of the classes of the columns;
-    #: returns NaN if the metric is undefined.
+    #: Function with three arguments: the true classes, shape (n_samples,); the input, which is an
+    #: array of predicted classes, shape (n_samples,), or of values, shape (n_samples, n_classes);
+    #: the classes of the columns. The function returns NaN if the metric is undefined.
     compute: Compute
     #: Definition of the metric, for the notes of a table.
     about: str = ""
@@ -42,7 +42,7 @@ class Metric:
     def of_votes(
         self, truth: NDArray, counts: NDArray, confidence: NDArray, classes: NDArray
     ) -> float:
-        """Return the metric of votes and summed decision values, shape (n_samples, n_classes)."""
+        """Return the metric, given votes and summed decisions of shape (n_samples, n_classes)."""
         if self.source == "predictions":
             return self.compute(truth, classes[resolve_votes(counts)], classes)
         return self.compute(truth, scores_of_votes(counts, confidence), classes)
@@ -60,7 +60,7 @@ def _balanced_accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> 
 
 
 def _of_predictions(name: str, **options: Any) -> Compute:
-    """Return scikit-learn's metric of predictions by name; sklearn is imported at its first use."""
+    """Return the metric of predictions with this name in scikit-learn, imported at first use."""
 
     def compute(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
         return float(getattr(import_module("sklearn.metrics"), name)(truth, predicted, **options))
@@ -69,7 +69,7 @@ def _of_predictions(name: str, **options: Any) -> Compute:
 
 
 def _of_ranks(name: str) -> Compute:
-    """Return scikit-learn's metric of class scores by name, for two and more classes.
+    """Return the metric of class scores with this name in scikit-learn, imported at first use.
 
     For more than two classes, the metric is averaged over the classes that contain some but not all
     of the rows.
@@ -94,7 +94,7 @@ def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float
         return float("nan")
     # scikit-learn requires row sums of 1; sums of float32 probabilities deviate by up to 1e-7
     rows = probabilities / probabilities.sum(axis=1, keepdims=True)
-    # class indices are passed, since scikit-learn sorts labels, and "10" before "2"
+    # class indices are passed, since scikit-learn sorts labels as strings: "10" before "2"
     return float(log_loss(own.argmax(axis=1), rows, labels=np.arange(len(classes))))
 
 

@@ -429,7 +429,7 @@ class PairwiseClassifier(Declared, Estimator):
             raise ValueError("the kernel matrix has values that are not finite; scale the data")
         return kernel
 
-    # -- private methods ---------------------------------------------------------------------
+    # -- internal methods --------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -526,7 +526,7 @@ class PairwiseClassifier(Declared, Estimator):
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            caught = (ArithmeticError, ValueError)  # solvers do not name this cause
+            caught = (ArithmeticError, ValueError)  # solver messages do not name it
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
             flaw = (
@@ -584,7 +584,8 @@ def _train_pair(
 ) -> BinaryModel:
     """Train one pair of classes, in its share of the remaining time.
 
-    `share` is the allowance of all pairs and the number by which its seconds are divided.
+    `share` consists of the allowance of all pairs and of the divisor of its remaining seconds; None
+    without a time limit.
     """
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored: `_store` raises if the solution is not finite
@@ -598,7 +599,8 @@ def without_false_bounds(
 ) -> Sequence[BinaryModel]:
     """Set the bound of a model to minus infinity if the kernel matrix of its rows is indefinite.
 
-    The training problem is nonconvex then, and its dual objective values are no lower bounds.
+    With an indefinite matrix the training problem is nonconvex, and its dual objective values are
+    not lower bounds.
     """
     if gram is None:
         return models

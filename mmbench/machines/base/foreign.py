@@ -1,8 +1,8 @@
 """Adapter for classifiers of other packages, for example of scikit-learn.
 
-The parameters of the classifier are selected on the same inner folds as those of the machines, and
-the classifier is tested on the same rows. Its fits have no certificate, since its optimisation
-problem is unknown.
+Parameters of these classifiers are selected on the same inner folds as parameters of the machines,
+and the classifiers are tested on the same rows. Their fits have no certificate, since their
+optimisation problems are unknown.
 """
 
 import math
@@ -115,7 +115,7 @@ class ForeignClassifier:
         """Fit the foreign classifier."""
         started = perf_counter()
         with warnings.catch_warnings():
-            # the runner sets n_jobs of every estimator with this parameter, also if deprecated
+            # the runner sets n_jobs of all estimators with this parameter, even if it is deprecated
             warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
             self.estimator.fit(X, y)
         self.classes_ = np.unique(y)

@@ -173,7 +173,7 @@ class Declared:
 
     A subclass inherits the parameters of its base class. A redeclared parameter keeps its position
     in the signature; a new parameter precedes all inherited parameters, or follows the parameter
-    named by `after`. In the docstring, an attribute replaces the inherited attribute of the same
+    named by `after`. An attribute in the docstring replaces the inherited attribute of the same
     name.
     """
 

@@ -19,8 +19,8 @@ from mmbench.kernels.matrix import KernelMatrix, KernelRows, StoredGram
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
 
-#: Maximum number of rows for which the whole kernel matrix is stored: it is computed faster than
-#: the individual rows that a solver needs.
+#: Maximum number of rows for which the whole kernel matrix is stored; up to this size, the whole
+#: matrix is computed faster than the individual matrix rows that a solver needs.
 STORED_ROWS = 3000
 
 #: Statuses that are changed to "optimal" if the gap and the violation are within the tolerances.
@@ -176,8 +176,9 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     A solution is optimal if its relative gap and its largest violation are within the tolerances,
     regardless of the status that the solver reports. A lower bound above the objective of a
     feasible solution is a contradiction: if the excess is larger than rounding explains, the status
-    is ``failed`` and the bound is minus infinity. If the excess is within the gap tolerance, or the
-    solution is infeasible, the bound is lowered to the objective.
+    is ``failed`` and the bound is minus infinity. A smaller excess lowers the bound, to the
+    objective if the excess is within the gap tolerance or the solution is infeasible, else to minus
+    infinity.
 
     Examples
     --------
@@ -284,7 +285,7 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArr
 
 
 def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
-    """Return w of a linear machine; if not given, computed from the coefficients of the rows."""
+    """Return w of a linear machine, computed from the coefficients of the rows if w is None."""
     return X.T @ model.coef if model.w is None else model.w
 
 

@@ -59,7 +59,7 @@ def refuse_what_does_not_fit(task: str, needed: int) -> None:
 
 
 def allowed_bytes() -> float:
-    """Return the memory limit of this process minus its used memory, in bytes; else infinity."""
+    """Return the memory limit of this process minus its used memory; infinity without a limit."""
     limit = memory_limit()
     return limit if limit == math.inf else max(0.0, limit - private_bytes())
 

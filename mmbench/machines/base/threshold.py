@@ -55,9 +55,10 @@ def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> floa
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:
     """Return a minimiser of ``sum_i s_i max(0, 1 - y_i (decision_i + b))`` over b.
 
-    s are the weights. The slope of this function of b is minus the total weight of the positive
-    rows before the first kink, and grows at each kink by the weight of the row. The centre of the
-    interval with slope zero is returned, since it does not depend on the order of the classes.
+    s are the weights. As a function of b, the loss is piecewise linear. Before the first kink its
+    slope is minus the total weight of the positive rows; at each kink the slope grows by the weight
+    of one row. The centre of the interval with slope zero is returned, since the centre does not
+    depend on the order of the classes.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class Bias:
     b: float
     #: Margin rho of (15): half the width of the gap.
     rho: float
-    #: Number of errors E_R (14); with weights, the weight of the errors.
+    #: Number of errors E_R (14); with row weights, the total weight of the misclassified rows.
     errors: int | float
     #: Sum of the slacks E_S (16).
     slack: float

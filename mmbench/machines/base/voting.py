@@ -35,7 +35,7 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
-    """Return the index of the class with most votes of each row.
+    """Return, for each row, the index of the class with most votes.
 
     Ties are resolved in favour of the lowest index (libsvm's rule); if `rng` is given, the winner
     is drawn uniformly from the tied classes.
@@ -94,7 +94,7 @@ def scores_of_votes(counts: NDArray, confidence: NDArray) -> NDArray:
 
 
 def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, NDArray]:
-    """Return the indices of the rows of two classes, ascending, and the signs (-1.0, +1.0)."""
+    """Return the ascending indices of the rows of two classes, and their signs (-1.0, +1.0)."""
     rows = np.flatnonzero((labels == negative) | (labels == positive))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
 
