@@ -1,1 +1,1 @@
-"""Execute jobs and keep their records: workers, scheduling, storage."""
+"""Execute jobs: worker processes, scheduling, limits and progress."""

@@ -1,14 +1,14 @@
-"""Jobs on a Dask cluster, and the pairs of classes of one large job.
+"""Run jobs on a Dask cluster, and distribute the pairs of classes of a large job over the cluster.
 
-A Dask worker runs no job itself: it keeps a process of `mmbench.running.local` for each of its
-threads and waits for it. So a job has the same limits as on one computer, a solver that crashes or
-never returns costs one job and no Dask worker, and heartbeats are never late. Several runs may
-share a cluster: each ends the processes of its own tasks only.
+A Dask worker does not run jobs in its own process: for each of its threads it has a process of
+`mmbench.running.local` and waits for this process. So time and memory limits are the same as on one
+computer; a solver that crashes or hangs fails one job and not the Dask worker; and heartbeats are
+never late. Several runs may share a cluster, as a run ends only the processes of its own tasks.
 
-The process of a large job trains one pair at a time itself and sends a pair whose turn comes
-meanwhile to the cluster, with its rows. A pair that does not come back, because every worker is
-busy or was lost, is trained here when this process is idle. So jobs that wait for each other's
-workers cannot block one another, and results do not depend on where a pair is trained.
+The process of a large job trains one pair of classes at a time and sends the other pairs with their
+rows to the cluster. If the result of a pair does not arrive, because all workers are busy or a
+worker was lost, the job's process trains this pair when it is idle. So two jobs that wait for
+workers cannot block each other, and results do not depend on the worker that trains a pair.
 """
 
 import gc
@@ -41,17 +41,17 @@ from mmbench.running.environment import versions
 from mmbench.running.local import LocalExecutor, WorkerDied, check_platform
 from mmbench.running.parcel import MissingData, Parcel, pack, unpack
 
-#: Seconds after which the number of workers is asked for again.
+#: Minimum interval between two updates of the list of workers, in seconds.
 POLL_SECONDS = 1.0
-#: Seconds that a scheduler has to answer.
+#: Timeout for an answer of the scheduler, in seconds.
 ANSWER_SECONDS = 5
-#: Largest number with which the greeting of a scheduler begins: the bytes that follow.
+#: Maximum plausible length of a scheduler's first message, in bytes; its first 8 bytes state it.
 MOST_GREETING_BYTES = 2**24
 
 
 @dataclass
 class _Task:
-    """A task that a cluster runs, until it has ended for good."""
+    """A task on a cluster; `remote` is Dask's future, `supplied` whether its data were sent."""
 
     function: Callable[..., Any]
     args: tuple
@@ -62,11 +62,12 @@ class _Task:
 
 
 class DaskExecutor:
-    """The workers of a Dask cluster, as many at any time as have joined it.
+    """An executor on a Dask cluster; its number of workers may change during a run.
 
-    The address is that of a scheduler; "local" starts a scheduler with workers on this computer,
-    `slots` in number. `say` gets a line for each way in which workers differ from this process.
-    Raises UserError if dask.distributed is not installed, or no scheduler answers.
+    `address` is the address of a scheduler; "local" starts a scheduler and `slots` workers on this
+    computer. `say` is called with a message if versions of code or libraries differ between a
+    worker and this process. Raises UserError if dask.distributed is not installed, or if no
+    scheduler answers.
     """
 
     remote = True
@@ -88,7 +89,7 @@ class DaskExecutor:
         try:
             self._client = distributed.Client(self._cluster or address, timeout=ANSWER_SECONDS)
             self._own_address = self._client.scheduler_info()["address"]
-        except Exception as error:  # of unknown kinds: addresses, certificates, foreign protocols
+        except Exception as error:  # various types: wrong address, certificate or protocol
             words = " ".join(str(error).split()) or type(error).__name__
         if words:
             # The finalizer of a client that failed to start waits for a lock; it deadlocks if the
@@ -100,22 +101,22 @@ class DaskExecutor:
         self._parcels: dict[str, Any] = {}
         self._threads: dict[str, int] = {}
         self._looked = -POLL_SECONDS
-        self._batch = uuid4().hex  # of tasks that one `cancel` ends
+        self._batch = uuid4().hex  # identifier of the tasks that the next `cancel` ends
 
     @property
     def scheduler(self) -> tuple[str, str] | None:
-        """Address of the scheduler and the batch of tasks, for tasks that have their own tasks."""
+        """Address of the scheduler and identifier of the batch, for jobs that train pairs on it."""
         return self._own_address, self._batch
 
     @property
     def slots(self) -> int:
-        """Threads of all workers at this moment."""
+        """Current number of threads of all workers."""
         self._look()
         return sum(self._threads.values())
 
     @property
     def computer_slots(self) -> int:
-        """Largest number of threads of workers on one computer, by their addresses."""
+        """Maximum over computers of the number of worker threads; addresses identify computers."""
         hosts: dict[str, int] = {}
         for worker, threads in self._threads.items():
             host = worker.rpartition(":")[0]
@@ -125,7 +126,7 @@ class DaskExecutor:
     def submit(
         self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
     ) -> Future:
-        """Send a task to the cluster, which chooses a worker."""
+        """Send a task to the cluster; the scheduler chooses the worker."""
         task = _Task(function, args, limits, Future())
         task.future.set_running_or_notify_cancel()
         self._tasks[task.future] = task
@@ -133,7 +134,7 @@ class DaskExecutor:
         return task.future
 
     def _send(self, task: _Task, parcel: Any = None) -> None:
-        # pickled here, so that Dask does not search the arguments for tasks of its own
+        # pickled here, so that Dask does not search the arguments for Dask tasks
         payload = pickle.dumps((task.function, task.args, task.limits, self._modules))
         with self._reached():
             task.remote = self._client.submit(run_here, payload, parcel, self._batch, pure=False)
@@ -143,9 +144,9 @@ class DaskExecutor:
         task.remote.add_done_callback(lambda _: self._ended.put(task))
 
     def wait(self, timeout: float | None = None) -> list[Future]:
-        """Return the tasks that ended; none if `timeout` seconds pass first.
+        """Wait until a task ends, or for `timeout` seconds; return the tasks that ended.
 
-        Raises UserError if the scheduler is gone.
+        Raises UserError if the connection to the scheduler is lost.
         """
         ended: list[Future] = []
         end = time.monotonic() + timeout if timeout is not None else None
@@ -163,7 +164,10 @@ class DaskExecutor:
             return ended
 
     def _settle(self, task: _Task) -> bool:
-        """Give a task its result or exception; send it again if its data were missing."""
+        """Set the result or exception of a task; send a task again if its data were missing.
+
+        Return whether the task has ended.
+        """
         from distributed import KilledWorker
 
         if task.remote.status == "finished":
@@ -171,7 +175,7 @@ class DaskExecutor:
             return True
         if task.remote.status == "cancelled":
             raise ConnectionError
-        if task.remote.status != "error":  # lost with its worker since; it runs elsewhere now
+        if task.remote.status != "error":  # its worker was lost; Dask runs it on another worker
             self._watch(task)
             return False
         error = task.remote.exception()
@@ -185,7 +189,7 @@ class DaskExecutor:
         return True
 
     def _parcel(self, job: Any, context: Any) -> Any:
-        """Return the data of a job as an object that all workers can have."""
+        """Return the data files of a job as a Dask object that workers can retrieve."""
         if job.dataset_hash not in self._parcels:
             [sent] = self._client.scatter([pack(job, context.data, context.mirror)])
             self._parcels[job.dataset_hash] = sent
@@ -193,7 +197,7 @@ class DaskExecutor:
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Raise UserError if the scheduler is gone at the end of a block, or not reached in it."""
+        """Raise UserError if the scheduler cannot be reached inside or at the end of a block."""
         try:
             yield
             lost = self._client.status != "running"
@@ -206,7 +210,7 @@ class DaskExecutor:
             )
 
     def _look(self) -> None:
-        """Update the list of workers, and compare the versions of new workers with ours."""
+        """Update the list of workers; compare versions of new workers with this process."""
         if time.monotonic() - self._looked < POLL_SECONDS or self._client.status != "running":
             return
         with self._reached():
@@ -218,31 +222,34 @@ class DaskExecutor:
             self._say(line)
 
     def cancel(self) -> None:
-        """Stop every running task of this run at once, and end its processes at the workers."""
+        """Cancel all running tasks of this run, and end their processes on the workers."""
         tasks, self._tasks = self._tasks, {}
         if self._client.status == "running":
-            with suppress(OSError, RuntimeError):  # gone meanwhile: workers end their tasks
+            with suppress(OSError, RuntimeError):  # without a scheduler, workers end their tasks
                 self._client.cancel([task.remote for task in tasks.values()], force=True)
                 self._client.run(stop_here, self._batch, on_error="ignore")
         self._batch = uuid4().hex
 
     def close(self) -> None:
-        """Leave the cluster; a cluster that was started here ends."""
-        with suppress(OSError, RuntimeError):  # the scheduler is gone
+        """Disconnect from the cluster; shut down a local cluster."""
+        with suppress(OSError, RuntimeError):  # the connection is lost already
             self._client.close(timeout=ANSWER_SECONDS)
         if self._cluster is not None:
             self._cluster.close()
 
 
 def _silence() -> None:
-    """Turn off the logs of Dask, whose parts have levels of their own: records say what matters."""
+    """Turn off the loggers of Dask and its libraries; each of them sets its level separately."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _check_greeting(address: str) -> None:
-    """Raise UserError if a TCP port is not that of a scheduler, which speaks first."""
+    """Raise UserError if the server at a TCP address does not begin like a Dask scheduler.
+
+    A scheduler sends its first message without a request.
+    """
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
         if place.scheme != "tcp" or place.port is None:
@@ -258,17 +265,17 @@ def _check_greeting(address: str) -> None:
 
 
 def _local_cluster(slots: int) -> Any:
-    """Start a scheduler and workers on this computer, which leave Ctrl-C to this process."""
+    """Start a scheduler and workers on this computer; Ctrl-C is handled by this process only."""
     check_platform()
     from multiprocessing import resource_tracker
 
     import dask
     from distributed import LocalCluster
 
-    # else a worker that is lost twice within 15 s is never started again
+    # with the default, a worker that is lost twice within 15 s is not started again
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
-    resource_tracker.ensure_running()  # its start would lift the block below
+    resource_tracker.ensure_running()  # a later start would unblock SIGINT, which is blocked below
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return LocalCluster(
@@ -284,7 +291,7 @@ def _local_cluster(slots: int) -> Any:
 
 @cache
 def facts() -> dict[str, str]:
-    """Return the versions on which results depend: the code, Python and the libraries."""
+    """Return the versions on which results depend: hash of the code, Python and libraries."""
     root = Path(mmbench.__file__).parent
     code = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -293,7 +300,7 @@ def facts() -> dict[str, str]:
 
 
 def differences(theirs: dict[str, str] | Exception) -> list[str]:
-    """Return a line about the versions in which a worker differs from this process, if any."""
+    """Return a message if versions differ between a worker and this process, else no message."""
     if isinstance(theirs, Exception):
         return [f"a worker cannot run mmbench: {type(theirs).__name__}: {theirs}"]
     ours = facts()
@@ -304,7 +311,7 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
 
 # -- inside a Dask worker -------------------------------------------------------------------------
 
-#: The executors beside this Dask worker, each with the batch of its last task.
+#: Executors of this Dask worker, each with the batch of its last task.
 _executors: dict[LocalExecutor, str] = {}
 _idle: list[LocalExecutor] = []
 _stopped: set[str] = set()
@@ -312,7 +319,7 @@ _lock = Lock()
 
 
 def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
-    """Run a task in a process beside this Dask worker, and return its result or raise its error."""
+    """Run a task in a child process of this Dask worker; return its result or raise its error."""
     function, args, limits, modules = pickle.loads(payload)
     if parcel is not None:
         unpack(parcel, args[1].data)
@@ -322,7 +329,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
     try:
         future = executor.submit(function, *args, limits=limits)
         while not executor.wait(POLL_SECONDS):
-            if batch in _stopped:  # the process began after the others had been ended
+            if batch in _stopped:  # the task began after `stop_here` had ended the batch
                 executor.kill()
     finally:
         with _lock:
@@ -331,7 +338,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
 
 
 def stop_here(batch: str) -> None:
-    """End the processes of a batch beside this Dask worker, and its tasks that begin later."""
+    """End the processes of a batch on this Dask worker, and tasks of the batch that begin later."""
     with _lock:
         _stopped.add(batch)
         for executor, last in _executors.items():
@@ -339,21 +346,24 @@ def stop_here(batch: str) -> None:
                 executor.close() if executor in _idle else executor.kill()
 
 
-#: Pairs of fewer rows are trained faster than they are sent.
+#: Minimum number of rows of the largest pair of classes; smaller pairs are not sent to workers, as
+#: sending a small pair takes longer than its training.
 LEAST_PAIR_ROWS = 500
 
-#: A pair is trained here as well after this multiple of the longest training, at least seconds.
+#: Waiting time for the result of a pair before the job's process may train it: a multiple of the
+#: longest training so far, but at least this number of seconds.
 PATIENCE_FACTOR, LEAST_PATIENCE = 2.0, 1.0
 
-#: Priority of pairs over the tasks of whole jobs.
+#: Dask priority of pairs of classes; whole jobs have priority 0.
 PRIORITY = 10
 
 
 class PairBackend(ThreadingBackend):
-    """Joblib's backend that trains here or on a Dask cluster; its threads do nothing but wait.
+    """A joblib backend that trains in this process or on a Dask cluster; its threads only wait.
 
-    `limits` are those of the job, for each pair on a worker; `batch` is that of its run.
-    `cpu_seconds` adds up the trainings on workers, `n_sent` counts them.
+    `limits` are the limits of the job, applied to each training on a worker; `batch` is the batch
+    of the run. `cpu_seconds` is the total CPU time of the trainings on workers, `n_sent` is their
+    number.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
@@ -364,11 +374,11 @@ class PairBackend(ThreadingBackend):
         self.cpu_seconds, self.n_sent = 0.0, 0
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """Return the number of trainings at a time, whatever the machine's `n_jobs`."""
+        """Return the number of simultaneous trainings; the machine's `n_jobs` is ignored."""
         return sum(self._client.nthreads().values())
 
     def submit(self, func: Callable[[], Any], callback: Any = None) -> Any:
-        """Train somewhere; the name is joblib's."""
+        """Start a training, in this process or on a worker; overrides a method of joblib."""
         return super().submit(partial(self._train, func), callback)
 
     def _train(self, func: Callable[[], Any]) -> Any:
@@ -377,7 +387,7 @@ class PairBackend(ThreadingBackend):
         return self._train_there(func)
 
     def _train_here(self, func: Callable[[], Any]) -> Any:
-        """Train in this process; the caller holds the lock."""
+        """Train in this process; the caller has acquired the lock `_here`."""
         start = time.monotonic()
         try:
             return func()
@@ -386,7 +396,7 @@ class PairBackend(ThreadingBackend):
             self._here.release()
 
     def _train_there(self, func: Any) -> Any:
-        """Send a training to a worker; do it here if it takes long and this process is idle."""
+        """Train on a worker; if the result is late and this process is idle, train here."""
         from distributed import CancelledError, KilledWorker
         from distributed import TimeoutError as NotYet
 
@@ -408,7 +418,7 @@ class PairBackend(ThreadingBackend):
 
 
 def train_items(items: Sequence[tuple[Callable[..., Any], tuple, dict]]) -> tuple[list, float]:
-    """Return the results of some calls, and their CPU seconds."""
+    """Return the results of function calls, and the total CPU seconds of the calls."""
     start = time.process_time()
     with threadpool_limits(1):
         results = [function(*args, **kwargs) for function, args, kwargs in items]
@@ -416,11 +426,11 @@ def train_items(items: Sequence[tuple[Callable[..., Any], tuple, dict]]) -> tupl
 
 
 class Spread:
-    """A block in which the pairs of classes that are trained use a whole cluster.
+    """A context manager in which pairs of classes are trained on all workers of a cluster.
 
-    It does nothing without a cluster, for one pair, or for so few rows that it does not pay.
-    `cpu_seconds` are those of the trainings on workers, `at_a_time` the number of pairs that were
-    trained at the same time.
+    It has no effect without a cluster, for a single pair, or if the largest pair has fewer than
+    `LEAST_PAIR_ROWS` rows. `cpu_seconds` is the CPU time of the trainings on workers; `at_a_time`
+    is the number of simultaneous trainings.
     """
 
     cpu_seconds, at_a_time = 0.0, 1

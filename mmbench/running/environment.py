@@ -1,4 +1,4 @@
-"""The environment of a result: processor, library versions, threads."""
+"""The environment of a job: processor, library versions and numbers of threads."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from typing import Any
 
 import mmbench
 
-#: Distributions whose version may change a result or its time: libraries and solvers.
+#: Python packages whose version may change a result or its CPU time: libraries and solvers.
 LIBRARIES = (
     "numpy",
     "scipy",
@@ -24,7 +24,7 @@ LIBRARIES = (
 
 
 def environment(threads: int) -> dict[str, Any]:
-    """Return versions, processor and thread settings of a record.
+    """Return the versions, processor and thread settings for a record.
 
     `threads` is the number of pairs of classes that the job trains at the same time.
     """
@@ -48,7 +48,7 @@ def _fixed() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries by name."""
+    """Return the versions of Python and of `LIBRARIES`, by name."""
     fixed = _fixed()
     return {"Python": fixed["python"], **fixed["libraries"]}
 
@@ -71,9 +71,9 @@ def _cpu_model() -> str:
 
 @cache
 def thread_pools() -> Any:
-    """Return the controller of the BLAS and OpenMP libraries in this process, found once."""
+    """Return the controller of the thread pools of BLAS and OpenMP libraries in this process."""
     from threadpoolctl import ThreadpoolController
 
-    import mmbench.selection  # noqa: F401  libraries that are loaded later would be missed
+    import mmbench.selection  # noqa: F401  loads the libraries, which the controller must find
 
     return ThreadpoolController()

@@ -1,15 +1,16 @@
-"""Worker processes on this computer, with limits on their time, memory and output.
+"""Worker processes on this computer, with limits on time, memory and output.
 
-A task is a picklable function with picklable arguments, and its result comes back as a `Future`.
-Nothing else is shared with a worker, so that a cluster fits the same interface, `Executor`. A
-worker is a plain subprocess that runs `serve`: messages to it are (function, arguments), messages
-from it (kind, value) with the kinds below. It leads a process group of its own, with which the
-processes that a job has started end.
+A task is a picklable function with picklable arguments; its result is returned as a `Future`. A
+worker shares no other state with this process, so that a cluster can have the same interface,
+`Executor`. A worker is a subprocess that runs `serve`. It receives messages (function, arguments)
+and sends messages (kind, value), with the kinds defined below. Each worker is the leader of a
+process group, so that processes started by a job are killed with the worker.
 
-The reason for a pool of our own: Loky 3.7 ends every task if one worker dies. Pebble 5.2 ends only
-the task of that worker, but a busy worker outlives its killed parent, and Ctrl-C reaches a worker
-that is still importing. A LocalCluster of dask.distributed takes 4 s to start and 27 ms per task
-(this pool: 0.4 s and 0.6 ms), and 7 s to give up a task that ends its worker.
+Existing process pools have disadvantages. Loky 3.7 ends all tasks if one worker dies. Pebble 5.2
+ends only the task of the dead worker, but a busy worker survives if its parent is killed, and
+Ctrl-C reaches a worker that is still importing. A LocalCluster of dask.distributed needs 4 s to
+start and 27 ms per task (this pool: 0.4 s and 0.6 ms), and 7 s to report a task that ends its
+worker.
 """
 
 import importlib
@@ -34,17 +35,18 @@ from mmbench.jobs.limits import NO_LIMITS, Limits
 
 
 class WorkerDied(Exception):
-    """The process that ran a task ended before the task did."""
+    """The worker process ended before its task ended."""
 
 
 class LimitReached(WorkerDied):
-    """The process that ran a task was ended at a limit of the task.
+    """The worker process was killed because its task exceeded a limit.
 
     Parameters
     ----------
     status : {Status.TIME_LIMIT, Status.MEMORY_LIMIT}
+        The limit that was exceeded.
     reached : dict
-        "stage" that the task told last, "seconds", and "bytes" if they were limited.
+        "stage" that the task reported last, "seconds", and "bytes" if memory was measured.
     """
 
     def __init__(self, status: Status, reached: dict[str, Any]):
@@ -53,63 +55,63 @@ class LimitReached(WorkerDied):
 
 
 class Executor(Protocol):
-    """The interface of a place where jobs run."""
+    """The interface of the classes that run tasks, on this computer or on a cluster."""
 
-    #: Largest number of threads of one task; it takes as many slots.
+    #: Maximum number of threads of one task; a task takes one slot per thread.
     task_threads: int
-    #: Whether tasks may run on a computer that sees other files than this one.
+    #: Whether tasks may run on a computer with another file system.
     remote: bool
 
     @property
     def scheduler(self) -> tuple[str, str] | None:
-        """Address of the Dask scheduler and the batch of tasks, for tasks with their own tasks."""
+        """Address of the Dask scheduler and identifier of the batch; None without a cluster."""
 
     @property
     def slots(self) -> int:
-        """Number of tasks that may run at the same time; may grow and shrink during a run."""
+        """Maximum number of simultaneous tasks; may change during a run."""
 
     @property
     def computer_slots(self) -> int:
-        """Largest number of slots that share the memory of one computer."""
+        """Maximum over computers of the number of slots, which share the computer's memory."""
 
     def submit(
         self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
     ) -> Future:
-        """Start a task. At most `slots` of them run at any time."""
+        """Start a task; at most `slots` tasks may run at the same time."""
 
     def wait(self, timeout: float | None = None) -> list[Future]:
-        """Return the tasks that ended; none if `timeout` seconds pass first.
+        """Wait until a task ends, or for `timeout` seconds; return the tasks that ended.
 
-        A task whose worker died or went beyond its limits ends with the exception `WorkerDied`.
+        A task has the exception `WorkerDied` if its worker died or exceeded a limit.
         """
 
     def cancel(self) -> None:
-        """Stop every running task at once; the next one may be submitted."""
+        """Stop all running tasks immediately; new tasks may be submitted afterwards."""
 
     def close(self) -> None:
-        """Release the workers for good."""
+        """Stop the workers; no task may be submitted afterwards."""
 
 
-#: A task begins; what it tells of itself; how it ended.
+#: Kinds of messages from a worker: a task began, reports its stage, returned, or raised an error.
 STARTED, NOTE, RESULT, ERROR = "started", "note", "result", "error"
 
 _connection: Connection | None = None
 
 
 def tell(note: Any) -> None:
-    """Tell the process that started this one how far the task is; elsewhere do nothing."""
+    """Report the stage of the running task to the parent process; no effect outside a worker."""
     if _connection is not None:
         _connection.send((NOTE, note))
 
 
 def serve(descriptor: int, modules: Sequence[str]) -> None:
-    """Run the tasks that arrive at one end of a socket pair, until the other end closes.
+    """Run the tasks received on a socket, until the other end of the socket pair is closed.
 
-    `modules` are imported before the first task arrives.
+    `modules` are imported before the first task is received.
     """
     global _connection
     if sys.platform == "linux":
-        # ends an orphan even if compiled code keeps all its threads waiting
+        # kills this process if its parent dies, even while compiled code holds the GIL
         import ctypes
 
         PR_SET_PDEATHSIG = 1
@@ -137,21 +139,22 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
 
 
 def _die_with_parent(descriptor: int) -> None:
-    """End this process when its parent is gone, even by a signal that nobody can catch."""
+    """End this process when its parent has died, even if the parent was killed by SIGKILL."""
     poll = select.poll()
-    poll.register(descriptor, 0)  # hang-up and error alone
+    poll.register(descriptor, 0)  # only hang-up and error events
     poll.poll()
     os._exit(1)
 
 
-#: Calls of POSIX by which worker processes are started, watched and ended.
+#: POSIX functions that are needed to start, watch and end worker processes.
 POSIX = (
     (signal, "pthread_sigmask"),
     (select, "poll"),
     (os, "killpg"),
     (os, "set_blocking"),
 )
-#: One thread for each library: parallelism is over pairs of classes and over processes.
+#: Environment variables that limit libraries to one thread each, as parallelism is over pairs of
+#: classes and over processes.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -160,18 +163,19 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-#: Seconds between two looks at tasks that have limits.
+#: Interval between two checks of the limits of running tasks, in seconds.
 POLL_SECONDS = 0.05
-#: Seconds that a task has to end by itself once its time is up; a share of that time, if more.
+#: Time after the time limit in which a task may end by itself before it is killed: the maximum of a
+#: number of seconds and a fraction of the time limit.
 GRACE_SECONDS, GRACE_SHARE = 5.0, 0.05
-#: Share of one core that may go into reading the memory of a task.
+#: Maximum CPU time for measuring the memory of a task, as a fraction of one core.
 MEMORY_LOOK_SHARE = 0.05
-#: Bytes that are shown of what a worker prints during one task.
+#: Maximum number of bytes of a worker's output that are printed per task.
 OUTPUT_BYTES = 2**20
 
 
 def check_platform() -> None:
-    """Raise UserError if this system lacks what worker processes need."""
+    """Raise UserError if this operating system lacks a function in `POSIX`."""
     missing = [f"{module.__name__}.{name}" for module, name in POSIX if not hasattr(module, name)]
     if missing:
         raise UserError(
@@ -181,12 +185,12 @@ def check_platform() -> None:
 
 
 class LocalExecutor:
-    """Worker processes on this computer, one per slot; each imports `modules` when it starts.
+    """An executor with one worker process per slot; each worker imports `modules` when it starts.
 
-    A process is started when its slot is first needed, serves task after task, and is replaced
-    when it dies; a death ends only the task that the process was running. Workers are killed by
-    `cancel` or at a limit, and end by themselves when this process dies in any way. Raises
-    UserError on systems without the calls of POSIX.
+    A worker process is started when its slot is first used, runs one task after the other, and is
+    replaced if it dies; its death ends only its running task. A worker is killed by `cancel` or at
+    a limit, and ends by itself if this process dies. Raises UserError on systems without the POSIX
+    functions.
     """
 
     remote = False
@@ -198,15 +202,15 @@ class LocalExecutor:
         self._workers = [_Worker(tuple(modules)) for _ in range(slots)]
 
     def start(self) -> None:
-        """Start the first process now, so that it imports while this one has other things to do."""
+        """Start the first worker process, so that it imports modules while this process goes on."""
         self._workers[0].spawn()
 
     def submit(
         self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
     ) -> Future:
-        """Start a task in a free slot; raises RuntimeError if every slot is busy.
+        """Start a task in a free slot.
 
-        Raises UserError if no process can be started.
+        Raises RuntimeError if all slots are busy, and UserError if no process can be started.
         """
         for worker in self._workers:
             if worker.future is None:
@@ -214,7 +218,7 @@ class LocalExecutor:
         raise RuntimeError(f"all {self.slots} slots are busy")
 
     def wait(self, timeout: float | None = None) -> list[Future]:
-        """Return the tasks that ended; none if `timeout` seconds pass first."""
+        """Wait until a task ends, or for `timeout` seconds; return the tasks that ended."""
         busy = [worker for worker in self._workers if worker.future is not None]
         end = time.monotonic() + timeout if timeout is not None else float("inf")
         look = POLL_SECONDS if any(worker.limits != NO_LIMITS for worker in busy) else float("inf")
@@ -228,28 +232,31 @@ class LocalExecutor:
         return []
 
     def cancel(self) -> None:
-        """Kill the workers that run a task; idle workers wait for the next one."""
+        """Kill the workers that run a task; idle workers are kept."""
         for worker in self._workers:
             if worker.future is not None:
                 worker.kill()
 
     def close(self) -> None:
-        """Kill the workers."""
+        """Kill all workers."""
         for worker in self._workers:
             worker.kill()
 
     def kill(self) -> None:
-        """Kill the processes, from any thread; their tasks end with `WorkerDied`."""
+        """Kill all worker processes; may be called from any thread.
+
+        The running tasks end with `WorkerDied`.
+        """
         for worker in self._workers:
             worker.cancelled = True
             worker.kill_process()
 
 
 def _search_path() -> list[str]:
-    """Return the folders from which a worker imports: those of this process, the current one last.
+    """Return the module search path of a worker: the path of this process, current folder last.
 
-    A ``random.py`` there must not replace the standard library's. A folder in PYTHONPATH, or the
-    folder that holds mmbench, keeps its place.
+    Otherwise a file ``random.py`` in the current folder would replace the standard library's. The
+    current folder keeps its position if it is in PYTHONPATH or contains the package mmbench.
     """
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
@@ -259,7 +266,7 @@ def _search_path() -> list[str]:
 
 
 class _Worker:
-    """One process and the task that it runs."""
+    """A worker process and its running task."""
 
     def __init__(self, modules: tuple[str, ...]) -> None:
         self.modules = modules
@@ -280,16 +287,16 @@ class _Worker:
         if self.process is None:
             self.spawn()
         self.since, self.note, self.printed, self.begun = time.monotonic(), None, 0, False
-        with suppress(BrokenPipeError, ConnectionResetError):  # its end is seen when it is read
+        with suppress(BrokenPipeError, ConnectionResetError):  # `_receive` handles a dead process
             self.connection.send(self.task)
 
     def spawn(self) -> None:
-        # A new interpreter rather than a fork: a forked child would inherit the locked mutexes
-        # and the thread pools of BLAS, OpenMP and Numba.
+        # A new interpreter, as a forked process would inherit locked mutexes and the thread pools
+        # of BLAS, OpenMP and Numba.
         command = "from mmbench.running.local import serve; serve(*{!r})"
         changes = {"PYTHONPATH": os.pathsep.join(_search_path()), "PYTHONUNBUFFERED": "1"}
-        # The worker inherits the block, from its first instruction on: this process decides what
-        # becomes of a task at Ctrl-C.
+        # The worker inherits the blocked SIGINT from its first instruction on, so that only this
+        # process handles Ctrl-C.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             ours, theirs = socket.socketpair()
@@ -317,7 +324,7 @@ class _Worker:
         self.tail, self.begun = b"", False
 
     def look(self, ready: set) -> Future | None:
-        """Take what the process sent; return the future of its task where that has ended."""
+        """Handle messages and output of the process; return the future of its task if it ended."""
         if self.output in ready:
             self._show()
         if self.connection in ready:
@@ -345,7 +352,7 @@ class _Worker:
         return future
 
     def _check_limits(self) -> Future | None:
-        """End a process that is beyond a limit of its task and did not stop by itself."""
+        """Kill the process if its task exceeds a limit; return the task's future in this case."""
         limits = self.limits
         reached: dict[str, Any] = {"stage": self.note, "seconds": time.monotonic() - self.since}
         now = time.monotonic()
@@ -371,12 +378,12 @@ class _Worker:
         return future
 
     def _show(self) -> None:
-        """Pass on what the process printed, up to a limit per task."""
+        """Print the output of the process, up to `OUTPUT_BYTES` per task."""
         try:
             text = os.read(self.output, 2**16)
         except BlockingIOError:
             return
-        if not text:  # it has closed its output
+        if not text:  # the process has closed its output
             self.places = [self.connection]
         self.tail = (self.tail + text)[-2000:]
         left, self.printed = OUTPUT_BYTES - self.printed, self.printed + len(text)
@@ -385,9 +392,9 @@ class _Worker:
             sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest dropped\n")
 
     def _died(self) -> Future | None:
-        """End the task of a process that is gone; send it again if it had not begun.
+        """End the task of a dead process; if the task had not begun, send it to a new process once.
 
-        Raises UserError if the process could not even import what it needs.
+        Raises UserError if the process ended before its first task, as an import failed.
         """
         assert self.process is not None
         code = self.process.wait(timeout=10)
@@ -399,7 +406,7 @@ class _Worker:
         if not self.begun and code >= 0:
             last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]
             raise UserError(f"a worker process cannot start: {last or f'exit status {code}'}")
-        if not self.begun and not self.sent_again:  # killed while it had nothing to do
+        if not self.begun and not self.sent_again:  # the process was killed while it was idle
             self.sent_again = True
             self._send()
             return None
@@ -410,16 +417,16 @@ class _Worker:
         return self._end(WorkerDied(text))
 
     def kill(self) -> None:
-        """Kill the process and forget its task."""
+        """Kill the process and drop its task."""
         self.future = None
         self.kill_process()
         self._release()
 
     def kill_process(self) -> None:
-        """Kill the process with all that it has started, from any thread."""
+        """Kill the process and the processes that it has started; may be called from any thread."""
         process = self.process
         if process is not None:
-            with suppress(ProcessLookupError, PermissionError):  # no process is left in the group
+            with suppress(ProcessLookupError, PermissionError):  # the process group is empty
                 os.killpg(process.pid, signal.SIGKILL)
             process.kill()
             process.wait()

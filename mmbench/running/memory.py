@@ -1,8 +1,9 @@
-"""The peak memory of a job, estimated before its first Gram matrix is built.
+"""Estimates of the peak memory of a job, computed before its first Gram matrix.
 
-The kernel of the system ends a process that takes too much without a message, and perhaps others
-with it. Estimates are therefore upper ones, and a record says if a job does not fit. The footprint
-of a training is stated by its machine; that of a search follows from `selection.views`.
+If memory runs out, the operating system kills a process without a message, perhaps also another
+process. Estimates are therefore upper bounds, and a job that does not fit into memory ends with a
+message in its record. Machines declare the memory of a training; the memory of a search follows
+from the matrices that `selection.views` stores.
 """
 
 from collections.abc import Sequence
@@ -19,11 +20,11 @@ from mmbench.machines.base.search_space import available_bytes, cache_bytes, pri
 from mmbench.selection.grid import KERNEL_AXES
 from mmbench.selection.views import can_share, precision, stores_pairs
 
-#: A worker that has imported NumPy, scikit-learn, Numba and a solver.
+#: Memory of a worker that has imported NumPy, scikit-learn, Numba and a solver, in bytes.
 PROCESS_BYTES = 300 * 2**20
-#: Copies of all data that are alive together: as loaded, preprocessed, and validated by a machine.
+#: Number of simultaneous copies of all data: loaded, preprocessed, and validated by a machine.
 DATA_COPIES = 3
-#: Share of the free memory that jobs may claim: estimates are no promises.
+#: Fraction of the free memory that jobs may use; the rest is a margin for errors of estimates.
 USABLE_SHARE = 0.9
 
 Machine = type[PairwiseClassifier]
@@ -31,38 +32,41 @@ Machine = type[PairwiseClassifier]
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes on which the memory of a job depends."""
+    """The sizes of a job's data, on which its memory depends."""
 
-    #: Training rows of each class.
+    #: Number of training rows per class.
     class_counts: tuple[int, ...]
     n_test: int
-    #: Columns after preprocessing.
+    #: Number of columns after preprocessing.
     n_features: int
-    #: Columns before.
+    #: Number of columns before preprocessing.
     n_raw: int
-    #: Further rows on which selection validates.
+    #: Number of rows that are used for validation in selection only.
     n_rest: int = 0
-    #: Numbers stored per sparse row, with those of the columns; None for dense rows.
+    #: Memory of a sparse row (values and column indices), in 8-byte numbers; None for dense rows.
     n_stored: int | None = None
 
     @property
     def n_train(self) -> int:
-        """Training rows of all classes."""
+        """Number of training rows of all classes."""
         return sum(self.class_counts)
 
     @property
     def largest_pair(self) -> int:
-        """Training rows of the two largest classes."""
+        """Number of training rows of the two largest classes."""
         return sum(sorted(self.class_counts)[-2:])
 
     @property
     def n_pairs(self) -> int:
-        """Number of binary machines."""
+        """Number of binary trainings."""
         return max(1, len(self.class_counts) * (len(self.class_counts) - 1) // 2)
 
 
 def stored_numbers(X: Any) -> int | None:
-    """Return the numbers stored per sparse row, a column counting as half; None if dense."""
+    """Return the mean memory of a sparse row, in 8-byte numbers; None for dense rows.
+
+    A column index counts as half a number.
+    """
     return None if isinstance(X, np.ndarray) else 1 + int(1.5 * X.nnz / X.shape[0])
 
 
@@ -75,8 +79,8 @@ def planned_sizes(
 ) -> Sizes:
     """Return the sizes of a job from the class counts of the whole data set, without reading it.
 
-    `test_rows` and `train_rows` are those that a card fixes (official and predefined splits); by
-    default all rows that are not tested train.
+    `test_rows` and `train_rows` are the numbers of rows on a card, for official and predefined
+    splits. By default, all rows that are not test rows are training rows.
     """
     total, argument = sum(class_counts), job.split.args[0] if job.split.args else 0.0
     share = 1 / argument if job.split.rule in ("kfold", "time_series") else argument
@@ -94,7 +98,7 @@ def planned_sizes(
 
 
 def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
-    """Return an upper estimate of the peak memory of a job, with pairs of classes in threads."""
+    """Return an upper estimate of the peak memory of a job, with one pair of classes per thread."""
     threads = min(threads, sizes.n_pairs)
     n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
     data = DATA_COPIES * 8 * n_rows * (sizes.n_stored or sizes.n_features)
@@ -111,7 +115,7 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
 def _training_bytes(
     job: Job, machine: Machine, n_rows: int, n_columns: int, itemsize: int = 8
 ) -> int:
-    """Return what one binary training holds beside its data: Gram matrices, and parts of one."""
+    """Return the memory of a binary training without its data: mainly (blocks of) Gram matrices."""
     params = dict(job.params)
     largest = {name: values[-1] for name, values in job.grid if len(values)}
     return machine.needs_at({**params, **largest}).training_bytes(
@@ -124,19 +128,22 @@ def _training_bytes(
 
 
 def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int:
-    """Return what selection holds: the matrix of all rows or one a pair, and one a fold."""
+    """Return the memory of the matrices stored in selection.
+
+    These are one matrix of all rows or one matrix per pair, and one matrix per fold.
+    """
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     fold = _training_bytes(
         job, machine, int(share * sizes.largest_pair), sizes.n_features, itemsize
     )
-    # A linear kernel stores no matrix; without inner splits there is one fold, that of the pair.
+    # A linear kernel stores no matrix; with validation on left-out rows there is a single fold.
     if job.kernel == "linear" or job.validates_on_rest:
         return threads * fold
-    if not stores_pairs(sizes.largest_pair, job.kernel, single):  # nor do very large pairs
+    if not stores_pairs(sizes.largest_pair, job.kernel, single):  # too large to be stored
         return threads * fold
-    # The base matrix is kept beside the kernel matrix while other widths are to come.
+    # With several kernel widths, the base matrix is stored in addition to the kernel matrix.
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
     if job.select.scope == "global" and can_share(sizes.n_train, job.kernel, single):
         return widths * itemsize * sizes.n_train**2 + threads * fold
@@ -144,11 +151,17 @@ def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int
 
 
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
-    """Return how many threads, at most `threads`, stay within `budget` bytes; 0 if none do."""
+    """Return the largest number of threads up to `threads` that need at most `budget` bytes.
+
+    Return 0 if one thread needs more.
+    """
     fits = (n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget)
     return next(fits, 0)
 
 
 def budget_bytes(share: float = 1.0) -> float:
-    """Return the memory that this process may hold: its own, and a share of the free memory."""
+    """Return the memory in bytes that this process may use.
+
+    This is the memory that it uses already, and a fraction `share` of the usable free memory.
+    """
     return private_bytes() + USABLE_SHARE * share * available_bytes()

@@ -1,7 +1,8 @@
-"""The data of a job, sent to a computer that cannot have them otherwise.
+"""Send the data files of a job to a computer that has no other access to the data.
 
-Where a job runs, its data are looked for in the store there, the mirror and the sources. Only what
-is in none of them is asked of the process that started the run, and kept in the store.
+The computer on which a job runs searches the data in its store, in the mirror and in the sources.
+Only if none of them has the data, the process that started the run sends the files, and the
+computer adds the files to its store.
 """
 
 import hashlib
@@ -13,21 +14,21 @@ from mmbench.datasets.fetch import Places, Search, Store, find
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
 
-#: Name of each file in the store, its SHA-256 and its content.
+#: Data files as (name in the store, SHA-256, content).
 Parcel = list[tuple[str, str, bytes]]
 
 
 class MissingData(Exception):
-    """The data of a job are not where it runs; the process that sent it has them."""
+    """The computer that runs a job cannot find its data; the sender of the job must send them."""
 
 
 def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
-    """Return the files of a job's data, as they are at hand here.
+    """Return the data files of a job, read on this computer.
 
     Raises
     ------
     UserError
-        If they are not.
+        If the files are not on this computer.
     """
     ref = job.dataset
     if ref.card is None:
@@ -50,12 +51,12 @@ def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
 
 
 def unpack(parcel: Parcel, data: Path) -> None:
-    """Put the files of a parcel into the store of this computer.
+    """Add the files of a parcel to the store of this computer.
 
     Raises
     ------
     UserError
-        If one was damaged on its way, or the store cannot be written to.
+        If a file was damaged in transfer, or if the store cannot be written to.
     """
     store = Store(_store(data))
     for name, digest, content in parcel:
@@ -67,12 +68,12 @@ def unpack(parcel: Parcel, data: Path) -> None:
 
 
 def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | None]:
-    """Return a job, the store and the mirror with the paths of this computer.
+    """Return a job, the store and the mirror, with paths that are valid on this computer.
 
     Raises
     ------
     MissingData
-        If the data of the job cannot be had here.
+        If this computer cannot find the data of the job.
     """
     if mirror and "://" not in mirror and not Path(mirror).is_dir():
         mirror = os.environ.get("MMBENCH_MIRROR")
@@ -96,12 +97,12 @@ def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | 
 
 
 def _store(data: Path) -> Path:
-    """Return the store of this computer: that of the run where it is seen here too."""
+    """Return the store of this computer: `data` if this folder exists here, else the default."""
     return data if data.is_dir() else Path(os.environ.get("MMBENCH_DATA", "datasets")).absolute()
 
 
 def _user_name(job: Job) -> str:
-    """Return where the store keeps a user's file: its name ends as the file's, which says how."""
+    """Return the name of a user's file in the store; the suffix stays, as it gives the format."""
     return f"user/{job.dataset_hash[:16]}/{Path(str(job.dataset.path)).name}"
 
 

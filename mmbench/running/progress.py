@@ -1,4 +1,4 @@
-"""The progress of a run on the standard error stream: a bar on a terminal, else a line per job."""
+"""The progress of a run on the standard error stream: a bar on terminals, else a line per job."""
 
 import sys
 from collections import Counter
@@ -11,19 +11,19 @@ from mmbench.jobs.record import Content, is_done
 
 
 class Lines:
-    """A line per job: for log files, and for tests. `total` is the number of jobs to run."""
+    """Progress display for log files and tests: a line per job; `total` is the number of jobs."""
 
     def __init__(self, total: int, stream: TextIO):
         self._total, self._stream, self._count = total, stream, 0
 
     def finished(self, job: Job, record: Content, left: float | None) -> None:
-        """Print the outcome of a job; `left` is the estimated number of seconds to the end."""
+        """Print the result of a job; `left` is the estimated remaining time in seconds."""
         self._count += 1
         rest = "" if left is None or self._count == self._total else f", {duration(left)} left"
         self.say(f"[{self._count}/{self._total}] {describe(job)}: {outcome(record)}{rest}")
 
     def tick(self, left: float | None) -> None:
-        """Show that time passes; a log file needs no clock."""
+        """Update the estimated remaining time; no effect in a log file."""
 
     def say(self, line: str) -> None:
         """Print a line."""
@@ -34,7 +34,7 @@ class Lines:
 
 
 class Bar(Lines):
-    """A bar on a terminal; failures are printed above it."""
+    """Progress bar on a terminal; failures are printed above the bar."""
 
     _FORMAT = "{desc}{n_fmt}/{total_fmt} jobs |{bar}| {elapsed}{postfix}"
 
@@ -44,14 +44,14 @@ class Bar(Lines):
         self._bar = tqdm(total=total, file=stream, bar_format=self._FORMAT, dynamic_ncols=True)
 
     def finished(self, job: Job, record: Content, left: float | None) -> None:
-        """Move the bar."""
+        """Advance the bar by one job; print a failed job above the bar."""
         if not is_done(record):
             self.say(f"{describe(job)}: {outcome(record)}")
         self._bar.update()
         self.tick(left)
 
     def tick(self, left: float | None) -> None:
-        """Draw the bar anew."""
+        """Redraw the bar with the remaining time."""
         self._bar.set_postfix_str("" if left is None else f"{duration(left)} left")
 
     def say(self, line: str) -> None:
@@ -59,26 +59,27 @@ class Bar(Lines):
         self._bar.write(line, file=self._bar.fp)
 
     def close(self) -> None:
-        """Leave the bar where it is."""
+        """End the display; the bar stays visible."""
         self._bar.set_postfix_str("")
         self._bar.close()
 
 
 def progress_for(total: int, stream: TextIO | None = None) -> Lines:
-    """Return a bar if the stream is a terminal, else lines."""
+    """Return a progress bar if the stream is a terminal, else a display with a line per job."""
     stream = stream or sys.stderr
     if stream.isatty() and total:
         return Bar(total, stream)
     lines = Lines(total, stream)
-    if total:  # the first line of a job may take a minute, as workers compile
+    if total:  # the first result may take a minute, as workers compile first
         lines.say(f"{total} job{'s' if total > 1 else ''} to run")
     return lines
 
 
 def describe(job: Job) -> str:
-    """Return a job in a few words: ``usps mmrm rbf``, with its split if there are several.
+    """Return a short description of a job, such as ``usps mmrm rbf``.
 
-    A classifier of another package has no kernel.
+    The split is included except for the rule "official"; the kernel is included except for
+    classifiers of other packages.
     """
     degree = "" if job.degree is None else str(job.degree)
     split = job.split
@@ -89,7 +90,7 @@ def describe(job: Job) -> str:
 
 
 def outcome(record: Content) -> str:
-    """Return the result of a job in a few words."""
+    """Return a short description of the result of a job."""
     if not is_done(record):
         return f"{record['status']}: {record['reason']}"
     metrics, seconds = record["metrics"], sum(record["wall_seconds"].values())
@@ -98,7 +99,7 @@ def outcome(record: Content) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words.
+    """Return a duration as text.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def duration(seconds: float) -> str:
 
 
 def readable(n_bytes: float) -> str:
-    """Return a number of bytes in words.
+    """Return a number of bytes as text.
 
     Examples
     --------
@@ -126,10 +127,10 @@ def readable(n_bytes: float) -> str:
 
 
 class TimeLeft:
-    """Estimates the time to the end from the jobs that have ended.
+    """An estimate of the remaining time of a run, from the times of finished jobs.
 
-    A job is expected to take the mean time of the jobs of its data set, size, kernel and machine;
-    if none of them has ended, the mean time of all jobs.
+    The expected time of a job is the mean time of the finished jobs with the same data set, size,
+    kernel and machine; if there are no such jobs, it is the mean time of all finished jobs.
     """
 
     def __init__(self, jobs: Iterable[Job]):
@@ -138,22 +139,25 @@ class TimeLeft:
         self._seconds: Counter[tuple] = Counter()
 
     def learn(self, record: Mapping[str, Any]) -> None:
-        """Take the time of a job into account."""
+        """Add the time of a finished job to the means."""
         kind = kind_of(Job.from_dict(record["job"]))
         self._count[kind] += 1
         self._seconds[kind] += sum(record["wall_seconds"].values())
 
     def end(self, job: Job) -> None:
-        """Mark a job as ended, with or without a result."""
+        """Remove a job from the jobs that remain, with or without a result."""
         self._open[kind_of(job)] -= 1
 
     def expected(self, job: Job) -> float | None:
-        """Return the mean seconds of the jobs of the same kind; None without any."""
+        """Return the mean seconds of finished jobs of the same kind; None if there are none."""
         kind = kind_of(job)
         return self._seconds[kind] / self._count[kind] if self._count[kind] else None
 
     def seconds(self, slots: int) -> float | None:
-        """Return the estimate for a number of jobs at a time; None while no job has ended."""
+        """Return the remaining seconds with `slots` simultaneous jobs.
+
+        Return None if no job has finished.
+        """
         if not self._count:
             return None
         mean = self._seconds.total() / self._count.total()
@@ -163,5 +167,8 @@ class TimeLeft:
 
 
 def kind_of(job: Job) -> tuple:
-    """Return the facts that jobs of similar duration have in common."""
+    """Return the kind of a job: data set, size, kernel, degree and column.
+
+    Jobs of the same kind are expected to take about the same time.
+    """
     return job.dataset.name, job.split.max_train, job.kernel, job.degree, job.column

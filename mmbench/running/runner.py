@@ -1,13 +1,13 @@
-"""Run the jobs of an experiment, and keep what is finished whatever happens to the rest.
+"""Run the jobs of an experiment and store their records.
 
-The process that calls `run` alone writes records; workers only compute. A job with a result is not
-run again, a job without a result is. Ctrl-C stops the workers and keeps all records; a run that is
-killed in any other way loses the jobs that were running, and nothing else.
+Only the process that calls `run` writes records; workers only compute. Jobs with a result are not
+run again, jobs without a result are run again. Ctrl-C stops the workers and keeps all records; a
+run that is killed in any other way loses only the jobs that were running.
 
-A job is ready if the jobs whose parameters it uses have their records. Of ready jobs the longest
-goes first, together with what waits for it; of a kind whose time is unknown one job goes before
-all others. Ready jobs share the free slots in threads: many ready jobs run side by side on one
-thread each, a single ready job has all of them.
+A job is ready if its parents (the jobs whose selected parameters it inherits) have their records.
+The ready job with the longest expected time starts first; the expected time includes the jobs that
+depend on it, and an unknown time counts as infinite. The free slots are divided among the ready
+jobs as threads: many ready jobs run on one thread each, a single ready job runs on all free slots.
 """
 
 import itertools
@@ -30,19 +30,20 @@ from mmbench.running.worker import Arrays, Context, execute, stopped
 
 @dataclass(frozen=True)
 class Start:
-    """A job to be started."""
+    """A job to start, and its number of threads."""
 
     job: Job
     threads: int
-    #: Whether nothing else runs beside it, so that it may use all memory.
+    #: Whether no other job runs at the same time, so that the job may use all memory.
     alone: bool
 
 
 class Schedule:
-    """The jobs that wait and that run.
+    """The waiting and running jobs of a run, and the order in which jobs start.
 
-    `records` are those of jobs that are not run again, by key. `expected` returns the expected
-    seconds of a job, None if they are unknown; `most_threads` bounds the threads of one job.
+    `records` are the records of jobs that are not run again, by key. `expected` returns the
+    expected seconds of a job, None if unknown. `most_threads` is the maximum number of threads of
+    one job.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Schedule:
         return any((self._ready, self._alone, self._blocked, self._impossible, self._running))
 
     def starts(self) -> Iterator[Start]:
-        """Yield the jobs that start now; they count as running from here on."""
+        """Yield the jobs to start now; yielded jobs count as running."""
         while self._ready and (free := self.slots - sum(self._running.values())) > 0:
             threads = -(-free // sum(map(len, self._ready.values())))
             yield self._start(self._longest(), min(threads, self._most_threads or threads))
@@ -90,9 +91,11 @@ class Schedule:
             yield self._start(self._alone.popleft(), self.slots)
 
     def _longest(self) -> Job:
-        """Take the longest ready job; of equal jobs the one that has been ready longest.
+        """Remove and return the ready job with the longest expected time.
 
-        Jobs of one kind have the same expected time, so only the first of each is compared.
+        Of jobs with equal expected times, jobs whose parent has just finished come first, then the
+        job that became ready first. Jobs of one kind have the same expected time, so only the first
+        job of each kind is compared.
         """
         first = {kind: jobs[0] for kind, jobs in self._ready.items()}
         kind = max(first, key=lambda kind: (self._seconds(first[kind][1]), -first[kind][0]))
@@ -102,25 +105,28 @@ class Schedule:
         return job
 
     def impossible(self) -> Iterator[tuple[Job, str]]:
-        """Yield jobs that can never run, and why; they wait no longer."""
+        """Yield and remove the jobs that cannot run, with the reason."""
         while self._impossible:
             yield self._impossible.popleft()
 
     def finish(self, record: Content) -> None:
-        """Mark a job as finished; release or give up the jobs that depend on it."""
+        """Mark a job as finished; jobs that depend on it become ready, or fail if it failed."""
         self._running.pop(record["key"], None)
         for job in self._blocked.pop(record["key"], []):
             self._follow(job, record)
 
     def again_alone(self, job: Job) -> None:
-        """Put a running job back, to be run when nothing else does."""
+        """Return a running job to the schedule, to run again when no other job runs."""
         del self._running[job.key]
         self._alone.append(job)
 
     def _follow(self, job: Job, record: Content) -> None:
-        """Make ready a job that waits for no other record than this, or give it up."""
+        """Update a job with the record of a parent.
+
+        The job fails if the parent has no result, and is ready if this was the last parent.
+        """
         waits = self._waits.get(job.key)
-        if waits is None:  # given up before
+        if waits is None:  # failed before, because of another parent
             return
         waits.discard(record["key"])
         if not is_done(record):
@@ -131,7 +137,10 @@ class Schedule:
             del self._waits[job.key]
 
     def _make_ready(self, job: Job, first: bool = False) -> None:
-        """Let a job wait for a slot; before equal jobs if its data set was just read."""
+        """Add a job to the ready jobs; with `first`, before all jobs of its kind.
+
+        Jobs whose parent has just finished go first, as their data set is still in memory.
+        """
         number, jobs = next(self._number), self._ready[kind_of(job)]
         if first:
             jobs.appendleft((-number, job))
@@ -139,7 +148,7 @@ class Schedule:
             jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the expected seconds of a job and of the longest job that waits for it."""
+        """Return the expected seconds of a job plus the longest chain of jobs that depend on it."""
         own = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if own is None else own + after
@@ -153,10 +162,10 @@ class Schedule:
         self._impossible.append((job, f"takes its parameters from {job.use}, which {cause}"))
 
 
-#: Seconds between two looks at the clock while nothing ends.
+#: Maximum interval between two updates of the progress display, in seconds.
 TICK_SECONDS = 1.0
 
-#: Statuses of jobs whose fits are as good as they can be.
+#: Statuses of jobs that count as optimal in `Summary.doubtful`.
 HARMLESS = (*FINISHED, Status.UNCERTIFIED, Status.ONE_CLASS, Status.TRIVIAL)
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -166,17 +175,17 @@ EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 class Summary:
     """The outcome of a run."""
 
-    #: Number of jobs with a result of this run, and of an earlier run.
+    #: Number of jobs with a result of this run, and number with a result of an earlier run.
     done: int = 0
     reused: int = 0
     #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
-    #: Number of jobs with a result and a fit that is worse than optimal, by the worst status of the
-    #: job; trivial solutions and single classes count as optimal.
+    #: Numbers of jobs with a result and a fit worse than optimal, by the worst status of the job;
+    #: trivial solutions and problems with a single class count as optimal.
     doubtful: Counter[Status] = field(default_factory=Counter)
-    #: Number of jobs that an interruption kept from running.
+    #: Number of jobs without a record because of an interruption.
     left: int = 0
-    #: Finished jobs whose records were deleted during the run.
+    #: Number of finished jobs whose records were deleted during the run.
     lost: int = 0
     interrupted: bool = False
 
@@ -191,7 +200,7 @@ class Summary:
             self.doubtful[status] += 1
 
     def __add__(self, other: "Summary") -> "Summary":
-        """Return the counts of two runs of one experiment."""
+        """Return the sums of the counts of two runs of one experiment."""
         return Summary(
             self.done + other.done,
             self.reused + other.reused,
@@ -204,12 +213,12 @@ class Summary:
 
     @property
     def wrong_input(self) -> list[str]:
-        """The faults that the user can mend, one line each, without repetition."""
+        """Reasons of jobs that failed because of the user's input, without duplicates."""
         return list(dict.fromkeys(r["reason"] for r in self.failed if r["wrong_input"]))
 
     @property
     def exit_code(self) -> int:
-        """0 all done, 1 some job failed, 2 the user's input was wrong, 130 interrupted."""
+        """0: all jobs done; 1: a job failed; 2: input of a job was not valid; 130: interrupted."""
         if self.interrupted:
             return EXIT_INTERRUPTED
         if self.wrong_input:
@@ -229,13 +238,13 @@ def run(
     rerun: str | None = None,
     progress: Callable[[int], Lines] = progress_for,
 ) -> Summary:
-    """Run the jobs that have no result yet, store their records, and cancel what runs at the end.
+    """Run the jobs that have no result yet, and store their records.
 
-    `jobs` include the jobs whose parameters they use, unless these have their records already,
-    perhaps in `source`, the records of another experiment. `data` is the local store of data files,
-    `mirror` a folder or URL that holds data files. A job that the `limits` have stopped before is
-    not run again. With ``rerun="changed"`` finished jobs run again if the sources of their machine
-    have changed. Raises UserError if another run uses the folder.
+    The parents of all jobs must be among `jobs`, or have records in `store` or in `source`, the
+    records of another experiment. `data` is the local store of data files, `mirror` a folder or URL
+    that holds data files. A job that was stopped by a limit in an earlier run is not run again, if
+    `limits` would stop it too. With ``rerun="changed"``, finished jobs run again if the source code
+    of their machine has changed. Raises UserError if another run uses the results folder.
     """
     context = Context(
         data, mirror, limits=limits, remote=executor.remote, scheduler=executor.scheduler
@@ -245,7 +254,7 @@ def run(
 
 
 class _Run:
-    """One run: its schedule, the running tasks and the records so far."""
+    """The state of a run: schedule, running tasks and records."""
 
     def __init__(
         self,
@@ -328,7 +337,7 @@ class _Run:
         return self.summary
 
     def _advance(self) -> None:
-        """Start what can start, then wait for something to end."""
+        """Start jobs in the free slots, then wait until a job ends or a tick has passed."""
         for job, reason in self.schedule.impossible():
             self._keep(job, new_record(job, Status.FAILED, reason), {})
         slots = self.executor.slots
@@ -366,7 +375,7 @@ class _Run:
         """Store a record and update the schedule, the summary and the estimates."""
         try:
             self.store.write(record, arrays)
-        except FileExistsError as error:  # by a run that did not see the lock of this one
+        except FileExistsError as error:  # written by another run, which did not see the lock
             self.progress.say(f"{error}; that of another run is kept")
             record = self.store.read(job.key)
         self.schedule.finish(record)
@@ -381,28 +390,28 @@ class _Run:
 
 
 def _outcome(job: Job, future: Future, limits: Limits) -> tuple[Content, Arrays]:
-    """Return the record and arrays of a task; of a task that died, a record with the reason."""
+    """Return the record and arrays of a task; if its worker died, a record with the reason."""
     error = future.exception()
     if error is None:
         return future.result()
     if isinstance(error, LimitReached):
         return new_record(job, error.status, **stopped(error.status, limits, error.reached)), {}
-    if isinstance(error, UserError):  # no worker can run anything
+    if isinstance(error, UserError):  # workers cannot run any task
         raise error
     reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
     return new_record(job, Status.FAILED, reason), {}
 
 
 def has_other_sources(job: Job, record: Content) -> bool:
-    """Whether a record was made by other sources of its machine than the installed ones."""
+    """Whether the source code of a job's machine differs from the code that made a record."""
     then = record.get("code", {}).get("fingerprint")
     return is_done(record) and bool(then) and then != fingerprint(job.machine)
 
 
 def outdated(jobs: Iterable[Job], store: RecordStore) -> list[str]:
-    """Return a line per machine whose records are of another version or of other defaults.
+    """Return messages about records made with another machine version or other default values.
 
-    The jobs of these records run again; the records stay in the folder.
+    The jobs of these records run again; the records are kept.
     """
     waiting = {_place(job): job for job in jobs}
     known, counts = {job.key for job in waiting.values()}, Counter[str]()
@@ -418,12 +427,18 @@ def outdated(jobs: Iterable[Job], store: RecordStore) -> list[str]:
 
 
 def _place(job: Job) -> Hashable:
-    """Return the facts that two jobs of one cell and split share, whatever their parameters."""
+    """Return data set, kernel, degree, column and split of a job.
+
+    Jobs that differ only in parameters have the same return value.
+    """
     return job.dataset_hash, job.kernel, job.degree, job.column, job.split
 
 
 def _difference(then: Job, now: Job) -> str:
-    """Return in which version or defaults two jobs differ that are equal otherwise."""
+    """Return a text about the different machine versions or defaults of two jobs.
+
+    The text is empty if other fields of the jobs differ.
+    """
     if replace(then, defaults=now.defaults, machine_version=now.machine_version).key != now.key:
         return ""
     if then.machine_version != now.machine_version:

@@ -1,8 +1,8 @@
-"""Execute one job in any process: all input is in the arguments, all output in the record.
+"""Execute one job in any process: the input is in the arguments, the output is the record.
 
-CPU seconds are those of all threads of the process. Compiling (Numba) and importing solvers happen
-in a rehearsal on a tiny problem, once per process and machine; its time is the stage ``warm_up``,
-which no table shows.
+CPU seconds are summed over all threads of the process. Before its first job of a machine, a process
+trains the machine on a tiny problem, so that Numba code is compiled and solvers are imported. The
+time of this training is the stage ``warm_up``, which no table includes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str = "") -> dict:
     """Return the reason, the limits and the progress of a job that a limit has stopped.
 
-    `reached` has at least "stage", which may be None, and "seconds"; `more` is added to the reason.
+    `reached` has at least the entries "stage", which may be None, and "seconds". The text `more` is
+    appended to the reason.
     """
     if status == Status.TIME_LIMIT:
         limit = f"time limit of {duration(limits.time or 0)}"
@@ -47,9 +48,9 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
 
 
 def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, Any], str]:
-    """Return the certificate of the training with the largest gap, as a dict and in words.
+    """Return the certificate of the training with the largest gap, as a dict and as text.
 
-    `fits` are those of all pairs of classes; the time limit has ended at least one of them.
+    `fits` are the fits of all pairs of classes; at least one has the status TIME_LIMIT.
     """
     ended = [fit for fit in fits if fit.status is Status.TIME_LIMIT]
     begun = [fit for fit in ended if math.isfinite(fit.objective)]
@@ -82,27 +83,29 @@ STAGES = ("preparation", "warm_up", "selection", "training", "test")
 
 @dataclass(frozen=True)
 class Context:
-    """The settings of a run that a job needs."""
+    """The settings of a run that are passed to each job."""
 
     #: Local store of data files.
     data: Path
     #: Folder or URL that holds data files.
     mirror: str | None = None
-    #: Pairs of classes to train at the same time.
+    #: Number of pairs of classes that are trained at the same time.
     threads: int = 1
-    #: Share of the free memory that the job may use; other jobs run beside it.
+    #: Fraction of the free memory that the job may use, as other jobs run at the same time.
     memory_share: float = 1.0
-    #: Selected parameters of the jobs that this one uses; a list has one dict per pair of classes.
+    #: Selected parameters of the parent jobs; each element is one dict, or a list with one dict per
+    #: pair of classes.
     inherited: tuple[Choice, ...] = ()
     limits: Limits = NO_LIMITS
-    #: Whether the job may run on a computer that sees other files than the run's.
+    #: Whether the job may run on a computer with another file system.
     remote: bool = False
-    #: Address of the cluster that may train the pairs of classes of a large job, and their batch.
+    #: Address of the Dask scheduler of a cluster on which a large job may train pairs of classes,
+    #: and the identifier of the run's tasks (batch); None without a cluster.
     scheduler: tuple[str, str] | None = None
 
 
 class _Stopped(Exception):
-    """The time of a job was up before its trainings were done; `facts` say how far they came."""
+    """The time limit of a job ended its trainings; `facts` describe the progress."""
 
     def __init__(self, facts: dict[str, Any], words: str):
         super().__init__(words)
@@ -110,9 +113,10 @@ class _Stopped(Exception):
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
-    """Return the record of a job, of its failure too, and its arrays, empty without a result.
+    """Run a job and return its record and its arrays; without a result there are no arrays.
 
-    Raises MissingData if the job runs on another computer and only that of the run has its data.
+    A failure is returned as a record as well. Raises MissingData if the job runs on another
+    computer that cannot find the job's data.
     """
     started, clock = timestamp(), Clock(*STAGES, tell=tell)
     content: dict[str, Any]
@@ -151,7 +155,7 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
 
 
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
-    # imported here, as the process that starts a run needs none of them
+    # imported here, as the process that starts a run does not need these modules
     from mmbench.jobs.data import prepare
     from mmbench.jobs.evaluate import (
         calibrated_probabilities,
@@ -199,7 +203,10 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
-    """Return the number of threads of a job for which memory suffices."""
+    """Return the number of threads of a job, reduced so that its memory estimate is not exceeded.
+
+    Raises NotEnoughMemory if the free memory does not suffice for one thread.
+    """
     from mmbench.machines.base.search_space import ADVICE
     from mmbench.running import memory  # as in `_run`
 
@@ -218,5 +225,5 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
         raise NotEnoughMemory(
             f"needs about {readable(need)} of memory, {free_text} may be used; {ADVICE}"
         )
-    # estimates are too large rather than too small: the limit ends a job that exceeds it
+    # estimates are upper bounds, so a job with an estimate above its limit is tried on one thread
     return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1
