@@ -1,5 +1,5 @@
-"""Optimisation: thin adapters around public solvers, and our own fast routes.
+"""Optimisation: thin adapters around public solvers, and fast solvers of this package.
 
-One file a solver. An adapter takes the arrays of a problem and returns a small result whose
-feasibility and gap were recomputed here; a native status never reaches a caller untranslated.
+There is one file per solver. An adapter takes the arrays of a problem and returns a small result.
+Its feasibility and gap are recomputed from the arrays, and its status is translated to `Status`.
 """

@@ -1,4 +1,4 @@
-"""Clarabel, an interior point: quadratic programs, and cone programs of all kinds."""
+"""Clarabel, an interior-point solver for quadratic programs and cone programs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ STATUS = {
 
 @dataclass(frozen=True)
 class QPSolution(Result):
-    """What `solve_qp` returns."""
+    """The solution of a quadratic program."""
 
     #: Shape (n,).
     x: NDArray
-    #: z of the equations, in ``Px + q + A'z + (bounds) = 0``. Shape (m,).
+    #: Multipliers z of ``Ax = b``, with ``Px + q + A'z + (terms of the bounds) = 0``. Shape (m,).
     multipliers: NDArray
 
 
@@ -50,19 +50,20 @@ def solve_qp(
     Parameters
     ----------
     P : csc_array of shape (n, n)
-        Symmetric positive semidefinite; the upper triangle is read.
+        Symmetric positive semidefinite matrix; only the upper triangle is read.
     q : ndarray of shape (n,)
     A : csc_array of shape (m, n)
     b : ndarray of shape (m,)
     lower, upper : ndarray of shape (n,)
-        Infinite where there is no bound.
+        Bounds of x; infinite for a variable without a bound.
     tol : float, default=1e-8
-        For feasibility and gap, absolute and relative.
+        Absolute and relative tolerance of feasibility and of the duality gap.
 
     Returns
     -------
     QPSolution
-        Its violation is that of a primal or a dual constraint, its bound the dual value.
+        `violation` is the largest violation of a primal or dual constraint; `bound` is the dual
+        objective.
     """
     above, below = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
     eye = sparse.csr_array(sparse.eye_array(len(q)))
@@ -123,5 +124,5 @@ def _solve(
     found = clarabel.DefaultSolver(P, q, rows, sides, kinds, settings).solve()
     status = STATUS.get(str(found.status), Status.FAILED)
     if status is Status.TIME_LIMIT:
-        time_is_up()  # so that it is known why the training ends
+        time_is_up()  # records the time limit as the reason for the end of the training
     return np.array(found.x), np.array(found.z), found.iterations, status

@@ -1,9 +1,10 @@
-"""Cone programs: one verb, several solvers.
+"""Cone programs: `solve_socp` with one of several solvers.
 
     min c'x   subject to   A x = b,   h - G x in K,   K = R^l_+ x Q^{m_1} x ... x Q^{m_p} x S^k_+
 
-with Q^m the vectors whose first entry is no smaller than the length of the others, and S^k_+ the
-positive semidefinite matrices, their upper triangle by columns, off the diagonal times sqrt(2).
+Q^m is the second-order cone: the first entry is at least the norm of the other entries. S^k_+ is
+the cone of positive semidefinite k x k matrices. A matrix is stored as the columns of its upper
+triangle, with off-diagonal entries multiplied by sqrt(2).
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from scipy import sparse
 from mmbench.errors import Status
 from mmbench.solvers.result import Result
 
-#: Solver by name: the package that it needs, and the module of its adapter.
+#: For each solver name, the required package and the module of the adapter.
 SOLVERS = {
     "clarabel": ("clarabel", "mmbench.solvers.clarabel_"),
     "ecos": ("ecos", "mmbench.solvers.ecos_"),
@@ -27,7 +28,7 @@ SOLVERS = {
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """One program of the class above."""
+    """Arrays of a cone program, with the letters of the module docstring."""
 
     #: Shape (n,).
     c: NDArray
@@ -39,15 +40,15 @@ class ConeProgram:
     G: sparse.csc_array
     #: Shape (m,).
     h: NDArray
-    #: l.
+    #: Number l of linear inequalities.
     n_linear: int
-    #: m_1, ..., m_p.
+    #: Sizes m_1, ..., m_p of the second-order cones.
     cones: tuple[int, ...]
-    #: k; Clarabel alone takes semidefinite matrices.
+    #: Order k of the semidefinite matrix; only Clarabel supports k > 0.
     matrix_order: int = 0
 
     def outside(self, vector: NDArray) -> float:
-        """Return how far a vector is from K, in its worst part."""
+        """Return the largest violation, over the factors of K, of the condition ``vector in K``."""
         worst = float((-vector[: self.n_linear]).max(initial=0.0))
         start = self.n_linear
         for size in self.cones:
@@ -63,7 +64,7 @@ class ConeProgram:
 
 
 class RawSolution(NamedTuple):
-    """What the adapter of a solver returns, as the solver says it."""
+    """Result of an adapter, before value, bound and violation are recomputed."""
 
     x: NDArray
     y: NDArray
@@ -74,25 +75,28 @@ class RawSolution(NamedTuple):
 
 @dataclass(frozen=True)
 class ConeSolution(Result):
-    """The solution of a cone program; its violation is that of a primal or a dual constraint."""
+    """The solution of a cone program.
+
+    `violation` is the largest violation of a primal or dual constraint.
+    """
 
     #: Shape (n,).
     x: NDArray
-    #: Multipliers of the equations: ``c + A'y + G'z = 0``. Shape (p,).
+    #: Multipliers of ``A x = b``, with ``c + A'y + G'z = 0``. Shape (p,).
     y: NDArray
-    #: Multipliers of the cone, in K. Shape (m,).
+    #: Multipliers of ``h - G x in K``, which are in K. Shape (m,).
     z: NDArray
 
 
 def is_available(solver: str) -> bool:
-    """Return whether the package of a solver is installed; it is not imported."""
+    """Return whether the package of a solver is installed, without an import of the package."""
     return find_spec(SOLVERS[solver][0]) is not None
 
 
 def solve_socp(
     program: ConeProgram, solver: str = "clarabel", tol: float = 1e-9, max_iter: int = 200
 ) -> ConeSolution:
-    """Solve a cone program; recompute value, bound and violation from its arrays.
+    """Solve a cone program, and recompute value, bound and violation from the program's arrays.
 
     Parameters
     ----------
@@ -100,7 +104,7 @@ def solve_socp(
     solver : {"clarabel", "ecos"}, default="clarabel"
         ECOS is an optional extra: ``pip install 'mmbench[solvers]'``.
     tol : float, default=1e-9
-        For feasibility and gap, absolute and relative.
+        Absolute and relative tolerance of feasibility and of the duality gap.
     max_iter : int, default=200
 
     Raises

@@ -1,6 +1,7 @@
-"""ECOS, an interior point for cone programs: the second opinion on Clarabel's.
+"""ECOS, an interior-point solver for cone programs, to check solutions of Clarabel.
 
-It is GPL and has no wheels from Python 3.13 on, so it is an optional extra and imported only here.
+ECOS is licensed under the GPL and has no wheels for Python 3.13 and later. It is therefore an
+optional dependency, and no other module imports it.
 """
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import sparse
 from mmbench.errors import Status, memory_of
 from mmbench.solvers.cones import ConeProgram, RawSolution
 
-#: ``info["exitFlag"]`` to ours; ECOS adds 10 where it stopped at a looser tolerance.
+#: Status for each ``info["exitFlag"]``; ECOS adds 10 if it stopped at a looser tolerance.
 STATUS = {
     0: Status.OPTIMAL,
     10: Status.INACCURATE,
@@ -24,7 +25,7 @@ STATUS = {
 
 @memory_of("ECOS")
 def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
-    """Solve a cone program; see `cone_program.solve_socp`. ECOS knows no time limit."""
+    """Solve a cone program; see `mmbench.solvers.cones.solve_socp`. ECOS has no time limit."""
     import ecos
 
     equations = {}

@@ -1,22 +1,25 @@
-"""A `PiecewiseQP` with a linear kernel, many rows and few features: no Gram matrix.
+"""Solve a `PiecewiseQP` with a linear kernel, many rows and few features, without a Gram matrix.
 
-Pairwise steps need thousands of passes over an n x n matrix to settle as many free rows as there
-are features. An interior point finds these rows at one product ``Z' diag Z`` per iteration; one
-linear system of the free rows then gives u and b to rounding. The rows Z stand in for the Gram
-matrix ``Z Z'`` of the problem.
+The attribute `gram` of the problem contains the rows Z in place of the Gram matrix ``Z Z'``. A row
+is free if its u_i lies inside a piece of its cost; there are about as many free rows as features.
+Pairwise steps need thousands of passes over an n x n matrix to find the free rows. An interior
+point finds them with one product ``Z' diag Z`` per iteration; one linear system in the free rows
+then gives u and b up to rounding errors.
 
 ==============  =======================================  ==========================================
-route           when                                     cost
+route           condition                                cost
 ==============  =======================================  ==========================================
-warm start      u of a neighbouring problem is optimal   one product with the rows
-active set      the free rows of the interior point      10 to 30 iterations, n k^2 each, and a few
-                settle (203 of 208 fits of 13 sets)      systems of at most k + 1 free rows
-interior point  they do not settle                       the same, and a least squares problem in k
-                                                         unknowns that makes u feasible
+warm start      u at a neighbouring grid point is        one product with the rows
+                optimal
+active set      the active set converges (203 of 208     10 to 30 interior-point iterations of cost
+                fits of 13 data sets)                    n k^2, and a few linear systems in at most
+                                                         k + 1 free rows
+interior point  the active set does not converge         as for the active set, and a least squares
+                                                         problem in k unknowns for a feasible u
 ==============  =======================================  ==========================================
 
-If none of them is optimal, the caller goes on with pairwise steps (`mmbench.machines.svm`).
-benchmarks/linear_growth.py measures these routes against liblinear.
+If no route finds an optimal solution, the caller continues with pairwise steps
+(`mmbench.machines.svm`). benchmarks/linear_growth.py compares these routes with liblinear.
 """
 
 from __future__ import annotations
@@ -33,35 +36,36 @@ from mmbench.solvers.rows import Rows, weighted_product
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, free_part
 from mmbench.solvers.svm_dual.steps import optimality
 
-#: Relative gaps of the interior point at which the free rows are read off.
+#: Relative gaps of the interior point at which the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
-#: First multipliers as a share of C: if classes overlap, those of many rows end at C.
+#: Initial multipliers as a fraction of C; if classes overlap, many optimal multipliers equal C.
 FIRST_BOX_SHARE = 0.25
 
-#: ``C - a`` is inaccurate if all a are below LOST_SHARE of C. The problem is then solved again with
-#: a C of which the largest multiplier is FREE_SHARE.
+#: If all multipliers a are below ``LOST_SHARE * C``, the difference ``C - a`` is inaccurate. The
+#: problem is then solved again with C equal to the largest multiplier divided by FREE_SHARE.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
-#: Distance from a knot, as a share of the largest multiplier or of C, that counts as zero.
+#: Distance from a knot that is treated as zero, relative to the smaller of C and the largest
+#: multiplier.
 ROUNDING_SHARE = 2e-6
 
-#: Largest violation of a slope by a decision that is taken for rounding.
+#: Tolerance of the difference between a decision and the slope that it must have or not exceed.
 SLOPE_TOLERANCE = 1e-10
 
-#: Most solutions of the system of one guess, including refinements.
+#: Maximum number of solutions of one linear system, including iterative refinements.
 MAX_REFINEMENTS = 5
 
 #: Relative threshold of singular values for the numerical rank.
 RANK_TOLERANCE = 1e-12
 
-#: Most systems of free rows per guess.
+#: Maximum number of linear systems in the free rows per initial active set.
 MAX_ROUNDS = 15
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Feasible multipliers u, and primal weights w, more accurate than ``Z'u``."""
+    """Feasible multipliers u, and primal weights w that are more accurate than ``Z'u``."""
 
     u: NDArray
     w: NDArray
@@ -77,12 +81,13 @@ def solve_in_features(
     B: float | None = None,
     start: NDArray | None = None,
 ) -> PiecewiseSolution:
-    """Solve the dual of the linear SVM, or of the SVM with decisions within [-B, B].
+    """Solve the dual of the linear SVM, or of the RMM with decisions within [-B, B].
 
-    `dual` has rows Z of shape (n, k) in place of the Gram matrix. Its slopes may differ from -y:
-    the SVM's decisions are then added to given ones. `tol` is the tolerance of the KKT conditions
-    in units of f. `start` is u of a neighbouring problem. The status is ``optimal`` if both
-    tolerances are met, else ``inaccurate``, for the smallest gap found.
+    `dual` has rows Z of shape (n, k) in place of the Gram matrix. If its slopes differ from -y, the
+    difference ``slope + y`` is an offset that is added to the SVM's decisions. `tol` is the
+    tolerance of the KKT conditions in units of f. `start` is u at a neighbouring grid point. If no
+    candidate meets both tolerances, the candidate with the smallest gap is returned, with the
+    status ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0
@@ -100,9 +105,9 @@ def solve_in_features(
 def solve_near(
     dual: PiecewiseQP, start: NDArray, tol: float = 1e-5, gap_tolerance: float = np.inf
 ) -> PiecewiseSolution | None:
-    """Solve from u of a neighbouring problem, or return None if its free rows do not settle.
+    """Solve by the active set method from u at a neighbouring grid point; None without convergence.
 
-    Only which bounds u touches matters; parameters as for `solve_in_features`.
+    `start` only determines the initial active set. `solve_in_features` describes the parameters.
     """
     exact = settle(dual, start) if start.any() else None
     return None if exact is None else _measured(dual, exact, 1, tol, gap_tolerance)
@@ -111,9 +116,9 @@ def solve_near(
 def _candidates(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None, start: NDArray | None
 ) -> Iterator[tuple[Candidate, int]]:
-    """Yield feasible candidates and the iterations that each took, in the order of the routes."""
+    """Yield feasible candidates with their numbers of iterations, in the order of the routes."""
     rows = _rows(dual)
-    if B == 0 or start is not None:  # if B is zero, so is every decision
+    if B == 0 or start is not None:  # if B is zero, every decision is zero
         u = np.zeros(len(y)) if B == 0 else dual.feasible(start)  # type: ignore[arg-type]
         yield Candidate(u, rows.T @ u, "warm start"), 0
         if B == 0:
@@ -126,13 +131,13 @@ def _candidates(
         if exact is not None:
             yield exact, point.iterations + 1 - spent
             spent = point.iterations + 1
-    for end in reversed(ends):  # rounding may have spoilt the later one
+    for end in reversed(ends):  # at the smaller gap, rounding errors may have spoilt the point
         yield _feasible(dual, end, C), max(point.iterations - spent, 0)
         spent = point.iterations
 
 
 def _rows(dual: PiecewiseQP) -> Rows:
-    """Return the rows that stand in for the Gram matrix of a dual."""
+    """Return the rows Z that replace the Gram matrix of a dual."""
     return dual.gram  # type: ignore[return-value]
 
 
@@ -141,13 +146,14 @@ def _solved(
 ) -> HingeInteriorPoint:
     """Return the interior point at the first gap tolerance.
 
-    If no multiplier comes near C, the solution for a smaller C is the same, with more digits.
+    If all multipliers are far below C, the problem is solved with a smaller C: the solution is the
+    same and has smaller rounding errors.
     """
     iterations, s = 0, C / np.max(C) * np.ones(len(y))
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
         a = FIRST_BOX_SHARE * C * lighter / lighter.max()
-        # slopes that differ from -y hold given decisions, to which those of u are added
+        # if slopes differ from -y, the difference is an offset that is added to the decisions
         offset = dual.slopes[:, 0] + y if B is None else 0.0
         point = HingeInteriorPoint(_rows(dual), y, C, a, offset, B)
         point.run(GAP_TOLERANCES[0])
@@ -159,10 +165,11 @@ def _solved(
 
 
 def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidate:
-    """Return feasible multipliers: those near a knot set to it, the others moved to keep w.
+    """Return feasible multipliers with ``Z'u`` close to w.
 
-    Rounding of large multipliers would change a short w, and so would a single multiplier that
-    balances their sum.
+    Multipliers near a knot are set to the knot, and a least squares problem changes the other
+    multipliers so that ``Z'u`` remains w. If multipliers are large and w is short, rounding alone,
+    or a correction of the sum by a single multiplier, would change w.
     """
     rows, u, w = _rows(dual), end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -176,7 +183,7 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     size = np.sqrt(np.diagonal(products))
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     products = scale * (products - np.outer(room.sum() * mean, mean)) * scale[:, None]
-    u = u - room * (u.sum() / room.sum())  # moves along rows less their mean keep this sum
+    u = u - room * (u.sum() / room.sum())  # the changes below, along centred rows, keep the sum 0
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)
         move = scale * np.linalg.lstsq(products, residual, rcond=RANK_TOLERANCE)[0]
@@ -185,9 +192,10 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
 
 
 def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
-    """Return multipliers, set to a knot if the products of the row indicate it.
+    """Return multipliers u from an interior point, set to a knot if the row is not free.
 
-    Of the two factors of a vanishing product, the smaller one in its own unit is zero.
+    The two factors of a complementarity product are divided by their units; the smaller factor is
+    taken as zero.
     """
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
@@ -201,7 +209,7 @@ def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
 def _measured(
     dual: PiecewiseQP, candidate: Candidate, iterations: int, tol: float, gap_tolerance: float
 ) -> PiecewiseSolution:
-    """Return a candidate with b and its certificate."""
+    """Return the solution that consists of a candidate, the optimal b and the certificate."""
     u, w = candidate.u, candidate.w
     decision = _rows(dual) @ w
     bias, violation = optimality(u, decision, dual.knots, dual.slopes)
@@ -215,11 +223,12 @@ def _measured(
 
 
 def settle(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
-    """Return the solution next to a guess of u, or None if the active set does not settle.
+    """Return the solution by an active set method from a guess u, or None without convergence.
 
-    Only which knots the guess touches matters. The decision of a row inside a piece is the slope of
-    the piece, which gives u of these rows and b by one system. Rows that then violate an optimality
-    condition change places, and the system is solved again.
+    The guess only determines the initial active set: the knot at which, or the piece inside which,
+    each u_i lies. The decision of a row inside a piece is minus the slope of the piece, so one
+    linear system gives u of these rows, and b. Each row that then violates an optimality condition
+    moves to the next knot or piece, and the system is solved again.
     """
     rows, knots, index = _rows(dual), dual.knots, np.arange(len(u))
     place, slopes = _places(dual, u)
@@ -247,10 +256,11 @@ def settle(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
 def _on_slopes(
     part: NDArray, slopes: NDArray, w: NDArray, total: float
 ) -> tuple[NDArray, NDArray, float] | None:
-    """Return multipliers of free rows with a given sum, and w and b, so that decisions are slopes.
+    """Return u of the free rows, w and b, such that the decisions of these rows equal `slopes`.
 
-    With long rows and large multipliers the solution is refined, as its residual exceeds rounding;
-    w then has more digits than the multipliers.
+    `part` contains the free rows, `w` is the contribution of the other rows to the weights, and
+    `total` is the sum of the returned u. Iterative refinement continues while the residual exceeds
+    SLOPE_TOLERANCE, as with long rows and large multipliers; w is then more accurate than u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):
@@ -266,9 +276,10 @@ def _on_slopes(
 
 
 def _places(dual: PiecewiseQP, u: NDArray) -> tuple[NDArray, NDArray]:
-    """Return where each u is, ``2 j`` at knot j and ``2 j + 1`` in the piece above it, and slopes.
+    """Return the position of each u, and the slopes below and above each knot.
 
-    Slopes are those below and above each knot, infinite beyond the outer two.
+    The position is ``2 j`` at knot j and ``2 j + 1`` inside the piece above knot j. Slopes beyond
+    the first and last knot are infinite.
     """
     place = 2 * (dual.knots < u[:, None]).sum(axis=1)
     place -= ~(dual.knots == u[:, None]).any(axis=1)

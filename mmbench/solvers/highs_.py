@@ -2,11 +2,11 @@
 
     min c'x   s.t.  row_lower <= A x <= row_upper,  col_lower <= x <= col_upper
 
-One route: presolve and the dual simplex method, which is what HiGHS chooses. A pivot costs up to
-10 ms for 1000 dense rows and columns. If presolve finds "unbounded or infeasible", a second run
-without presolve tells which.
+The only route is the default of HiGHS: presolve and the dual simplex method. A pivot takes up to
+10 ms for 1000 dense rows and columns. If presolve returns "unbounded or infeasible", a second run
+without presolve distinguishes the two cases.
 
-HiGHS releases the interpreter lock while it runs, so several programs may be solved in threads.
+HiGHS releases the interpreter lock, so several threads can solve programs at the same time.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from mmbench.solvers.result import Result
 
 Matrix: TypeAlias = NDArray | sparse.csr_array | sparse.csc_array
 
-#: Statuses by name of HighsModelStatus; other names are failures.
+#: Status for each name of HighsModelStatus; every other name means FAILED.
 STATUS = {
     "kOptimal": Status.OPTIMAL,
     "kModelEmpty": Status.OPTIMAL,
@@ -35,7 +35,7 @@ STATUS = {
     "kMemoryLimit": Status.MEMORY_LIMIT,
 }
 
-#: Value of HighsBasisStatus for a basic column or row.
+#: HighsBasisStatus of a basic column or row.
 BASIC = 1
 
 
@@ -51,20 +51,21 @@ class Basis:
 class LpSolution(Result):
     """The solution of a linear program.
 
-    `bound` is the dual value at `row_dual`; `violation` covers primal bounds and dual signs.
+    `bound` is the dual objective at `row_dual`; `violation` is the largest violation of a primal
+    bound or of the sign of a multiplier.
     """
 
     #: Shape (n_columns,).
     x: NDArray
-    #: Positive for a row that holds at its lower bound. Shape (n_rows,).
+    #: Multipliers of the rows; positive for a row at its lower bound. Shape (n_rows,).
     row_dual: NDArray
-    #: None if HiGHS ends without one.
+    #: Basis; None if HiGHS ends without a valid basis.
     basis: Basis | None
 
 
 @cache
 def _quiet_highs() -> Any:
-    """Return a HiGHS class that prints nothing, not even its banner."""
+    """Return a subclass of `highspy.Highs` that prints nothing, not even the banner."""
     import highspy
 
     class QuietHighs(highspy.Highs):
@@ -94,11 +95,11 @@ def solve_lp(
     c : ndarray of shape (n_columns,)
     A : ndarray or sparse array of shape (n_rows, n_columns)
     row_lower, row_upper, col_lower, col_upper : float or ndarray
-        Bounds; may be infinite.
+        Bounds of ``A x`` and of x; may be infinite.
     iteration_limit : int, optional
-        Pivots.
+        Maximum number of pivots.
     tol : float, default=1e-7
-        Primal and dual feasibility tolerance; HiGHS accepts 1e-10 and above.
+        Primal and dual feasibility tolerance, at least 1e-10.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def solve_lp(
     if status is Status.MEMORY_LIMIT:
         raise MemoryError
     if status is Status.TIME_LIMIT:
-        time_is_up()  # records the reason
+        time_is_up()  # records the time limit as the reason for the end of the training
     return _solution(highs, status, c, A, rows, columns)
 
 
@@ -155,7 +156,7 @@ def _solution(
     rows: tuple[NDArray, NDArray],
     columns: tuple[NDArray, NDArray],
 ) -> LpSolution:
-    """Read the solution; value, bound and violation are recomputed from the problem's arrays."""
+    """Return the solution, with value, bound and violation recomputed from the problem's arrays."""
     native, info, basis = highs.getSolution(), highs.getInfo(), highs.getBasis()
     x, dual = _vector(native.col_value, len(c)), _vector(native.row_dual, A.shape[0])
     activity = A @ x
@@ -186,8 +187,8 @@ def _solution(
 def _dual_value(dual: NDArray, lower: NDArray, upper: NDArray) -> tuple[float, NDArray]:
     """Return the contribution of multipliers to the dual objective, and their sign violations.
 
-    A positive multiplier belongs to the lower bound, a negative one to the upper. If that bound is
-    infinite, the multiplier is a violation and is left out of the objective.
+    A positive multiplier belongs to the lower bound, a negative multiplier to the upper bound. If
+    this bound is infinite, the multiplier counts as a violation and not in the objective.
     """
     bound = np.where(dual > 0, lower, upper)
     finite = np.isfinite(bound)
@@ -199,7 +200,7 @@ def _statuses(native: Any) -> NDArray:
 
 
 def _vector(values: Any, size: int) -> NDArray:
-    """Return the values as an array; zeros if the solver has none."""
+    """Return the values as an array, or zeros if the solver returns no values."""
     out = np.asarray(values, dtype=np.float64)
     return out if len(out) == size else np.zeros(size)
 

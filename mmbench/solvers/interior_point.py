@@ -1,20 +1,20 @@
-"""An interior point for the linear SVM in dense linear algebra, whose decisions may be bounded.
+"""Primal-dual interior point for the linear SVM, optionally with bounds on its decisions.
 
     min over w, b, xi   1/2 ||w||^2 + C sum_i xi_i
     subject to          y_i f(z_i) >= 1 - xi_i,  xi_i >= 0,  [-B <= f(z_i) <= B,]  f(z) = w'z + b
 
-At the optimum, with multipliers a, p, q, with ``v = Z' y (a - p + q)`` and all factors of products
-positive,
+With multipliers a, p, q and ``v = Z' y (a - p + q)``, the optimality conditions are
 
     surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
     (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
 
-Newton steps lead there with all products near a common value that falls to 0, predictor and
-corrector after Mehrotra. All conditions except the products and w = v hold from the start. The
-rows are eliminated by hand, which leaves a system in w, b and the unknowns that a subclass adds: an
-iteration costs one product ``Z' diag Z``, whatever the number of rows.
+and no factor of a complementarity product is negative. Newton steps with Mehrotra's predictor and
+corrector keep all products near a common value, which decreases to 0. All conditions except the
+products and w = v hold at every iterate. The variables of the rows are eliminated analytically: the
+unknowns of the linear system are w, b and the unknowns of a subclass. The size of the system does
+not depend on the number of rows, and an iteration costs one product ``Z' diag Z``.
 
-A subclass changes the norm or adds unknowns: the RMM with a variable bound
+Subclasses change the norm or add unknowns: the RMM with a variable bound
 (`mmbench.machines.rmm`), the soft M4 (`mmbench.solvers.sum_of_norms`), the R-SVMs, the linear MMRM.
 
 References
@@ -34,38 +34,41 @@ from scipy.linalg import LinAlgError, lapack
 from mmbench.allowance import time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
-#: Share of the way to the boundary that a step goes; factor of a step that crosses a curved bound.
+#: Maximum step length as a fraction of the distance to the boundary, and the factor by which a step
+#: is shortened if it violates a nonlinear constraint.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
-#: Least first product of a row, relative to the other products.
+#: Lower bound on the initial complementarity product of a row, relative to the products that a
+#: subclass adds.
 FIRST_PRODUCT_SHARE = 0.1
 
-#: Largest first decision, as a share of B.
+#: Maximum size of the initial decisions, as a fraction of B.
 FIRST_DECISION_SHARE = 0.5
 
-#: A step shorter than CENTRING_LENGTH is replaced by one towards the centre; the run ends at a step
+#: A step shorter than CENTRING_LENGTH is replaced by a centring step; the run ends after a step
 #: shorter than SHORTEST_LENGTH.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
-#: Initial ratios C / max(a), tried in turn; the smaller one is safer and slower.
+#: Initial ratios C / max(a), tried in turn; the smaller ratio is safer and slower.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
 #: Relative gap above which the run is considered stalled.
 STALLED_GAP = 1e-3
 
-#: Multipliers below this share of C have no slack at the optimum, nor with any larger C.
+#: If all multipliers are below this fraction of C, every slack is zero at the optimum, and the
+#: solution is the same for every larger C.
 FREE_SHARE = 0.5
 
-#: Variables, or their changes, by name.
+#: Values, or changes, of the variables by name.
 Values = dict[str, NDArray]
 
 
 def solve_growing(
     start: Callable[[Any, NDArray | None], HingeInteriorPoint], C: float | NDArray, tol: float
 ) -> HingeInteriorPoint:
-    """Solve for a C that may be far larger than the multipliers become.
+    """Solve the problem for a C that may be far larger than the optimal multipliers.
 
-    `start` returns the first point for a C and, from the second one on, for given multipliers.
+    `start` returns the initial point for a C and, except in the first call, for given multipliers.
     """
     iterations = 0
     for ratio in LARGEST_FIRST_RATIOS:
@@ -83,7 +86,7 @@ def _solve_growing(
     tol: float,
     ratio: float,
 ) -> HingeInteriorPoint:
-    """Raise C in steps of `ratio`, from `ratio` times the first multipliers up to its value."""
+    """Multiply C by `ratio` in turn, from `ratio` times the first multipliers up to the given C."""
     point, iterations = start(C, None), 0
     smaller = ratio * float(point.at["a"].max())
     largest = float(np.max(C))
@@ -104,40 +107,42 @@ def _solve_growing(
 
 
 class HingeInteriorPoint:
-    """A point inside all inequalities.
+    """A primal-dual point strictly inside all inequalities, and its Newton steps.
 
-    A subclass overrides the methods below `dual_variables`. Names in `positive` stay positive and
-    change by their part of a step.
+    A subclass overrides methods that follow `dual_variables`.
 
     Parameters
     ----------
     rows : ndarray or MappedRows of shape (n, k)
-        Z.
+        Rows Z.
     y : ndarray of shape (n,)
-        -1.0 or +1.0; both occur.
+        Labels -1.0 and +1.0; both must occur.
     C : float or ndarray of shape (n,)
+        Penalty on slack, or penalty of each row.
     a : ndarray of shape (n,), optional
-        First multipliers, positive and less than C, with ``y'a = 0``.
+        Initial multipliers, positive and less than C, with ``y'a = 0``.
     offset : ndarray of shape (n,), default=0.0
-        Added to the decisions ``Zw + b``.
+        Constant added to the decisions ``Zw + b``.
     B : float, optional
         Bound on the decisions.
     given : dict of str to ndarray, optional
-        First values of added variables on which `_norm` depends.
+        Initial values of the additional variables on which `_norm` depends.
 
     Attributes
     ----------
     at : dict of str to ndarray
-        The variables.
+        Current values of the variables; "rest" is ``C - a``.
     gap : float
-        Objective minus dual value, relative to the latter.
+        Objective minus dual objective, relative to the dual objective.
     iterations : int
     """
 
+    #: Names of the variables that must stay positive.
     positive: tuple[str, ...] = ("surplus", "slack", "a", "rest")
-    #: Pairs of variables whose products vanish at the optimum, with their weight in the gap.
+    #: Complementarity pairs: two variables whose product is zero at the optimum, and the weight of
+    #: the product in the gap.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
-    #: (multiplier, room, sign in u) of each bound on the decisions.
+    #: (multiplier, slack, sign in u) of each bound on the decisions.
     bounds: tuple[tuple[str, str, float], ...] = ()
 
     def __init__(
@@ -153,20 +158,23 @@ class HingeInteriorPoint:
         self.Z, self.y, self.at, self.iterations = rows, y, dict(given or {}), 0
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
-        if a is None:  # w along the difference of means, just long enough, or half of C
+        # initial w: a multiple of the difference of the class means, with the decisions 1 and -1 at
+        # the means, or smaller to keep all multipliers below C / 2
+        if a is None:
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)
             a = min(2.0 / norm, 0.5 * float(np.min(C / a))) * a
         self.at |= {"a": a, "v": rows.T @ (y * a), "rest": C - a}
         largest = self._begin()
         decision = rows @ self.at["w"] + offset
-        b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()  # least sum of slacks
+        # the b with the smallest sum of slacks
+        b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()
         margin, share = y * (decision + b), 1.0
         if B is not None:
             share = min(1.0, FIRST_DECISION_SHARE * B / max(float(np.abs(margin).max()), 1e-300))
             self.at["w"] = share * self.at["w"]
         self.at["b"], margin = share * b, share * margin - 1.0
-        # steps are short if the products of rows are far smaller than others
+        # steps are short if the products of the rows are far smaller than the other products
         room = max(
             float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / float(np.max(C))
         )
@@ -177,7 +185,7 @@ class HingeInteriorPoint:
         self._evaluate()
 
     def _bound_decisions(self, B: float, multiplier: float) -> None:
-        """Add the bounds -B and B, with the first value of their multipliers."""
+        """Add the bounds -B and B on the decisions; `multiplier` is the initial p_i and q_i."""
         at, n = self.at, len(self.y)
         self.B = B
         self.bounds = (("p", "above", -1.0), ("q", "below", 1.0))
@@ -188,7 +196,7 @@ class HingeInteriorPoint:
         self.products = (*self.products, ("above", "p", 1.0), ("below", "q", 1.0))
 
     def run(self, tol: float, max_iter: int = 100) -> None:
-        """Step until the gap is no larger than `tol`, rounding allows no step, or time is up."""
+        """Iterate until the gap is at most `tol`, steps become too short, or a limit is reached."""
         while self.gap > tol and self.iterations < max_iter and not time_is_up():
             self.iterations += 1
             try:
@@ -198,28 +206,29 @@ class HingeInteriorPoint:
                 break
 
     def dual_variables(self) -> NDArray:
-        """Return u, with ``v = Z'u``."""
+        """Return u, for which ``v = Z'u``."""
         a = self.at["a"]
         return self.y * sum((sign * self.at[z] for z, _, sign in self.bounds), start=a)
 
-    # -- what a subclass may change -------------------------------------------------------------
+    # -- methods that a subclass may override ---------------------------------------------------
 
     def _norm(self, v: NDArray) -> float:
-        """Return twice the part of the dual that is quadratic in v."""
+        """Return twice the quadratic term of the dual objective, a function of v."""
         return float(v @ v)
 
     def _begin(self) -> float:
-        """Set the first w and all added variables; return the largest of the added products.
+        """Set the initial w and additional variables; return the largest additional product.
 
-        Margins as long as a large C makes v would round off the surplus of the rows; decisions of
-        about 1 at most take half as many steps, too.
+        w is scaled down to a mean decision of at most 1. With w = v and a large C the decisions
+        would be so large that the surplus of the rows loses its digits. Scaling also halves the
+        number of iterations.
         """
         size = float(np.abs(self.Z @ self.at["v"]).mean())
         self.at["w"] = self.at["v"] / max(1.0, size)
         return 0.0
 
     def _follow(self) -> tuple[NDArray, NDArray | float]:
-        """Set dependent variables; return the residual of w's equation, and its weight."""
+        """Set dependent variables; return the residual of w = v, and the weight of the residual."""
         return self.at["w"] - self.at["v"], 1.0
 
     def _dual_value(self) -> float:
@@ -227,28 +236,29 @@ class HingeInteriorPoint:
         return value - sum(self.B * float(self.at[z].sum()) for z, _, _ in self.bounds)
 
     def _relative_gap(self, excess: float) -> float:
-        """Return the gap, given the objective minus the dual value."""
+        """Return the relative gap; `excess` is the objective minus the dual objective."""
         return excess / max(abs(self._dual_value()), 1e-300)
 
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
-        """Return the block of w (or its diagonal), and the blocks of the added unknowns.
+        """Return three blocks of the Newton matrix.
 
-        These are against w (or w and b), and against themselves.
+        The blocks are (w, w) or its diagonal, (w, added) or (w and b, added), and (added, added),
+        for the unknowns that a subclass adds.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
-        """Return the right-hand sides for w and for the added unknowns."""
+        """Return the right-hand sides of the equations of w and of the added unknowns."""
         return -self.miss, np.empty(0)
 
     def _complete(self, step: Values, added: NDArray) -> None:
-        """Add the changes that follow from those of w and of the added unknowns."""
+        """Add the changes of all other variables of a subclass to `step`."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
-        """Return what must stay positive and curves along a step: before and after it."""
+        """Return the values, before and after a step, of nonlinear functions that stay positive."""
         return []
 
-    # -- the step -------------------------------------------------------------------------------
+    # -- Newton steps ---------------------------------------------------------------------------
 
     def _evaluate(self) -> None:
         at = self.at
@@ -258,7 +268,7 @@ class HingeInteriorPoint:
         self.gap = self._relative_gap(self.open + 0.5 * float(np.sum(weight * self.miss**2)))
 
     def _advance(self) -> float:
-        """Take one step of predictor and corrector; return its length."""
+        """Take one predictor-corrector step; return the step length."""
         at = self.at
         self.weight = 1.0 / (at["surplus"] / at["a"] + at["slack"] / at["rest"])
         of_bounds = sum(at[z] / at[x] for z, x, _ in self.bounds)
@@ -273,7 +283,7 @@ class HingeInteriorPoint:
         mean = self.open / sum(len(at[x]) for x, _, _ in self.products)
         step = self._step(share * mean, ahead)
         length = self._length(step, BOUNDARY_SHARE)
-        if length < CENTRING_LENGTH:  # second-order terms mislead, or products differ much
+        if length < CENTRING_LENGTH:  # second-order terms are misleading, or products differ much
             step = self._step(0.5 * mean, None)
             length = self._length(step, BOUNDARY_SHARE)
         for name, change in step.items():
@@ -282,7 +292,7 @@ class HingeInteriorPoint:
         return length
 
     def _length(self, step: Values, share: float) -> float:
-        """Return how far a step may go, 1 at most: a share of the way to the boundary."""
+        """Return the step length, at most 1 and at most `share` of the distance to the boundary."""
         length = 1.0
         for name in self.positive:
             falls = step[name] < 0
@@ -297,7 +307,10 @@ class HingeInteriorPoint:
         return length
 
     def _factored(self, weight: NDArray) -> Callable[[NDArray], NDArray]:
-        """Return the solver of the system in w, b and the added unknowns, given row weights."""
+        """Return a function that solves the Newton system in w, b and the added unknowns.
+
+        `weight` is the weight of each row in ``Z' diag Z``.
+        """
         k = self.Z.shape[1]
         of_w, between, added = self._system()
         matrix = np.zeros((k + 1 + len(added),) * 2)
@@ -320,16 +333,19 @@ class HingeInteriorPoint:
         return lambda right: scale * lapack.dgetrs(lu, pivots, scale * right)[0]
 
     def _open(self, x: str, z: str, target: float, ahead: Values | None) -> NDArray:
-        """Return the residual of a product, with the second-order term of a step ahead."""
+        """Return `target` minus a complementarity product and its second-order term.
+
+        `ahead` is the predictor step, from which the second-order term is computed.
+        """
         residual = target - self.at[x] * self.at[z]
         return residual if ahead is None else residual - ahead[x] * ahead[z]
 
     def _step(self, target: float, ahead: Values | None) -> Values:
-        """Return the step to a target of all products, with second-order terms of a step ahead."""
+        """Return the Newton step towards products equal to `target`; `ahead` is the predictor."""
         at, k = self.at, self.Z.shape[1]
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
-        # changes of the bounds' multipliers at constant decisions
+        # changes of the multipliers of the bounds if the decisions are constant
         self.to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])

@@ -1,7 +1,8 @@
-"""libsvm: the papers' solver and the reference of our SVM.
+"""libsvm: the solver of the papers, and the reference solver of the SVM.
 
-The package libsvm-official (the extra ``solvers``) has no weights of rows: scikit-learn's copy of
-libsvm solves problems with weights, and all problems if the package is not installed.
+The package libsvm-official (in the extra ``solvers``) does not support row weights. Problems with
+row weights, and all problems if the package is not installed, are solved by scikit-learn's copy of
+libsvm.
 """
 
 from functools import cache
@@ -15,7 +16,7 @@ from scipy.sparse import csr_matrix
 from mmbench.errors import Status, memory_of
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 
-#: Megabytes for libsvm's own kernel cache.
+#: Size of libsvm's kernel cache in megabytes.
 CACHE_MB = 500
 
 
@@ -28,19 +29,20 @@ def solve_libsvm(
     Parameters
     ----------
     problem : PiecewiseQP
-        The dual, to which libsvm's answer is held; see `mmbench.machines.svm.svm_dual`.
+        The dual, from which the certificate is computed; see `mmbench.machines.svm.svm_dual`.
     y : ndarray of shape (n,)
-        -1.0 or +1.0.
+        Labels -1.0 and +1.0.
     C : float or ndarray of shape (n,)
-        The penalty on slack, or that of each row.
+        Penalty on slack, or penalty of each row.
     tol : float, default=1e-5
-        libsvm's `eps`.
+        Option `eps` of libsvm, the tolerance of the KKT conditions.
 
     Returns
     -------
     PiecewiseSolution
-        libsvm tells neither its iterations (0 here) nor whether it gave up: its certificate, with u
-        made feasible and ``Ku`` recomputed, does.
+        `iterations` is 0 and `status` is always ``optimal``, since libsvm reports neither its
+        number of iterations nor a failure. The certificate, computed from a feasible u and a
+        recomputed ``Ku``, shows whether the solution is accurate.
     """
     if isinstance(C, np.ndarray) or find_spec("libsvm") is None:
         support, coef, bias = _weighted(problem.values, y, C * np.ones(len(y)), tol)
@@ -53,7 +55,7 @@ def solve_libsvm(
 
 
 def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, NDArray, float]:
-    """Return the support, its u and the bias."""
+    """Solve with libsvm-official; return the support vectors' indices, their u, and b."""
     from libsvm.svm import svm_parameter, svm_problem
     from libsvm.svmutil import svm_train
 
@@ -61,7 +63,7 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
     rows = _numbered_rows(gram)
     with openmp().limit(limits=1):
         model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
-    # the class that libsvm met first is its positive one
+    # libsvm's positive class is the class of the first row
     sign = float(model.get_labels()[0])
     coef = sign * np.array(model.get_sv_coef())[:, 0]
     return np.array(model.get_sv_indices()) - 1, coef, -sign * model.rho[0]
@@ -69,10 +71,10 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
 
 @cache
 def openmp() -> Any:
-    """Return the controller of OpenMP, once libsvm is imported.
+    """Return the controller of OpenMP threads; libsvm must be imported before the first call.
 
-    libsvm's threads share out the evaluations of a kernel. Of a given matrix there are none, and
-    threads that wait for one another on a busy computer take a second where one takes 4 ms.
+    libsvm evaluates kernels in several threads. With a precomputed matrix there are no evaluations,
+    and on a busy computer waiting threads take a second, whereas a single thread takes 4 ms.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -80,7 +82,10 @@ def openmp() -> Any:
 
 
 def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArray, NDArray, float]:
-    """Return the same where each row has a penalty of its own."""
+    """Solve with scikit-learn's copy of libsvm; return the indices of the support, their u, and b.
+
+    `C` is the penalty of each row.
+    """
     from sklearn.svm import SVC
 
     model = SVC(C=1.0, kernel="precomputed", tol=tol, cache_size=CACHE_MB)
@@ -89,10 +94,11 @@ def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArra
 
 
 def _numbered_rows(gram: NDArray) -> csr_matrix:
-    """Return libsvm's form of a given kernel: the number of each row, from 1, then its values.
+    """Return libsvm's input format of a precomputed kernel.
 
-    The matrix is sparse in type only, with its zeros stored: libsvm's package copies this type in
-    compiled code and dense arrays element by element in Python.
+    The first column contains the row numbers, starting at 1, and the other columns contain the
+    kernel values. The returned array has a sparse type but stores all zeros: libsvm's package
+    copies sparse arrays in compiled code, but dense arrays element by element in Python.
     """
     n = len(gram)
     values = np.column_stack([np.arange(1.0, n + 1), gram])

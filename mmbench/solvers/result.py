@@ -1,16 +1,16 @@
-"""The certificate that every solver returns with its solution."""
+"""The certificate of a solution, which every solver returns."""
 
 import math
 from dataclasses import dataclass
 
 from mmbench.errors import Status
 
-#: Least magnitude that a gap is relative to.
+#: Lower bound on the denominator of a relative gap.
 SMALLEST_SCALE = 1e-12
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """Return the distance of a value to a bound, relative to the larger of their magnitudes.
+    """Return ``value - bound`` relative to the larger magnitude of `value` and `bound`.
 
     Examples
     --------
@@ -23,25 +23,25 @@ def relative_gap(value: float, bound: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Base of the results of solvers; a subclass adds the solution itself."""
+    """Base class of solver results; a subclass adds the solution."""
 
-    #: Objective of the problem at the solution, recomputed from it.
+    #: Objective of the problem, recomputed from the solution.
     value: float
-    #: Bound on the optimal value from a dual feasible point, below `value` for a minimum; minus
-    #: infinity if there is none.
+    #: Bound on the optimal value from a dual feasible point, below `value` for a minimisation;
+    #: minus infinity if there is no bound.
     bound: float
     #: Largest violation of a constraint, recomputed from the solution.
     violation: float
     iterations: int
     status: Status
-    #: Name of the algorithm, as in the table at the head of the solver's module.
+    #: Name of the algorithm, as in the table in the docstring of the solver's module.
     route: str = ""
 
     @property
     def gap(self) -> float:
-        """The relative duality gap; see `relative_gap`."""
+        """Relative duality gap; see `relative_gap`."""
         return relative_gap(self.value, self.bound)
 
     def closed(self, tol: float) -> bool:
-        """Whether value and bound of a minimum agree up to a relative tolerance."""
+        """Whether the relative gap of a minimisation is at most `tol`."""
         return self.gap <= tol

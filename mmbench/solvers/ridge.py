@@ -1,11 +1,12 @@
 """Ridge systems with a bias, ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]``, for G = K or G = K K'.
 
-K is a Gram matrix. `solve_path` takes one Cholesky factorisation for each C, of the size of the
-features where these are fewer than the rows. `solve_printed` solves the dense system of each C, and
-is what the first is held against.
+K is a Gram matrix. `solve_path` computes one Cholesky factorisation per C; if there are fewer
+features than rows, the order of the factorised matrix is the number of features. `solve_printed`
+solves a dense system per C, and is the reference for `solve_path`.
 
-Where rows have weights s, the ridge is ``diag(1/(C s))``. Multiplied by their roots r, rows,
-targets and border make it I/C again: ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, R = diag(r).
+If rows have weights s, the ridge is ``diag(1/(C s))``. With R = diag(r) and ``r = sqrt(s)``, the
+system ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]`` is equivalent and has the ridge I/C again. The
+vector r, which replaces the ones, is called the border.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
 @dataclass(frozen=True)
 class FeatureGram:
-    """A Gram matrix ``F F'`` of rows with few features, known by its products alone.
+    """A Gram matrix ``F F'`` of rows with few features, as a linear operator.
 
     Examples
     --------
@@ -34,7 +35,7 @@ class FeatureGram:
     (array([3., 6., 0.]), 5.0)
     """
 
-    #: F. Shape (n_samples, n_features).
+    #: Rows F. Shape (n_samples, n_features).
     features: NDArray
 
     def __matmul__(self, columns: NDArray) -> NDArray:
@@ -42,11 +43,11 @@ class FeatureGram:
 
     @property
     def T(self) -> FeatureGram:
-        """The matrix, which is symmetric."""
+        """The transpose, which equals the matrix."""
         return self
 
     def trace(self) -> float:
-        """Return the sum of the diagonal."""
+        """Return the sum of the diagonal entries."""
         return float(row_squares(self.features).sum())
 
 
@@ -56,19 +57,19 @@ Gram = NDArray | FeatureGram
 
 @dataclass(frozen=True)
 class Solutions:
-    """Solutions for several C, one a column."""
+    """Solutions for several C, with one column per C."""
 
-    #: Shape (n_samples, n_costs).
+    #: Multipliers. Shape (n_samples, n_costs).
     a: NDArray
-    #: a for G = K, and K a for G = K K': coefficients over the columns of K. Shape (n_samples,
+    #: Coefficients over the columns of K: a if G = K, and ``K a`` if G = K K'. Shape (n_samples,
     #: n_costs).
     coef: NDArray
-    #: Shape (n_costs,).
+    #: Biases. Shape (n_costs,).
     b: NDArray
 
 
 def scaled(gram: Gram, root: NDArray) -> Gram:
-    """Return the Gram matrix of rows that are multiplied by numbers, ``diag(root) K diag(root)``.
+    """Return ``diag(root) K diag(root)``, the Gram matrix of rows multiplied by `root`.
 
     Examples
     --------
@@ -97,15 +98,16 @@ def solve_path(
     Parameters
     ----------
     gram : ndarray of shape (n_samples, n_samples) or FeatureGram
-        K, symmetric and positive semidefinite. Features are taken with ``squared`` only; see
-        `solve_weights`.
+        K, symmetric and positive semidefinite. A `FeatureGram` requires ``squared=True``;
+        `solve_weights` solves the system with ``squared=False``.
     y : ndarray of shape (n_samples,)
+        Targets.
     costs : sequence of float
         Values of C.
     squared : bool, default=False
         Whether G is ``K K'``.
     border : ndarray of shape (n_samples,), optional
-        Replaces the ones of the system; all 1 by default.
+        Vector that replaces the ones of the system; all 1 by default.
     """
     border = np.ones(len(y)) if border is None else border
     if not squared:
@@ -134,17 +136,18 @@ def solve_path(
 def solve_weights(
     rows: Rows, y: NDArray, costs: Sequence[float], border: NDArray | None = None
 ) -> tuple[NDArray, NDArray]:
-    """Solve for the weights of features and b, for every C.
+    """Solve for the weights w of the features and b, for every C.
 
-    They give decisions to full accuracy where a row is far longer than others, or a column than
-    the others, and the multipliers a do not: there rounding of a is multiplied by long rows.
+    Decisions computed from w are accurate to machine precision even if a row or a column is far
+    longer than the others. Decisions computed from the multipliers a are not: the rounding errors
+    of a are multiplied by the long rows.
 
     Parameters
     ----------
     rows : Rows of shape (n_samples, n_features)
-        F, by which ``G = F F'``.
+        Rows F, with ``G = F F'``.
     y, costs, border
-        As for `solve_path`.
+        See `solve_path`.
 
     Returns
     -------
@@ -165,10 +168,10 @@ def solve_weights(
 def _by_primal(
     rows: Rows, square: NDArray, y: NDArray, C: float, border: NDArray
 ) -> tuple[NDArray, NDArray, float]:
-    """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from the system of w.
+    """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w.
 
-    If G is large, rounding a moves ``G a`` by far more than rounding w moves ``rows w``. The second
-    step corrects the first by its residual.
+    If G is large, rounding errors of a change ``G a`` far more than rounding errors of w change
+    ``rows w``. The second pass of the loop is one step of iterative refinement.
     """
     inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
     from_border = inverse(ahead)
@@ -183,9 +186,10 @@ def _by_primal(
 
 
 def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDArray, float]:
-    """Return a and b, corrected by their residual.
+    """Return a and b for the Gram matrix G, after one step of iterative refinement.
 
-    The KLDA is computed from small differences of a, which magnify the rounding of a factorisation.
+    The KLDA is computed from small differences of entries of a, which magnify the rounding errors
+    of a factorisation.
     """
     inverse = ridge_inverse(gram, 1 / C)
     from_border = inverse(border)
@@ -200,12 +204,12 @@ def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDAr
 
 
 def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]:
-    """Return the function that multiplies columns by ``(matrix + ridge I)^-1``.
+    """Return a function that multiplies columns by ``(matrix + ridge I)^-1``.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, n)
-        Symmetric and positive semidefinite; it is left as it is.
+        Symmetric and positive semidefinite; not overwritten.
     ridge : float
 
     Examples
@@ -213,11 +217,11 @@ def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]
     >>> ridge_inverse(np.diag([0.0, 1.5]), 0.5)(np.ones(2))
     array([2. , 0.5])
     """
-    shifted = np.array(matrix.T, order="F")  # LAPACK's order: it would copy any other
+    shifted = np.array(matrix.T, order="F")  # LAPACK would copy an array in any other order
     shifted[np.diag_indices_from(shifted)] += ridge
     try:
         factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # the ridge is below the rounding of a singular matrix
+    except LinAlgError:  # the ridge is smaller than the rounding errors of a singular matrix
         values, vectors = eigh(matrix, check_finite=False)
         inverses = 1 / (np.maximum(values, 0) + ridge)
         return lambda columns: vectors @ (inverses * (vectors.T @ columns).T).T
@@ -231,9 +235,9 @@ def solve_printed(
     squared: bool = False,
     border: NDArray | None = None,
 ) -> Solutions:
-    """Solve a dense bordered system for every C; parameters and result as in `solve_path`.
+    """Solve a dense bordered system for every C; see `solve_path` for parameters and result.
 
-    For G = K K' it is the primal system that the MAMC paper prints,
+    If G = K K', the system is the primal system printed in the MAMC paper,
 
         (I/C + K K) w + K 1 b = K y,    1'K w + M b = 1'y                        (36), (37)
 

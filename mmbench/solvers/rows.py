@@ -1,4 +1,4 @@
-"""Rows that a solver takes products with, and never has to hold: sparse, moved, transformed."""
+"""Rows as linear operators, so that centred or transformed sparse rows are never stored densely."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 
 from mmbench.kernels import row_squares
 
-#: Rows that are taken together for a product, in bytes: no second array of their size is made.
+#: Size in bytes of a block of rows in a product, which limits the size of temporary arrays.
 BLOCK_BYTES = 2**22
 
 
@@ -27,16 +27,16 @@ class MappedRows:
     (array([[0., 6.]]), array([0., 6.]), array([6.]), array([[36.]]))
     """
 
-    #: Shape (n, d).
+    #: Data. Shape (n, d).
     X: NDArray | sparse.csr_array
-    #: Zero by default. Shape (d,).
+    #: Vector subtracted from each row; zero by default. Shape (d,).
     origin: NDArray | None = None
-    #: The identity by default. Shape (d, k).
+    #: Matrix of the linear map; the identity by default. Shape (d, k).
     map: NDArray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of rows and of their features."""
+        """Number of rows, and number of features after the map."""
         n, d = self.X.shape
         return n, d if self.map is None else self.map.shape[1]
 
@@ -52,7 +52,7 @@ class MappedRows:
 
     @property
     def T(self) -> _Transposed:
-        """What multiplies a number a row."""
+        """Transpose of the rows, as a linear operator."""
         return _Transposed(self)
 
     def __getitem__(self, index: NDArray | slice) -> NDArray:
@@ -72,7 +72,7 @@ class MappedRows:
         return np.concatenate([row_squares(self[own]) for own in blocks(*self.X.shape)])
 
     def product(self, weights: NDArray) -> NDArray:
-        """Return ``rows' diag(weights) rows``, of which the map is the outer factor."""
+        """Return ``rows' diag(weights) rows``; the map is applied after the sum over rows."""
         if isinstance(self.X, np.ndarray):
             out = np.zeros((self.X.shape[1],) * 2)
             for own in blocks(*self.X.shape):
@@ -97,12 +97,12 @@ class _Transposed:
         return v if rows.map is None else rows.map.T @ v
 
 
-#: Rows in memory, or known by their products.
+#: Rows as an array or as a linear operator.
 Rows = NDArray | MappedRows
 
 
 def weighted_product(rows: Rows, weights: NDArray) -> NDArray:
-    """Return ``rows' diag(weights) rows`` for weights that are not negative, block by block.
+    """Return ``rows' diag(weights) rows`` for non-negative weights, block by block.
 
     Examples
     --------
@@ -132,6 +132,6 @@ def moments(X: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
 
 
 def blocks(n: int, d: int) -> Iterator[slice]:
-    """Yield slices of rows that are taken together."""
+    """Yield slices that divide n rows of d numbers into blocks of BLOCK_BYTES."""
     step = max(1, BLOCK_BYTES // (8 * max(d, 1)))
     return (slice(start, start + step) for start in range(0, n, step))

@@ -1,15 +1,17 @@
-"""The linear SVM's interior point with a sum of norms in place of ``||w||^2 / 2``: the soft M4.
+"""Interior point for the soft M4: a sum of norms replaces ``||w||^2 / 2`` of the linear SVM.
 
     min over w, b, xi   sum_j ||D_j w|| + C sum_i xi_i
     subject to          y_i (z_i'w + b) >= 1 - xi_i,  xi_i >= 0,       D_j diagonal
 
-As ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``, each norm adds a number e to the
-unknowns, and ``Q = sum_j D_j^2 / e_j`` stands where the SVM has the identity: ``Q w = v`` at the
-optimum. On the way there ``e - ||D w||^2 / e`` falls to zero with the products of the rows. Were it
-zero from the start, e could fall to nothing long before w is known, and no step would lead back.
+Since ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``, each norm adds an unknown e_j. The
+matrix ``Q = sum_j D_j^2 / e_j`` replaces the identity of the SVM, and ``Q w = v`` at the optimum.
+During the iterations ``e - ||D w||^2 / e`` decreases to zero together with the complementarity
+products of the rows. If this difference were zero from the start, e could become zero long before w
+converges, and could not increase again.
 
-Multipliers a prove ``sum_i a_i`` if ``v = sum_j D_j p_j`` with all ``||p_j|| <= 1``. With
-``p_j = D_j Q^-1 v / e_j`` they do after division by the largest length.
+If ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``, then ``sum_i a_i`` is a lower bound on the
+optimal value. The choice ``p_j = D_j Q^-1 v / e_j`` satisfies these conditions after a and all p_j
+are divided by the largest ``||p_j||``.
 """
 
 import numpy as np
@@ -18,26 +20,29 @@ from numpy.typing import NDArray
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 from mmbench.solvers.rows import Rows
 
-#: What e exceeds its norm by, as a share of the sum of the rows' products.
+#: Target of ``e - ||D w||^2 / e``, as a fraction of the sum of the rows' complementarity products.
 EXCESS_SHARE = 0.5
 
-#: Largest share of e that a step takes away.
+#: Maximum decrease of an e_j per step, as a fraction of e_j.
 LARGEST_FALL = 0.7
 
-#: Share of what they may be, by the norms and by C, that multipliers start from.
+#: Initial multipliers, as a fraction of their upper bounds by the norms and by C.
 FIRST_SHARE = 0.5
 
 
 class SumOfNorms(HingeInteriorPoint):
-    """A point inside all inequalities.
+    """A primal-dual point of the soft M4, strictly inside all inequalities.
 
     Parameters
     ----------
     rows : ndarray or MappedRows of shape (n, k)
+        Rows Z.
     y : ndarray of shape (n,)
+        Labels -1.0 and +1.0.
     C : float
+        Penalty on slack.
     squares : ndarray of shape (n_norms, k)
-        Diagonals of the ``D_j^2``; their sum is positive.
+        Diagonals of all ``D_j^2``; the sum over j is positive.
     """
 
     def __init__(self, rows: Rows, y: NDArray, C: float, squares: NDArray):
@@ -47,7 +52,7 @@ class SumOfNorms(HingeInteriorPoint):
         a = 1.0 / np.where(y > 0, sizes[1], sizes[0])
         delta = rows.T @ (y * a)
         w = delta / squares.sum(axis=0)
-        w *= 2.0 / max(float(w @ delta), 1e-300)  # the means' decisions then are 1 and -1
+        w *= 2.0 / max(float(w @ delta), 1e-300)  # the decisions at the class means are 1 and -1
         e = np.sqrt(squares @ (w * w))
         self.at = {"e": np.maximum(e, 1e-3 * e.sum()) if e.any() else np.ones(len(squares))}
         a *= FIRST_SHARE * min(1.0 / max(self._longest(delta), 1e-300), C / float(a.max()))
@@ -57,7 +62,7 @@ class SumOfNorms(HingeInteriorPoint):
         return self.squares.T @ (1.0 / self.at["e"])
 
     def _longest(self, v: NDArray) -> float:
-        """Return the largest length of a p_j."""
+        """Return the largest ``||p_j||``."""
         w = v / self._Q()
         return float((np.sqrt(self.squares @ (w * w)) / self.at["e"]).max())
 
@@ -74,13 +79,13 @@ class SumOfNorms(HingeInteriorPoint):
 
     def _relative_gap(self, excess: float) -> float:
         a, longest = self.at["a"], max(self._longest(self.at["v"]), 1e-300)
-        room = max(1.0, self.C / float(a.max()))  # up, too, where norms and C leave it
+        room = max(1.0, self.C / float(a.max()))  # a may also be scaled up, within norms and C
         bound = float(a.sum()) * min(1.0 / longest, room)
         value = min(excess + self._dual_value(), self.trivial)
         return (value - bound) / max(bound, 1e-300)
 
     def _ratios(self) -> NDArray:
-        """Return ``||D w||^2 / e^2``."""
+        """Return ``||D_j w||^2 / e_j^2`` for each j."""
         return self.squares @ self.at["w"] ** 2 / self.at["e"] ** 2
 
     def _system(self) -> tuple[NDArray, NDArray, NDArray]:
