@@ -33,7 +33,7 @@ class DatasetRow(NamedTuple):
 
 
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[DatasetRow]:
-    """Return a row per card; files are searched on this computer and not downloaded."""
+    """Return one row per card; only files on this computer count, and nothing is downloaded."""
     places = Places(Path(store), mirror, allow_network=False)
     return [
         DatasetRow(

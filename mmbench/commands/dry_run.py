@@ -58,7 +58,7 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
     rows: list[tuple] = [HEADER]
     largest = 0
     for jobs in groups.values():
-        job = jobs[-1]  # the largest of several training sizes
+        job = jobs[-1]  # the job with the largest training size
         points = n_points(dict(job.grid), alias_of(job.machine).stages) if job.grid else 0
         memory = estimate_bytes(job, sizes_of(job), slots)
         largest = max(largest, memory)

@@ -1,4 +1,4 @@
-"""``mmbench list`` and ``mmbench config``: names and descriptions of machines, data sets etc.
+"""``mmbench list`` and ``mmbench config``: names and descriptions of machines and data sets.
 
 Descriptions are read from source files, as importing the described modules takes seconds.
 """
@@ -49,7 +49,7 @@ def figure_rows() -> Rows:
 
 
 def config_rows() -> Rows:
-    """Return the experiments found by name, with the comment in the first line of their files."""
+    """Return the names of all experiments, with the comment in the first line of each file."""
     return [(name, _first_comment(path)) for name, path in config_files().items()]
 
 

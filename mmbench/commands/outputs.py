@@ -21,7 +21,7 @@ from mmbench.tables.results import Reference, folders_in, read_results
 if TYPE_CHECKING:
     import pandas as pd
 
-#: One or several folders of results, or of experiments in them.
+#: One or several results folders, or folders of single experiments in a results folder.
 Folders = str | Path | Iterable[str | Path]
 
 #: Formats by the suffix of the output file; the first format is the default.
@@ -140,10 +140,7 @@ def report(
 
 
 def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.DataFrame:
-    """Return the records of results folders, one row per split.
-
-    With `predictions`, return the predictions instead, one row per test row.
-    """
+    """Return a data frame of records, one row per split; of `predictions`, one row per test row."""
     import pandas as pd
 
     paths = _paths(results)
@@ -158,7 +155,7 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
     )
     rows = pd.DataFrame(make(read), columns=list(columns)).convert_dtypes()
     types = {"degree": "Int64", "size": "Int64", "seconds_calibration": "Float64"}
-    return rows.astype({c: types[c] for c in types if c in rows})  # types of all-missing columns
+    return rows.astype({c: types[c] for c in types if c in rows})  # for all-missing columns
 
 
 def export(

@@ -52,7 +52,7 @@ def check(config: Config) -> None:
 
 
 def _check_number_of_jobs(config: Config) -> None:
-    """Raise Fault if there are more jobs than `limits.jobs`; planning them could take minutes."""
+    """Raise Fault if there are more jobs than `limits.jobs`, as planning could take minutes."""
     protocol = config.protocol
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
     splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seeds)
@@ -156,7 +156,7 @@ def _check_machines(config: Config) -> None:
 
 
 def _check_name(name: str, machine: str) -> None:
-    """Raise ValueError if a column has no machine, or the name of another machine."""
+    """Raise ValueError if a column's machine is unknown, or its name is another machine's name."""
     known = (*MACHINES, *ALIASES)
     if machine == name:
         if name not in known:
@@ -187,7 +187,7 @@ def _check_settings(column: MachineColumn) -> None:
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
-    """Raise ValueError if the column in ``use`` is not listed before, or lacks a kernel."""
+    """Raise ValueError if the column in ``use`` comes after this column, or lacks its kernels."""
     parent = column.entry.use
     if parent is None:
         return

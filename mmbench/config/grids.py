@@ -16,7 +16,7 @@ FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 #: Maximum number of values of an axis given by powers.
 MAX_VALUES = 1000
 
-#: Parameters that have an effect with one kernel only, and this kernel.
+#: By parameter: the only kernel with which the parameter has an effect.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",
@@ -91,13 +91,13 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return the parameters whose default grid is an axis of another parameter: B of B_fraction."""
+    """Return the parameters whose ``auto`` axis belongs to another parameter: {B: B_fraction}."""
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
 def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
-    """Return the parameters that given parameters replace: B if B_fraction is given.
+    """Return the parameters that other given parameters replace: {B: B_fraction}.
 
     A replaced parameter must be None, as an inherited or default B would contradict B_fraction.
     """
@@ -106,7 +106,7 @@ def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
 
 
 def for_kernel(values: Mapping[str, Any], kernel: str) -> dict[str, Any]:
-    """Return the parameters without those that have no effect with a kernel.
+    """Return the parameters that have an effect with a kernel.
 
     Examples
     --------

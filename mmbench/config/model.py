@@ -125,10 +125,11 @@ def _parse_test(value: Any) -> dict[str, Any]:
 class Protocol(Strict):
     """The splits into training and test rows: rule, number of repeats and seed.
 
-    For the official split, ``repeats`` repeat the inner folds and the random choices between equal
-    votes. With a list of seeds, all jobs are run once per seed. ``max_train`` limits the number of
-    training rows, or the number of training rows per class, by a seeded stratified subset; with a
-    list of sizes the smaller subsets lie in the larger ones.
+    The repeats of the official split differ only in their inner folds and in random choices between
+    classes with equal votes. With a list of seeds, all jobs are run once per seed. ``max_train`` is
+    the maximum number of training rows, or of training rows per class; larger training parts are
+    replaced by a seeded stratified subset. With a list of sizes, each subset contains all smaller
+    subsets.
     """
 
     test: Annotated[TestRule, BeforeValidator(_parse_test)]

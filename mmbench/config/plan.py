@@ -233,9 +233,9 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
 
 
 def replan(folder: Path) -> Plan | None:
-    """Return the plan of a results folder, made from the configuration in it or of its name.
+    """Return a new plan for a results folder, or None if there is no valid configuration.
 
-    Return None if there is no valid configuration.
+    The configuration is read from the folder, or found by the name of the folder.
     """
     path = folder / CONFIG
     try:

@@ -20,8 +20,8 @@ from mmbench.config.smoke import version_for
 from mmbench.errors import UserError
 
 KEY_PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
-#: Characters that are not valid YAML by themselves; as the whole value of ``--set`` (a decimal
-#: mark, for example) such a character is read as text.
+#: Characters that are not valid YAML by themselves. A value of ``--set`` that consists of one of
+#: these characters (a decimal mark, for example) is read as text.
 INDICATORS = frozenset(",|>&*!%@`?:-")
 
 

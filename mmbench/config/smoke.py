@@ -52,9 +52,9 @@ def smoke(config: Config) -> Config:
 
 
 def version_for(config: Config, source: Config) -> Config:
-    """Return the source of parameters of an experiment.
+    """Return the experiment from which another experiment inherits its selected parameters.
 
-    For a smoke version this is the smoke version of the source, with the degree of the experiment.
+    A smoke version inherits from the smoke version of its source, with the same degree.
     """
     if not config.name.endswith(SUFFIX):
         return source

@@ -23,7 +23,7 @@ class Limits:
     memory: float | None = None
 
     def over(self, other: Limits) -> Limits:
-        """Return these limits, completed by the limits of `other` if one of them is None."""
+        """Return these limits, with a limit of `other` in place of None."""
         return Limits(self.time or other.time, self.memory or other.memory)
 
     def reached_before(self, record: Mapping[str, Any]) -> bool:

@@ -130,7 +130,7 @@ def merged(old: Choice, new: Choice) -> Choice:
 
 
 def middle(choices: Sequence[Choice]) -> Choice:
-    """Return the median of each parameter over several splits, for each pair of classes if needed.
+    """Return the median of each parameter over several splits, per pair of classes for lists.
 
     Of an even number of values, the median is the lower of the two middle values, so that the
     median is a selected value. For values that are not numbers, the most frequent value is
@@ -214,11 +214,11 @@ class Record:
     environment: Mapping[str, Any] = field(default_factory=dict)
     #: The limits of the job: "time" in seconds, "memory" in bytes.
     limits: Mapping[str, float | None] = field(default_factory=dict)
-    #: Progress of a job that a limit stopped: "stage", "seconds" and "bytes". If the job ended by
-    #: itself, there are more entries. In the stage selection: numbers of "trainings" done and
-    #: "planned". In the stage training: numbers of "pairs", "pairs_begun" and "pairs_solved", and
-    #: the "pair" with the largest gap, with its "iterations", "objective", "bound", "gap" and
-    #: "violation".
+    #: Progress of a job that a limit stopped: "stage", "seconds" and "bytes". A job that stopped by
+    #: itself at the time limit has more entries. After the stage selection: the numbers of
+    #: "trainings" done and "planned". After the stage training: the numbers of "pairs",
+    #: "pairs_begun" and "pairs_solved", and the "pair" with the largest gap, with its "iterations",
+    #: "objective", "bound", "gap" and "violation".
     reached: Mapping[str, Any] = field(default_factory=dict)
     #: Start and end of the job, as ISO 8601 times in UTC.
     started: str = ""

@@ -220,10 +220,10 @@ class Plan:
         return self.labels.get(machine) or alias_of(machine).label
 
     def filled(self, jobs: Iterable[Job]) -> Plan:
-        """Return the plan with other jobs, and with additional cells for jobs without a cell.
+        """Return a plan with the given jobs in place of the planned jobs.
 
-        The number of splits of an additional cell is the number of different splits of its data set
-        among the jobs.
+        Cells are added for jobs without a cell. The number of splits of an added cell is the number
+        of different splits of its data set among the jobs.
         """
         groups = group_by_cell(sorted(jobs, key=lambda job: job.split.at))
         splits: dict[str, set[tuple[int, int, int]]] = {}
@@ -474,7 +474,7 @@ class RecordStore:
         return found, damaged
 
     def unused(self) -> list[Path] | None:
-        """Return the files of records that are not in the last plan, are damaged or superseded.
+        """Return the files of damaged, superseded and unplanned records.
 
         Returns
         -------

@@ -73,7 +73,7 @@ def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
 
 
 def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
-    """Return a choice without parameters that the machine lacks and without fixed parameters."""
+    """Return the selected parameters that the machine has and that are not fixed."""
     fixed = {**machines.alias_of(job.machine).params, **dict(job.params)}
 
     def part(params: dict[str, Any]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ class DaskExecutor:
 
     @property
     def computer_slots(self) -> int:
-        """Maximum over computers of the number of worker threads; addresses identify computers."""
+        """Maximum number of worker threads on one computer; equal host addresses, one computer."""
         hosts: dict[str, int] = {}
         for worker, threads in self._threads.items():
             host = worker.rpartition(":")[0]
@@ -428,9 +428,9 @@ def train_items(items: Sequence[tuple[Callable[..., Any], tuple, dict]]) -> tupl
 class Spread:
     """A context manager in which pairs of classes are trained on all workers of a cluster.
 
-    It has no effect without a cluster, for a single pair, or if the largest pair has fewer than
-    `LEAST_PAIR_ROWS` rows. `cpu_seconds` is the CPU time of the trainings on workers; `at_a_time`
-    is the number of simultaneous trainings.
+    The context manager has no effect without a cluster, for a single pair, or if the largest pair
+    has fewer than `LEAST_PAIR_ROWS` rows. `cpu_seconds` is the CPU time of the trainings on
+    workers; `at_a_time` is the number of simultaneous trainings.
     """
 
     cpu_seconds, at_a_time = 0.0, 1

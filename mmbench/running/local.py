@@ -72,7 +72,7 @@ class Executor(Protocol):
 
     @property
     def computer_slots(self) -> int:
-        """Maximum over computers of the number of slots, which share the computer's memory."""
+        """Maximum number of slots on one computer, which share its memory."""
 
     def submit(
         self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
@@ -255,8 +255,9 @@ class LocalExecutor:
 def _search_path() -> list[str]:
     """Return the module search path of a worker: the path of this process, current folder last.
 
-    Otherwise a file ``random.py`` in the current folder would replace the standard library's. The
-    current folder keeps its position if it is in PYTHONPATH or contains the package mmbench.
+    If the current folder came first, a file ``random.py`` in this folder would replace the module
+    of the standard library. The current folder keeps its position if it is in PYTHONPATH or
+    contains the package mmbench.
     """
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]

@@ -160,8 +160,8 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 
 
 def budget_bytes(share: float = 1.0) -> float:
-    """Return the memory in bytes that this process may use.
+    """Return the memory that this process may use, in bytes.
 
-    This is the memory that it uses already, and a fraction `share` of the usable free memory.
+    This is the memory in use by the process plus a fraction `share` of the usable free memory.
     """
     return private_bytes() + USABLE_SHARE * share * available_bytes()

@@ -1,8 +1,8 @@
 """Send the data files of a job to a computer that has no other access to the data.
 
-The computer on which a job runs searches the data in its store, in the mirror and in the sources.
-Only if none of them has the data, the process that started the run sends the files, and the
-computer adds the files to its store.
+The computer on which a job runs looks for the data in its store, in the mirror and at the sources
+of the card. If the data are in none of these places, the process that started the run sends the
+files, and the computer adds the files to its store.
 """
 
 import hashlib

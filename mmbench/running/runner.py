@@ -110,7 +110,7 @@ class Schedule:
             yield self._impossible.popleft()
 
     def finish(self, record: Content) -> None:
-        """Mark a job as finished; jobs that depend on it become ready, or fail if it failed."""
+        """Mark a job as finished; its children become ready, or fail if the job has no result."""
         self._running.pop(record["key"], None)
         for job in self._blocked.pop(record["key"], []):
             self._follow(job, record)
@@ -435,9 +435,9 @@ def _place(job: Job) -> Hashable:
 
 
 def _difference(then: Job, now: Job) -> str:
-    """Return a text about the different machine versions or defaults of two jobs.
+    """Return a description of the difference between two jobs in machine version or defaults.
 
-    The text is empty if other fields of the jobs differ.
+    The description is empty if other fields of the jobs differ too.
     """
     if replace(then, defaults=now.defaults, machine_version=now.machine_version).key != now.key:
         return ""
