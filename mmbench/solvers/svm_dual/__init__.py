@@ -1,4 +1,4 @@
-"""The dual of the support vector machine and of its relatives: one problem class, solved once.
+"""The dual of the SVM and of related machines, as one problem class with one set of solvers.
 
     min over w, b   1/2 ||w||^2 + sum_i loss_i(f(x_i)),     f(x) = w'phi(x) + b
 
@@ -8,20 +8,22 @@ slopes of these costs:
 
     min over u      1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
 
-The machines differ in the loss, and so in the pieces:
+The machines differ in the loss, and therefore in the pieces of phi_i:
 
 =====================  =====================================  ================================
-machine                loss of a row with label y             pieces of u
+machine                loss of a row with label y             pieces of phi
 =====================  =====================================  ================================
-SVM                    ``C max(0, 1 - y f)``                  ``0 .. yC`` at slope -y
-RMM                    the same, and infinite for |f| > B     two more, endless, at slopes -B, B
-relaxed RMM            the same, and c max(0, |f| - t)        two more, of length c, at -t, t
-SVM of the M4          that of the SVM, K scaled              ``0 .. yC`` at slope -y
+SVM                    ``C max(0, 1 - y f)``                  ``0 .. yC`` with slope -y
+RMM                    SVM's loss, infinite if |f| > B        SVM's piece, and two unbounded
+                                                              pieces with slopes -B, B
+relaxed RMM            SVM's loss plus c max(0, |f| - t)      SVM's piece, and two pieces of
+                                                              length c with slopes -t, t
+SVM of the M4          SVM's loss, with K scaled              ``0 .. yC`` with slope -y
 =====================  =====================================  ================================
 
-`solve_smo` solves all of them by pairwise steps, with Newton steps between them (`steps`), on the
-stored Gram matrix or on working sets of it (`smo`); `solve_to_gap` tightens its tolerance until the
-duality gap is small. Problems with rows in place of a Gram matrix are solved by
-`mmbench.solvers.features`. The references are libsvm (`mmbench.solvers.libsvm_`) for the SVM and
-Clarabel on the printed dual (`mmbench.machines.rmm`) for the RMM.
+`solve_smo` solves each problem by pairwise steps and Newton steps (`steps`), on the stored Gram
+matrix or on working sets of rows (`smo`). `solve_to_gap` tightens the tolerance of `solve_smo`
+until the duality gap is small. Problems with rows in place of a Gram matrix are solved by
+`mmbench.solvers.features`. The reference solvers are libsvm (`mmbench.solvers.libsvm_`) for the SVM
+and Clarabel on the printed dual (`mmbench.machines.rmm`) for the RMM.
 """

@@ -1,13 +1,14 @@
-"""The SVM's dual by guessing which multipliers are free, for a kernel that is never formed.
+"""An active set method for the SVM's dual, without the complete kernel matrix.
 
     min over u   1/2 ||M^{1/2} Z'u||^2 - sum_i y_i u_i    subject to   sum_i u_i = 0,
                                                                      0 <= y_i u_i <= C
 
-with rows Z and a positive diagonal M. Given the rows whose multiplier lies between its bounds, u
-and b solve one linear system; rows that then break an optimality condition change sides, and the
-guess is tried again. Only the free rows' part of ``Z M Z'`` is needed. From a neighbouring solution
-this takes two or three systems and ends at rounding level. It may fail to settle: then pairwise
-steps bring a better guess.
+with rows Z and a positive diagonal matrix M. A row is free if its multiplier lies between its
+bounds. If the free rows are known, u and b solve one linear system. A row that then violates an
+optimality condition becomes free or moves to a bound, and a new system is solved. The method needs
+only the submatrix of ``Z M Z'`` for the free rows. From the solution at a neighbouring grid point
+it takes two or three systems, and the solution is exact up to rounding errors. If the method does
+not converge, pairwise steps give a better initial active set.
 """
 
 from collections.abc import Callable
@@ -18,31 +19,32 @@ from numpy.typing import NDArray
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, free_part
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: By how much ``y f`` may miss 1 on the wrong side before a row changes sides.
+#: Tolerance of the violation of ``y f >= 1`` or ``y f <= 1`` before a row at a bound becomes free.
 MARGIN_TOLERANCE = 1e-10
 
-#: Tolerance of pairwise steps that only have to find which rows are free, in units of f.
+#: KKT tolerance, in units of f, of pairwise steps that only determine the initial free rows.
 FREE_ROWS_TOLERANCE = 1e-3
 
-#: Pairwise steps for a row of multipliers, at most.
+#: Maximum number of pairwise steps per row.
 STEPS_PER_ROW = 200
 
 
 def train_scaled(
     rows: NDArray, metric: NDArray, y: NDArray, C: float, u: NDArray, tol: float
 ) -> NDArray:
-    """Return the solution next to a guess: by its free rows, or by pairwise steps before these.
+    """Return the solution by the active set method, after pairwise steps if necessary.
 
-    Where there is nothing to start from, kernel values in single precision find the free rows.
+    Without a warm start, pairwise steps on kernel values in single precision determine the free
+    rows.
 
     Parameters
     ----------
     rows, metric, y, C
-        As for `settle`.
+        See `settle`.
     u : ndarray of shape (n,)
-        The solution of a neighbouring problem; zero where there is none.
+        The solution at a neighbouring grid point; zero without a warm start.
     tol : float
-        Of the pairwise steps; free rows that settle are exact.
+        KKT tolerance of the pairwise steps; the solution of the active set method is exact.
     """
     cold = not u.any()
     found = None if cold else settle(rows, metric, y, C, u)
@@ -64,20 +66,22 @@ def settle(
     u: NDArray,
     max_rounds: int = 15,
 ) -> NDArray | None:
-    """Return the solution next to a guess, or None if the guess does not settle.
+    """Return the solution by the active set method, or None without convergence.
 
     Parameters
     ----------
     rows : ndarray of shape (n, k)
-        Z.
+        Rows Z.
     metric : ndarray of shape (k,)
         Diagonal of M.
     y : ndarray of shape (n,)
-        -1.0 or +1.0.
+        Labels -1.0 and +1.0.
     C : float or ndarray of shape (n,)
+        Penalty on slack, or penalty of each row.
     u : ndarray of shape (n,)
-        The guess; only which bounds it touches matters.
+        Initial guess, which only determines the initial active set: the u_i at their bounds.
     max_rounds : int, default=15
+        Maximum number of linear systems.
     """
     most = rows.shape[1] + 1
 
@@ -101,17 +105,18 @@ def settle_by(
     u: NDArray,
     max_rounds: int = 15,
 ) -> NDArray | None:
-    """Settle for a kernel that is known by what it does.
+    """Run the active set method for a kernel that is given as a linear operator.
 
     Parameters
     ----------
     free_part : callable
-        Given the free rows, the decisions that they lack and a sum: multipliers of that sum which
-        make them up, and b; None where there are none.
+        Function of the free rows, the residuals of their decisions, and a sum. It returns
+        multipliers of the free rows with this sum, and b, which together reduce the residuals to
+        zero; or None if the linear system is singular or too large.
     decision : callable
-        Given u: the decisions of all rows, b left out.
+        Function of u that returns the decisions of all rows without b.
     y, C, u, max_rounds
-        As for `settle`.
+        See `settle`.
     """
     below, above = y * u <= 0, y * u >= C
     for _ in range(max_rounds):

@@ -1,4 +1,4 @@
-"""`PiecewiseQP`, a kernel machine with a convex, piecewise linear loss for each training row.
+"""`PiecewiseQP`, the dual of a machine with a convex, piecewise linear loss per training row.
 
 The costs phi_i of the dual are the conjugates of the losses, ``loss_i(f) = max over u of
 -f u - phi_i(u)``, and ``w = sum_i u_i phi(x_i)``. The multiplier of ``sum_i u_i = 0`` is b, and at
@@ -18,15 +18,17 @@ from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import MappedRows
 
-#: Rounding error of a sum of n terms in units of ``eps sqrt(n)`` times the sum of magnitudes. The
-#: factor 4 is exceeded with a probability of 7e-4 (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+#: Bound on the rounding error of a sum of n terms, in units of ``eps sqrt(n)`` times the sum of
+#: magnitudes. The error exceeds the factor 4 with a probability of 7e-4 (Higham and Mary, SIAM J.
+#: Sci. Comput. 41, 2019).
 ROUNDING_FACTOR = 4.0
 
-#: Largest range of decisions that are constant, in units of the KKT tolerance: rows at a bound may
-#: vary by more than those inside a piece.
+#: Maximum range of decisions that are treated as constant, in units of the KKT tolerance. It is
+#: above 1 since decisions at rows at a bound vary by more than decisions at rows inside a piece.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: Relative excess of a dual value over the objective at w = 0 that may be rounding of a sum.
+#: Tolerance, for rounding errors of sums, of the relative excess of minus a dual value over the
+#: objective at w = 0.
 SUM_ROUNDING = 1e-12
 
 
@@ -46,8 +48,8 @@ class PiecewiseQP:
 
     #: K, symmetric positive semidefinite, float32 or float64. Shape (n, n).
     gram: NDArray | KernelMatrix
-    #: Ends of the m pieces of each cost, ascending, including 0. The outer two are the bounds of u
-    #: and may be infinite. Shape (n, m + 1).
+    #: Ends of the m pieces of each cost, ascending, including 0. The first and last knot are the
+    #: bounds of u and may be infinite. Shape (n, m + 1).
     knots: NDArray
     #: Slope of each piece, ascending. Shape (n, m).
     slopes: NDArray
@@ -56,7 +58,7 @@ class PiecewiseQP:
 
     @property
     def values(self) -> NDArray:
-        """K, if it is stored."""
+        """K as an array; K must be stored."""
         assert not isinstance(self.gram, KernelMatrix)
         return self.gram
 
@@ -67,7 +69,7 @@ class PiecewiseQP:
         return float(np.sum(self.slopes * lengths))
 
     def loss(self, f: NDArray) -> float:
-        """Return ``sum_i loss_i(f_i)``; infinite if f_i is too large for a u_i without bound."""
+        """Return ``sum_i loss_i(f_i)``, infinite if a decision with infinite loss occurs."""
         lengths, sides = self._pieces()
         gains = -sides * (f[:, None] + self.slopes)
         return float((lengths[gains > 0] * gains[gains > 0]).sum())
@@ -82,7 +84,8 @@ class PiecewiseQP:
     def best_scale(self, f: NDArray, norm: float) -> float:
         """Return the s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``, with norm ``||w||^2``.
 
-        Each piece adds a hinge, ``length * max(0, rate s - offset)``, with a kink at offset / rate.
+        Each piece of the cost contributes the hinge ``length * max(0, rate s - offset)`` to the
+        loss, with a kink at ``s = offset / rate``.
         """
         lengths, sides = self._pieces()
         rates, offsets = -sides * f[:, None], sides * self.slopes
@@ -90,10 +93,10 @@ class PiecewiseQP:
         weights, rates, offsets = lengths[kinked], rates[kinked], offsets[kinked]
         kinks = offsets / rates
         order = np.argsort(kinks)[np.count_nonzero(kinks <= 0) :]
-        active = (offsets < 0) | ((offsets == 0) & (rates > 0))  # from s = 0 on
+        active = (offsets < 0) | ((offsets == 0) & (rates > 0))  # hinges with a slope at s = 0
         slopes = np.sum(weights * rates, where=active)
         slopes += np.append(0.0, np.cumsum((weights * np.abs(rates))[order]))
-        slopes[-1] = max(slopes[-1], 0.0)  # rounding: losses are not negative
+        slopes[-1] = max(slopes[-1], 0.0)  # below 0 only by rounding, as losses are not negative
         kinks = np.append(0.0, kinks[order])
         # first piece at the end of which the objective rises
         piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
@@ -101,7 +104,7 @@ class PiecewiseQP:
         return float(min(s, self.largest_scale(f)))
 
     def _pieces(self) -> tuple[NDArray, NDArray]:
-        """Return the length of each piece, and its sign: 1 above zero, -1 below."""
+        """Return the length of each piece, and the sign of u in each piece."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]
         return high - low, np.where(low >= 0, 1.0, -1.0)
 
@@ -116,11 +119,11 @@ class PiecewiseQP:
         weights: NDArray | None = None,
         route: str = "",
     ) -> PiecewiseSolution:
-        """Return a point with its certificate.
+        """Return the solution that consists of a point and its certificate.
 
-        `decision` is ``Ku``, or ``Zw`` if w is given (`weights`): for rows Z in place of K, if
-        ``Z'u`` loses digits because large u all but cancel; only the bound then depends on u.
-        `scale` multiplies w and b; by default it is the largest up to 1 with finite losses.
+        If the problem has rows Z in place of K, `weights` is w and `decision` is ``Zw``; w is more
+        accurate than ``Z'u`` if large u cancel. Otherwise `decision` is ``Ku``. w and b are
+        multiplied by `scale`, by default the largest number up to 1 with finite losses.
         """
         f = decision + bias
         unit = ROUNDING_FACTOR * np.sqrt(len(u)) * np.finfo(float).eps
@@ -151,7 +154,7 @@ class PiecewiseQP:
         )
 
     def _diagonal(self) -> NDArray:
-        """Return ``k(x, x)`` of all rows, of a kernel matrix or of rows that stand in for it."""
+        """Return ``k(x, x)`` of all rows, from a kernel matrix or from rows in place of it."""
         gram = self.gram
         if isinstance(gram, MappedRows):
             return gram.squares()
@@ -159,9 +162,9 @@ class PiecewiseQP:
         return row_squares(gram) if stored else np.maximum(gram.diagonal(), 0.0)
 
     def _credible(self, value: float) -> float:
-        """Return a dual value, or the value at u = 0 if the former is larger or cannot be true.
+        """Return a dual value, or the dual value at u = 0 if `value` is larger or impossible.
 
-        Minus a dual value is at most the machine's objective at w = 0, for any b.
+        By weak duality, minus a dual value is at most the machine's objective at w = 0 and any b.
         """
         n = len(self.knots)
         least = self.constant - min(self.loss(np.full(n, b)) for b in (-1.0, 0.0, 1.0))
@@ -170,10 +173,10 @@ class PiecewiseQP:
         return max(value, least)
 
     def rescaled(self, found: PiecewiseSolution) -> PiecewiseSolution:
-        """Return a solution with the multiple of w and b that has the smallest objective.
+        """Return a solution with w and b scaled to the smallest objective.
 
-        If a margin is missed by a rounding error and the loss is steep, a slightly larger w has no
-        loss.
+        If margins are violated by rounding errors and the loss is steep, a slightly larger w
+        removes the loss.
         """
         f, w = found.decision + found.bias, found.weights
         scale = self.best_scale(f, float(found.u @ found.decision if w is None else w @ w))
@@ -187,11 +190,11 @@ class PiecewiseQP:
     ) -> PiecewiseSolution:
         """Return w = 0 if decisions vary by less than the tolerance and w = 0 is optimal too.
 
-        Rows whose multipliers cancel leave a w of the size of the tolerance, in any direction. A
-        short w without cancellation, as with a small C, is kept.
+        If multipliers cancel, the norm of w is of the size of the tolerance and its direction is
+        arbitrary. A short w without cancellation, for example with a small C, remains unchanged.
         """
         root = np.sqrt(self._diagonal())
-        size = float(np.abs(found.u) @ root * root.max())  # of decisions without cancellation
+        size = float(np.abs(found.u) @ root * root.max())  # bound on decisions, no cancellation
         if np.ptp(found.f) > UNRESOLVED_TOLERANCES * tol * min(1.0, size):
             return found
         b = float(np.clip(found.scale * found.bias, -1, 1))
@@ -209,10 +212,10 @@ class PiecewiseQP:
         return zero if zero.gap <= max(found.gap, gap_tolerance) else found
 
     def inward(self, share: float) -> PiecewiseQP:
-        """Return the problem with tighter bounds on the decisions, safe from rounding errors.
+        """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
 
-        The slope of each endless piece is reduced by a share of itself, at most by half its
-        distance to the next slope.
+        The magnitude of the slope of each unbounded piece is reduced by the fraction `share`, but
+        at most by half the distance to the slope of the adjacent piece.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
@@ -222,15 +225,19 @@ class PiecewiseQP:
         return replace(self, slopes=slopes)
 
     def violation(self, u: NDArray) -> float:
-        """Return the largest violation of a constraint; a sum is relative to that of ``|u_i|``."""
+        """Return the largest violation of the bounds and of ``sum u = 0``.
+
+        The sum of u is divided by ``sum_i |u_i|`` if this is larger than 1.
+        """
         outside = np.maximum(self.knots[:, 0] - u, u - self.knots[:, -1]).max()
         return float(max(outside, abs(u.sum()) / max(1.0, np.abs(u).sum()), 0.0))
 
     def feasible(self, u: NDArray) -> NDArray:
-        """Return `u` clipped to its bounds and moved onto ``sum u = 0``.
+        """Return `u` clipped to its bounds and changed such that ``sum u = 0``.
 
-        The excess is taken from the rows furthest from a knot, since moving a row off its knot
-        would violate its optimality condition. A sum that is zero up to rounding is left as it is.
+        The sum is corrected at the rows furthest from a knot, since moving u_i away from a knot
+        would violate an optimality condition. A sum that is zero up to rounding errors is not
+        corrected.
         """
         low, high = self.knots[:, 0], self.knots[:, -1]
         u = np.clip(u, low, high)
@@ -250,40 +257,42 @@ class PiecewiseQP:
 
 @dataclass(frozen=True, kw_only=True)
 class PiecewiseSolution(Result):
-    """A point of a `PiecewiseQP` and of the machine whose dual it is; see `PiecewiseQP.solution`.
+    """A solution of a `PiecewiseQP` and of its machine, the primal problem.
 
-    `value` is the objective at u, plus `rounding`, or at 0 if this is less. `bound` is minus the
-    machine's objective at ``scale * w`` and ``scale * bias``: the optimum lies between them.
+    `value` is the objective at u plus `rounding`, or the objective at 0 if it is smaller. `bound`
+    is minus the machine's objective at ``scale * w`` and ``scale * bias``. The optimum lies between
+    `bound` and `value`. See `PiecewiseQP.solution`.
     """
 
-    #: Feasible: see `PiecewiseQP.feasible`. Shape (n,).
+    #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).
     u: NDArray
-    #: ``Ku``, recomputed from `u`; or ``Zw``. Shape (n,).
+    #: ``Ku``, recomputed from `u`, or ``Zw``. Shape (n,).
     decision: NDArray
-    #: The multiplier b.
+    #: Intercept b, the multiplier of ``sum u = 0``.
     bias: float
-    #: Factor of w and b of the machine.
+    #: Factor by which the machine's w and b are multiplied.
     scale: float
-    #: Largest rounding error of ``1/2 u'Ku``.
+    #: Upper bound on the rounding error of ``1/2 u'Ku``.
     rounding: float = 0.0
     #: Primal weights w, if more accurate than ``Z'u``. Shape (k,).
     weights: NDArray | None = None
 
     @property
     def f(self) -> NDArray:
-        """The machine's decisions at the rows, ``scale * (Ku + b)``."""
+        """Decisions of the machine at the training rows, ``scale * (decision + bias)``."""
         return self.scale * (self.decision + self.bias)
 
 
 def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, float] | None:
-    """Return free multipliers of a given sum, and b, for given decisions; None if singular.
+    """Return multipliers u with the sum `total`, and b, such that ``square @ u + b = target``.
 
-    With one free row more than coordinates the matrix is singular, the bordered system is not.
+    Returns None if the bordered system is singular. If there is one more free row than there are
+    coordinates, `square` is singular but the bordered system is not.
     """
     n_free = len(target)
     system = np.ones((n_free + 1, n_free + 1))
     system[:-1, :-1], system[-1, -1] = square, 0.0
-    # Equal rows share a multiplier in any proportion; a trace of ridge makes it equal shares.
+    # A small ridge makes the solution unique if rows are equal: their multipliers are then equal.
     system[np.diag_indices(n_free)] += 1e-14 * np.trace(square)
     try:
         found = np.linalg.solve(system, np.append(target, total))

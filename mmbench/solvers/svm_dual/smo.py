@@ -1,33 +1,38 @@
 """Sequential minimal optimisation for `PiecewiseQP`: the default route of kernel machines.
 
 =====================  ==========================================  ================================
-route                  when                                        cost
+route                  condition                                   cost
 =====================  ==========================================  ================================
 SMO                    the Gram matrix is stored                   n kernel values read per step;
                                                                    n x n values in memory
-SMO on working sets    it is not (`KernelMatrix`): more than       the values of the working sets
-                       3000 rows, or not enough memory             and of the columns that change
+SMO on working sets    the Gram matrix is not stored               kernel values of the working
+                       (`KernelMatrix`): more than 3000 rows or    sets, and columns of K for the
+                       not enough memory                           u_i that change
 =====================  ==========================================  ================================
 
-The three variables per row of the RMM's dual (8) share one ``(Ku)_i``, so with pieces in place of
-boxes a step of the RMM costs as much as a step of the SVM. benchmarks/rmm_growth.py measures both
-routes, benchmarks/rmm_memory.py the second one in little memory.
+In the RMM's dual (8), the three variables of a row contribute to u_i only. A step of the RMM
+therefore costs as much as a step of the SVM: the boxes are replaced by pieces. The script
+benchmarks/rmm_growth.py measures both routes; benchmarks/rmm_memory.py measures SMO on working sets
+with little memory.
 
-A working set holds the rows with ``u_i != 0`` and those at zero that violate the optimality
-conditions most. `Descent` solves it with the other rows fixed; the change of u then moves the
-decisions of all rows. Once all rows at zero that are near a violation fit in, the set is complete
-and is solved to the tolerance. If memory does not hold all rows with ``u_i != 0``, a set consists
-of the worst violators (Joachims 1999; Lin 2001 proves convergence).
+A working set contains the rows with ``u_i != 0`` and the rows with ``u_i = 0`` that violate the
+optimality conditions most. `Descent` solves the restricted problem of the working set, in which all
+other u_i are fixed. The change of u then changes the decisions of all rows. If all rows with
+``u_i = 0`` that are close to a violation fit in the working set, the working set is complete, and
+the restricted problem is solved to the final tolerance. If the rows with ``u_i != 0`` do not fit in
+memory, a working set consists of the worst violators (Joachims 1999; Lin 2001 proves convergence).
 
-Working sets and changes are float32 if the kernel allows it. Their rounding errors are proportional
-to the changes, so once ``Ku`` has been computed in float64, smaller and smaller changes keep its
-digits. ``Ku`` of a solution differs from float64 by a small share of the tolerance at most.
+Submatrices of working sets and changes of ``Ku`` are float32 if the kernel allows it. Their
+rounding errors are proportional to the change of u. After ``Ku`` has been computed in float64, the
+changes become smaller and smaller, and so do the rounding errors that they add to ``Ku``. In a
+solution these errors are at most a small fraction of the tolerance.
 
-`solve_to_gap` continues until the relative duality gap is small. The violation of each row adds to
-the gap, times the slope of its loss; with a large C a small violation leaves a large gap. It is
-closed by a tighter tolerance; then by the best multiple of w and b, since a slightly larger w meets
-margins that were missed by rounding; then, if decisions are bounded and the larger w exceeds the
-bound, by a w that keeps a distance from it.
+`solve_to_gap` continues until the relative duality gap is small. The contribution of a row to the
+gap is its violation times the slope of its loss; with a large C a small violation leads to a large
+gap. The gap is reduced by three methods in turn. (1) The tolerance is tightened. (2) w and b are
+multiplied by the factor with the smallest objective, since a slightly larger w satisfies margins
+that were violated by rounding errors. (3) If decisions are bounded and the larger w exceeds the
+bound, the problem is solved with a slightly smaller bound.
 
 References
 ----------
@@ -56,34 +61,36 @@ from mmbench.solvers.svm_dual.steps import (
     optimality,
 )
 
-#: Rows at zero that are added to a working set: this share of all rows, within these limits, or
-#: half the number of rows with ``u_i != 0`` if that is more. The support of an RMM, which starts
-#: from the SVM's solution, may be five times as large.
+#: Number of rows with ``u_i = 0`` that are added to a working set: a fraction of all rows, its
+#: minimum and its maximum. Half the number of rows with ``u_i != 0`` is used if it is larger, since
+#: an RMM that starts from the SVM's solution may have five times as many support vectors.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
-#: Tolerance on a working set: this share of the violation of all rows; on a complete one this share
-#: of `tol`.
+#: Tolerance on a working set as a fraction of the violation over all rows, and tolerance on a
+#: complete working set as a fraction of `tol`.
 SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 
-#: Largest rounding error of ``Ku`` in a solution, as a share of `tol`.
+#: Upper bound on the rounding error of ``Ku`` in a solution, as a fraction of `tol`.
 ROUNDING_SHARE = 1e-3
 
-#: Rounds without a smaller violation before ``Ku`` is recomputed, and recomputations without a
-#: smaller objective before float64 replaces float32, or the run ends.
+#: Maximum number of rounds without a decrease of the violation before ``Ku`` is recomputed, and of
+#: recomputations without a decrease of the objective before float64 replaces float32, or the run
+#: ends.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
-#: Relative decrease of the objective between two recomputations that exceeds rounding.
+#: Lower bound on the relative decrease of the objective between two recomputations that counts as a
+#: decrease; smaller changes may be rounding errors.
 LEAST_DECREASE = 1e-12
 
-#: Factors of the KKT tolerance that are tried in turn.
+#: Factors by which the KKT tolerance is multiplied, tried in turn.
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
 
-#: From this factor on the best multiple of w and b is taken. Before, more accurate multipliers
-#: close the gap, which improves the predictions too.
+#: w and b are rescaled if the tolerance factor is at most this value. With larger factors only more
+#: accurate multipliers reduce the gap, which also improves the predictions.
 RESCALING_FACTOR = 8.0**-3
 
-#: Relative distance from the bound on the decisions in the last attempt. Its effect on the
-#: objective is of the same order.
+#: Relative reduction of the bound on the decisions in the last attempt. The objective changes by a
+#: relative amount of the same order.
 INWARD_SHARE = 1e-6
 
 Start = PiecewiseSolution | NDArray | None
@@ -91,7 +98,7 @@ Start = PiecewiseSolution | NDArray | None
 
 @dataclass
 class WorkingSets:
-    """State of the steps on working sets; fields as in `Descent`.
+    """State of SMO on working sets; `Descent` describes the fields.
 
     `rounding` is the expected rounding error of `decision`.
     """
@@ -109,7 +116,8 @@ class WorkingSets:
     def __post_init__(self) -> None:
         assert isinstance(self.problem.gram, KernelMatrix)
         self.matrix = self.problem.gram
-        self.order = np.random.RandomState(0).permutation(len(self.u))  # among equal violations
+        # random order of rows with equal violations
+        self.order = np.random.RandomState(0).permutation(len(self.u))
         self._start_counting()
 
     def _start_counting(self) -> None:
@@ -117,7 +125,7 @@ class WorkingSets:
         self.idle, self.idle_renewals = 0, 0
 
     def run(self) -> None:
-        """Solve sets until no pair violates the conditions, or no step or time is left."""
+        """Solve working sets until the violation is within `tol` or a limit is reached."""
         self.measure()
         while self.violation > self.tol or not self._accurate(self.rounding):
             spent = self.left <= 0 or time_is_up()
@@ -137,16 +145,16 @@ class WorkingSets:
         return rounding <= ROUNDING_SHARE * self.tol
 
     def _level(self) -> float:
-        """Return the violation at which ``Ku`` has to be recomputed."""
+        """Return the violation below which ``Ku`` must be recomputed in float64."""
         return max(self.tol, self.rounding)
 
     def measure(self) -> None:
-        """Set b and the violation."""
+        """Recompute b and the violation."""
         knots, slopes = self.problem.knots, self.problem.slopes
         self.bias, self.violation = optimality(self.u, self.decision, knots, slopes)
 
     def renew(self) -> None:
-        """Compute ``Ku`` in float64."""
+        """Recompute ``Ku`` in float64, and count recomputations without a decrease."""
         self.decision, self.rounding = self.matrix.product(self.u), 0.0
         self.measure()
         value = 0.5 * float(self.u @ self.decision) + self.problem.cost(self.u)
@@ -171,22 +179,22 @@ class WorkingSets:
         change = steps.u - u
         moved = np.flatnonzero(change)
         self.u[rows], self.left = steps.u, steps.left
-        # rounding errors of a sum are relative to the size of its coefficients
+        # rounding errors of a sum are proportional to its coefficients
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
-        if complete and not self._accurate(rounding):  # the next round would recompute it
+        if complete and not self._accurate(rounding):  # the next round would recompute ``Ku``
             self.renew()
             return
         self.matrix.add_columns(rows[moved], change[moved], self.decision)
         self.rounding = rounding
         self.measure()
         self.idle = self.idle + 1 if self.violation >= self.best else 0
-        if not len(moved):  # the next round would not move either
+        if not len(moved):  # the next round would not change u either
             self.idle = IDLE_ROUNDS + 1
         self.best = min(self.best, self.violation)
 
     def working_set(self) -> tuple[NDArray, bool]:
-        """Return the rows of the next set, and whether it is complete."""
+        """Return the rows of the next working set, and whether it is complete."""
         up, down = _violations(self.u, self.decision, self.problem.knots, self.problem.slopes)
         most = self.matrix.most_part_rows
         at_zero, worst = self.u == 0, np.maximum(up, down)
@@ -217,7 +225,10 @@ class WorkingSets:
 
 @compiled()
 def _violations(u, decision, knots, slopes):
-    """Return each row's gain from growing and from shrinking at the middle b, -inf if it cannot."""
+    """Return the violations of each row if u_i increases and if u_i decreases, at the middle b.
+
+    A violation is -inf if u_i is at its bound.
+    """
     n = u.shape[0]
     up, down = np.empty(n), np.empty(n)
     top, low = -np.inf, np.inf
@@ -235,11 +246,11 @@ def solve_smo(
     tol: float = 1e-5,
     max_iter: int | None = None,
 ) -> PiecewiseSolution:
-    """Solve by pairwise steps until no pair violates the optimality conditions by `tol`.
+    """Solve by pairwise steps until no pair of rows violates the KKT conditions by more than `tol`.
 
-    `tol` is in units of f (libsvm's `eps`). A start need not be feasible. By default libsvm's
-    ``max(10**7, 100 n)`` steps are allowed. The status is ``inaccurate`` if rounding allows no
-    further step. Raises ValueError if the Gram matrix or the start is not finite.
+    `tol` is in units of f (libsvm's `eps`). `start` need not be feasible. The default of `max_iter`
+    is libsvm's ``max(10**7, 100 n)`` steps. The status is ``inaccurate`` if rounding errors prevent
+    further steps. Raises ValueError if the Gram matrix or the start is not finite.
     """
     _compile()
     problem = replace(
@@ -252,7 +263,7 @@ def solve_smo(
     )
     gram = problem.gram
     in_sets = isinstance(gram, KernelMatrix)
-    diagonal = np.array(gram.diagonal(), dtype=float)  # a copy: steps read it contiguously
+    diagonal = np.array(gram.diagonal(), dtype=float)  # a contiguous copy is faster to read
     if not np.isfinite(diagonal).all():
         raise ValueError("the kernel matrix has values that are not finite; scale the data")
     u, decision = _started(problem, start)
@@ -270,7 +281,7 @@ def solve_smo(
 
 
 def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
-    """Return a feasible u next to a start, and ``Ku``, taken from the start if that is feasible."""
+    """Return a feasible u near `start`, and ``Ku``, which is copied if `start` is feasible."""
     if start is None:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
     given = start.u if isinstance(start, PiecewiseSolution) else start
@@ -285,7 +296,7 @@ def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
 
 @cache
 def _compile() -> None:
-    """Compile all numba functions before the first problem, so that later ones are timed right."""
+    """Compile all Numba functions, so that no measured time includes compilation."""
     u = np.array([0.5, 0.5, -0.5, -0.5])
     knots, slopes = np.sort(np.column_stack([0 * u, 2 * u]), axis=1), -np.sign(u)[:, None]
     for dtype in (np.float32, np.float64):
@@ -302,9 +313,9 @@ def solve_to_gap(
     solve: Callable[[PiecewiseQP, Start, float], PiecewiseSolution] = solve_smo,
     factors: Sequence[float] = TOLERANCE_FACTORS,
 ) -> PiecewiseSolution:
-    """Solve to a KKT tolerance, and to tighter ones (`factors`) until the relative gap is small.
+    """Solve to the KKT tolerance ``factor * tol`` for each of `factors`, until the gap is small.
 
-    Returned is the solution with the smallest gap; its iterations are the sum of all attempts.
+    Returns the solution with the smallest relative gap, with the iterations of all attempts.
     """
     found = best = solve(problem, start, tol)
     iterations = found.iterations
@@ -329,4 +340,4 @@ def solve_to_gap(
 
 
 def _rank(solution: PiecewiseSolution) -> tuple[float, float]:
-    return solution.gap, -solution.bound  # without a dual bound all gaps are 1
+    return solution.gap, -solution.bound  # if the dual value is 0, all gaps are 1

@@ -1,17 +1,19 @@
-"""Pairwise steps and Newton steps on a stored matrix: the two moves of `solve_smo`, compiled.
+"""Pairwise steps and Newton steps of `solve_smo` on a stored kernel matrix, compiled by Numba.
 
-A pairwise step moves ``u_i += t`` and ``u_j -= t`` beyond the minimum along the pair (successive
-over-relaxation) or to the next knot. Row i has the largest gain from growing, row j the largest
-decrease of the objective together with i (Fan, Chen and Lin 2005, WSS 2). Both are found while a
-row of K is read, in blocks that stay in the cache.
+A pairwise step changes ``u_i += t`` and ``u_j -= t``, beyond the minimum along the pair (successive
+over-relaxation) or up to the next knot. Row i has the largest gain, which is the decrease of the
+objective per increase of u_i. Row j gives the largest decrease of the objective together with row i
+(Fan, Chen and Lin 2005, WSS 2). Both rows are selected in loops that read rows of K anyway, by
+blocks that fit in the cache.
 
-Newton steps act on the rows inside a piece. If the Gram matrix has low rank (a linear kernel and a
-large C) or its spectrum falls fast, pairs need millions of tiny steps to settle a few dozen rows.
-While these rows stay inside their pieces, the problem is quadratic with one equation, solved by one
-factorisation ``K = L L'``. A row that reaches a knot stays there: the next direction is sought
-among the other rows by projecting ``L^-1 g``, g being the gradient, orthogonally to the directions
-``L^-1 e_i`` of the rows at a knot. One factorisation thus serves a series of steps, which mostly
-ends at a minimum between knots. (RMM with poly kernel on USPS: 22 times faster than pairs alone.)
+Newton steps change the rows inside a piece. If the Gram matrix has low rank (a linear kernel and a
+large C) or its eigenvalues decrease fast, a few dozen rows need millions of tiny pairwise steps to
+converge. While these rows stay inside their pieces, the problem is quadratic with one equality
+constraint and is solved by one factorisation ``K = L L'``. A row that reaches a knot is then fixed.
+The next direction for the other rows is found by projecting ``L^-1 g``, where g is the gradient,
+onto the orthogonal complement of ``L^-1 e_i`` for all fixed rows i. One factorisation is used for a
+series of steps, which usually ends at a minimum between knots. CPU time of an RMM with the poly
+kernel on USPS: 1/22 of the time without Newton steps.
 
 References
 ----------
@@ -31,31 +33,34 @@ from mmbench.compiled import njit
 from mmbench.kernels.matrix import accumulate, submatrix
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 
-#: Fixed cost of a Newton series, in kernel values that pairwise steps would read.
+#: Fixed cost of a series of Newton steps, as a number of kernel values read by pairwise steps.
 SERIES_OVERHEAD = 2e5
 
-#: A series starts if the budget is BUDGET_FACTOR times its cost; it ends with the budget or after
-#: MOST_KNOTS_MET rows have reached a knot.
+#: A series starts if the budget is at least BUDGET_FACTOR times its cost. It ends if the budget is
+#: used up or after MOST_KNOTS_MET rows have reached a knot.
 BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 
-#: Least number of pairwise steps between two checks of the clock; otherwise a quarter of the rows.
+#: Minimum number of pairwise steps between two checks of the time limit; a quarter of the number of
+#: rows if this is larger.
 LEAST_CHUNK_STEPS = 250
 
-#: Solutions that a freshly computed ``Ku`` may refute before the rest is taken for rounding.
+#: Maximum number of recomputations of ``Ku``; after this number, a remaining violation is
+#: considered a rounding error.
 MOST_REFUTATIONS = 20
 
-#: Columns per block of `_move` and `_partner`. A block is searched for its best row only if a
-#: vectorised test finds a better row in it: an argmax loop would not be vectorised.
+#: Columns per block of `_move` and `_partner`. A vectorised loop tests whether a block contains a
+#: better row; only then is the block searched, since an argmax loop is not vectorised.
 BLOCK_COLUMNS = 64
 
-#: Step length relative to the minimum along the pair (over-relaxation; any value below 2 lowers the
-#: objective). 1.5 took 0.5 to 0.7 times the steps of 1 on most of ten SVMs and their RMMs (rbf,
-#: poly, linear; C from 0.1 to 1000), at worst 1.2 times. The last steps, within
-#: LAST_STEPS_TOLERANCES times the tolerance, go to the minimum, so that few variables reach it
-#: exactly.
+#: Step length relative to the minimum along the pair (over-relaxation; any value below 2 decreases
+#: the objective), and the violation in units of `tol` below which steps go to the minimum. Number
+#: of steps with 1.5 relative to 1: 0.5 to 0.7 on most of ten SVMs and their RMMs (rbf, poly,
+#: linear; C from 0.1 to 1000), at most 1.2. The last steps are not over-relaxed, so that a problem
+#: with few variables ends at the exact minimum.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
-#: NaN never occurs (a Gram matrix with NaN is refused), infinity does.
+#: The fast-math flags assume that NaN does not occur (a Gram matrix with NaN is an error) but that
+#: infinity does.
 compiled = partial(
     njit,
     nogil=True,
@@ -67,10 +72,10 @@ compiled = partial(
 
 @dataclass
 class Descent:
-    """State of the steps on a stored matrix: u and ``Ku`` of all rows, and the remaining work.
+    """State of pairwise and Newton steps on a stored matrix.
 
-    `left` counts pairwise steps; `budget` is the work, in kernel values, that Newton steps may
-    still take; `offset` is the share of other rows in ``Ku``.
+    `decision` is the product of the stored matrix with u, plus `offset`, the contribution of rows
+    outside the working set. `left` is the number of pairwise steps that are still allowed.
     """
 
     problem: PiecewiseQP
@@ -84,7 +89,7 @@ class Descent:
     violation: float = np.inf
 
     def run(self) -> None:
-        """Step until no pair violates the optimality conditions, or no step or time is left."""
+        """Take steps until the violation is within `tol` or a limit is reached."""
         problem, u, budget, refutations = self.problem, self.u, 0.0, 0
         chunk = max(len(u) // 4, LEAST_CHUNK_STEPS)
         self._measure()
@@ -96,11 +101,12 @@ class Descent:
             )
             self.left -= done
             budget += float(done * len(u))
-            if 0 < done == asked:  # not solved: Newton steps may cost as much as these steps did
+            # not converged: Newton steps may cost as much as all pairwise steps so far
+            if 0 < done == asked:
                 budget = newton_steps(problem, u, self.decision, budget)
             self._measure()
             if self.violation <= self.tol or not self.left or not done:
-                # The sum of all changes of ``Ku`` has rounding errors of its own.
+                # ``Ku`` accumulates the rounding errors of all changes
                 self.decision = self.offset + combine(problem.values, u)
                 self._measure()
                 refutations += 1
@@ -108,24 +114,25 @@ class Descent:
                 break
 
     def _measure(self) -> None:
-        """Set b and the violation."""
+        """Recompute b and the violation."""
         knots, slopes = self.problem.knots, self.problem.slopes
         self.bias, self.violation = optimality(self.u, self.decision, knots, slopes)
 
 
 def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: float) -> float:
-    """Take a series of Newton steps in place, if affordable; return the remaining budget.
+    """Take a series of Newton steps in place, if the budget allows; return the remaining budget.
 
-    u stays within its bounds, keeps its sum, and becomes no worse; `decision`, ``Ku`` plus any
-    constant, follows u. The budget is in kernel values that pairwise steps would read.
+    u stays within its bounds, its sum is constant, and the objective does not increase. `decision`,
+    which is ``Ku`` plus any constant, is updated. The unit of the budget is one kernel value that
+    pairwise steps read.
     """
     rows, pieces = _inside(u, problem.knots)
     cost = len(rows) ** 3 / 24 + len(rows) * len(u) + SERIES_OVERHEAD  # up to the first knot
     if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
     square = submatrix(problem.values, rows, rows).astype(float)
-    # The ridge keeps a singular matrix factorable. Along its null space a direction is then steep
-    # and long, and ends at a knot, as it should.
+    # With the ridge a singular matrix can be factorised. A step in its null space is then long and
+    # correctly ends at a knot.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
     square[np.diag_indices_from(square)] += ridge
     try:
@@ -137,7 +144,8 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     longest = min(MOST_KNOTS_MET, len(rows) - 2, int(4 * (budget - cost) / len(rows) ** 2))
     before = u[rows]
     moved, met = _series(factor, ridge, gradient, before.copy(), low, high, longest)
-    k = np.minimum(moved - low, high - moved).argmax()  # takes what rounding has added to the sum
+    # the row furthest from its knots compensates for the rounding error of the sum
+    k = np.minimum(moved - low, high - moved).argmax()
     moved[k] = np.clip(moved[k] - (moved.sum() - before.sum()), low[k], high[k])
     for change, row in zip(moved - before, rows, strict=True):
         if change:
@@ -148,7 +156,7 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
 
 @compiled()
 def _inside(u, knots):
-    """Return the rows inside a piece, and the pieces."""
+    """Return the indices of the rows inside a piece, and the indices of these pieces."""
     rows, pieces = np.empty(u.shape[0], np.int64), np.empty(u.shape[0], np.int64)
     found = 0
     for i in range(u.shape[0]):
@@ -161,19 +169,19 @@ def _inside(u, knots):
 
 @compiled()
 def _series(factor, ridge, gradient, u, low, high, longest):
-    """Step to a minimum between knots, or until `longest` rows have met one.
+    """Take Newton steps to a minimum between knots, or until `longest` rows have reached a knot.
 
-    The matrix is ``factor @ factor.T`` less `ridge` on its diagonal; u and the gradient change in
-    place. Returned are u and the number of rows that met a knot.
+    The matrix is ``factor @ factor.T - ridge * I``; u and the gradient change in place. Returns u
+    and the number of rows that reached a knot.
     """
     m = u.shape[0]
-    removed = np.empty((longest + 1, m))  # orthonormal; the first keeps the sum
+    removed = np.empty((longest + 1, m))  # orthonormal; the first row enforces a constant sum
     free = np.ones(m, np.bool_)
     removed[0] = _lower(factor, np.ones(m))
     removed[0] /= np.sqrt(removed[0] @ removed[0])
     for met in range(longest + 1):
         target = _lower(factor, gradient)
-        for _ in range(2):  # once more for what rounding has left
+        for _ in range(2):  # the second projection removes rounding errors of the first
             for s in range(met + 1):
                 target -= (removed[s] @ target) * removed[s]
         direction = -_upper(factor, target)
@@ -218,7 +226,7 @@ def _series(factor, ridge, gradient, u, low, high, longest):
 
 @compiled()
 def _lower(factor, b):
-    """Solve ``L x = b``, from the first entry of b that is not zero."""
+    """Solve ``L x = b``, starting at the first non-zero entry of b."""
     x, first = np.zeros(b.shape[0]), 0
     while first < b.shape[0] and b[first] == 0:
         first += 1
@@ -267,16 +275,17 @@ def _product(factor, x):
 
 @compiled()
 def descend(gram, diagonal, u, decision, knots, slopes, tol, max_iter):
-    """Take up to `max_iter` steps in place and return their number.
+    """Take up to `max_iter` pairwise steps in place; return the number of steps.
 
-    ``rise[i] - decision[i]`` is what u_i gains by growing, ``fall[i] - decision[i]`` what it loses
-    by shrinking; b lies between the largest gain and the smallest loss at an optimum.
+    The gain ``rise[i] - decision[i]`` is the decrease of the objective per increase of u_i. The
+    loss ``fall[i] - decision[i]`` is the increase of the objective per decrease of u_i. At an
+    optimum b lies between the largest gain and the smallest loss.
     """
     n = u.shape[0]
     rise, fall = np.empty(n), np.empty(n)
     for k in range(n):
         rise[k], fall[k] = gains(u[k], knots[k], slopes[k])
-    # float32 kernel values make the curvature of near duplicates a difference of rounding errors
+    # with float32 kernel values the curvature of nearly equal rows consists of rounding errors
     floor = np.finfo(gram.dtype).eps * diagonal.max()
     if floor <= 0.0:
         floor = 1e-12
@@ -293,7 +302,7 @@ def descend(gram, diagonal, u, decision, knots, slopes, tol, max_iter):
         t = min(t, above - u[i], u[j] - below)
         grown = above if t == above - u[i] else u[i] + t
         shrunk = below if t == u[j] - below else u[j] - t
-        if grown == u[i] and shrunk == u[j]:  # t is below the rounding of u
+        if grown == u[i] and shrunk == u[j]:  # t is smaller than the rounding error of u
             return step
         u[i], u[j] = grown, shrunk
         rise[i], fall[i] = gains(u[i], knots[i], slopes[i])
@@ -304,7 +313,7 @@ def descend(gram, diagonal, u, decision, knots, slopes, tol, max_iter):
 
 @compiled()
 def _move(decision, rise, row_i, row_j, t):
-    """Add ``t (K_i - K_j)`` to ``Ku`` in place; return the row with the largest gain, and it."""
+    """Add ``t (K_i - K_j)`` to ``Ku`` in place; return the largest gain's row, and this gain."""
     best, top = 0, -np.inf
     for start in range(0, decision.shape[0], BLOCK_COLUMNS):
         f, r = decision[start : start + BLOCK_COLUMNS], rise[start : start + BLOCK_COLUMNS]
@@ -323,7 +332,7 @@ def _move(decision, rise, row_i, row_j, t):
 
 @compiled()
 def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
-    """Return the row j that lowers the objective most together with i, and the smallest loss."""
+    """Return the row j whose pair with i decreases the objective most, and the smallest loss."""
     best, score, low = 0, 0.0, top
     for start in range(0, decision.shape[0], BLOCK_COLUMNS):
         f, r = decision[start : start + BLOCK_COLUMNS], fall[start : start + BLOCK_COLUMNS]
@@ -348,7 +357,7 @@ def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
 
 @compiled()
 def gains(u, knots, slopes):
-    """Return minus the slopes of the cost to the right and to the left of u."""
+    """Return minus the slope of the cost to the right of u, and minus the slope to the left."""
     rise, fall = -np.inf, np.inf
     for s in range(slopes.shape[0]):
         if knots[s] <= u < knots[s + 1]:
@@ -375,7 +384,7 @@ def _previous_knot(u, knots):
 
 
 def combine(gram: NDArray, u: NDArray) -> NDArray:
-    """Return ``gram @ u`` in float64, reading only the rows where u is not zero."""
+    """Return ``gram @ u`` in float64; only the rows with non-zero u are read."""
     rows, out = np.flatnonzero(u), np.zeros(len(u))
     accumulate(gram, rows, u[rows], out)
     return out
@@ -383,9 +392,10 @@ def combine(gram: NDArray, u: NDArray) -> NDArray:
 
 @compiled()
 def optimality(u, decision, knots, slopes):
-    """Return b (mean over rows inside a piece, else the middle of its interval) and the violation.
+    """Return b and the violation, which is the largest gain minus the smallest loss, or 0.
 
-    The violation is the largest gain minus the smallest loss, never negative.
+    b is the mean of the gains of rows inside a piece. If there are no rows inside a piece, b is the
+    mean of the largest gain and the smallest loss.
     """
     total, inside = 0.0, 0
     top, low = -np.inf, np.inf
@@ -395,7 +405,7 @@ def optimality(u, decision, knots, slopes):
         if rise == fall:
             total += rise - decision[k]
             inside += 1
-    # no row may grow, or none may shrink: every b on one side is a multiplier
+    # if no u_i can increase, or no u_i can decrease, every b on one side is a valid multiplier
     top, low = (top if top > -np.inf else low), (low if low < np.inf else top)
     bias = total / inside if inside else 0.5 * (top + low)
     return bias, max(top - low, 0.0)
