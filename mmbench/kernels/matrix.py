@@ -463,9 +463,9 @@ class KernelMatrix:
         return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
 
     def _most_beside(self, n_stored: int) -> int:
-        """Return how many rows a submatrix may have, so that its workspace fits in memory too.
+        """Return the maximum number of rows of a submatrix beside `n_stored` stored rows.
 
-        `n_stored` is the number of stored rows.
+        The submatrix and its workspace must fit in the remaining memory.
         """
         size = self.dtype.itemsize
         left = (1 - BLOCK_SHARE) * self._cache_bytes - n_stored * size * len(self)

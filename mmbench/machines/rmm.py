@@ -448,7 +448,7 @@ class DualPoint:
 
     @classmethod
     def of(cls, found: PiecewiseSolution, y: NDArray, C: float | NDArray) -> DualPoint:
-        """Split u into ``y alpha`` and ``lambda* - lambda``."""
+        """Return the point of a solution; split u into ``y alpha`` and ``lambda* - lambda``."""
         alpha = np.clip(y * found.u, 0, C)
         total = float(np.abs(found.u - y * alpha).sum())
         return cls(
@@ -663,7 +663,7 @@ class _Search:
         self.iterations += found.iterations
         self.statuses.append(found.status)
         point = DualPoint.of(found, y, C)
-        if found.status is not Status.OPTIMAL:  # its total may be wrong
+        if found.status is not Status.OPTIMAL:  # the total of an inaccurate point may be wrong
             self.inaccurate.append(point)
         return point
 

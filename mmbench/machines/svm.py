@@ -99,8 +99,8 @@ class SVM(WeightedClassifier):
     """
 
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
-        {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},  # libsvm's guide
-        tol=1e-3,  # libsvm's own: a search ranks accuracies, the final training is certified
+        {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},  # grid of libsvm's guide
+        tol=1e-3,  # libsvm's default; a search only ranks accuracies, unlike the final training
     )
     #: The Gram matrix, and the linear system of a series of Newton steps.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
@@ -239,7 +239,7 @@ def train_svm(
             tol,
             gap_tolerance,
             solve=lambda dual, _, tol: solve_libsvm(dual, y, C, tol),
-            factors=TOLERANCE_FACTORS[:3],  # libsvm's kernel values have the digits of float32
+            factors=TOLERANCE_FACTORS[:3],  # libsvm stores kernel values in float32
         )
     else:
         found = solve_dual(

@@ -87,7 +87,7 @@ def solve_qp(
 
 
 def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
-    """Solve a cone program; see `mmbench.solvers.cones.solve_socp`."""
+    """Solve a cone program for `mmbench.solvers.cones.solve_socp`."""
     n, m = len(program.c), len(program.b)
     cones = [("ZeroConeT", m), ("NonnegativeConeT", program.n_linear)]
     cones += [("SecondOrderConeT", size) for size in program.cones]

@@ -25,7 +25,7 @@ STATUS = {
 
 @memory_of("ECOS")
 def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
-    """Solve a cone program; see `mmbench.solvers.cones.solve_socp`. ECOS has no time limit."""
+    """Solve a cone program for `mmbench.solvers.cones.solve_socp`, without a time limit."""
     import ecos
 
     equations = {}

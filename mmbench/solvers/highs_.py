@@ -70,7 +70,7 @@ def _quiet_highs() -> Any:
 
     class QuietHighs(highspy.Highs):
         def enableCallbacks(self) -> None:
-            self.setOptionValue("output_flag", False)  # before the first call that prints
+            self.setOptionValue("output_flag", False)  # must precede the first call that prints
             super().enableCallbacks()
 
     return QuietHighs

@@ -51,7 +51,7 @@ class FeatureGram:
         return float(row_squares(self.features).sum())
 
 
-#: Dense Gram matrix or its feature factor.
+#: Gram matrix as a dense array or as a linear operator.
 Gram = NDArray | FeatureGram
 
 
@@ -93,7 +93,7 @@ def solve_path(
     squared: bool = False,
     border: NDArray | None = None,
 ) -> Solutions:
-    """Solve for every C.
+    """Solve the ridge system for every C.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ class WorkingSets:
         self.idle, self.best = 0, self.violation
 
     def solve_set(self) -> None:
-        """Solve the problem on a working set and update the decisions of all rows."""
+        """Solve the restricted problem of a working set and update the decisions of all rows."""
         rows, complete = self.working_set()
         knots, slopes = self.problem.knots[rows], self.problem.slopes[rows]
         part = PiecewiseQP(self.matrix.part(rows), knots, slopes)
@@ -215,7 +215,7 @@ class WorkingSets:
         return rows, False
 
     def _largest(self, violation: NDArray, most: int) -> NDArray:
-        """Return the rows with the largest violations."""
+        """Return the `most` rows with the largest violations."""
         violation = violation[self.order]
         rows = np.flatnonzero(violation > -np.inf)
         if len(rows) > most:
