@@ -1,7 +1,9 @@
 """What type checkers see of the package."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import mmbench
 from mmbench.machines import MACHINES
@@ -45,7 +47,8 @@ def test_a_machine_has_the_parameters_that_it_declares_for_a_type_checker(tmp_pa
     file = tmp_path / "use.py"
     file.write_text(USE + "\n".join(WRONG))
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", file]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    env = {**os.environ, "MYPYPATH": str(Path(mmbench.__file__).parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
     errors = [line for line in done.stdout.splitlines() if ": error: " in line]
     assert len(errors) == len(WRONG), done.stdout + done.stderr
     first = USE.count("\n") + 1

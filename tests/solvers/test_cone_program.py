@@ -84,7 +84,7 @@ def test_violation_is_recomputed_not_believed(monkeypatch):
 
 def test_missing_solver_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(socp, "find_spec", lambda package: None)
-    with pytest.raises(ModuleNotFoundError, match=r"mmbench\[ecos\]"):
+    with pytest.raises(ModuleNotFoundError, match=r"mmbench\[solvers\]"):
         solve_socp(least_norm(), "ecos")
 
 

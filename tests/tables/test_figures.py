@@ -78,7 +78,7 @@ def pairs(ratios, accuracies) -> pd.DataFrame:
 
 def test_pairs_with_slack_are_drawn_but_not_fitted(margin_ratios, tmp_path) -> None:
     pairs = [
-        {"pair": pair["pair"], "extra": {**pair["extra"], "separable": k % 2 == 0}}
+        {**pair, "extra": {**pair["extra"], "separable": k % 2 == 0}}
         for k, pair in enumerate(ten_pairs(margin_ratios))
     ]
     text = figure("mmrm_fig2", margin_ratios("other", pairs).folder, tmp_path / "figure.png")
@@ -114,7 +114,7 @@ def test_records_of_other_machines_do_not_do(results, tmp_path) -> None:
 
 
 def test_records_without_margin_ratios_do_not_do(margin_ratios, tmp_path) -> None:
-    pairs = [{"pair": pair["pair"], "extra": {}} for pair in ten_pairs(margin_ratios)]
+    pairs = [{**pair, "extra": {}} for pair in ten_pairs(margin_ratios)]
     with pytest.raises(UserError, match="no pair of classes has a margin ratio"):
         figure("mmrm_fig2", margin_ratios("bare", pairs).folder, tmp_path / "figure.png")
 

@@ -129,7 +129,8 @@ def parse_rows(
     except pd.errors.ParserError as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise ValueError(f"the rows cannot be cut into fields ({reason})") from error
-    for name in frame.select_dtypes("object").columns:  # pandas keeps trailing blanks of words
+    words = [n for n, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)]
+    for name in words:  # pandas keeps trailing blanks of words
         cells = frame[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
         frame[name] = cells.mask(cells.isin(list(missing)))
     return frame

@@ -232,7 +232,10 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     bad = []
     for row, cell in enumerate(column):
         if isinstance(cell, bool | int | float):
-            values[row] = cell
+            try:
+                values[row] = cell
+            except OverflowError:  # a whole number of hundreds of digits
+                values[row] = np.inf
         elif isinstance(cell, str) and number.fullmatch(cell):
             text = cell.replace(options.thousands, "") if options.thousands else cell
             values[row] = float(text.replace(options.decimal, "."))

@@ -20,7 +20,7 @@ route        when                                           cost
 "reused"     the solution at the last C has no slack        two products with A
 "features"   linear, 200 rows or more                       n d^2 per iteration, 10 to 25 of them
 "highs"      linear, fewer rows, or "features" fails        simplex pivots
-"interior"   kernel, more than 1000 rows, at most half of   m^3 per iteration, m rows near the
+"interior"   kernel, more than 100 rows, at most half of    m^3 per iteration, m rows near the
              them near the margin of a rough SVM            margin; 3 to 6 rounds of 10 to 20
 "whole"      other kernel programs                          n^3 per iteration, n r^2 at low rank r
 ============ ============================================== ==================================
@@ -80,7 +80,7 @@ from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
 
 #: With more rows, "interior" is tried before "whole" if at most half of the rows are near the
 #: margin.
-MANY_ROWS = 1000
+MANY_ROWS = 100
 
 
 #: KKT tolerance of the SVM that is the starting point of a kernel program.
