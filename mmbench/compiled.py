@@ -49,9 +49,10 @@ def _access(folder: Path) -> bool:
 
 def _temporary() -> str:
     """Return a cache folder of this user below the system's folder for temporary files."""
-    folder = Path(tempfile.gettempdir()) / f"mmbench-numba-{os.getuid()}"
+    user = getattr(os, "getuid", lambda: 0)()  # Windows has none, and one folder per user
+    folder = Path(tempfile.gettempdir()) / f"mmbench-numba-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():  # compiled code of another user is not run
+    if folder.stat().st_uid != user:  # compiled code of another user is not run
         return tempfile.mkdtemp(prefix="mmbench-numba-")
     return str(folder)
 

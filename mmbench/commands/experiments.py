@@ -146,7 +146,8 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
         split_at(rule, data, repeat=repeat, fold=fold, seed=protocol.seeds[0], max_train=subset)
         for subset in dict.fromkeys((smallest, largest))
     ]
-    # splits are stratified: class counts of the first split of the smallest size hold for all
+    # splits are stratified, so that all have the class counts of the first split of the smallest
+    # size
     searched = any(machine.grid for machine in config.machines.values())
     folds = config.select.ref.folds
     if folds is not None and searched and protocol.test.rule != "time_series":

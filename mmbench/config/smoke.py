@@ -54,7 +54,8 @@ def smoke(config: Config) -> Config:
 def version_for(config: Config, source: Config) -> Config:
     """Return the experiment from which another experiment inherits its selected parameters.
 
-    A smoke version inherits from the smoke version of its source, with the same degree.
+    The smoke version of an experiment takes its parameters from the smoke version of the source
+    experiment, with the same polynomial degree.
     """
     if not config.name.endswith(SUFFIX):
         return source

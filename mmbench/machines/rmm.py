@@ -376,7 +376,7 @@ def solve_paper_dual(
     cap: float | NDArray = np.inf,
     total: float | None = None,
 ) -> PiecewiseSolution:
-    """Solve (8) as printed by an interior point, in the variables (u, alpha, lambda, lambda*).
+    """Solve (8) in the paper's form by an interior point, in (u, alpha, lambda, lambda*).
 
     `dual` is (8) as a `PiecewiseQP`, from which the certificate is computed. For (13) and (14),
     `cap` is the upper bound of each lambda and lambda*, and `total` the upper bound of their sum.

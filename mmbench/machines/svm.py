@@ -55,8 +55,9 @@ from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_to_gap
 #: a pair of digits of 256 pixels the ratio is 1 at four rows per feature.
 ROWS_PER_FEATURE = 4
 
-#: With at most this many features the interior point is used whenever n > d. It is insensitive to
-#: the scaling of features; pairwise steps on unscaled features take seconds and leave a gap.
+#: With at most this many features the interior point is used whenever n > d. The interior point is
+#: insensitive to feature scaling; on unscaled features SMO takes seconds and stops with a duality
+#: gap above the tolerance.
 FEW_FEATURES = 64
 
 #: Maximum number of features d of the interior point, which factors a d x d matrix per iteration.

@@ -66,7 +66,8 @@ def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
     """Return the explanations of the marks and uncertainties in the results of a metric.
 
     `spread` explains the number printed beside a mean, with ``{}`` for the number of runs; `runs`
-    is the name of the runs, by default according to the rule of the train/test splits.
+    is the word for repetitions in the legend, such as "splits"; its default depends on the rule of
+    the train/test splits.
     """
     rows = [row for row in sheet.rows if row.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")

@@ -11,8 +11,8 @@ squared. Its minimiser is the solution v(C') of the SVM with a penalty C' that s
 bracket find C', and each SVM has the last SVM as warm start. If no C' exists, w = 0 is optimal.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
-two terms of F* separately, under the constraint ``U = V``. The columns of U are SVMs on whitened
-rows, each with a quadratic penalty on the distance to a given vector. V is U with its singular
+two terms of F* separately, under the constraint ``U = V``. Each column of U solves an SVM on
+whitened rows, with a quadratic penalty on its distance to a given vector. V is U with its singular
 values shrunk. The whitened Gram matrices never change, and each SVM has the last SVM as warm start.
 Alternation over M and W, as in the paper or with a decreasing eps, takes hundreds of times as long
 to reach the same gap.

@@ -181,7 +181,7 @@ def _mean(rows: Rows, side: NDArray) -> NDArray:
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return the map to new coordinates for a ridge of zero, shape (d, k), and `free`.
+    """Without a ridge, return the matrix of the coordinate map, shape (d, k), and `free`.
 
     If the class means differ along a direction of zero variance in both classes, the map is the
     projection on this direction and `free` is True. Otherwise Sx + Sy = I in the new coordinates.

@@ -68,7 +68,7 @@ def certify(
     lam = _balanced(program, lam)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
-    # if margins are below 1 by a rounding error only, a multiple of u and b removes the slack
+    # if margins are below 1 by rounding errors only, scaling u and b up removes the slack
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
     if scale * np.abs(u).sum() <= program.limit:

@@ -53,7 +53,7 @@ class Boundaries:
 
     @classmethod
     def draw(cls, experiment: Experiment, output: Path) -> str:
-        """Write the figure and return the accuracies on the draws in the panels.
+        """Write the figure and return the accuracies on the random data sets that its panels show.
 
         Raises UserError if a toy set has no record of the M4, or if a machine does not reproduce
         the decision values of its record.

@@ -18,7 +18,7 @@ from mmbench.tables.records import Cell
 from mmbench.tables.report.view import ACCURACY, View, data_text, details, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Heights in pixels: a picture, the row of one data set, and one machine in the row of a data set.
+#: Heights in pixels of a picture, of the row per data set, and added to this row per machine.
 HEIGHT, LINE, STEP = 420, 24, 11
 
 #: Data and layout of a figure in the format of plotly.
