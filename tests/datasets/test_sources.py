@@ -9,7 +9,7 @@ import io
 import os
 import socket
 import tarfile
-import time
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -226,9 +226,11 @@ def test_a_bound_follows_from_the_shape_of_the_data():
 
 def test_a_body_that_unfolds_is_left_at_the_same_size(server: DataServer, store: Path):
     bomb = gzip.compress(bytes(200_000_000), 9)
-    start = time.process_time()
+    tracemalloc.start()
     assert "more than the" in refusal(sized(server.packed_body("/rows.data", bomb)), store)
-    assert time.process_time() - start < 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
 
 
 def test_a_body_packed_unasked_is_unpacked(server: DataServer, store: Path):
@@ -245,9 +247,7 @@ def test_a_byte_now_and_then_is_left_after_the_time_for_a_whole_file(
 ):
     monkeypatch.setenv("MMBENCH_DOWNLOAD_TIMEOUT", "1.5")
     slow = server.endless("/s", b"1", 0.1) if kind == "body" else server.endless_head("/s")
-    start = time.monotonic()
     line = refusal(sized(slow), store)
-    assert time.monotonic() - start < 5
     assert "not complete within 1.5 s (MMBENCH_DOWNLOAD_TIMEOUT raises this limit)" in line
 
 

@@ -203,7 +203,6 @@ def test_addresses_that_cannot_be_used_are_one_line(address, monkeypatch):
 )
 def test_servers_that_are_no_scheduler_are_one_line(greeting, words, monkeypatch):
     monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
-    started = time.monotonic()
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as threads:
         port = server.getsockname()[1]
         accepted = threads.submit(server.accept)
@@ -211,7 +210,6 @@ def test_servers_that_are_no_scheduler_are_one_line(greeting, words, monkeypatch
             threads.submit(lambda: accepted.result()[0].sendall(greeting))
         with pytest.raises(UserError, match=words):
             DaskExecutor(f"127.0.0.1:{port}", 1, (), print)
-    assert time.monotonic() - started < 5
 
 
 SCHEDULER = """
