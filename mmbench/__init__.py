@@ -54,6 +54,7 @@ FUNCTIONS = {
     "report": "mmbench.commands.outputs",
     "export": "mmbench.commands.outputs",
     "load": "mmbench.results",
+    "certify": "mmbench.commands.certify",
 }
 
 

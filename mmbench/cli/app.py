@@ -437,6 +437,33 @@ def _echo_outcomes(outcomes: Iterable[Any]) -> None:
         raise typer.Exit(1)
 
 
+@app.command()
+def certify(
+    model: Annotated[
+        Path, argument("MODEL", "A model file of libsvm or liblinear, or a .joblib file.")
+    ],
+    data: Annotated[Path, argument("DATA", "The training data: a table or a svmlight file.")],
+    target: Annotated[
+        str | None, option("COLUMN", "Column of the class labels; not needed for svmlight.")
+    ] = None,
+    C: Annotated[
+        float | None,
+        option("NUMBER", "Penalty on slack, if the file does not contain it.", "--C", min=0),
+    ] = None,
+    trusted: Annotated[
+        bool, flag("--trusted", "Read a .joblib file, which runs code stored in it.")
+    ] = False,
+    output: Output = None,
+) -> None:
+    """Recompute how close a stored support vector machine is to the optimum."""
+    from mmbench.commands.certify import certify_file
+
+    certificate = certify_file(model, data, target, C, trusted)
+    if output is not None:
+        certificate.to_csv(output, index=False)
+    typer.echo(certificate.T.to_string(header=False))
+
+
 # -- lists and checks --------------------------------------------------------------------------
 
 

@@ -1,0 +1,534 @@
+"""`mmbench.certify`: objective, bound and violation of a fitted SVM, recomputed from the data.
+
+The problem of a pair of classes, or of a class against the rest, with penalties C_i per row:
+
+    P(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i)),   f(x) = w'phi(x) + b
+    D(a)    = sum_i a_i - 1/2 ||sum_i a_i y_i phi(x_i)||^2,     0 <= a_i <= C_i, sum_i a_i y_i = 0
+
+``D(a) <= P(w, b)`` for all feasible points, and the difference bounds the distance of both to the
+optimum (Boyd and Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC adds the squared
+intercept to ||w||^2 and may square the losses; D changes accordingly.
+
+How far a model is from the optimum has three sides which need not agree: its objective, its
+decisions, and its labels. A training that stops at a tolerance of the optimality conditions, as
+libsvm's, may have a relative gap of 0.9 while no label differs from the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
+
+from mmbench.errors import UserError, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Maximum number of rows of a kernel machine; the kernel matrix is stored in float64.
+MAX_KERNEL_ROWS = 20_000
+
+#: Largest violation of a dual constraint, relative to the largest penalty, for which the dual value
+#: still counts as a lower bound.
+DUAL_TOLERANCE = 1e-9
+
+#: Suffixes of files that joblib reads.
+PICKLES = (".joblib", ".pkl", ".pickle")
+
+#: Maximum number of Newton steps for squared losses.
+NEWTON_STEPS = 200
+
+
+class Binary(NamedTuple):
+    """A binary problem and the solution of a fitted model."""
+
+    #: Labels of the negative and of the positive class.
+    pair: tuple[str, str]
+    #: Training rows, or their kernel matrix. Shape (n, d) or (n, n).
+    X: Any
+    #: Kernel of `X`: "linear" or "precomputed".
+    kernel: str
+    #: Signs and penalties C_i of the rows. Shape (n,).
+    y: NDArray
+    C: NDArray
+    #: Decisions of the model at the rows. Shape (n,).
+    f: NDArray
+    #: ``||w||^2``, including the square of a penalised intercept.
+    square: float
+    #: ``a_i y_i`` of each row, if the model has dual variables. Shape (n,).
+    u: NDArray | None = None
+    #: Whether the intercept is free: neither zero nor part of `square`.
+    free_intercept: bool = True
+    squared_loss: bool = False
+
+
+def certify(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    C: float | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> pd.DataFrame:
+    """Recompute how close a fitted support vector machine is to the optimum of its problem.
+
+    Parameters
+    ----------
+    model : estimator or path
+        A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, an object with
+        the same attributes (scikit-learn-intelex, cuML, ThunderSVM), a machine of mmbench, a
+        pipeline that ends in one of these, or a model file of libsvm or liblinear.
+    X : array-like of shape (n_samples, n_features)
+        Training rows; the kernel matrix if the model's kernel is precomputed.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    C : float, optional
+        Penalty on slack, if the model does not store it. By default, of a NuSVC or of a model file
+        of libsvm, the largest dual variable, which equals C if some row violates its margin.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows in training.
+
+    Returns
+    -------
+    DataFrame
+        One row per binary problem: ``objective``, P at the model's w and b; ``dual``, D at its dual
+        variables (missing if it has none); ``violation``, largest violation of a dual constraint;
+        ``optimum`` and ``bound``, objective and lower bound of the solution of mmbench; ``gap``,
+        relative difference between ``objective`` and the larger lower bound; ``decision_change``,
+        largest absolute difference between the decision values of the model and of the optimum at
+        the training rows; ``labels_changed``, number of rows whose signs differ; ``n_support``;
+        ``status`` of the solution of mmbench.
+
+    Raises
+    ------
+    UserError
+        If the model is not fitted or of an unknown kind, or if `X` and `y` are not its training
+        data.
+
+    Notes
+    -----
+    For the other machines of mmbench, ``optimum`` and ``bound`` belong to ``solver="reference"``.
+
+    Examples
+    --------
+    >>> import mmbench
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> result = mmbench.certify(SVC(C=1e3).fit(X, y), X, y)
+    >>> bool(result.gap[0] > 1e-3), int(result.labels_changed[0])
+    (True, 0)
+    """
+    import pandas as pd
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import check_is_fitted
+
+    if isinstance(model, Pipeline):
+        X = model[:-1].transform(X) if len(model) > 1 else X
+        model = model[-1]
+    rows: Any = csr_array(X, dtype=float) if issparse(X) else np.asarray(X, dtype=float)
+    labels = np.asarray(y)
+    if len(labels) != rows.shape[0]:
+        raise UserError(f"X has {rows.shape[0]} rows, and y {len(labels)} labels")
+    if isinstance(model, str | Path):
+        with suppress(ValueError):  # labels of model files are numbers
+            labels = labels.astype(float)
+        model = read_model(Path(model), rows, labels)
+    if hasattr(model, "__sklearn_tags__"):
+        check_is_fitted(model)
+    weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, float)
+    if hasattr(model, "fits_") and type(model).__name__ != "SVM":
+        return pd.DataFrame(_by_reference(model, rows, labels, sample_weight))
+    if hasattr(model, "dual_coef_") and hasattr(model, "support_"):
+        problems = _kernel_problems(model, rows, labels, weights, C)
+    elif hasattr(model, "coef_"):
+        problems = _linear_problems(model, rows, labels, weights, C)
+    else:
+        known = "SVC, NuSVC, LinearSVC, SGDClassifier and the machines of mmbench"
+        raise UserError(f"{type(model).__name__} has no dual_coef_ and no coef_; known are {known}")
+    return pd.DataFrame([_certificate(problem) for problem in problems])
+
+
+def certify_file(
+    path: Path, data: Path, target: str | int | None, C: float | None, trusted: bool
+) -> pd.DataFrame:
+    """Return the certificate of a stored model: `certify` for files.
+
+    Files of joblib and pickle run code when they are read, so the caller has to trust them.
+    """
+    from mmbench.datasets import DatasetRef, load_dataset
+
+    if not data.is_file():
+        raise UserError(f"{data}: no such file")
+    training = load_dataset(DatasetRef(data.stem, str(data.resolve()), target), store=Path())
+    model: Any = path
+    if path.suffix in PICKLES:
+        if not trusted:
+            raise UserError(f"{path}: reading it runs code stored in it; say --trusted if you may")
+        import joblib
+
+        try:
+            model = joblib.load(path)
+        except Exception as error:  # a damaged pickle may raise anything
+            raise UserError(f"{path}: cannot be read: {error!r}") from None
+    return certify(model, training.X, training.y, C=C)
+
+
+def _certificate(problem: Binary) -> dict[str, Any]:
+    """Return a row of the result of `certify`."""
+    from mmbench.solvers.result import relative_gap
+
+    y, C, u = problem.y, problem.C, problem.u
+    slack = np.maximum(0.0, 1.0 - y * problem.f)
+    losses = slack**2 if problem.squared_loss else slack
+    objective = 0.5 * problem.square + float(C @ losses)
+    dual, violation, n_support = np.nan, np.nan, np.count_nonzero(slack > 0)
+    if u is not None:
+        a = u * y
+        dual = float(a.sum()) - 0.5 * problem.square
+        sum_u = abs(float(u.sum())) if problem.free_intercept else 0.0
+        violation = max(0.0, float((-a).max()), float((a - C).max()), sum_u)
+        n_support = np.count_nonzero(u)
+    optimum, bound, f, status = _optimum(problem)
+    own = dual if u is not None and violation <= DUAL_TOLERANCE * float(C.max()) else -np.inf
+    return {
+        "pair": " / ".join(problem.pair),
+        "objective": objective,
+        "dual": dual,
+        "violation": violation,
+        "optimum": optimum,
+        "bound": bound,
+        "gap": max(0.0, relative_gap(objective, max(own, bound))),
+        "decision_change": float(np.abs(f - problem.f).max()),
+        "labels_changed": int(np.count_nonzero((f > 0) != (problem.f > 0))),
+        "n_support": int(n_support),
+        "status": str(status),
+    }
+
+
+def _optimum(problem: Binary) -> tuple[float, float, NDArray, str]:
+    """Return objective, lower bound, decisions and status of a solution by mmbench."""
+    from mmbench.machines import SVM
+
+    if problem.squared_loss:
+        return _newton(problem)
+    X, y, C = problem.X, problem.y, problem.C
+    if not problem.free_intercept:
+        # With each row mirrored at the origin, and half of its penalty, b = 0 is optimal.
+        stack = np.vstack if isinstance(X, np.ndarray) else _stacked
+        X, y, C = stack([X, -X]), np.append(y, -y), np.append(C, C) / 2
+    machine = SVM(kernel=problem.kernel, C=float(C.max()), tol=1e-6)
+    fit = machine.fit(X, y, sample_weight=C / C.max()).fits_[0]
+    f = machine.decision_function(X)[: len(problem.y)]
+    if not problem.free_intercept:
+        f = f - machine.intercept_[0]
+    return fit.objective, fit.bound, f, str(fit.status)
+
+
+def _stacked(parts: list[Any]) -> Any:
+    from scipy.sparse import vstack
+
+    return csr_array(vstack(parts))
+
+
+def _newton(problem: Binary) -> tuple[float, float, NDArray, str]:
+    """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method.
+
+    The dual variables ``a_i = 2 C_i max(0, 1 - y_i w'x_i)`` give the lower bound
+    ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``.
+    """
+    X, y, C = problem.X, problem.y, problem.C
+
+    def value(w: NDArray) -> float:
+        return float(0.5 * w @ w + C @ np.maximum(0.0, 1.0 - y * (X @ w)) ** 2)
+
+    w = np.zeros(X.shape[1])
+    for _ in range(NEWTON_STEPS):
+        slack = np.maximum(0.0, 1.0 - y * (X @ w))
+        gradient = w - 2 * (X.T @ (C * y * slack))
+        active = X[slack > 0]
+        scaled = active.T * (2 * C[slack > 0])
+        product = scaled @ active
+        hessian = np.eye(len(w)) + (product.toarray() if issparse(product) else product)
+        step, size = np.linalg.solve(hessian, gradient), 1.0
+        while size > 1e-9 and value(w - size * step) > value(w) - 1e-4 * size * (gradient @ step):
+            size /= 2
+        if size <= 1e-9 or np.abs(step).max() <= 1e-12 * max(1.0, np.abs(w).max()):
+            break
+        w = w - size * step
+    a = 2 * C * np.maximum(0.0, 1.0 - y * (X @ w))
+    v = X.T @ (a * y)
+    bound = float(a.sum() - 0.5 * v @ v - (a**2 / (4 * C)).sum())
+    solved = value(w) - bound <= 1e-6 * value(w)
+    return value(w), bound, X @ w, "optimal" if solved else "inaccurate"
+
+
+def _signs(labels: NDArray, pair: tuple[Any, Any]) -> tuple[NDArray, NDArray]:
+    """Return the indices of the rows of two classes, and their signs."""
+    rows = np.flatnonzero(np.isin(labels, pair))
+    return rows, np.where(labels[rows] == pair[1], 1.0, -1.0)
+
+
+def _known_classes(model: Any, labels: NDArray) -> NDArray:
+    """Return the classes of a model; all labels must be among them."""
+    classes = np.asarray(model.classes_)
+    if unknown := sorted({str(c) for c in np.unique(labels)} - {str(c) for c in classes}):
+        raise UserError(f"y has labels that the model does not know: {listed(unknown)}")
+    return classes
+
+
+def _kernel_problems(
+    model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
+) -> Iterator[Binary]:
+    """Yield the problems of a model with dual variables, one per pair of classes."""
+    classes = _known_classes(model, labels)
+    support, dual_coef = np.asarray(model.support_), np.asarray(_dense(model.dual_coef_))
+    kernel = getattr(model, "kernel", "rbf")
+    if support.max(initial=-1) >= X.shape[0] or (
+        kernel != "precomputed" and _differs(X[support], model.support_vectors_)
+    ):
+        raise UserError(
+            "X has not the support vectors of the model at the indices support_; give the training "
+            "rows in their order in training"
+        )
+    if X.shape[0] > MAX_KERNEL_ROWS:
+        raise UserError(f"X has {X.shape[0]} rows, and at most {MAX_KERNEL_ROWS} are certified")
+    per_class = dict(zip(classes, getattr(model, "class_weight_", ()), strict=False))
+    given = C or getattr(model, "C", None)  # 0 for a NuSVC; model files have none
+    largest = 0.0 if hasattr(model, "nu") else float(np.abs(dual_coef).max())
+    ours, of_support = hasattr(model, "fits_"), labels[support]
+    for k, (i, j) in enumerate(combinations(range(len(classes)), 2)):
+        pair = (classes[i], classes[j])
+        rows, y = _signs(labels, pair)
+        u = np.zeros(len(labels))
+        if ours or len(classes) == 2:
+            u[support] = dual_coef[k]
+        else:  # libsvm's layout; a positive decision is a vote for the first class of the pair
+            for row, label in ((j - 1, pair[0]), (i, pair[1])):
+                u[support] -= np.where(of_support == label, dual_coef[row], 0.0)
+        intercept = np.ravel(model.intercept_)[k] * (1 if ours or len(classes) == 2 else -1)
+        u = u[rows]
+        if (u * y < 0).any():
+            raise UserError(f"the signs of dual_coef_ are not those of y; {_TRAINING_DATA}")
+        gram = _gram(model, X, rows, k if ours else None)
+        if per_class:
+            of_class = np.array([per_class[c] for c in labels[rows]])
+        else:  # a machine of mmbench, or a model without weights
+            of_class = _class_weights(model, labels[rows])
+        # C of a nu-SVM is 1 / rho of each pair
+        penalty = given or largest or float(np.abs(u).max())
+        penalties = penalty * weights[rows] * of_class
+        values = gram @ u
+        f = values + float(intercept)
+        names = (str(pair[0]), str(pair[1]))
+        yield Binary(names, gram, "precomputed", y, penalties, f, float(u @ values), u)
+
+
+_TRAINING_DATA = "give the rows and labels of the training"
+
+
+def _dense(values: Any) -> Any:
+    return values.toarray() if issparse(values) else values
+
+
+def _differs(rows: Any, others: Any) -> bool:
+    """Return whether two arrays of rows differ."""
+    rows, others = _dense(rows), np.asarray(_dense(others), dtype=float)
+    return rows.shape != others.shape or not np.allclose(rows, others, rtol=1e-6, atol=0)
+
+
+def _gram(model: Any, X: Any, rows: NDArray, pair: int | None) -> NDArray:
+    """Return the kernel matrix of some rows; `pair` is the index of the pair of our own machine."""
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    kernel = getattr(model, "kernel", "rbf")
+    if kernel == "precomputed":
+        return X[np.ix_(rows, rows)]
+    part = X[rows]
+    if pair is not None:
+        return model.kernels_[pair](part, part)
+    if callable(kernel):
+        return np.asarray(kernel(part, part), dtype=float)
+    gamma = getattr(model, "_gamma", model.gamma)
+    if isinstance(gamma, str):
+        variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
+        gamma = 1 / X.shape[1] if gamma == "auto" else 1 / (X.shape[1] * variance)
+    options = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
+    return pairwise_kernels(part, metric=kernel, filter_params=True, **options)
+
+
+def _linear_problems(
+    model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
+) -> Iterator[Binary]:
+    """Yield the problems of a linear model, one per class against the rest or per pair."""
+    classes, kind = _known_classes(model, labels), type(model).__name__
+    coef = np.atleast_2d(np.asarray(_dense(model.coef_), dtype=float))
+    loss = getattr(model, "loss", "hinge")
+    if loss not in ("hinge", "squared_hinge") or getattr(model, "penalty", "l2") != "l2":
+        raise UserError(f"{kind} minimises another objective than a support vector machine")
+    if getattr(model, "multi_class", "ovr") != "ovr":
+        raise UserError("the objective of multi_class='crammer_singer' is not known here")
+    intercepts = np.broadcast_to(np.ravel(model.intercept_), len(coef))
+    has_intercept = bool(getattr(model, "fit_intercept", True))
+    scaling = getattr(model, "intercept_scaling", None)  # LinearSVC penalises its intercept
+    free = has_intercept and scaling is None
+    if hasattr(model, "alpha"):
+        C = 1 / (model.alpha * len(labels))
+        if loss == "squared_hinge":
+            raise UserError("squared losses with a free intercept are not certified")
+    penalty = C or getattr(model, "C", None)
+    if penalty is None:
+        raise UserError("the model does not store its penalty C; give it: C=1.0, or --C 1.0")
+    if has_intercept and scaling is not None:
+        column = np.full((X.shape[0], 1), float(scaling))
+        X = csr_array(_hstacked(X, column)) if issparse(X) else np.hstack([X, column])
+        coef, intercepts = np.column_stack([coef, intercepts / scaling]), np.zeros(len(coef))
+    pairwise = hasattr(model, "fits_")
+    pairs: list[tuple[Any, Any]] = list(combinations(classes, 2))
+    if len(classes) > 2 and not pairwise:
+        pairs = [("rest", c) for c in classes]
+    for (low, high), w, b in zip(pairs, coef, intercepts, strict=True):
+        rows, y = _signs(labels, (low, high))
+        if len(classes) > 2 and not pairwise:
+            rows, y = np.arange(len(labels)), np.where(labels == high, 1.0, -1.0)
+        part = X[rows]
+        of_class = _class_weights(model, labels[rows])
+        penalties = penalty * weights[rows] * of_class
+        names = (str(low), str(high))
+        f, square = part @ w + b, float(w @ w)
+        squared = loss == "squared_hinge"
+        yield Binary(names, part, "linear", y, penalties, f, square, None, free, squared)
+
+
+def _hstacked(X: Any, column: NDArray) -> Any:
+    from scipy.sparse import hstack
+
+    return hstack([X, csr_array(column)])
+
+
+def _class_weights(model: Any, labels: NDArray) -> NDArray:
+    """Return the weight of the class of each row."""
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    return compute_sample_weight(getattr(model, "class_weight", None), labels)
+
+
+def _by_reference(
+    model: Any, X: Any, labels: NDArray, sample_weight: ArrayLike | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the certificates of a machine of mmbench beside those of its reference solver."""
+    from sklearn.base import clone
+
+    from mmbench.solvers.result import relative_gap
+
+    reference = clone(model).set_params(solver="reference")
+    if sample_weight is None:
+        reference.fit(X, labels)
+    else:
+        reference.fit(X, labels, sample_weight=sample_weight)
+    ours, theirs = model.pairwise_decision_function(X), reference.pairwise_decision_function(X)
+    for k, (fit, other) in enumerate(zip(model.fits_, reference.fits_, strict=True)):
+        rows, _ = _signs(labels, fit.pair)
+        f, g = ours[rows, k], theirs[rows, k]
+        yield {
+            "pair": f"{fit.pair[0]} / {fit.pair[1]}",
+            "objective": fit.objective,
+            "dual": fit.bound,
+            "violation": fit.max_violation,
+            "optimum": other.objective,
+            "bound": other.bound,
+            "gap": max(0.0, relative_gap(fit.objective, max(fit.bound, other.bound))),
+            "decision_change": float(np.abs(f - g).max()),
+            "labels_changed": int(np.count_nonzero((f > 0) != (g > 0))),
+            "n_support": fit.n_support,
+            "status": str(other.status),
+        }
+
+
+def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
+    """Read a model file of libsvm or liblinear as an object with the attributes of scikit-learn's.
+
+    Support vectors of libsvm's files are found among the rows of X; older versions write eight
+    significant digits, so eight are compared.
+    """
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: no model file of libsvm or liblinear: {error}") from None
+    start = next((k for k, line in enumerate(lines) if line.strip() in ("SV", "w")), None)
+    head = {key: words for key, *words in map(str.split, lines[:start]) if words}
+    try:
+        if "solver_type" in head:
+            return _liblinear_model(head, lines[(start or 0) + 1 :])
+        return _libsvm_model(head, lines[(start or 0) + 1 :], X, labels)
+    except (KeyError, IndexError, ValueError) as error:
+        raise UserError(f"{path}: no model file of libsvm or liblinear: {error!r}") from None
+
+
+def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleNamespace:
+    losses = {"L2R_L2LOSS_SVC_DUAL": "squared_hinge", "L2R_L2LOSS_SVC": "squared_hinge"}
+    losses["L2R_L1LOSS_SVC_DUAL"] = "hinge"
+    kind, bias = head["solver_type"][0], float(head["bias"][0])
+    w = np.array([line.split() for line in lines if line.strip()], dtype=float).T
+    if len(head["label"]) == 2:  # a positive decision is a vote for the first label
+        w = -w
+    has_intercept = bias > 0
+    return SimpleNamespace(
+        classes_=np.array(head["label"], dtype=float),
+        coef_=w[:, :-1] if has_intercept else w,
+        intercept_=w[:, -1] * bias if has_intercept else np.zeros(len(w)),
+        fit_intercept=has_intercept,
+        intercept_scaling=bias,
+        loss=losses.get(kind, kind),
+    )
+
+
+def _libsvm_model(
+    head: dict[str, list[str]], lines: list[str], X: Any, labels: NDArray
+) -> SimpleNamespace:
+    if head["svm_type"][0] not in ("c_svc", "nu_svc"):
+        raise ValueError(f"svm_type {head['svm_type'][0]}")
+    classes, sizes = np.array(head["label"], dtype=float), np.array(head["nr_sv"], dtype=int)
+    binary, dense = len(classes) == 2, _dense(X)
+    free: dict[Any, list[int]] = {}
+    for row in reversed(range(len(labels))):
+        free.setdefault((labels[row], _digits(dense[row])), []).append(row)
+    support, coef = [], []
+    for line, label in zip(lines, np.repeat(classes, sizes), strict=True):
+        words = line.split()
+        coef.append(words[: len(classes) - 1])
+        values = np.zeros(dense.shape[1])
+        for index, value in (word.split(":") for word in words[len(classes) - 1 :]):
+            values[int(index) - 1] = float(value)
+        if not (found := free.get((label, _digits(values)))):
+            raise UserError(f"a support vector is no row of X with the label {label:g}")
+        support.append(found.pop())
+    sign = -1.0 if binary else 1.0  # scikit-learn's sign of two classes
+    option = {key: float(head[key][0]) for key in ("gamma", "coef0", "degree") if key in head}
+    nu = {"nu": None} if head["svm_type"][0] == "nu_svc" else {}
+    return SimpleNamespace(
+        **nu,
+        classes_=classes,
+        support_=np.array(support),
+        support_vectors_=dense[support],
+        dual_coef_=sign * np.array(coef, dtype=float).T,
+        intercept_=-sign * np.array(head["rho"], dtype=float),
+        kernel={"polynomial": "poly"}.get(head["kernel_type"][0], head["kernel_type"][0]),
+        gamma=option.get("gamma", 1.0),
+        coef0=option.get("coef0", 0.0),
+        degree=option.get("degree", 3.0),
+    )
+
+
+def _digits(row: NDArray) -> tuple[str, ...]:
+    """Return the numbers of a row with eight significant digits."""
+    return tuple(f"{value:.8g}" for value in row + 0.0)

@@ -1,0 +1,220 @@
+"""`mmbench.certify`: certificates of other packages' support vector machines."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+from sklearn.svm import SVC, LinearSVC, NuSVC
+from typer.testing import CliRunner
+
+import mmbench
+from mmbench.cli.app import app
+from mmbench.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return scale(X), y
+
+
+def test_a_wide_gap_and_a_right_decision_are_told_apart(cancer):
+    """With a steep loss, libsvm's tolerance leaves a wide primal gap and a right dual value."""
+    (row,) = mmbench.certify(SVC(C=1e6).fit(*cancer), *cancer).itertuples()
+    assert row.gap > 0.9
+    assert_allclose(row.dual, row.optimum, rtol=1e-5)
+    assert row.labels_changed == 0
+    assert 1e-5 < row.decision_change < 1e-2
+
+
+def test_the_values_are_those_of_the_definition(cancer):
+    X, y = cancer
+    model = SVC(C=2.0, kernel="poly", coef0=0.5, gamma=0.1, class_weight={1: 3}).fit(X, y)
+    (row,) = mmbench.certify(model, X, y).itertuples()
+    signs = np.where(y == 1, 1.0, -1.0)
+    K = (0.1 * X @ X.T + 0.5) ** 3
+    u = np.zeros(len(y))
+    u[model.support_] = model.dual_coef_[0]
+    losses = np.maximum(0, 1 - signs * model.decision_function(X))
+    assert_allclose(row.objective, 0.5 * u @ K @ u + np.where(y == 1, 6.0, 2.0) @ losses)
+    assert_allclose(row.dual, np.abs(u).sum() - 0.5 * u @ K @ u)
+    assert row.dual <= row.optimum * (1 + 1e-9) <= row.objective * (1 + 1e-6)
+
+
+MODELS = {
+    "SVC": SVC(),
+    "SVC linear": SVC(kernel="linear"),
+    "SVC balanced": SVC(class_weight="balanced", C=10),
+    "NuSVC": NuSVC(nu=0.2),
+    "LinearSVC": LinearSVC(),
+    "LinearSVC hinge": LinearSVC(loss="hinge", C=0.1, tol=1e-6, max_iter=10**6),
+    "LinearSVC scaled intercept": LinearSVC(intercept_scaling=5.0, tol=1e-6),
+    "LinearSVC without intercept": LinearSVC(fit_intercept=False),
+    "SGD": SGDClassifier(alpha=0.01, max_iter=20000, tol=None, random_state=0),
+    "pipeline": make_pipeline(StandardScaler(), SVC(C=3)),
+    "SVM": mmbench.SVM(),
+    "SVM linear": mmbench.SVM(kernel="linear", class_weight="balanced"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_near_the_optimum_have_a_small_gap(name, wine):
+    X, y = wine
+    result = mmbench.certify(MODELS[name].fit(X, y), X, y)
+    assert len(result) == 3
+    assert (result.status == "optimal").all()
+    assert (result.gap < (0.05 if name == "SGD" else 1e-2)).all()
+    assert (result.bound <= result.objective * (1 + 1e-9)).all()
+    if name != "SGD":
+        assert (result.labels_changed == 0).all()
+    else:  # the last steps are still long
+        assert (result.labels_changed <= 2).all()
+
+
+def test_a_moved_hyperplane_has_a_gap(wine):
+    X, y = wine
+    model = SVC(kernel="linear").fit(X, y)
+    before = mmbench.certify(model, X, y)
+    model.intercept_ += 1.0
+    after = mmbench.certify(model, X, y)
+    assert (after.gap > 0.1).all()
+    assert (after.decision_change > 0.9).all()
+    assert_allclose(after.dual, before.dual)
+
+
+def test_other_machines_are_compared_with_their_reference(wine):
+    result = mmbench.certify(mmbench.RMM().fit(*wine), *wine)
+    assert_allclose(result.objective, result.optimum, rtol=1e-3)
+
+
+def test_sparse_rows_have_the_values_of_dense_rows(wine):
+    X, y = wine
+    X = np.where(np.abs(X) < 0.5, 0, X)
+    for model in (LinearSVC(), SVC()):
+        fitted = model.fit(X, y)
+        dense, sparse = (mmbench.certify(fitted, rows, y) for rows in (X, csr_array(X)))
+        assert_allclose(dense.objective, sparse.objective)
+        assert_allclose(dense.optimum, sparse.optimum, rtol=1e-5)
+
+
+def test_weights_of_rows_are_repeated_rows(wine):
+    X, y = wine
+    weights = np.where(np.arange(len(y)) % 2 == 0, 1, 3)
+    repeated = np.repeat(np.arange(len(y)), weights)
+    one = mmbench.certify(SVC().fit(X, y, weights), X, y, sample_weight=weights)
+    other = mmbench.certify(
+        SVC(gamma=1 / 13).fit(X[repeated], y[repeated]), *(X[repeated], y[repeated])
+    )
+    assert_allclose(one.optimum, other.optimum, rtol=1e-2)  # gamma="scale" moves a little
+
+
+@pytest.mark.parametrize(
+    "model, words",
+    [
+        (LogisticRegression(), "minimises another objective"),
+        (LinearSVC(multi_class="crammer_singer"), "crammer_singer"),
+        (StandardScaler(), "no dual_coef_ and no coef_"),
+    ],
+)
+def test_unknown_objectives_are_refused(model, words, wine):
+    with pytest.raises(UserError, match=words):
+        mmbench.certify(model.fit(*wine), *wine)
+
+
+def test_other_data_than_the_training_data_are_refused(wine):
+    X, y = wine
+    model = SVC().fit(X, y)
+    with pytest.raises(UserError, match="training rows"):
+        mmbench.certify(model, X[::-1], y[::-1])
+    with pytest.raises(UserError, match="labels that the model does not know: 7"):
+        mmbench.certify(model, X, np.where(y == 2, 7, y))
+    with pytest.raises(UserError, match="signs of dual_coef_"):
+        mmbench.certify(model, X, (y + 1) % 3)
+
+
+def libsvm_file(model: SVC, path, digits: str) -> None:
+    """Write an SVC as libsvm writes it: signs of the first class, columns by the other classes."""
+    binary = len(model.classes_) == 2
+    sign = -1 if binary else 1
+    pairs = len(list(combinations(model.classes_, 2)))
+    lines = [
+        "svm_type c_svc",
+        "kernel_type rbf",
+        f"gamma {model._gamma}",
+        f"nr_class {len(model.classes_)}",
+        f"total_sv {len(model.support_)}",
+        "rho " + " ".join(repr(float(v)) for v in (-sign * model.intercept_)[:pairs]),
+        "label " + " ".join(map(str, model.classes_)),
+        "nr_sv " + " ".join(map(str, model.n_support_)),
+        "SV",
+    ]
+    for coef, row in zip(model.dual_coef_.T, model.support_vectors_, strict=True):
+        values = [repr(float(sign * c)) for c in coef]
+        values += [f"{j + 1}:{v:{digits}}" for j, v in enumerate(row) if v]
+        lines.append(" ".join(values))
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("name", ["cancer", "wine"])
+@pytest.mark.parametrize("digits", [".8g", ".17g"])
+def test_a_file_of_libsvm_is_its_model(name, digits, request, tmp_path):
+    X, y = request.getfixturevalue(name)
+    model = SVC(C=2.0).fit(X, y)
+    libsvm_file(model, tmp_path / "m.model", digits)
+    there = mmbench.certify(model, X, y)
+    back = mmbench.certify(tmp_path / "m.model", X, y)
+    assert_allclose(back.objective, there.objective)
+    assert (back.n_support == there.n_support).all()
+    dump_svmlight_file(X, y, str(tmp_path / "train.svm"), zero_based=False)
+    call = ["certify", str(tmp_path / "m.model"), str(tmp_path / "train.svm"), "--C", "2"]
+    answer = CliRunner().invoke(app, [*call, "--output", str(tmp_path / "c.csv")])
+    assert answer.exit_code == 0, answer.output
+    assert "objective" in answer.output
+    assert "objective" in (tmp_path / "c.csv").read_text()
+
+
+def test_a_file_of_liblinear_is_its_model(wine, tmp_path):
+    X, y = wine
+    model = LinearSVC(C=0.5).fit(X, y)
+    table = np.column_stack([model.coef_, model.intercept_]).T
+    head = (
+        "solver_type L2R_L2LOSS_SVC_DUAL\nnr_class 3\nlabel 0 1 2\n"
+        f"nr_feature {X.shape[1]}\nbias 1\nw\n"
+    )
+    rows = "\n".join(" ".join(map(repr, map(float, row))) for row in table)
+    (tmp_path / "m.model").write_text(head + rows + "\n")
+    back = mmbench.certify(tmp_path / "m.model", X, y, C=0.5)
+    assert_allclose(back.objective, mmbench.certify(model, X, y).objective)
+    with pytest.raises(UserError, match=r"--C 1\.0"):
+        mmbench.certify(tmp_path / "m.model", X, y)
+
+
+def test_a_pickle_is_read_only_if_trusted(wine, tmp_path):
+    X, y = wine
+    joblib.dump(SVC().fit(X, y), tmp_path / "m.joblib")
+    dump_svmlight_file(X, y, str(tmp_path / "train.svm"), zero_based=False)
+    call = ["certify", str(tmp_path / "m.joblib"), str(tmp_path / "train.svm")]
+    answer = CliRunner().invoke(app, call)
+    assert answer.exit_code == 2
+    assert "--trusted" in answer.output
+    assert CliRunner().invoke(app, [*call, "--trusted"]).exit_code == 0
+    (tmp_path / "m.joblib").write_bytes(b"nothing")
+    assert CliRunner().invoke(app, [*call, "--trusted"]).exit_code == 2
+    (tmp_path / "other.model").write_text("no model")
+    answer = CliRunner().invoke(app, ["certify", str(tmp_path / "other.model"), call[2]])
+    assert (answer.exit_code, "no model file" in answer.output) == (2, True)
