@@ -55,6 +55,7 @@ FUNCTIONS = {
     "export": "mmbench.commands.outputs",
     "load": "mmbench.results",
     "certify": "mmbench.commands.certify",
+    "geometry": "mmbench.kernels.geometry",
 }
 
 

@@ -1,0 +1,470 @@
+"""Geometry of separating hyperplanes: the quantities by which the papers judge a classifier.
+
+For a pair of classes, x_i are the rows of the positive class and y_j the rows of the negative
+class, both mapped to the feature space of the kernel; t_i is the sign of a row, and ``f(z) = w'z +
+b`` the decision function. Means and covariances are plug-in estimates with the factor 1/n, also
+where the MMRM paper prints sums without it: the sums weight the classes by their size.
+
+The references below are cited by the short names of their machines. The radius R and the bound U_H
+are minima of a convex function over the simplex. An interior-point method returns both with a lower
+bound, of order n^3 per iteration for n rows (R: for the rows far from the centre).
+
+References
+----------
+MAMC
+    S. Abe: Improving generalization abilities of maximal average margin classifiers. ANNPR 2016.
+LDM
+    T. Zhang, Z.-H. Zhou: Large margin distribution machine. KDD 2014.
+RMM
+    P. Shivaswamy, T. Jebara: Relative margin machines. NIPS 2008.
+MMRM
+    S. Gu, Y. Guo: Max-margin ratio machine. ACML 2012.
+M4
+    K. Huang et al.: Maxi-min margin machine. IEEE Trans. Neural Networks 19, 2008.
+MEMPM
+    K. Huang et al.: The minimum error minimax probability machine. JMLR 5, 2004.
+F-SVM
+    X. Wu et al.: F-SVM: combination of feature transformation and SVM learning. 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import issparse
+
+from mmbench.errors import UserError
+from mmbench.kernels import Kernel
+from mmbench.kernels.matrix import PRECOMPUTED, is_given
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Relative gap at which a minimum over the simplex counts as found, and the maximum number of
+#: interior-point iterations.
+GAP, MAX_ITERATIONS = 1e-10, 60
+
+#: Number of rows that are added to the working set of the enclosing ball at a time.
+WORKING_ROWS = 300
+
+#: Fraction of the way to the boundary that an interior-point step takes.
+STEP = 0.99
+
+
+def geometry(
+    machine: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    kernel: Any = None,
+    D: float = 1.0,
+    U: ArrayLike | None = None,
+) -> pd.DataFrame:
+    """Return the geometric quantities of a classifier's hyperplanes, one row per pair of classes.
+
+    Parameters
+    ----------
+    machine : estimator or tuple
+        A fitted machine of mmbench; a fitted SVC or NuSVC; another fitted classifier with ``coef_``
+        and ``intercept_`` (the hyperplane between two of several classes is the difference of
+        theirs); or the pair (w, b), where w has the shape (n_features,) or (n_pairs, n_features).
+    X : array-like of shape (n_samples, n_features)
+        Rows at which the quantities are computed, in general the training rows; the kernel matrix
+        if the kernel is "precomputed".
+    y : array-like of shape (n_samples,)
+        Labels.
+    kernel : callable or "precomputed", optional
+        If given, `machine` is a pair (a, b) with ``w = sum_i a_i phi(x_i)`` over the rows of X. A
+        callable takes two sets of rows and returns their kernel matrix.
+    D : float, default=1.0
+        Trade-off parameter of ``d_w_d``, ``U_G`` and ``U_H``.
+    U : array-like of shape (n_rows, n_features), optional
+        Rows that bound the projections in ``U_G`` and ``U_H``; row numbers if the kernel is
+        "precomputed". By default the rows of the pair; for a valid generalization bound the paper
+        requires an independent sample.
+
+    Returns
+    -------
+    DataFrame
+        Labels and numbers of rows of both classes (``negative``, ``positive``, ``n_negative``,
+        ``n_positive``), the norm of w (``norm``), and the quantities of `margins`, `dispersions`,
+        `worst_case`, `enclosing_ball` (``R``, ``R_bound``, ``Rbar``), ``radius_margin`` and
+        `rademacher_bounds`. ``radius_margin`` is ``R^2 ||w||^2``, the radius-margin ratio in (6) of
+        the F-SVM paper; it equals ``(R / margin)^2`` if the nearest row has ``|f| = 1``.
+
+    Raises
+    ------
+    UserError
+        If the hyperplanes of `machine` are unknown or do not match the labels.
+
+    Notes
+    -----
+    ``margin``, ``average_margin``, ``margin_variance``, ``spread``, ``rho``, ``rho_m4``, ``kappa``,
+    the worst-case accuracies and the radii do not depend on the scale of (w, b). All others do; the
+    quotients ``d_w_v / d_b_c``, ``d_w_s / d_b_c``, ``d_w_n / d_b_m`` and ``d_w_m / d_b_m`` do not.
+
+    Examples
+    --------
+    >>> import mmbench
+    >>> X, y = [[0.0, 0.0], [0.0, 2.0], [3.0, 0.0], [3.0, 2.0]], [0, 0, 1, 1]
+    >>> frame = mmbench.geometry(([2.0, 0.0], -3.0), X, y)
+    >>> frame[["margin", "B", "d_b_m", "R"]].round(3).values.tolist()
+    [[1.5, 3.0, 6.0, 1.803]]
+    """
+    import pandas as pd
+
+    y = np.asarray(y)
+    data: NDArray = X.toarray() if issparse(X) else np.asarray(X, dtype=float)
+    given = (kernel, getattr(machine, "kernel", None))
+    rows = np.arange(len(data)) if PRECOMPUTED in given else data
+    lines = []
+    for plane in _hyperplanes(machine, data, rows, y, kernel):
+        low, high = ((y == label) for label in plane.pair)
+        if not (low.any() and high.any()):
+            raise UserError(f"no rows of class {plane.pair[int(low.any())]!s} in y")
+        own, t = rows[low | high], np.where(high, 1.0, -1.0)[low | high]
+        lines.append(_quantities(plane, own, t, D, own if U is None else np.asarray(U)))
+    return pd.DataFrame(lines)
+
+
+class Hyperplane(NamedTuple):
+    """The hyperplane of a pair of classes, ``f(z) = sum_i coef_i k(support_i, z) + b``."""
+
+    pair: tuple
+    kernel: Callable[[Any, Any], NDArray]
+    support: NDArray
+    coef: NDArray
+    b: float
+
+
+def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArray) -> dict:
+    norm2 = float(plane.coef @ plane.kernel(plane.support, plane.support) @ plane.coef)
+    norm = float(np.sqrt(max(norm2, 0.0)))
+    s = plane.kernel(rows, plane.support) @ plane.coef
+    same = U is rows
+    u = s if same else plane.kernel(U, plane.support) @ plane.coef
+    gram = plane.kernel(rows, rows)
+    cross, among = (gram, gram) if same else (plane.kernel(rows, U), plane.kernel(U, U))
+    with np.errstate(divide="ignore", invalid="ignore"):  # w = 0 has neither margin nor ratios
+        ball = enclosing_ball(gram)
+        return {
+            **dict(zip(("negative", "positive"), plane.pair, strict=True)),
+            "n_negative": int((t < 0).sum()),
+            "n_positive": int((t > 0).sum()),
+            "norm": norm,
+            **margins(s + plane.b, t, norm),
+            **dispersions(s, t, norm, D),
+            **worst_case(s + plane.b, t),
+            **dict(zip(("R", "R_bound", "Rbar"), ball, strict=True)),
+            "radius_margin": ball.radius**2 * norm2,
+            **rademacher_bounds(gram.diagonal(), cross, among, norm, u, D),
+        }
+
+
+# -- hyperplanes of a classifier ---------------------------------------------------------------
+
+LINEAR = Kernel("linear")
+
+
+def _hyperplanes(
+    machine: Any, X: NDArray, rows: NDArray, y: NDArray, kernel: Any
+) -> Iterator[Hyperplane]:
+    """Yield the hyperplane of each pair of classes; positive decision values mean the second."""
+    given: Any = kernel if kernel is not None else getattr(machine, "kernel", None)
+    values = given if callable(given) else lambda rows, others: X[np.ix_(rows, others)]
+    if isinstance(machine, tuple):
+        normals, b = np.atleast_2d(machine[0]).astype(float), np.atleast_1d(machine[1])
+        pairs = list(combinations(np.unique(y), 2))
+        if not len(pairs) == len(normals) == len(b):
+            raise UserError(
+                f"{len(normals)} normals and {len(b)} biases for {len(pairs)} pairs of classes"
+            )
+        for k, pair in enumerate(pairs):
+            yield (
+                Hyperplane(pair, values, rows, normals[k], b[k])
+                if kernel is not None
+                else (_linear(pair, normals[k], b[k]))
+            )
+    elif hasattr(machine, "fits_") and hasattr(machine, "kernels_"):
+        for k, fit in enumerate(machine.fits_):
+            if hasattr(machine, "coef_"):
+                yield _linear(fit.pair, machine.coef_[k], machine.intercept_[k])
+                continue
+            own = values if is_given(machine.kernel) else machine.kernels_[k]
+            support = (
+                machine.support_ if machine.kernel == PRECOMPUTED else machine.support_vectors_
+            )
+            yield Hyperplane(
+                fit.pair, own, support, machine.dual_coef_[k], float(machine.intercept_[k])
+            )
+    elif hasattr(machine, "n_support_"):
+        yield from _libsvm(machine, rows, values)
+    elif hasattr(machine, "coef_") and hasattr(machine, "classes_"):
+        w = np.atleast_2d(machine.coef_)
+        b = np.broadcast_to(machine.intercept_, len(w))
+        if len(w) == 1:
+            yield _linear(tuple(machine.classes_), w[0], b[0])
+            return
+        for i, j in combinations(range(len(w)), 2):
+            yield _linear(tuple(machine.classes_[[i, j]]), w[j] - w[i], b[j] - b[i])
+    else:
+        raise UserError(
+            f"{type(machine).__name__} has no hyperplanes: neither dual coefficients nor coef_; "
+            "of a Pipeline pass the fitted classifier and the transformed rows"
+        )
+
+
+def _linear(pair: tuple, w: NDArray, b: float) -> Hyperplane:
+    return Hyperplane(pair, LINEAR, w[None], np.ones(1), float(b))
+
+
+def _libsvm(machine: Any, rows: NDArray, values: Callable) -> Iterator[Hyperplane]:
+    """Yield the hyperplanes of scikit-learn's SVC.
+
+    For more than two classes, row j - 1 of ``dual_coef_`` has the coefficients of the support
+    vectors of class i < j in the pair (i, j), and row i those of class j; positive decision values
+    mean class i.
+    """
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    support = rows[machine.support_]
+    if not is_given(machine.kernel):
+        names = ("degree", "coef0")
+        settings = {"gamma": machine._gamma, **{name: getattr(machine, name) for name in names}}
+        values = partial(pairwise_kernels, metric=machine.kernel, filter_params=True, **settings)
+        support = machine.support_vectors_
+    dual, b = machine.dual_coef_, machine.intercept_
+    if issparse(dual):
+        dual, support = dual.toarray(), support.toarray()
+    if len(machine.classes_) == 2:
+        yield Hyperplane(tuple(machine.classes_), values, support, dual[0], float(b[0]))
+        return
+    owner = np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
+    for k, (i, j) in enumerate(combinations(range(len(machine.classes_)), 2)):
+        coef = np.where(owner == i, dual[j - 1], np.where(owner == j, dual[i], 0.0))
+        yield Hyperplane(tuple(machine.classes_[[i, j]]), values, support, -coef, -float(b[k]))
+
+
+# -- quantities --------------------------------------------------------------------------------
+
+
+def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
+    """Return the margins of the rows and the spread of their decision values.
+
+    The margin of a row is its signed distance ``t_i f_i / ||w||`` from the hyperplane, (2) of the
+    MAMC paper. ``margin`` is the smallest margin, negative if a row is misclassified;
+    ``average_margin`` is the mean that the MAMC maximises, (5); ``margin_variance`` is the LDM's
+    mean squared difference of two margins, twice their variance. ``spread`` is the standard
+    deviation of the distances over both classes, ``||S^(1/2) w|| / ||w||`` in (3) of the RMM paper;
+    ``B`` is the range of the decision values ``max |f_i|``, the smallest B for which (w, b) is
+    feasible in the RMM's (5); ``relative_margin`` is the smallest ``t_i f_i`` divided by B, which
+    is 1/B for separable data with the nearest row at ``|f| = 1``.
+    """
+    distances, B = t * f / norm, float(np.abs(f).max())
+    return {
+        "margin": float(distances.min()),
+        "average_margin": float(distances.mean()),
+        "margin_variance": 2.0 * float(distances.var()),
+        "spread": float((f / norm).std()),
+        "B": B,
+        "relative_margin": float((t * f).min() / np.float64(B)),
+    }
+
+
+def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, float]:
+    """Return the dispersions and ratios of the MMRM paper, from projections ``s_i = w'z_i``.
+
+    Within classes, with the standard deviations sx and sy of the projections:
+    ``d_w_v = sqrt(sx^2 + sy^2)`` of the LDA, (2); ``d_w_s = sx + sy`` of MPM and M4, (5);
+    ``d_w_n = sqrt(w'w / 2)`` of the SVM, (6); ``d_w_d = max_ij (w'x_i - w'y_j) + D/2 w'w`` of the
+    RMM, (14); ``d_w_m = d_b_c - d_b_m`` of the MMRM, (16) and (17). Between classes:
+    ``d_b_c = w'(mean x - mean y)``, (3); ``d_b_m = min_i w'x_i - max_j w'y_j``, (7).
+    ``rho = d_b_m / d_w_m`` is the margin ratio (20), ``rho_m4 = d_b_m / d_w_s`` the largest rho of
+    the M4's (12) for this w, and ``kappa = d_b_c / d_w_s`` the largest kappa of the MPM for this w,
+    with the worst-case accuracy ``alpha = kappa^2 / (1 + kappa^2)`` of both classes, (12) of the
+    M4 paper.
+    """
+    x, y = s[t > 0], s[t < 0]
+    centres, between = x.mean() - y.mean(), x.min() - y.max()
+    within, sum_of_spreads = centres - between, x.std() + y.std()
+    kappa = max(0.0, float(centres / sum_of_spreads))
+    return {
+        "d_w_v": float(np.hypot(x.std(), y.std())),
+        "d_w_s": float(sum_of_spreads),
+        "d_w_n": norm / np.sqrt(2.0),
+        "d_w_d": float(x.max() - y.min()) + 0.5 * D * norm**2,
+        "d_w_m": float(within),
+        "d_b_c": float(centres),
+        "d_b_m": float(between),
+        "rho": float(between / within),
+        "rho_m4": float(between / sum_of_spreads),
+        "kappa": kappa,
+        "alpha": 1.0 - 1.0 / (1.0 + kappa**2),
+    }
+
+
+def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
+    """Return the worst-case accuracies of the decision function with its own bias.
+
+    Over all distributions with the mean and covariance of a class, the probability of a correct
+    decision is at least ``k^2 / (1 + k^2)``, where k is the decision value of the class mean,
+    divided by the standard deviation of the class (Marshall and Olkin; MEMPM paper, theorem 1):
+    ``alpha_positive`` and ``alpha_negative``. ``worst_case`` is their mean weighted by the numbers
+    of rows, the MEMPM's ``theta alpha + (1 - theta) beta``. The bounds hold for the true moments;
+    the moments here are estimates.
+    """
+    bounds = {}
+    for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):
+        own = sign * f[t == sign]
+        centre = max(0.0, float(own.mean()))
+        bounds[name] = centre**2 / (centre**2 + float(own.var())) if centre else 0.0
+    theta = float((t > 0).mean())
+    mixed = theta * bounds["alpha_positive"] + (1.0 - theta) * bounds["alpha_negative"]
+    return {**bounds, "worst_case": mixed}
+
+
+class Ball(NamedTuple):
+    """Radii of enclosing balls."""
+
+    #: Radius of the minimum enclosing ball, from above.
+    radius: float
+    #: Lower bound on the radius.
+    bound: float
+    #: Largest distance of a row from the mean.
+    from_mean: float
+
+
+def enclosing_ball(gram: NDArray) -> Ball:
+    """Return the radius R of the minimum enclosing ball, (7) of the F-SVM paper, and Rbar.
+
+    The dual is ``R^2 = max p'd - p'Kp`` over the simplex, where d is the diagonal of the kernel
+    matrix K. Each p gives a lower bound, and the ball around ``sum_i p_i phi(x_i)`` through the
+    farthest row an upper bound. Rows are added to a working set until both agree. By theorem 1,
+    ``R <= Rbar <= 2 R``.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.0], [3.0]])
+    >>> [round(radius, 6) for radius in enclosing_ball(X @ X.T)]
+    [1.5, 1.5, 2.0]
+    """
+    means = gram.mean(axis=0)
+    K = gram - means - means[:, None] + means.mean()  # the mean of the rows is the origin
+    d = K.diagonal()
+    largest = float(d.max())
+    if not largest > 0:
+        return Ball(0.0, 0.0, 0.0)
+    rows = np.argsort(-d, kind="stable")[:WORKING_ROWS]
+    while True:
+        part, own = K[np.ix_(rows, rows)], d[rows]
+
+        def dual(p: NDArray, part: NDArray = part, own: NDArray = own) -> tuple:
+            inner = part @ p
+            return float(p @ (inner - own)), 2.0 * inner - own, 2.0 * part
+
+        p = minimum_on_simplex(dual, len(rows))
+        inner = K[:, rows] @ p
+        square = float(p @ inner[rows])
+        bound, distances = float(p @ own) - square, d - 2.0 * inner + square
+        outside = np.setdiff1d(np.flatnonzero(distances > bound * (1.0 + GAP)), rows)
+        if not len(outside):
+            radii = distances.max(), max(bound, 0.0), largest
+            return Ball(*(float(np.sqrt(radius)) for radius in radii))
+        farthest = outside[np.argsort(-distances[outside], kind="stable")[:WORKING_ROWS]]
+        rows = np.concatenate([rows, farthest])
+
+
+def rademacher_bounds(
+    squares: NDArray, cross: NDArray, among: NDArray, norm: float, u: NDArray, D: float
+) -> dict[str, float]:
+    """Return the bounds on the Rademacher complexities in appendix A of the RMM paper.
+
+    E is the smallest value for which the class of functions contains w: ``w'w / 2`` for F (the
+    SVM), plus ``D/2 mean (w'u_i)^2`` for G (the Sigma-SVM) or ``D/2 max (w'u_i)^2`` for H (the
+    RMM). With lambda = s q, where q lies in the simplex, the best s of U_H is a closed
+    form, and for both G (q_i = 1/n_u) and H (the best q)
+
+        U = 2/n sqrt(2 E T(q)),   T(q) = sum_i x_i' (I + D sum_j q_j u_j u_j')^-1 x_i
+
+    Parameters
+    ----------
+    squares : ndarray of shape (n,)
+        ``k(x_i, x_i)``.
+    cross, among : ndarray of shape (n, n_u) and (n_u, n_u)
+        ``k(x_i, u_j)`` and ``k(u_i, u_j)``.
+    norm : float
+        Norm of w.
+    u : ndarray of shape (n_u,)
+        Projections ``w'u_i``.
+    D : float
+    """
+    n, m = cross.shape
+
+    def remainder(q: NDArray) -> tuple[float, NDArray, NDArray]:
+        inverse = np.linalg.inv(np.eye(m) + D * q[:, None] * among)
+        projected, own = cross @ inverse, among @ inverse  # x'(...)^-1 u and u'(...)^-1 u
+        value = float(squares.sum() - D * np.einsum("ij,ij,j", projected, cross, q))
+        products = projected.T @ projected
+        return value, -D * products.diagonal(), 2.0 * D**2 * own * products
+
+    def bound(twice_E: float, T: float) -> float:
+        return 2.0 / n * float(np.sqrt(twice_E * T))
+
+    uniform, best = np.full(m, 1.0 / m), minimum_on_simplex(remainder, m)
+    return {
+        "U_F": bound(norm**2, float(squares.sum())),
+        "U_G": bound(norm**2 + D * float(np.mean(u**2)), remainder(uniform)[0]),
+        "U_H": bound(norm**2 + D * float(np.max(u**2)), remainder(best)[0]),
+    }
+
+
+def minimum_on_simplex(
+    function: Callable[[NDArray], tuple[float, NDArray, NDArray]], n: int
+) -> NDArray:
+    """Return the minimiser of a convex function over ``p >= 0, sum p = 1``.
+
+    `function` returns value, gradient g and Hessian at p. A primal-dual interior-point method with
+    Mehrotra's corrector; ``p'g - min g`` bounds the distance of the value from the minimum.
+    """
+    p, best, least = np.full(n, 1.0 / n), np.full(n, 1.0 / n), np.inf
+    z, level = np.zeros(n), 0.0  # multipliers of p >= 0 and of sum p = 1
+    for iteration in range(MAX_ITERATIONS):
+        value, slope, hessian = function(p)
+        gap = float(p @ slope - slope.min())
+        if gap < least:
+            best, least = p, gap
+        if gap <= GAP * abs(value) or not np.isfinite(gap):
+            break
+        if iteration == 0:
+            level = float(slope.min()) - gap
+            z = slope - level
+        try:
+            factor = cho_factor(hessian + np.diag(z / p))
+        except LinAlgError:
+            break
+        equations = factor, cho_solve(factor, np.ones(n)), slope - level - z
+        mean = float(p @ z) / n
+        dp, _, dz, length = _newton_step(*equations, p, z, np.zeros(n))
+        after = float((p + length * dp) @ (z + length * dz)) / n
+        target = mean * (after / mean) ** 3 - dp * dz
+        dp, d_level, dz, length = _newton_step(*equations, p, z, target)
+        length *= STEP
+        p, level, z = p + length * dp, level + length * d_level, z + length * dz
+    return best / best.sum()
+
+
+def _newton_step(
+    factor: Any, ones: NDArray, residual: NDArray, p: NDArray, z: NDArray, target: NDArray
+) -> tuple[NDArray, float, NDArray, float]:
+    """Return the changes of p, of the level and of z towards ``p z = target``, and their length."""
+    free = cho_solve(factor, target / p - z - residual)
+    d_level = -float(free.sum() / ones.sum())
+    dp = free + d_level * ones
+    dz = target / p - z - z / p * dp
+    return dp, d_level, dz, 1.0 / max(1.0, float((-dp / p).max()), float((-dz / z).max()))
