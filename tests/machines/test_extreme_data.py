@@ -127,6 +127,26 @@ def test_no_bound_exceeds_a_feasible_value(repeated_rows, degree, C, D):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("weights", [None, np.repeat([1.0, 2.0], 20)])
+@pytest.mark.parametrize("D", [0.0, 0.1, 0.5, 0.999])
+@pytest.mark.parametrize("degree", [None, 1, 2])
+def test_the_bound_of_the_sigma_svm_is_of_all_directions(degree, D, weights):
+    """Of the two columns one separates the classes and has 1e-14 of the variance of the other."""
+    rng, y, C = np.random.default_rng(0), np.repeat([-1, 1], 20), 1e3
+    X = np.column_stack([1e7 * rng.normal(size=40), y + 0.1 * rng.normal(size=40)])
+    machine = SigmaSVM(kernel="linear", C=C, D=D)
+    if degree is not None:
+        machine.set_params(kernel="poly", degree=degree)
+    (fit,) = machine.fit(X, y, weights).fits_
+    # twice the second column: one of the features of a polynomial kernel
+    f, shares = 2 * X[:, 1], np.full(40, 1 / 40) if weights is None else weights / weights.sum()
+    assert (y * f).min() > 1
+    variance = shares @ (f - shares @ f) ** 2
+    assert fit.bound <= 0.5 * ((1 - D) * 4 + D * variance)
+    assert fit.status is not Status.OPTIMAL or fit.objective <= 0.51 * ((1 - D) * 4 + D * variance)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("form", ["bound", "penalty", "relaxed"])
 def test_an_rmm_that_overflows_keeps_the_order_of_bound_and_objective(repeated_rows, form):
     X, y = repeated_rows
