@@ -176,6 +176,36 @@ def test_programs_23_and_24_have_the_same_direction():
     assert w @ other / np.linalg.norm(w) / np.linalg.norm(other) == pytest.approx(1, abs=1e-8)
 
 
+@pytest.mark.parametrize("seed", [2, 4])
+def test_programs_18_and_28_have_the_same_ratio_and_direction(seed):
+    """(18) by bisection: at a given rho a linear program, with ``w'(mean x - mean y) = 1``."""
+    X, y = separable(seed=seed)
+    mean_x, mean_y = X[y > 0].mean(axis=0), X[y < 0].mean(axis=0)
+    centred = np.where(y[:, None] > 0, mean_x - X, X - mean_y)
+
+    def largest_slack(rho):
+        """Return w and the largest t with ``y_i (w'z_i + b) >= rho w'(...) + t`` in all rows."""
+        rows = np.column_stack([rho * centred - y[:, None] * X, -y, np.ones(len(y))])
+        found = linprog(
+            -np.eye(rows.shape[1])[-1],
+            A_ub=rows,
+            b_ub=np.zeros(len(y)),
+            A_eq=[[*(mean_x - mean_y), 0, 0]],
+            b_eq=[1],
+            bounds=(None, None),
+        )
+        return found.x[:-2], -found.fun
+
+    low, high = 0.0, 1e3
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if largest_slack(middle)[1] >= 0 else (low, middle)
+    machine = MMRM(C=50.0, kernel="linear").fit(X, y)  # (28)
+    assert machine.margin_ratios_[0] == pytest.approx(low, rel=1e-6)
+    w, other = machine.coef_[0], largest_slack(low)[0]
+    assert w @ other / np.linalg.norm(w) / np.linalg.norm(other) == pytest.approx(1, abs=1e-8)
+
+
 def test_the_bias_of_theorem_1_makes_both_ratios_equal():
     X, y = separable(seed=1)
     machine = MMRM(C=50.0, kernel="linear", bias="ratio").fit(X, y)

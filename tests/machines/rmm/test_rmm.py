@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
@@ -69,6 +70,87 @@ def test_bounded_rows_carry_their_own_multipliers(pair):
     np.testing.assert_allclose(f[(u > 0) & (u < C)], 1, atol=1e-6)
     np.testing.assert_allclose(f[u < 0], B, atol=1e-6)
     np.testing.assert_allclose(f[u > C], -B, atol=1e-6)
+
+
+# -- the quadratically constrained form (5) ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def overlapping():
+    """Forty rows with two features of two classes that overlap."""
+    rng = np.random.default_rng(3)
+    y = np.repeat([1.0, -1.0], [15, 25])
+    return rng.normal(size=(40, 2)) * [3.0, 1.0] + y[:, None], y
+
+
+@pytest.mark.parametrize(("C", "B"), [(0.3, 1.2), (2.0, 2.0)])
+def test_the_machine_solves_the_qcqp_5_as_printed(overlapping, C, B):
+    X, y = overlapping
+    n = len(y)
+
+    def split(v):
+        return v[:2], v[2], v[3:]
+
+    def decisions(v):
+        w, b, _ = split(v)
+        return X @ w + b
+
+    Z = np.column_stack([X, np.ones(n), np.zeros((n, n))])  # gradients of the decisions
+    margins = {
+        "type": "ineq",
+        "fun": lambda v: y * decisions(v) - 1 + split(v)[2],
+        "jac": lambda v: y[:, None] * Z + np.hstack([np.zeros((n, 3)), np.eye(n)]),
+    }
+    spread = {
+        "type": "ineq",
+        "fun": lambda v: B**2 / 2 - decisions(v) ** 2 / 2,
+        "jac": lambda v: -decisions(v)[:, None] * Z,
+    }
+    found = minimize(
+        lambda v: v[:2] @ v[:2] / 2 + C * v[3:].sum(),
+        np.concatenate([np.zeros(3), np.ones(n)]),
+        jac=lambda v: np.concatenate([v[:2], [0], np.full(n, C)]),
+        bounds=[(None, None)] * 3 + [(0, None)] * n,
+        constraints=[margins, spread],
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    machine = RMM(C=C, B=B, kernel="linear", tol=1e-9).fit(X, y)
+    assert machine.fits_[0].extra["theta"] > B  # or the SVM would be the solution
+    assert machine.fits_[0].objective == pytest.approx(found.fun, rel=1e-6)
+    np.testing.assert_allclose(machine.coef_[0], found.x[:2], atol=1e-4)
+    assert machine.intercept_[0] == pytest.approx(found.x[2], abs=1e-4)
+
+
+@pytest.mark.parametrize(("C", "B"), [(0.3, 1.2), (2.0, 2.0)])
+def test_the_solution_satisfies_the_kkt_conditions_of_5_and_closes_the_gap_to_6(overlapping, C, B):
+    """The multiplier of ``f^2 / 2 <= B^2 / 2`` is that of ``|f| <= B``, divided by B.
+
+    The paper prints a minus before b in the stationarity of w; the derivative has a plus. Its (6)
+    lacks ``-(alpha'y)^2 / (2 lambda'1)``, which comes from the optimal b.
+    """
+    X, y = overlapping
+    machine = RMM(C=C, B=B, kernel="poly", degree=1, tol=1e-10).fit(X, y)
+    Z = np.column_stack([np.ones(len(y)), X])  # 1 + u'v
+    u = np.zeros(len(y))
+    u[machine.support_] = machine.dual_coef_[0]
+    alpha = np.clip(y * u, 0.0, C)
+    lam = np.abs(u - y * alpha) / B
+    w, b, f = Z.T @ u, machine.intercept_[0], machine.decision_function(X)
+    left = (np.eye(3) + (Z.T * lam) @ Z) @ w + b * Z.T @ lam
+    np.testing.assert_allclose(left, Z.T @ (alpha * y), atol=1e-6)
+    assert b == pytest.approx((alpha @ y - lam @ (Z @ w)) / lam.sum(), abs=1e-6)
+    assert lam.sum() > 0
+    assert np.abs(lam * (f**2 / 2 - B**2 / 2)).max() < 1e-6
+    assert np.abs(alpha * (1 - np.maximum(0, 1 - y * f) - y * f)).max() < 1e-6
+    assert np.abs((C - alpha) * np.maximum(0, 1 - y * f)).max() < 1e-6
+    centre = Z.T @ lam / lam.sum()
+    shape = (Z.T * lam) @ Z - lam.sum() * np.outer(centre, centre)
+    v = (Z - centre).T @ (alpha * y)
+    printed = alpha.sum() - v @ np.linalg.solve(np.eye(3) + shape, v) / 2 - B**2 / 2 * lam.sum()
+    objective = machine.fits_[0].objective
+    assert printed - (alpha @ y) ** 2 / (2 * lam.sum()) == pytest.approx(objective, rel=1e-6)
+    assert printed > objective * (1 + 1e-3)  # as printed it is no lower bound
 
 
 # -- the SVM is its limit ----------------------------------------------------------------------
