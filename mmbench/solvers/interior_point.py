@@ -15,7 +15,8 @@ unknowns of the linear system are w, b and the unknowns of a subclass. The size 
 not depend on the number of rows, and an iteration costs one product ``Z' diag Z``.
 
 Subclasses change the norm or add unknowns: the RMM with a variable bound
-(`mmbench.machines.rmm`), the soft M4 (`mmbench.solvers.sum_of_norms`), the R-SVMs, the linear MMRM.
+(`mmbench.machines.rmm`), the soft M4 (`mmbench.machines.minimax.soft`), the R-SVMs, and the linear
+MMRM.
 
 References
 ----------

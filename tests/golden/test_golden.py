@@ -153,8 +153,8 @@ CASES: dict[str, list[tuple[dict, str, tuple[str, ...]]]] = {
     "m4": [
         ({}, "auto", tuple(PROBLEMS)),
         ({"C_factor": 2.0, "nu": 0.8}, "auto", tuple(PROBLEMS)),
-        ({}, "reweighted gram clarabel ecos", FEW),
-        ({"C_factor": 2.0, "nu": 0.8}, "reweighted gram clarabel ecos", FEW),
+        ({}, "gram clarabel ecos", FEW),
+        ({"C_factor": 2.0, "nu": 0.8}, "gram clarabel ecos", FEW),
         ({"margin": "hard"}, "auto clarabel", ("digits_3_8", "heart", "pima")),
         ({"variant": "lda"}, "auto clarabel", FEW),
         ({}, "reference", SMALL),

@@ -92,24 +92,12 @@ class CovarianceMachine(PairwiseClassifier):
     kernel: Any = kernel_parameter("linear")
     tol: float = parameter(1e-6, positive(), "Relative gap of an optimal solution.")
 
-    def solve(self, data: DiagonalData, state: Any) -> BinaryModel:
-        """Solve one binary problem in diagonal coordinates.
-
-        Parameters
-        ----------
-        data : DiagonalData
-        state : object
-            Warm start: the state of a model for the same rows and similar parameters, or None.
-
-        Returns
-        -------
-        BinaryModel
-            Model with `w` in the coordinates of `data`.
-        """
+    def solve(self, data: DiagonalData) -> BinaryModel:
+        """Return the model of one binary problem, with `w` in the coordinates of `data`."""
         raise TypeError(f"{type(self).__name__} does not implement solve")
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self._train_ordered([self], problem, None if warm is None else warm.state)[0]
+        return self._train_ordered([self], problem)[0]
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
@@ -119,11 +107,9 @@ class CovarianceMachine(PairwiseClassifier):
         models = self._train_ordered([self.with_params(points[k]) for k in order], problem)
         return [models[k] for k in np.argsort(order)]
 
-    def _train_ordered(
-        self, machines: Sequence[Self], problem: BinaryProblem, state: Any = None
-    ) -> list[BinaryModel]:
+    def _train_ordered(self, machines: Sequence[Self], problem: BinaryProblem) -> list[BinaryModel]:
         """Train machines with the same kernel, sorted by `path_key`."""
-        return train_in_coordinates(machines, problem, state)
+        return train_in_coordinates(machines, problem)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -156,9 +142,7 @@ class SpreadMachine(CovarianceMachine):
         plain = self.scatter == "mean" and self.ridge >= LEAST_GRAM_RIDGE
         return plain and self.solver in ("auto", "gram")
 
-    def _train_ordered(
-        self, machines: Sequence[Self], problem: BinaryProblem, state: Any = None
-    ) -> list[BinaryModel]:
+    def _train_ordered(self, machines: Sequence[Self], problem: BinaryProblem) -> list[BinaryModel]:
         models: dict[int, BinaryModel] = {}
         if problem.kernel.name != "linear" and problem.weights is None:
             able = [k for k, machine in enumerate(machines) if machine._has_gram_route()]
@@ -166,7 +150,7 @@ class SpreadMachine(CovarianceMachine):
                 models = self._train_over_gram({k: machines[k] for k in able}, problem)
         rest = [k for k in range(len(machines)) if k not in models]
         if rest:
-            found = train_in_coordinates([machines[k] for k in rest], problem, state)
+            found = train_in_coordinates([machines[k] for k in rest], problem)
             models.update(zip(rest, found, strict=True))
         return [models[k] for k in range(len(machines))]
 
@@ -239,9 +223,9 @@ def separating_model(data: DiagonalData) -> BinaryModel:
 
 
 def train_in_coordinates(
-    machines: Sequence[CovarianceMachine], problem: BinaryProblem, state: Any = None
+    machines: Sequence[CovarianceMachine], problem: BinaryProblem
 ) -> list[BinaryModel]:
-    """Train machines with the same kernel on one problem, with the previous state as warm start.
+    """Train machines with the same kernel on one problem.
 
     The computation time of the shared coordinates is divided equally among the models.
     """
@@ -265,11 +249,10 @@ def train_in_coordinates(
             if data.free:
                 model = separating_model(data)
             else:
-                model = machines[k].solve(data.with_scatter(machines[k].scatter), state)
+                model = machines[k].solve(data.with_scatter(machines[k].scatter))
             seconds = time.perf_counter() - began
             training += seconds
             found.append(replace(model, fit=replace(model.fit, seconds=seconds)))
-            state = model.state
         models.update(zip(members, coordinates.models(found), strict=True))
     shared = (time.perf_counter() - started - training) / len(models)
     return [

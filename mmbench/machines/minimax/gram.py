@@ -32,13 +32,11 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from mmbench.allowance import time_is_up
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.problem import MarginProblem, MarginSolution, along
 from mmbench.machines.minimax.spread import Direction, GramSpread
-from mmbench.solvers.svm_dual.active_set import settle_by
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
@@ -49,16 +47,15 @@ FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
 #: ADDED_ROWS.
 ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 
-#: Margin violation above which a row is added to the working set.
+#: Margin violation above which a row is added to the working set, and KKT tolerance of its SVM.
 MARGIN_TOLERANCE = 1e-9
 
 #: Maximum number of rounds combined by Anderson acceleration, and the ratio of the residual to the
 #: smallest previous residual above which Anderson acceleration is restarted.
 ANDERSON_DEPTH, RESTART_RATIO = 8, 3.0
 
-#: Tolerance of SMO for the identification of the free rows, in units of the decision values, and
-#: the maximum number of SMO steps per row of the working set.
-SMO_TOLERANCE, SMO_STEPS_PER_ROW = 1e-4, 200
+#: Maximum number of SMO steps per row of the working set.
+STEPS_PER_ROW = 200
 
 #: Relative increase of the diagonal that makes the kernel matrix of the working set positive
 #: definite, by data type of the factor.
@@ -94,10 +91,9 @@ class _WorkingSet:
     """The kernel matrix ``F S^-1 F'`` of the working set, and the training of SVMs with it."""
 
     def __init__(self, spread: GramSpread, rows: NDArray):
-        self.spread, self.rows = spread, rows
-        self.columns = spread.columns(rows)
-        self.kernel = spread.block(rows, rows, self.columns.T @ self.columns)
-        self._regularize(0)
+        self.spread, self.rows = spread, np.zeros(0, dtype=int)
+        self.columns, self.kernel = np.zeros((len(spread.y), 0), spread.dtype), np.zeros((0, 0))
+        self.add(rows)
 
     def add(self, rows: NDArray) -> None:
         columns, old, known = self.spread.columns(rows), self.rows, len(self.rows)
@@ -106,55 +102,16 @@ class _WorkingSet:
         kernel[:known, known:] = self.spread.block(old, rows, self.columns.T @ columns)
         kernel[known:, :known] = kernel[:known, known:].T
         kernel[known:, known:] = self.spread.block(rows, rows, columns.T @ columns)
+        new = np.arange(known, len(kernel))
+        kernel[new, new] *= 1.0 + DIAGONAL_SHIFTS[self.spread.dtype]
         self.kernel = kernel  # frees the memory of the old matrix before the columns are copied
         self.rows, self.columns = np.append(old, rows), np.hstack([self.columns, columns])
-        self._regularize(known)
-
-    def _regularize(self, known: int) -> None:
-        new = np.arange(known, len(self.rows))
-        self.kernel[new, new] *= 1.0 + DIAGONAL_SHIFTS[self.spread.dtype]
-        self._free, self._factor = np.zeros(0, dtype=int), np.zeros((0, 0))
 
     def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray:
-        """Return the multipliers v of the SVM with decision values ``kernel v + offset + b``."""
-
-        def settled(v: NDArray, max_rounds: int) -> NDArray | None:
-            def decision(v: NDArray) -> NDArray:
-                return self.kernel @ v + offset
-
-            return settle_by(self._free_multipliers, decision, y, C, v, max_rounds)
-
-        found = settled(v, 8)
-        if found is not None:
-            return found
-        ends, slopes = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1), (offset - y)[:, None]
-        most = SMO_STEPS_PER_ROW * len(v)
-        rough = PiecewiseQP(self.kernel.astype(np.float32), ends, slopes)
-        v = solve_smo(rough, v, SMO_TOLERANCE, most).u
-        found = settled(v, 15)
-        if found is not None:
-            return found
-        return solve_smo(PiecewiseQP(self.kernel, ends, slopes), v, MARGIN_TOLERANCE, most).u
-
-    def _free_multipliers(
-        self, free: NDArray, pull: NDArray, total: float
-    ) -> tuple[NDArray, float] | None:
-        """Return the free multipliers and b, or None if the Cholesky factorization fails.
-
-        The Cholesky factor is reused if the free rows are the same as in the previous call.
-        """
-        if not np.array_equal(free, self._free):
-            self._free, self._factor = np.zeros(0, dtype=int), np.zeros((0, 0))  # frees memory
-            try:
-                square = self.kernel[np.ix_(free, free)].T
-                self._factor = cholesky(square, lower=True, overwrite_a=True, check_finite=False)
-            except LinAlgError:
-                return None
-            self._free = free
-        sides = np.column_stack([pull, np.ones(len(pull))])
-        own, unit = cho_solve((self._factor, True), sides, check_finite=False).T
-        b = float((own.sum() - total) / unit.sum())
-        return own - b * unit, b
+        """Return the multipliers of the SVM with decisions ``kernel v + offset + b``, from v."""
+        ends = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1)
+        dual = PiecewiseQP(self.kernel, ends, (offset - y)[:, None])
+        return solve_smo(dual, v, MARGIN_TOLERANCE, STEPS_PER_ROW * len(v)).u
 
 
 class _Iteration:
@@ -185,8 +142,7 @@ class _Iteration:
 
     def _start(self) -> None:
         self.rounds, self.history = 0, _AndersonHistory()
-        self.best_c = self.c
-        self.best_line = self._along(self.c, self.decision)
+        self.best_c, self.best_line = self.c, self._along(self.c, self.decision)
         self.best = self.best_line.trivial_solution()
         self._update_best()
 

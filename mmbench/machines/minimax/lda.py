@@ -73,7 +73,7 @@ class LDA(WeightedClassifier, CovarianceMachine):
         "A closed form, or the same criterion as a cone program by Clarabel.",
     )
 
-    def solve(self, data: DiagonalData, state: Any) -> BinaryModel:
+    def solve(self, data: DiagonalData) -> BinaryModel:
         if data.equal_means:
             return majority_model(data, Status.TRIVIAL, "the class means are equal")
         total, delta = data.var_x + data.var_y, data.delta

@@ -20,14 +20,12 @@ programs have one C for all slacks.
 Routes of ``solver="auto"`` for n rows and k diagonal coordinates (`Fit.route`), with the benchmarks
 in which the routes are compared:
 
-    interior point    "margin" with k <= n/4 (linear, or a low-rank kernel matrix): O(n k^2) per
-                      step. benchmarks/linear_growth.py, benchmarks/m4_routes.py
-    reweighted        "margin" with k > n/4: a few SVMs in diagonal coordinates.
-                      benchmarks/m4_routes.py
+    interior point    "margin", linear or with a low-rank kernel matrix: O(n k^2) per step.
+                      benchmarks/linear_growth.py, benchmarks/m4_routes.py
     gram              "margin" with a kernel matrix of high rank: n^3/3 operations and a few SVMs.
                       benchmarks/m4_growth.py, benchmarks/m4_search.py
-    cone program      hard margin, reduction, or an open gap of the first two routes: Clarabel, with
-                      up to 30 copies of the rows in memory. benchmarks/m4_routes.py
+    cone program      hard margin, reduction, or an open gap of the first route: Clarabel, with up
+                      to 30 copies of the rows in memory. benchmarks/m4_routes.py
     branch and bound  "mean": one cone program per value of rho
     closed form       equal class means, zero variance, or a class without constraints
 
@@ -104,7 +102,7 @@ class M4(SpreadMachine):
         {"C": ("C_factor", (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", **SpreadMachine.search_space.prefer},
     )
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     C: float | None = parameter(
         None, positive(optional=True), "Regularization parameter: penalty on the sum of slacks."
@@ -139,11 +137,10 @@ class M4(SpreadMachine):
     )
     solver: str = parameter(
         "auto",
-        choice("auto", "reweighted", "gram", "reference", "clarabel", "ecos"),
-        '"auto" takes an interior point in the features or a few reweighted SVMs for the soft '
-        "margin without reduction, the whole kernel matrix if its rank is high "
-        '("gram"), and cone programs by Clarabel for the rest. "reference" solves a cone '
-        "program for each rho of a search, as the paper does.",
+        choice("auto", "gram", "reference", "clarabel", "ecos"),
+        '"auto" takes an interior point in the features for the soft margin without reduction, '
+        'the whole kernel matrix if its rank is high ("gram"), and cone programs by Clarabel for '
+        'the rest. "reference" solves a cone program for each rho of a search, as the paper does.',
     )
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
@@ -157,7 +154,7 @@ class M4(SpreadMachine):
             return cls.memory_needs
         return replace(cls.memory_needs, linear_row_copies=CONE_ROW_COPIES)
 
-    def solve(self, data: DiagonalData, state: Any) -> BinaryModel:
+    def solve(self, data: DiagonalData) -> BinaryModel:
         if self.variant == "lda":
             total = data.var_x + data.var_y
             data = replace(data, var_x=total, var_y=total)
@@ -169,11 +166,11 @@ class M4(SpreadMachine):
             kappa = 1.0 / minimax_direction(data.delta, data.var_x, data.var_y).value
         problem = self._problem(data, kappa)
         if self.margin == "hard":
-            model = self._hard(data, problem, state)
+            model = self._hard(data, problem)
         elif self.normalization == "mean":
             model = self._mean(data, problem)
         else:
-            model = self._soft(data, problem, state)
+            model = self._soft(data, problem)
         kept = {"kept": len(problem.y)} if self.nu > 0 else {}
         return _with_facts(model, kappa=kappa, C=problem.C, **kept)
 
@@ -215,24 +212,16 @@ class M4(SpreadMachine):
         scale = kappa if self.normalization == "mean" else 1.0 / kappa if kappa else 1.0
         return float(self.C_factor * scale / n_smaller)
 
-    @property
-    def _coordinate_solver(self) -> str:
-        """Solver in diagonal coordinates, for problems without a Gram route."""
-        return "auto" if self.solver == "gram" else self.solver
-
     # -- the three programs ----------------------------------------------------------------------
 
-    def _soft(self, data: DiagonalData, problem: MarginProblem, state: Any) -> BinaryModel:
+    def _soft(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         from mmbench.machines.minimax.soft import solve_soft
 
         if len(set(problem.y)) < 2:
             return self._reduced_to_means(data, problem)
-        start = state if isinstance(state, MarginSolution) else None
-        return self._margin_model(
-            problem, solve_soft(problem, self._coordinate_solver, self.tol, start)
-        )
+        return self._margin_model(problem, solve_soft(problem, self.solver, self.tol))
 
-    def _hard(self, data: DiagonalData, problem: MarginProblem, state: Any) -> BinaryModel:
+    def _hard(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         from mmbench.machines.minimax.soft import solve_hard
 
         if len(set(problem.y)) < 2 and not data.equal_means:
@@ -240,10 +229,10 @@ class M4(SpreadMachine):
         hard = replace(problem, C=np.inf)
         found: MarginSolution | Status = Status.INFEASIBLE
         if not data.equal_means:
-            found = solve_hard(hard, self._coordinate_solver, self.tol)
+            found = solve_hard(hard, self.solver, self.tol)
         if isinstance(found, MarginSolution):
             return self._margin_model(hard, found)
-        soft = self._soft(data, problem, state)
+        soft = self._soft(data, problem)
         bound = np.inf if found is Status.INFEASIBLE else -np.inf
         fit = replace(soft.fit, status=found, objective=np.inf, bound=bound)
         known = "not" if found is Status.INFEASIBLE else "not known to be"
@@ -260,7 +249,7 @@ class M4(SpreadMachine):
             return majority_model(data, Status.UNBOUNDED, reason, objective=-np.inf, bound=-np.inf)
         if len(set(problem.y)) < 2:
             return self._reduced_to_means(data, problem)
-        found = solve_mean(problem, self._coordinate_solver, self.tol)
+        found = solve_mean(problem, self.solver, self.tol)
         n_support = _n_support(found.multipliers)
         fit = certificate(found, self.tol, n_support, rho=found.rho, slack=found.slack)
         return BinaryModel(found.b, fit, w=found.w)
@@ -273,7 +262,7 @@ class M4(SpreadMachine):
         rho = 2.0 / total if total else np.inf
         fit = certificate(found, self.tol, n_support, rho=rho)
         shift = (spreads[0] - spreads[1]) / total if total else 0.0
-        return BinaryModel(found.b + float(shift), fit, w=found.w, state=found)
+        return BinaryModel(found.b + float(shift), fit, w=found.w)
 
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if all points of a class, or of both classes, have been removed.

@@ -25,7 +25,7 @@ K. Huang, H. Yang, I. King, M. Lyu, L. Chan: The minimum error minimax probabili
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -89,7 +89,7 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
         '("reference") or the solver named.',
     )
 
-    def solve(self, data: DiagonalData, state: Any) -> BinaryModel:
+    def solve(self, data: DiagonalData) -> BinaryModel:
         if data.equal_means:
             reason = "the class means are equal"
             return majority_model(data, Status.INFEASIBLE, reason, objective=1.0, bound=1.0)

@@ -32,7 +32,7 @@ classification. JMLR 3, 2002.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,7 @@ class MPM(WeightedClassifier, SpreadMachine):
         'its rank is high. "reference" is the cone program by Clarabel.',
     )
 
-    def solve(self, data: DiagonalData, state: Any) -> BinaryModel:
+    def solve(self, data: DiagonalData) -> BinaryModel:
         if data.equal_means:
             return majority_model(
                 data,
@@ -86,8 +86,7 @@ class MPM(WeightedClassifier, SpreadMachine):
                 bound=np.inf,
                 extra={"kappa": 0.0, "alpha": 0.0},
             )
-        solver = "auto" if self.solver == "gram" else self.solver
-        found = direction(data.delta, data.var_x, data.var_y, solver)
+        found = direction(data.delta, data.var_x, data.var_y, self.solver)
         return self._model(found, float(found.w @ data.mean_x), len(data.y))
 
     def solve_gram(self, machines: Sequence[MPM], spread: GramSpread) -> list[BinaryModel]:
@@ -107,9 +106,9 @@ class MPM(WeightedClassifier, SpreadMachine):
 def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "auto") -> Direction:
     """Minimise sx + sy over all w with ``target'w = 1``, in diagonal coordinates.
 
-    Solver "auto" calls `minimax_direction`; the other solvers solve a cone program.
+    Solvers "auto" and "gram" call `minimax_direction`; the others solve a cone program.
     """
-    if solver == "auto":
+    if solver in ("auto", "gram"):
         return minimax_direction(target, var_x, var_y)
     from mmbench.machines.minimax.cones import SpreadProgram, solve_spread
 

@@ -37,8 +37,6 @@ class MarginSolution(Result):
     b: float
     #: Multipliers of the points, shape (n,), between 0 and C.
     multipliers: NDArray
-    #: Numbers (ex, ey) of the reweighted SVM, shape (2,), used for a warm start; None otherwise.
-    weights: NDArray | None = None
 
     @property
     def is_trivial(self) -> bool:
@@ -165,13 +163,7 @@ class MarginProblem:
         found = self.certified(w, b, np.zeros(len(self.y)), 0.0, 0)
         return replace(found, value=self.trivial[0], status=Status.TRIVIAL)
 
-    def solution(
-        self,
-        w: NDArray,
-        multipliers: NDArray,
-        iterations: int,
-        weights: NDArray | None = None,
-    ) -> MarginSolution:
+    def solution(self, w: NDArray, multipliers: NDArray, iterations: int) -> MarginSolution:
         """Return the better of w = 0 and the best multiple of w, with the bound by the multipliers.
 
         With a reduction the last multiplier is the multiplier of the constraint on the class means.
@@ -179,7 +171,7 @@ class MarginProblem:
         w, b = self.tuned(w)
         a, share = multipliers[: len(self.y)], float(multipliers[len(self.y) :].sum())
         found = self.certified(w, b, a, self.bound(a, share), iterations)
-        return self.trivial_solution().better(replace(found, weights=weights))
+        return self.trivial_solution().better(found)
 
     def certified(
         self, w: NDArray, b: float, multipliers: NDArray, bound: float, iterations: int

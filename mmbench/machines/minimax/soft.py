@@ -2,12 +2,16 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 
-The routes are listed in `m4`. The interior point method is in `mmbench.solvers.sum_of_norms`. The
-reweighted SVM uses the identity ``s = min over e > 0 of (s^2/e + e)/2``: the soft M4 is the minimum
-over (w, b, ex, ey) of an SVM objective with the quadratic form ``w'(Sx/ex + Sy/ey)w``, which is
-jointly convex. Alternating between ``e = (sx, sy)`` and the training of the SVM never increases the
-objective, but converges only linearly. Here the fixed point of this iteration is computed by secant
-steps on log e. Every round gives an upper and a lower bound on the optimum.
+The routes are listed in `m4`. The interior point uses the identity ``||D w|| = min over e > 0 of
+(||D w||^2 / e + e) / 2``, so each spread adds an unknown e_j to the linear SVM. The matrix
+``Q = Sx/ex + Sy/ey`` replaces the identity of the SVM, and ``Q w = v`` at the optimum, with
+``v = sum_i a_i y_i z_i`` and the multipliers a. During the iterations ``e - ||D w||^2 / e``
+decreases to zero together with the complementarity products of the rows. If this difference were
+zero from the start, e could become zero long before w converges, and could not increase again.
+
+If ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``, then ``sum_i a_i`` is a lower bound on the
+optimal value. The choice ``p_j = D_j Q^-1 v / e_j`` satisfies these conditions after a and all p_j
+are divided by the largest ``||p_j||``.
 """
 
 from dataclasses import replace
@@ -25,14 +29,8 @@ from mmbench.machines.minimax.cones import (
     step_program,
 )
 from mmbench.machines.minimax.problem import MarginProblem, MarginSolution, middle_bias
-from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.highs_ import solve_lp
-from mmbench.solvers.sum_of_norms import SumOfNorms
-from mmbench.solvers.svm_dual.active_set import FREE_ROWS_TOLERANCE, train_scaled
-
-#: Ratio k/n of coordinates to rows above which the reweighted SVM is used: it is then faster than
-#: the interior point method.
-REWEIGHTED_WIDTH = 0.25
+from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 
 #: Maximum number of rows for which a problem with an open gap is solved again by Clarabel, which
 #: needs memory for 28 copies of the rows.
@@ -45,40 +43,26 @@ LEAST_MARGIN = 1e-9
 #: solution allows, for which the classes count as not separable.
 OVERLAP_TOLERANCE = 1e-6
 
-#: Lower bound on the spread of a class relative to the sum of both spreads; smaller spreads are
-#: replaced by this bound.
-LEAST_SPREAD_SHARE = 1e-13
+#: Target of ``e - ||D w||^2 / e``, as a fraction of the sum of the rows' complementarity products.
+EXCESS_SHARE = 0.5
 
-#: Maximum change of log e per secant step, and the maximum number of secant steps.
-MAX_LOG_STEP, MAX_ROUNDS = 1.5, 40
+#: Maximum decrease of an e_j per step, as a fraction of e_j.
+LARGEST_FALL = 0.7
+
+#: Initial multipliers, as a fraction of their upper bounds by the norms and by C.
+FIRST_SHARE = 0.5
 
 
-def solve_soft(
-    problem: MarginProblem,
-    solver: str = "auto",
-    tol: float = 1e-6,
-    start: MarginSolution | None = None,
-) -> MarginSolution:
-    """Minimise the objective to the relative gap `tol`; both classes must have points.
-
-    `start` is a warm start for the reweighted SVM: the solution for similar parameters.
-    """
+def solve_soft(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MarginSolution:
+    """Minimise the objective to the relative gap `tol`; both classes must have points."""
     if solver == "reference":
         return replace(search_budget(problem, tol), route="rho search")
-    n, k = problem.rows.shape
-    if not problem.removed and solver in ("auto", "reweighted"):
-        if k > REWEIGHTED_WIDTH * n or solver == "reweighted":
-            found = solve_reweighted(problem, tol, start)
-        else:
-            point = SumOfNorms(
-                problem.rows, problem.y, problem.C, np.stack([problem.var_x, problem.var_y])
-            )
-            point.run(min(1e-10, 1e-4 * tol))
-            found = problem.solution(point.at["w"], point.at["a"], point.iterations)
-            found = replace(found, route="interior point")
-        last = solver == "reweighted" or n > MOST_CONE_ROWS or time_is_up()
-        if found.closed(tol) or last:
-            return found
+    if solver in ("auto", "gram") and not problem.removed:
+        point = SoftMarginPoint(problem)
+        point.run(min(1e-10, 1e-4 * tol))
+        found = problem.solution(point.at["w"], point.at["a"], point.iterations)
+        if found.closed(tol) or len(problem.y) > MOST_CONE_ROWS or time_is_up():
+            return replace(found, route="interior point")
     found = solve_program(margin_program(problem), solver, tol).for_problem(problem)
     return replace(found, route="cone program")
 
@@ -128,39 +112,65 @@ def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
     return w, margin, max(found.violation, -found.bound) <= OVERLAP_TOLERANCE
 
 
-def solve_reweighted(
-    problem: MarginProblem, tol: float = 1e-6, start: MarginSolution | None = None
-) -> MarginSolution:
-    """Minimise the objective of a problem without reduction by reweighted SVMs.
+class SoftMarginPoint(HingeInteriorPoint):
+    """A primal-dual point of the soft M4, strictly inside all inequalities."""
 
-    The gap of the result exceeds `tol` if the iteration does not converge within MAX_ROUNDS rounds
-    or the time limit.
-    """
-    u, e = np.zeros(len(problem.y)), np.ones(2)
-    if start is not None and start.weights is not None:
-        u, e = np.minimum(start.multipliers, problem.C) * problem.y, start.weights
-    elif problem.delta.any():
-        mpm = minimax_direction(problem.delta, problem.var_x, problem.var_y)
-        e = 2.0 * np.array([mpm.spread_x, mpm.spread_y])
-        e = np.maximum(e, LEAST_SPREAD_SHARE * e.sum())
-    best, gap = problem.trivial_solution(), 1.0
-    last: tuple[NDArray, NDArray] | None = None
-    for rounds in range(1, MAX_ROUNDS + 1):
-        metric = 1.0 / (problem.var_x / e[0] + problem.var_y / e[1])
-        accuracy = min(FREE_ROWS_TOLERANCE, max(0.1 * gap * FREE_ROWS_TOLERANCE, 0.01 * tol))
-        u = train_scaled(np.asarray(problem.rows), metric, problem.y, problem.C, u, accuracy)
-        w = metric * (problem.rows.T @ u)
-        best = best.better(problem.solution(w, np.abs(u), iterations=rounds, weights=e))
-        if best.closed(tol) or time_is_up():
-            break
-        gap = best.gap
-        spreads = problem.spreads(w)
-        spreads = np.maximum(spreads, LEAST_SPREAD_SHARE * spreads.sum() + 1e-300)
-        at, residual = np.log(e), np.log(spreads / e)
-        step = residual
-        if last is not None and np.linalg.norm(residual) < np.linalg.norm(last[1]):
-            change = residual - last[1]
-            step = residual - (change @ residual) / (change @ change) * (at - last[0] + change)
-        last = at, residual
-        e = np.exp(at + np.clip(step, -MAX_LOG_STEP, MAX_LOG_STEP))
-    return replace(best, route="reweighted")
+    def __init__(self, problem: MarginProblem):
+        rows, y, C = problem.rows, problem.y, problem.C
+        squares = np.stack([problem.var_x, problem.var_y])
+        self.squares, self.C, self.trivial = squares, C, problem.trivial[0]
+        sizes = (y < 0).sum(), (y > 0).sum()
+        a = 1.0 / np.where(y > 0, sizes[1], sizes[0])
+        delta = rows.T @ (y * a)
+        w = delta / squares.sum(axis=0)
+        w *= 2.0 / max(float(w @ delta), 1e-300)  # the decisions at the class means are 1 and -1
+        e = np.sqrt(squares @ (w * w))
+        self.at = {"e": np.maximum(e, 1e-3 * e.sum()) if e.any() else np.ones(len(squares))}
+        a *= FIRST_SHARE * min(1.0 / max(self._longest(delta), 1e-300), C / float(a.max()))
+        super().__init__(rows, y, C, a, given=self.at)
+
+    def _Q(self) -> NDArray:
+        return self.squares.T @ (1.0 / self.at["e"])
+
+    def _longest(self, v: NDArray) -> float:
+        """Return the largest ``||p_j||``."""
+        w = v / self._Q()
+        return float((np.sqrt(self.squares @ (w * w)) / self.at["e"]).max())
+
+    def _norm(self, v: NDArray) -> float:
+        return float(v @ (v / self._Q())) - float(self.at["e"].sum())
+
+    def _begin(self) -> float:
+        self.at["w"] = self.at["v"] / self._Q()
+        return 0.0
+
+    def _follow(self) -> tuple[NDArray, NDArray]:
+        Q = self._Q()
+        return Q * self.at["w"] - self.at["v"], 1.0 / Q
+
+    def _relative_gap(self, excess: float) -> float:
+        a, longest = self.at["a"], max(self._longest(self.at["v"]), 1e-300)
+        room = max(1.0, self.C / float(a.max()))  # a may also be scaled up, within norms and C
+        bound = float(a.sum()) * min(1.0 / longest, room)
+        value = min(excess + self._dual_value(), self.trivial)
+        return (value - bound) / max(bound, 1e-300)
+
+    def _ratios(self) -> NDArray:
+        """Return ``||D_j w||^2 / e_j^2`` for each j."""
+        return self.squares @ self.at["w"] ** 2 / self.at["e"] ** 2
+
+    def _system(self) -> tuple[NDArray, NDArray, NDArray]:
+        e = self.at["e"]
+        between = -(self.squares * self.at["w"]).T / e**2
+        return self._Q(), between, np.diag(0.5 * (1.0 + self._ratios()) / e)
+
+    def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
+        excess = EXCESS_SHARE * 2.0 * len(self.y) * target
+        return -self.miss, -0.5 * (1.0 - self._ratios() - excess / self.at["e"])
+
+    def _complete(self, step: Values, added: NDArray) -> None:
+        step["e"] = added
+
+    def _length(self, step: Values, share: float) -> float:
+        fall = float((-step["e"] / self.at["e"]).max())
+        return min(super()._length(step, share), LARGEST_FALL / max(fall, LARGEST_FALL))

@@ -1,8 +1,9 @@
-"""What the routes of the M4 are made of: bias, scale, bounds, active sets, line searches."""
+"""What the routes of the M4 are made of: bias, scale, bounds, interior point, line searches."""
 
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,10 +17,7 @@ from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax import coordinates
 from mmbench.machines.minimax.branch_and_bound import lowest_of_lines, minimise
-from mmbench.machines.minimax.soft import solve_reweighted
-from mmbench.solvers.svm_dual.active_set import settle
-from mmbench.solvers.svm_dual.qp import PiecewiseQP
-from mmbench.solvers.svm_dual.smo import solve_smo
+from mmbench.machines.minimax.soft import solve_soft
 
 seeds = st.integers(0, 10**6)
 
@@ -70,40 +68,21 @@ def test_balanced_multipliers_are_feasible():
     assert a @ y == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("C", [0.05, 1.0, 100.0])
-@pytest.mark.parametrize("k", [4, 60])
-def test_settled_multipliers_are_the_svm_s(C, k):
-    problem = random_problem(3, n=60, k=k, C=C)
-    rows, y = problem.rows, problem.y
-    metric = np.random.RandomState(0).rand(k) + 0.1
-    gram = (rows * metric) @ rows.T
-    ends = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1)
-    svm = solve_smo(PiecewiseQP(gram, ends, -y[:, None]), tol=1e-10)
-    rough = solve_smo(PiecewiseQP(gram, ends, -y[:, None]), tol=1e-2).u
-    u = settle(rows, metric, y, C, rough)
-    assert u is not None
-    assert np.all(y * u >= 0)
-    assert np.all(y * u <= C)
-    assert u.sum() == pytest.approx(0, abs=1e-9)
-    dual = [y @ v - v @ gram @ v / 2 for v in (u, svm.u)]
-    assert dual[0] == pytest.approx(dual[1], rel=1e-9)
+@pytest.mark.parametrize("C", [0.005, 0.03, 0.3, 50.0, 1e4])
+def test_the_interior_point_reaches_a_cone_solver_s_objective(C):
+    """With the smallest C the solution is w = 0, which must not be returned before it is proven."""
+    problem = random_problem(0, n=300, k=6, C=C)
+    found = solve_soft(problem, tol=1e-9)
+    assert found.route == "interior point"
+    assert found.is_trivial == (C == 0.005)
+    assert found.value == pytest.approx(solve_soft(problem, "clarabel").value, rel=1e-8)
 
 
-def test_nothing_settles_from_a_guess_without_free_rows():
-    problem = random_problem(0)
-    assert settle(problem.rows, np.ones(4), problem.y, 1.0, np.zeros(30)) is None
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_reweighting_closes_the_gap_from_any_neighbour(seed):
-    problem = random_problem(seed, n=80, k=40)
-    start = None
-    for C in (0.02, 0.1, 1.0, 50.0, 0.05):
-        priced = random_problem(seed, n=80, k=40, C=C)
-        start = solve_reweighted(priced, tol=1e-8, start=start)
-        assert start.closed(1e-8)
-        assert start.value == pytest.approx(solve_reweighted(priced, tol=1e-8).value, rel=1e-7)
-    assert problem.C == 0.3
+def test_equal_class_means_are_no_obstacle_to_the_interior_point():
+    part = random_problem(2, n=60)
+    rows, y = np.vstack([part.rows, -part.rows]), np.append(part.y, part.y)
+    found = solve_soft(replace(part, rows=rows, y=y, delta=0.0 * part.delta, C=1.0))
+    assert found.route == "interior point"
 
 
 # -- searches along a line ---------------------------------------------------------------------
@@ -154,7 +133,6 @@ def test_branch_and_bound_says_what_it_proved_when_it_has_to_stop():
         M4(margin="hard"),
         M4(normalization="mean", C_factor=2),
         M4(nu=0.7),
-        M4(solver="reweighted"),
     ],
     ids=str,
 )

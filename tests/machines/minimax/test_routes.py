@@ -37,8 +37,7 @@ def classes(n_x, n_y, shift=1.0, seed=0):
 
 def in_coordinates(machine, data):
     """Return the model that diagonal coordinates give."""
-    other = "reweighted" if isinstance(machine, M4) else "auto"
-    return base.train_in_coordinates([machine.with_params({"solver": other})], data)[0]
+    return base.train_in_coordinates([machine.with_params({"solver": "auto"})], data)[0]
 
 
 def decisions(model, data):
@@ -54,10 +53,9 @@ def decisions(model, data):
         (M4(), FULL_RANK, "gram"),
         (M4(), LOW_RANK, "interior point"),
         (M4(), Kernel("linear"), "interior point"),
-        (M4(solver="reweighted"), FULL_RANK, "reweighted"),
         (M4(solver="clarabel"), RBF, "cone program"),
         (M4(solver="reference"), Kernel("linear"), "rho search"),
-        (M4(scatter="sum"), FULL_RANK, "reweighted"),
+        (M4(scatter="sum"), FULL_RANK, "interior point"),
         (M4(nu=0.7), LOW_RANK, "cone program"),
         (M4(margin="hard"), FULL_RANK, "cone program"),
         (M4(margin="hard", solver="reference"), FULL_RANK, "rho search"),
