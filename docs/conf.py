@@ -73,7 +73,11 @@ html_theme_options = {
     "navbar_persistent": [],
     # wide tables have the whole page
     "secondary_sidebar_items": {
-        page: ["page-toc"] for page in ("start", "experiments", "data", "cluster", "generated/*")
+        page: ["page-toc"]
+        for page in (
+            *("start", "own_table", "python", "experiments", "data", "compare", "reports"),
+            *("certify", "limits", "cluster", "certificates", "generated/*"),
+        )
     },
     "show_toc_level": 2,
     "footer_start": ["copyright"],

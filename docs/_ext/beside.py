@@ -27,10 +27,22 @@ REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 NAME = re.compile(r"(?<!\[)`(\w+)`")
 
 
+#: Section of the text on what was reproduced -> page of the paper.
+PAPERS = {
+    "#mmrm-paper": "/papers/mmrm.md",
+    "#mamc-paper": "/papers/mamc.md",
+    "#m4-paper": "/papers/m4.md",
+    "#rmm-papers": "/papers/rmm.md",
+    "#f-svm-paper": "/papers/fsvm.md",
+}
+
+
 def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None:
     """Point the links of an included file at pages."""
     content[0] = LINK.sub(_page, content[0])
-    if parent in ("not_reproduced", "readings"):
+    for section, page in PAPERS.items():
+        content[0] = content[0].replace(f"]({section})", f"]({page})")
+    if parent in ("not_reproduced", "readings") or parent.startswith("papers/"):
         content[0] = NAME.sub(_table, content[0])
 
 

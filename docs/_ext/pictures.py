@@ -247,7 +247,25 @@ def radius(canvas: Figure) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.03), ncols=3)
 
 
+def six(canvas: Figure) -> None:
+    """Regions of six machines with one kernel, on classes of different spread."""
+    X, y = classes(((-1.6, 0), (1.2, 0.2)), ((0.5, 1.3), (1.1, 0.6)), 0.3, n=60)
+    machines = {
+        "SVM: large margin": SVM(C=10, gamma=0.3),
+        "RMM: bounded decisions": RMM(C=10, gamma=0.3, B_fraction=0.1),
+        "MMRM: large gap for the distance of means": MMRM(C=10, gamma=0.3),
+        "M4: margin in units of each class's spread": M4(C=10, gamma=0.3, ridge=1e-2),
+        "MAMC: large average margin": MAMC(gamma=0.3),
+        "LS-SVM: small squared residuals": LSSVM(C=10, gamma=0.3),
+    }
+    for axes, (name, machine) in zip(canvas.subplots(2, 3).ravel(), machines.items(), strict=True):
+        points(axes, X, y)
+        contour(axes, machine.fit(X, y), "-", name)
+        axes.set_title(name, fontsize=8)
+
+
 PICTURES: dict[str, Callable[[Figure], None]] = {
+    "six": six,
     "svm": svm,
     "rmm": rmm,
     "sigma_svm": sigma_svm,

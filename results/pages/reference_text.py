@@ -28,7 +28,7 @@ from mmbench.config.plan import replan
 from mmbench.tables.blocks import ranks_of
 from mmbench.tables.build import sheet_of
 from mmbench.tables.results import Reference, read_reference
-from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND
+from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
 from mmbench.tables.statistics import Ranks
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
@@ -132,6 +132,17 @@ class Table:
         marks = list(self.rows(*where).mark)  # type: ignore[arg-type]
         near, untold, far = (marks.count(mark) for mark in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
         return Count(near + untold, near + untold + far, untold)
+
+    def marks(self) -> str:
+        """Return the counts of all marks, as "9 ✓, 7 ~, 12 ✗"."""
+        count = self.near()
+        far = f"{count.of - count.near} {OUT_OF_BAND}" if count.of > count.near else ""
+        return ", ".join(filter(None, [count.marks, far]))
+
+    def order(self) -> str:
+        """Return how many published differences beyond noise have the same sign here."""
+        published, same, beyond = differences(_read(self.experiment).rows)
+        return f"{same} of {published} ({beyond})" if published else "–"
 
     def far(self, *where: object) -> list[str]:
         """Return the names of the compared cells that are not near."""
@@ -484,13 +495,20 @@ def page() -> str:
     functions = {f.__name__: f for f in (check, apart, abs, min, max, *PARAGRAPHS)}
     text = rendered(TEMPLATE, table=cache(Table), **functions)
     text = re.sub(r"\n[ \0]*\0[ \0]*(?=\n)", "", text).replace(CHECKED, "")
-    blocks = [" ".join(block.split()) for block in re.split(r"\n(?=- )|\n\s*\n", text.strip())]
-    lines = [_wrapped(block) for block in blocks if block]
-    return "\n\n".join(lines).replace("\n\n- ", "\n- ").replace("\n- ", "\n\n- ", 1) + "\n"
+    blocks = re.split(r"\n(?=- )|\n\s*\n", text.strip())
+    lines = [_wrapped(block) for block in blocks if block.strip()]
+    text = "\n\n".join(lines) + "\n"
+    return text.replace("|\n\n|", "|\n|")
 
 
 def _wrapped(block: str) -> str:
-    """Return a heading, a paragraph or an item with lines of at most `WIDTH` characters."""
+    """Return a heading, a paragraph or an item with lines of at most `WIDTH` characters.
+
+    Tables stay as they are.
+    """
+    if block.lstrip().startswith("|"):
+        return block.strip()
+    block = " ".join(block.split())
     indent = "  " if block.startswith("- ") else ""
     return textwrap.fill(
         block, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False

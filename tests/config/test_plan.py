@@ -79,7 +79,7 @@ def test_documented_keys_are_valid_and_complete(tmp_path: Path):
 
 
 def test_the_example_for_own_data_is_valid(tmp_path: Path):
-    page = CONFIGS.parent / "docs" / "start.md"
+    page = CONFIGS.parent / "docs" / "own_table.md"
     text = page.read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "my.csv").write_text("a,label\n1,x\n2,y\n")
     jobs = by_machine(offline_plan(config_from(text, tmp_path), tmp_path))
