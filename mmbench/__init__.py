@@ -5,45 +5,25 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mmbench.machines import (
-        FSVM,
-        KLDA,
-        LDA,
-        LSSVM,
-        M4,
-        MAMC,
-        MEMPM,
-        MMRM,
-        MPM,
-        MRSVM,
-        RMM,
-        SVM,
-        RSVMMuPlus,
-        RSVMPlus,
-        SigmaSVM,
-    )
+    from mmbench.machines import FSVM as FSVM
+    from mmbench.machines import KLDA as KLDA
+    from mmbench.machines import LDA as LDA
+    from mmbench.machines import LSSVM as LSSVM
+    from mmbench.machines import M4 as M4
+    from mmbench.machines import MAMC as MAMC
+    from mmbench.machines import MEMPM as MEMPM
+    from mmbench.machines import MMRM as MMRM
+    from mmbench.machines import MPM as MPM
+    from mmbench.machines import MRSVM as MRSVM
+    from mmbench.machines import RMM as RMM
+    from mmbench.machines import SVM as SVM
+    from mmbench.machines import RSVMMuPlus as RSVMMuPlus
+    from mmbench.machines import RSVMPlus as RSVMPlus
+    from mmbench.machines import SigmaSVM as SigmaSVM
 
     results: ModuleType
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "FSVM",
-    "KLDA",
-    "LDA",
-    "LSSVM",
-    "M4",
-    "MAMC",
-    "MEMPM",
-    "MMRM",
-    "MPM",
-    "MRSVM",
-    "RMM",
-    "SVM",
-    "RSVMMuPlus",
-    "RSVMPlus",
-    "SigmaSVM",
-]
 
 #: Module that defines each function of the package, by the name of the function.
 FUNCTIONS = {
@@ -66,6 +46,9 @@ def __getattr__(name: str) -> Any:
     if name in FUNCTIONS:
         return getattr(import_module(FUNCTIONS[name]), name)
     machines = import_module("mmbench.machines")  # `from mmbench import` would recurse
+    if name == "__all__":
+        paths = [path.partition(":") for path in machines.MACHINES.values()]
+        return [attribute for module, _, attribute in paths if module.startswith("mmbench.")]
     if name in machines.__all__:
         return getattr(machines, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

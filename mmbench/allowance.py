@@ -7,7 +7,7 @@ The caller sets the limits of a block (`within`); a solver returns its best solu
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
@@ -126,14 +126,9 @@ def _call_within(
 BLAS_THREADS_FROM_ROWS = 1000
 
 
-@contextmanager
-def blas_threads_for(n_rows: int) -> Iterator[None]:
+def blas_threads_for(n_rows: int) -> AbstractContextManager:
     """Limit BLAS to one thread if the largest training problem has few rows."""
-    if n_rows >= BLAS_THREADS_FROM_ROWS:
-        yield
-    else:
-        with blas().limit(limits=1):
-            yield
+    return nullcontext() if n_rows >= BLAS_THREADS_FROM_ROWS else blas().limit(limits=1)
 
 
 @cache

@@ -115,7 +115,7 @@ def memory_of(solver: str) -> Iterator[None]:
 
 
 class Status(StrEnum):
-    """Outcome of a fit. Every status of a solver library is translated to one of these statuses.
+    """Outcome of a fit, from harmless to fatal; every status of a solver library has one of these.
 
     ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
     optimum.
@@ -124,32 +124,19 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     STOPPED_BY_RULE = "stopped_by_rule"
     UNCERTIFIED = "uncertified"
-    INACCURATE = "inaccurate"
-    INFEASIBLE = "infeasible"
-    UNBOUNDED = "unbounded"
-    TRIVIAL = "trivial"
     ONE_CLASS = "one_class"
+    TRIVIAL = "trivial"
+    INACCURATE = "inaccurate"
     ITERATION_LIMIT = "iteration_limit"
     TIME_LIMIT = "time_limit"
+    UNBOUNDED = "unbounded"
+    INFEASIBLE = "infeasible"
     MEMORY_LIMIT = "memory_limit"
     FAILED = "failed"
 
 
 #: Statuses from harmless to fatal.
-SEVERITY = (
-    Status.OPTIMAL,
-    Status.STOPPED_BY_RULE,
-    Status.UNCERTIFIED,
-    Status.ONE_CLASS,
-    Status.TRIVIAL,
-    Status.INACCURATE,
-    Status.ITERATION_LIMIT,
-    Status.TIME_LIMIT,
-    Status.UNBOUNDED,
-    Status.INFEASIBLE,
-    Status.MEMORY_LIMIT,
-    Status.FAILED,
-)
+SEVERITY = tuple(Status)
 
 #: Statuses of a completed training; no warning is emitted.
 FINISHED = (Status.OPTIMAL, Status.STOPPED_BY_RULE)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from mmbench.datasets import (
     Dataset,
     DatasetRef,
-    Split,
     load_dataset,
     make_preprocess,
     split_at,
@@ -68,10 +67,9 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     values = asdict(job.split)
     split = split_at(spec=values.pop("rule"), **values, dataset=dataset)
     _check(job, dataset.y[split.train], len(split.rest))
-    steps = make_preprocess(job.dataset.preprocess, dataset.n_categorical).fit(
-        dataset.X[split.train]
-    )
-    seen = np.append(split.train, _validation_rows(job, split))
+    steps = make_preprocess(ref.preprocess, dataset.n_categorical).fit(dataset.X[split.train])
+    rest = split.rest if job.validates_on_rest else split.rest[:0]
+    seen = np.append(split.train, split.test if job.validates_on_test else rest)
     X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
     given = job.split.rule == "predefined"
     return Prepared(
@@ -95,13 +93,6 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
         warnings=dataset.warnings,
         groups_pool=None if dataset.groups is None else dataset.groups[seen],
     )
-
-
-def _validation_rows(job: Job, split: Split) -> NDArray:
-    """Return the rows, other than training rows, that selection uses for validation."""
-    if job.validates_on_test:
-        return split.test
-    return split.rest if job.validates_on_rest else split.test[:0]
 
 
 @lru_cache(maxsize=1)  # jobs are ordered by data set; two large data sets may exceed the memory

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -178,10 +179,7 @@ class Job:
     @property
     def n_points(self) -> int:
         """Number of grid points; 1 if no parameter is selected."""
-        count = 1
-        for _, values in self.grid:
-            count *= len(values)
-        return count
+        return math.prod(len(values) for _, values in self.grid)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job in JSON types; `from_dict` is the inverse."""
@@ -196,13 +194,9 @@ class Job:
         KeyError, TypeError
             If a field is missing or unknown.
         """
-        values = dict(values)
-        parts = {
-            "dataset": _from_dict(DatasetRef, values.pop("dataset")),
-            "split": _from_dict(SplitRef, values.pop("split")),
-            "select": _from_dict(SelectRef, values.pop("select")),
-        }
-        return _from_dict(cls, {**values, **parts})
+        parts = {"dataset": DatasetRef, "split": SplitRef, "select": SelectRef}
+        built = {name: _from_dict(part, values[name]) for name, part in parts.items()}
+        return _from_dict(cls, {**values, **built})
 
     def _content(self) -> dict[str, Any]:
         dataset, content = _filled(self.dataset), _filled(self)
@@ -247,14 +241,10 @@ def _canonical(value: Any) -> Any:
     """Return a value in JSON types, with integers as floats: 10 and 10.0 have the same hash."""
     if value is None or type(value) in (str, float, bool):  # most values: skip the slower tests
         return value
-    if type(value) is int:
+    if isinstance(value, int):
         return float(value)
     if is_dataclass(value):
-        return {name: _canonical(item) for name, item in _filled(value).items()}
+        value = _filled(value)
     if isinstance(value, Mapping):
         return {name: _canonical(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_canonical(item) for item in value]
-    if isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    return value
+    return [_canonical(item) for item in value] if isinstance(value, list | tuple) else value

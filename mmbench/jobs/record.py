@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cache
 from statistics import median_low
-from typing import Any
+from typing import Any, get_type_hints
 
-from mmbench.errors import Status
+from mmbench.errors import Status, UserError
 from mmbench.jobs.job import Job
 
 
-class BadRecord(Exception):
+class BadRecord(UserError):
     """A file is damaged, was edited, or has the content of another job or schema."""
 
 
@@ -173,6 +173,11 @@ NEEDED = {"metrics": "accuracy_pct", "fits": "statuses"}
 Content = dict[str, Any]
 
 
+Number = float | None
+Scalar = str | float | bool | None
+Values = dict[str, Scalar | list[Scalar]]
+
+
 @dataclass(frozen=True)
 class Record:
     """The result of a job, or the reason for its failure."""
@@ -181,7 +186,7 @@ class Record:
     key: str
     job: Job
     #: Worst status of the binary problems; status of the job if there is no result.
-    status: str
+    status: Status
     #: Reason for a missing result; for a result, summary of the fits that are not optimal.
     reason: str = ""
     #: Whether the result is missing because of an error in the user's input.
@@ -192,10 +197,10 @@ class Record:
     #: Selected parameters, and the scores of the grid points.
     selection: Mapping[str, Any] = field(default_factory=dict)
     #: CPU seconds and wall-clock seconds per stage.
-    cpu_seconds: Mapping[str, float] = field(default_factory=dict)
-    wall_seconds: Mapping[str, float] = field(default_factory=dict)
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+    wall_seconds: dict[str, float] = field(default_factory=dict)
     #: Seeds of the random choices, by name.
-    seeds: Mapping[str, int] = field(default_factory=dict)
+    seeds: dict[str, int] = field(default_factory=dict)
     #: Sizes and hash of the training and test parts.
     split: Mapping[str, Any] = field(default_factory=dict)
     #: Summary of the certificates (objective, bound, violation) of all pairs of classes.
@@ -207,13 +212,13 @@ class Record:
     #: Warnings about a user's file and about calibration.
     warnings: list[str] = field(default_factory=list)
     #: All parameters of the fitted estimator; selected parameters are in `selection` too.
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
     #: "version", "commit" and "fingerprint" of the machine's code.
-    code: Mapping[str, Any] = field(default_factory=dict)
+    code: dict[str, str | int | None] = field(default_factory=dict)
     #: Library versions, computer and numbers of threads.
     environment: Mapping[str, Any] = field(default_factory=dict)
     #: The limits of the job: "time" in seconds, "memory" in bytes.
-    limits: Mapping[str, float | None] = field(default_factory=dict)
+    limits: dict[str, Number] = field(default_factory=dict)
     #: Progress of a job that a limit stopped: "stage", "seconds" and "bytes". A job that stopped by
     #: itself at the time limit has more entries. After the stage selection: the numbers of
     #: "trainings" done and "planned". After the stage training: the numbers of "pairs",
@@ -259,75 +264,38 @@ class Record:
         return self.job.split.at
 
 
-Number = float | None
-Scalar = str | float | bool | None
-Values = dict[str, Scalar | list[Scalar]]
-
-
 @cache
 def _schema() -> Any:
-    """Return the pydantic model of a record; only the entries of `needed` are required."""
+    """Return the pydantic model of a record; entries are optional unless they are `needed`."""
     from pydantic import create_model
 
-    def part(needed: Any = "", **types: Any) -> Any:
-        defaults = {name: ... if name in needed.split() else None for name in types}
-        fields: Any = {name: (kind, defaults[name]) for name, kind in types.items()}
-        return create_model("Part", **fields)
+    def part(types: Mapping[str, Any], needed: str = "") -> Any:
+        entries = {n: (kind, ... if n in needed.split() else None) for n, kind in types.items()}
+        return create_model("Part", **entries)  # type: ignore[call-overload]
 
-    counts, seconds, texts = dict[str, int], dict[str, float], list[str]
-    figures = dict.fromkeys(("objective", "bound", "max_violation", "gap", "seconds"), Number)
-    whole = dict.fromkeys(("iterations", "n_support"), int)
-    pair = part(
-        "status pair",
-        status=Status,
-        pair=tuple[Scalar, Scalar],
-        route=str,
-        extra=dict[str, Any],
-        **figures,
-        **whole,
-    )
-    sizes = dict.fromkeys(("n_train", "n_train_pair", "n_test", "n_features"), int)
-    worst = dict.fromkeys(("worst_violation", "worst_gap", "gap_tolerance"), Number)
-    return part(
-        "key job status metrics cpu_seconds wall_seconds",
-        **dict.fromkeys(("key", "reason", "traceback", "started", "finished"), str),
-        job=Job,
-        status=Status,
-        wrong_input=bool,
-        metrics=dict[str, Number],
-        selection=part(params=Values | list[Values], scores=list[Values], n_points=int),
-        cpu_seconds=seconds,
-        wall_seconds=seconds,
-        seeds=counts,
-        split=part(digest=str, origin=str, **sizes),
-        fits=part(n=int, statuses=dict[Status, int], routes=counts, n_support_mean=Number, **worst),
-        per_pair=list[pair],  # type: ignore[valid-type]
-        deviations=texts,
-        warnings=texts,
-        parameters=dict[str, Any],
-        code=dict[str, str | int | None],
-        environment=part(
-            **dict.fromkeys(("mmbench", "python", "platform", "cpu"), str),
-            cores=int | None,
-            libraries=dict[str, str],
-            threads=part(pairs=int, libraries=counts),
-        ),
-        limits=dict[str, Number],
-        reached=Values,
-        arrays=str | None,
-    )
+    def each(names: str, kind: Any) -> dict[str, Any]:
+        return dict.fromkeys(names.split(), kind)
 
-
-def check(content: Content) -> None:
-    """Raise BadRecord if an entry of a record has a wrong type; the message names the entry."""
-    from pydantic import ValidationError
-
-    try:
-        _schema().model_validate_json(json.dumps(content), strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise BadRecord(f"{place}: {first['msg']}") from None
+    counts = dict[str, int]
+    numbers, whole = "objective bound max_violation gap seconds", "iterations n_support"
+    fit = {"status": Status, "pair": tuple[Scalar, Scalar], "route": str, "extra": dict[str, Any]}
+    pair = part({**fit, **each(numbers, Number), **each(whole, int)}, "status pair")
+    scores = {"scores": list[Values], "n_points": int}
+    sizes = each("n_train n_train_pair n_test n_features", int)
+    worst = each("worst_violation worst_gap gap_tolerance n_support_mean", Number)
+    threads = part({"pairs": int, "libraries": counts})
+    computer = {"cores": int | None, "libraries": dict[str, str], "threads": threads}
+    parts = {
+        "metrics": dict[str, Number],
+        "reached": Values,
+        "selection": part({"params": Values | list[Values], **scores}),
+        "split": part({**each("digest origin", str), **sizes}),
+        "fits": part({"n": int, "statuses": dict[Status, int], "routes": counts, **worst}),
+        "per_pair": list[pair],  # type: ignore[valid-type]
+        "environment": part({**each("mmbench python platform cpu", str), **computer}),
+    }
+    needed = "key job status metrics cpu_seconds wall_seconds"
+    return part({**get_type_hints(Record), **parts}, needed)
 
 
 def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Content:
@@ -364,12 +332,19 @@ def parse(text: bytes, key: str) -> Content:
     Raises
     ------
     BadRecord
-        If the text is damaged, was edited, or is the record of another job or format version.
+        If the text is damaged, was edited, or is the record of another job or format version, or
+        if an entry has a wrong type; the message names the entry.
     """
+    from pydantic import ValidationError
+
     record = unseal(text, RECORD_SCHEMA)
     if record.get("key") != key:
         raise BadRecord(f"holds the record {record.get('key')}")
-    check(record)
+    try:
+        _schema().model_validate_json(json.dumps(record), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise BadRecord(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     return record
 
 

@@ -24,6 +24,7 @@ import os
 import socket
 import stat
 import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -76,18 +77,23 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
     ------
     FileNotFoundError
         If the file does not exist.
-    OSError
+    BadRecord
         If the path is a link or no regular file, or the file has more than `most` bytes.
     """
-    if path.is_symlink():
-        raise OSError(errno.ELOOP, "a link, which is not followed")
-    with open(os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        if status.st_size > most:
-            raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
-        return file.read(most)
+    try:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "a link, which is not followed")
+        with open(os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            if status.st_size > most:
+                raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
+            return file.read(most)
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # for one, a folder in place of the file
+        raise BadRecord(f"cannot be read ({error.strerror})") from None
 
 
 def sync_folder(folder: Path) -> None:
@@ -103,12 +109,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def sweep(folder: Path) -> None:
-    """Delete the temporary files of killed processes; the caller must hold the folder's lock."""
-    for path in folder.glob("*" + TEMPORARY):
-        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -133,9 +133,8 @@ def exclusive(path: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        text = read_regular(path)[:200].decode("ascii", errors="ignore")
-        holder = text.strip() if text.strip().isprintable() else ""
-        holder = holder or "another process"
+        text = read_regular(path)[:200].decode("ascii", errors="ignore").strip()
+        holder = text if text and text.isprintable() else "another process"
         raise UserError(f"{path.parent}: in use by {holder}; wait for it or end it") from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
@@ -225,13 +224,11 @@ class Plan:
         Cells are added for jobs without a cell. The number of splits of an added cell is the number
         of different splits of its data set among the jobs.
         """
-        groups = group_by_cell(sorted(jobs, key=lambda job: job.split.at))
-        splits: dict[str, set[tuple[int, int, int]]] = {}
-        for key, found in groups.items():
-            at = {job.split.at for job in found}
-            splits.setdefault(key.dataset, set()).update(at)
+        jobs = sorted(jobs, key=lambda job: job.split.at)
+        groups = group_by_cell(jobs)
+        splits = Counter(name for name, _ in {(job.dataset.name, job.split.at) for job in jobs})
         known = {cell.key for cell in self.cells}
-        more = (PlannedCell(k, len(splits[k.dataset])) for k in groups if k not in known)
+        more = (PlannedCell(key, splits[key.dataset]) for key in groups if key not in known)
         cells = []
         for cell in (*self.cells, *more):
             own = tuple(job.key for job in groups.get(cell.key, ()))
@@ -253,20 +250,19 @@ class Plan:
         """
         content = unseal(text, PLAN_SCHEMA)
         del content["schema"]
-        cells = tuple(map(_planned_cell, content.pop("cells")))
+        cells = tuple(
+            PlannedCell(**{**cell, "key": Key(*cell["key"]), "jobs": tuple(cell["jobs"])})
+            for cell in content["cells"]
+        )
         return cls(**{**content, "cells": cells, "metrics": tuple(content.get("metrics", ()))})
-
-
-def _planned_cell(content: Mapping[str, Any]) -> PlannedCell:
-    return PlannedCell(**{**content, "key": Key(*content["key"]), "jobs": tuple(content["jobs"])})
 
 
 def group_by_cell(jobs: Iterable[Job]) -> dict[Key, list[Job]]:
     """Return jobs by their table cell."""
-    groups: dict[Key, list[Job]] = {}
+    groups = defaultdict(list)
     for job in jobs:
-        groups.setdefault(key_of(job), []).append(job)
-    return groups
+        groups[key_of(job)].append(job)
+    return dict(groups)
 
 
 CONFIG = "experiment.yaml"
@@ -360,7 +356,8 @@ class RecordStore:
             If another run has locked the folder.
         """
         with exclusive(self.folder / LOCK):
-            sweep(self._records)
+            for path in self._records.glob("*" + TEMPORARY):  # of killed processes
+                path.unlink(missing_ok=True)
             yield
 
     def path_of(self, key: str, suffix: str = ".json") -> Path:
@@ -401,14 +398,9 @@ class RecordStore:
         BadRecord
             If the record is damaged.
         """
-        try:
-            record = parse(read_regular(self.path_of(key)), key)
-            if record["arrays"] is not None and self._digest_of_arrays(key) != record["arrays"]:
-                raise BadRecord("its arrays are missing or damaged")
-        except FileNotFoundError:
-            raise
-        except OSError as error:  # a folder or a link in place of the file
-            raise BadRecord(f"cannot be read ({error.strerror})") from None
+        record = parse(read_regular(self.path_of(key)), key)
+        if record["arrays"] is not None and self._digest_of_arrays(key) != record["arrays"]:
+            raise BadRecord("its arrays are missing or damaged")
         return record
 
     def plan(self) -> Plan | None:
@@ -423,21 +415,20 @@ class RecordStore:
             return Plan.parse(read_regular(self.folder / PLAN))
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise BadRecord(f"cannot be read ({error.strerror})") from None
 
     def damage(self) -> list[str]:
         """Return a message if the configuration or plan was changed since the last run."""
         try:
             plan = self.plan()
-            known = plan.config_sha256 if plan else ""
-            if known and known != _sha256(read_regular(self.folder / CONFIG)):
-                return [f"{CONFIG} is damaged or was changed: it is not what was run"]
         except BadRecord as error:
             return [f"{PLAN} is damaged ({error})"]
-        except OSError as error:
-            return [f"{CONFIG} cannot be read ({error.strerror})"]
-        return []
+        known = plan.config_sha256 if plan else ""
+        try:
+            if known in ("", _sha256(read_regular(self.folder / CONFIG))):
+                return []
+        except (BadRecord, FileNotFoundError):
+            pass
+        return [f"{CONFIG} is damaged or was changed: it is not what was run"]
 
     def find(self, key: str) -> Content | None:
         """Return the record of a job; None if the record is missing or damaged."""
@@ -507,17 +498,14 @@ class RecordStore:
             try:
                 found[key] = self.read(key)
             except FileNotFoundError:
-                continue
+                pass
             except BadRecord as error:
-                folder = self._move(key, QUARANTINE)
+                folder = self.set_aside(key, QUARANTINE)
                 say(f"{self.path_of(key)}: {error}; moved to {folder}, its job runs again")
         return found
 
-    def set_aside(self, key: str) -> Path:
-        """Move a finished record to `SUPERSEDED`, where it is no longer read."""
-        return self._move(key, SUPERSEDED)
-
-    def _move(self, key: str, folder: str) -> Path:
+    def set_aside(self, key: str, folder: str = SUPERSEDED) -> Path:
+        """Move a record to a folder in which it is no longer read; return the folder."""
         target = self._records / folder
         target.mkdir(exist_ok=True)
         for suffix in (".json", ".npz"):

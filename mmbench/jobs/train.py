@@ -15,7 +15,7 @@ from mmbench.jobs.data import Prepared
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import Choice, Clock, merged, middle
 from mmbench.machines.base.estimator import PairwiseClassifier
-from mmbench.selection import select
+from mmbench.selection import Selection, select
 
 
 def job_seeds(job: Job) -> dict[str, int]:
@@ -48,12 +48,14 @@ def train(
     choice: Choice = middle(inherited) if inherited else {}
     machine = make_machine(job, threads, seeds["machine"])
     with clock.stage("warm_up"):
-        _rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
-    search: dict[str, Any] = {"scores": [], "n_points": 0}
-    if job.grid:
+        rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
+    search: dict[str, Any] = {"scores": [], "n_points": min(1, len(job.grid))}
+    selected: Choice = {name: values[0] for name, values in job.grid}
+    if job.n_points > 1:  # a grid with a single point is not evaluated
         with clock.stage("selection"):
-            search = _search(machine, job, data, choice, threads, seeds["selection"])
-        choice = merged(choice, search["params"])
+            found = _search(machine, job, data, choice, threads, seeds["selection"])
+        search, selected = {**vars(found), "n_points": found.n_points}, found.params
+    choice = merged(choice, selected)
     with clock.stage("training"), spread or nullcontext(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the record has the status per pair
         own = own_part(machine, job, choice)
@@ -89,31 +91,19 @@ def _search(
     inherited: Choice,
     threads: int,
     seed: int,
-) -> dict[str, Any]:
-    """Search the job's grid with the inherited parameters fixed.
-
-    A grid with a single point is not evaluated.
-    """
-    if job.n_points == 1:
-        only = {name: values[0] for name, values in job.grid}
-        return {"params": only, "scores": [], "n_points": 1}
-
+) -> Selection:
+    """Search the job's grid with the inherited parameters fixed."""
     given = own_part(machine, job, inherited)
     if isinstance(given, dict):
         machine = machine.set_params(**given)
-    found = select(
+    return select(
         machine,
         data.X_pool,
         data.y_pool,
         dict(job.grid),
-        folds=job.select.folds,
-        split=job.select.split,
-        repeats=job.select.repeats,
-        scope=job.select.scope,
-        metric=job.select.metric,
+        **{**vars(job.select), "prefer": dict(job.select.prefer)},
         groups=data.groups_pool,
         ordered=job.split.rule == "time_series",
-        prefer=dict(job.select.prefer),
         seed=seed,
         n_jobs=threads,
         n_train=len(data.y_train),
@@ -121,16 +111,10 @@ def _search(
         tol=None if "tol" in dict(job.params) else machine.search_space.tol,
         stages=machines.alias_of(job.machine).stages,
     )
-    return {
-        "params": found.params,
-        "scores": found.scores,
-        "best_score": found.best_score,
-        "n_points": found.n_points,
-    }
 
 
 @cache
-def _rehearse(name: str, kernel: str, solver: str | None) -> None:
+def rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Train the machine on 24 rows, so that its code is imported and compiled."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)

@@ -18,7 +18,7 @@ from mmbench.errors import Status
 from mmbench.jobs import evaluate
 from mmbench.jobs.job import DatasetRef, SelectRef
 from mmbench.jobs.record import is_done
-from mmbench.jobs.train import _rehearse, job_seeds, make_machine, own_part
+from mmbench.jobs.train import rehearse, job_seeds, make_machine, own_part
 from mmbench.machines import KLDA, MACHINES, MMRM, SVM, SigmaSVM
 from mmbench.running import memory
 from mmbench.running.local import LocalExecutor
@@ -141,7 +141,7 @@ def compiled_while_timed(job, context):
     """Return what each machine compiles in a job after its rehearsal."""
     found = {}
     for machine in REHEARSED:
-        _rehearse(machine, job.kernel, None)
+        rehearse(machine, job.kernel, None)
         before = compiled()
         record, _ = execute(replace(job, machine=machine, grid=(("tol", (1e-3, 1e-2)),)), context)
         assert is_done(record), record["reason"]
