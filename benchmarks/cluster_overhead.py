@@ -11,12 +11,12 @@ from __future__ import annotations
 import time
 
 from mmbench.running.cluster import DaskExecutor
-from mmbench.running.local import Executor, LocalExecutor
+from mmbench.running.local import LocalExecutor
 
 SLOTS, TASKS = 2, 200
 
 
-def one_after_the_other(executor: Executor, count: int) -> float:
+def one_after_the_other(executor: LocalExecutor | DaskExecutor, count: int) -> float:
     """Return the seconds of so many tasks, one at a time."""
     start = time.perf_counter()
     for _ in range(count):

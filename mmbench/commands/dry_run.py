@@ -50,9 +50,9 @@ def dry_run(
 def _describe(experiment: PlannedExperiment, options: Options) -> str:
     """Return one line per data set, kernel and machine, and lines with the totals."""
     slots = options.slots
-    groups: dict[tuple, list[Job]] = {}
+    groups: dict[tuple, list[Job]] = defaultdict(list)
     for job in experiment.jobs:
-        groups.setdefault((job.dataset.name, job.kernel, job.degree, job.column), []).append(job)
+        groups[key_of(job)[:4]].append(job)
     stored, here = _stored(experiment, options.rerun)
     reference = reference_seconds(REFERENCE / experiment.config.name)
     rows: list[tuple] = [HEADER]
@@ -62,18 +62,9 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
         points = n_points(dict(job.grid), alias_of(job.machine).stages) if job.grid else 0
         memory = estimate_bytes(job, sizes_of(job), slots)
         largest = max(largest, memory)
-        rows.append(
-            (
-                job.dataset.name,
-                _kernel(job),
-                job.column,
-                len(jobs),
-                sum(job.key in stored for job in jobs),
-                points or "-",
-                n_fits(job, points) * len(jobs),
-                readable(memory),
-            )
-        )
+        counts = (len(jobs), sum(job.key in stored for job in jobs), points or "-")
+        fits = n_fits(job, points) * len(jobs)
+        rows.append((job.dataset.name, _kernel(job), job.column, *counts, fits, readable(memory)))
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
     lines += [f"  {text}" for text in aligned(rows, n_words=3)]
     if experiment.config.published_only:
@@ -95,9 +86,8 @@ def _time_text(
     """Return an estimate of the run time, from earlier runs of the same table cells."""
     if not jobs:
         return "time: none"
-    keys = [key_of(job) for job in jobs]
-    known = [here.get(key, reference.get(key)) for key in keys]
-    seconds = [value for value in known if value is not None]
+    keys, known = [key_of(job) for job in jobs], {**reference, **here}
+    seconds = [known[key] for key in keys if key in known]
     if not seconds:
         return "time: unknown, no earlier run"
     by = ["earlier records"] if any(key in here for key in keys) else []
@@ -117,17 +107,14 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
     """
     try:
         store = RecordStore(experiment.folder)
-        records, _ = store.records()
     except UserError:  # the results folder does not exist yet
         return set(), {}
     seconds: dict[Key, list[float]] = defaultdict(list)
-    for record in records:
-        if record.done:
-            seconds[key_of(record.job)].append(sum(record.wall_seconds.values()))
-    jobs = [job for job in experiment.jobs if store.has(job)]
-    if rerun:
-        jobs = [job for job in jobs if not has_other_sources(job, store.find(job.key) or {})]
-    keys = {job.key for job in jobs}
+    done = {record.key: record for record in store.records()[0] if record.done}
+    for record in done.values():
+        seconds[key_of(record.job)].append(sum(record.wall_seconds.values()))
+    jobs = [job for job in experiment.jobs if job.key in done]
+    keys = {j.key for j in jobs if not (rerun and has_other_sources(j, done[j.key].code))}
     return keys, {key: fmean(values) for key, values in seconds.items()}
 
 
@@ -162,7 +149,7 @@ def sizes_of(job: Job) -> Sizes:
         test, train = (part.test, part.train) if part else (None, None)
         if job.dataset.classes:  # estimate the rows of these classes in the card's split
             share = sum(counts) / expect.shape[0]
-            test, train = (None if n is None else ceil(share * n) for n in (test, train))
+            test, train = (n and ceil(share * n) for n in (test, train))
     return replace(planned_sizes(job, counts, n_features, test, train), n_stored=n_stored)
 
 

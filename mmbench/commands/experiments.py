@@ -22,11 +22,11 @@ from mmbench.errors import SEVERITY, UserError, did_you_mean
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, Plan, RecordStore
-from mmbench.running.local import Executor
 from mmbench.running.runner import EXIT_FAILED, Summary, run
 
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
+    from mmbench.running.runner import Executor
 
 FIELDS = ("dataset", "machine")
 
@@ -219,10 +219,11 @@ def run_planned(
         if done.interrupted:
             done.left += len(group)
             continue
-        done += run(
+        run(
             group,
             store,
             executor,
+            summary=done,
             data=Path(options.store).absolute(),
             mirror=options.mirror,
             limits=options.limits.over(experiment.config.limits.amounts),

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench.commands.options import Options, Say, to_stderr
-from mmbench.running.local import Executor, LocalExecutor
+from mmbench.running.local import LocalExecutor
 
 if TYPE_CHECKING:
     from mmbench.commands.experiments import Finished
     from mmbench.commands.options import Experiment
+    from mmbench.running.runner import Executor
 
 #: Modules that workers import at their start.
 WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")

@@ -15,10 +15,12 @@ import gc
 import hashlib
 import logging
 import pickle
+import platform
 import queue
 import signal
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
@@ -37,7 +39,7 @@ from threadpoolctl import threadpool_limits
 import mmbench
 from mmbench.errors import UserError, extra
 from mmbench.jobs.limits import NO_LIMITS, Limits
-from mmbench.running.environment import versions
+from mmbench.running.environment import library_versions
 from mmbench.running.local import LocalExecutor, WorkerDied, check_platform
 from mmbench.running.parcel import MissingData, Parcel, pack, unpack
 
@@ -110,17 +112,23 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Current number of threads of all workers."""
-        self._look()
+        """Current number of threads of all workers; differing versions of new workers are said."""
+        if time.monotonic() - self._looked >= POLL_SECONDS and self._client.status == "running":
+            with self._reached():
+                found = self._client.nthreads()
+                new = [worker for worker in found if worker not in self._threads]
+                theirs = self._client.run(facts, workers=new, on_error="return") if new else {}
+            self._threads, self._looked = found, time.monotonic()
+            for line in sorted({line for other in theirs.values() for line in differences(other)}):
+                self._say(line)
         return sum(self._threads.values())
 
     @property
     def computer_slots(self) -> int:
         """Maximum number of worker threads on one computer; equal host addresses, one computer."""
-        hosts: dict[str, int] = {}
+        hosts = Counter[str]()
         for worker, threads in self._threads.items():
-            host = worker.rpartition(":")[0]
-            hosts[host] = hosts.get(host, 0) + threads
+            hosts[worker.rpartition(":")[0]] += threads
         return max(hosts.values(), default=1)
 
     def submit(
@@ -128,7 +136,6 @@ class DaskExecutor:
     ) -> Future:
         """Send a task to the cluster; the scheduler chooses the worker."""
         task = _Task(function, args, limits, Future())
-        task.future.set_running_or_notify_cancel()
         self._tasks[task.future] = task
         self._send(task)
         return task.future
@@ -138,10 +145,7 @@ class DaskExecutor:
         payload = pickle.dumps((task.function, task.args, task.limits, self._modules))
         with self._reached():
             task.remote = self._client.submit(run_here, payload, parcel, self._batch, pure=False)
-            self._watch(task)
-
-    def _watch(self, task: _Task) -> None:
-        task.remote.add_done_callback(lambda _: self._ended.put(task))
+            task.remote.add_done_callback(lambda _: self._ended.put(task))
 
     def wait(self, timeout: float | None = None) -> list[Future]:
         """Wait until a task ends, or for `timeout` seconds; return the tasks that ended.
@@ -149,11 +153,10 @@ class DaskExecutor:
         Raises UserError if the connection to the scheduler is lost.
         """
         ended: list[Future] = []
-        end = time.monotonic() + timeout if timeout is not None else None
+        end = time.monotonic() + (ANSWER_SECONDS if timeout is None else timeout)
         while not ended or not self._ended.empty():
-            left = ANSWER_SECONDS if end is None else max(0.0, end - time.monotonic())
             try:
-                task = self._ended.get(timeout=left)
+                task = self._ended.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
                 break
             with self._reached():
@@ -176,7 +179,7 @@ class DaskExecutor:
         if task.remote.status == "cancelled":
             raise ConnectionError
         if task.remote.status != "error":  # its worker was lost; Dask runs it on another worker
-            self._watch(task)
+            task.remote.add_done_callback(lambda _: self._ended.put(task))
             return False
         error = task.remote.exception()
         if isinstance(error, MissingData) and not task.supplied:
@@ -208,18 +211,6 @@ class DaskExecutor:
                 f"the scheduler {self._address} is gone; finished jobs are stored, and the same "
                 "command goes on from there"
             )
-
-    def _look(self) -> None:
-        """Update the list of workers; compare versions of new workers with this process."""
-        if time.monotonic() - self._looked < POLL_SECONDS or self._client.status != "running":
-            return
-        with self._reached():
-            found = self._client.nthreads()
-            new = [worker for worker in found if worker not in self._threads]
-            theirs = self._client.run(facts, workers=new, on_error="return") if new else {}
-        self._threads, self._looked = found, time.monotonic()
-        for line in sorted({line for other in theirs.values() for line in differences(other)}):
-            self._say(line)
 
     def cancel(self) -> None:
         """Cancel all running tasks of this run, and end their processes on the workers."""
@@ -296,7 +287,8 @@ def facts() -> dict[str, str]:
     code = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         code.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    return {"the code of mmbench": code.hexdigest()[:12], **versions()}
+    ours = {"the code of mmbench": code.hexdigest()[:12], "Python": platform.python_version()}
+    return {**ours, **library_versions()}
 
 
 def differences(theirs: dict[str, str] | Exception) -> list[str]:
@@ -382,9 +374,8 @@ class PairBackend(ThreadingBackend):
         return super().submit(partial(self._train, func), callback)
 
     def _train(self, func: Callable[[], Any]) -> Any:
-        if self._here.acquire(blocking=False):
-            return self._train_here(func)
-        return self._train_there(func)
+        here = self._here.acquire(blocking=False)
+        return self._train_here(func) if here else self._train_there(func)
 
     def _train_here(self, func: Callable[[], Any]) -> Any:
         """Train in this process; the caller has acquired the lock `_here`."""

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,41 +24,35 @@ LIBRARIES = (
 )
 
 
+@cache  # of each process, as looking at the thread pools takes milliseconds
 def environment(threads: int) -> dict[str, Any]:
     """Return the versions, processor and thread settings for a record.
 
     `threads` is the number of pairs of classes that the job trains at the same time.
     """
-    libraries = {
+    pools = {
         f"{pool['internal_api']} {pool.get('version') or ''}".strip(): pool["num_threads"]
         for pool in thread_pools().info()
     }
-    return {**_fixed(), "threads": {"pairs": threads, "libraries": libraries}}
-
-
-@cache
-def _fixed() -> dict[str, Any]:
     return {
         "mmbench": mmbench.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
-        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+        "libraries": library_versions(),
+        "threads": {"pairs": threads, "libraries": pools},
     }
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of `LIBRARIES`, by name."""
-    fixed = _fixed()
-    return {"Python": fixed["python"], **fixed["libraries"]}
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
+@cache
+def library_versions() -> dict[str, str]:
+    """Return the versions of the installed packages among `LIBRARIES`, by name."""
+    found = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _cpu_model() -> str:

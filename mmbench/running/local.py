@@ -1,10 +1,10 @@
 """Worker processes on this computer, with limits on time, memory and output.
 
 A task is a picklable function with picklable arguments; its result is returned as a `Future`. A
-worker shares no other state with this process, so that a cluster can have the same interface,
-`Executor`. A worker is a subprocess that runs `serve`. It receives messages (function, arguments)
-and sends messages (kind, value), with the kinds defined below. Each worker is the leader of a
-process group, so that processes started by a job are killed with the worker.
+worker shares no other state with this process, so that `mmbench.running.cluster.DaskExecutor` has
+the same interface. A worker is a subprocess that runs `serve`: it receives messages (function,
+arguments) and sends messages (kind, value), with the kinds defined below. Each worker is the leader
+of a process group, so that processes started by a job are killed with the worker.
 
 Existing process pools have disadvantages. Loky 3.7 ends all tasks if one worker dies. Pebble 5.2
 ends only the task of the dead worker, but a busy worker survives if its parent is killed, and
@@ -28,7 +28,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import NO_LIMITS, Limits
@@ -52,44 +52,6 @@ class LimitReached(WorkerDied):
     def __init__(self, status: Status, reached: dict[str, Any]):
         super().__init__(status, reached)
         self.status, self.reached = status, reached
-
-
-class Executor(Protocol):
-    """The interface of the classes that run tasks, on this computer or on a cluster."""
-
-    #: Maximum number of threads of one task; a task takes one slot per thread.
-    task_threads: int
-    #: Whether tasks may run on a computer with another file system.
-    remote: bool
-
-    @property
-    def scheduler(self) -> tuple[str, str] | None:
-        """Address of the Dask scheduler and identifier of the batch; None without a cluster."""
-
-    @property
-    def slots(self) -> int:
-        """Maximum number of simultaneous tasks; may change during a run."""
-
-    @property
-    def computer_slots(self) -> int:
-        """Maximum number of slots on one computer, which share its memory."""
-
-    def submit(
-        self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
-    ) -> Future:
-        """Start a task; at most `slots` tasks may run at the same time."""
-
-    def wait(self, timeout: float | None = None) -> list[Future]:
-        """Wait until a task ends, or for `timeout` seconds; return the tasks that ended.
-
-        A task has the exception `WorkerDied` if its worker died or exceeded a limit.
-        """
-
-    def cancel(self) -> None:
-        """Stop all running tasks immediately; new tasks may be submitted afterwards."""
-
-    def close(self) -> None:
-        """Stop the workers; no task may be submitted afterwards."""
 
 
 #: Kinds of messages from a worker: a task began, reports its stage, returned, or raised an error.
@@ -147,22 +109,13 @@ def _die_with_parent(descriptor: int) -> None:
 
 
 #: POSIX functions that are needed to start, watch and end worker processes.
-POSIX = (
-    (signal, "pthread_sigmask"),
-    (select, "poll"),
-    (os, "killpg"),
-    (os, "set_blocking"),
-)
+POSIX = ((signal, "pthread_sigmask"), (select, "poll"), (os, "killpg"), (os, "set_blocking"))
 #: Environment variables that limit libraries to one thread each, as parallelism is over pairs of
 #: classes and over processes.
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
+THREAD_VARIABLES = [
+    *(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")),
     "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
+]
 #: Interval between two checks of the limits of running tasks, in seconds.
 POLL_SECONDS = 0.05
 #: Time after the time limit in which a task may end by itself before it is killed: the maximum of a
@@ -191,6 +144,12 @@ class LocalExecutor:
     replaced if it dies; its death ends only its running task. A worker is killed by `cancel` or at
     a limit, and ends by itself if this process dies. Raises UserError on systems without the POSIX
     functions.
+
+    `slots` is the maximum number of simultaneous tasks, `task_threads` the maximum number of
+    threads of one task (a task takes one slot per thread), `computer_slots` the maximum number of
+    slots that share the memory of one computer. `remote` is whether tasks may run on a computer
+    with another file system; `scheduler` is the address of the Dask scheduler and the identifier of
+    the batch, None without a cluster.
     """
 
     remote = False
@@ -218,21 +177,24 @@ class LocalExecutor:
         raise RuntimeError(f"all {self.slots} slots are busy")
 
     def wait(self, timeout: float | None = None) -> list[Future]:
-        """Wait until a task ends, or for `timeout` seconds; return the tasks that ended."""
+        """Wait until a task ends, or for `timeout` seconds; return the tasks that ended.
+
+        A task has the exception `WorkerDied` if its worker died or exceeded a limit.
+        """
         busy = [worker for worker in self._workers if worker.future is not None]
-        end = time.monotonic() + timeout if timeout is not None else float("inf")
-        look = POLL_SECONDS if any(worker.limits != NO_LIMITS for worker in busy) else float("inf")
+        end = time.monotonic() + (float("inf") if timeout is None else timeout)
+        limited = any(worker.limits != NO_LIMITS for worker in busy)
         while busy:
-            seconds = min(look, end - time.monotonic())
+            pause = min(POLL_SECONDS if limited else 60.0, end - time.monotonic())
             places = [place for worker in busy for place in worker.places]
-            ready = set(wait(places, None if seconds == float("inf") else max(0.0, seconds)))
+            ready = set(wait(places, max(0.0, pause)))
             ended = [future for worker in busy if (future := worker.look(ready)) is not None]
             if ended or time.monotonic() >= end:
                 return ended
         return []
 
     def cancel(self) -> None:
-        """Kill the workers that run a task; idle workers are kept."""
+        """Kill the workers that run a task; idle workers are kept for further tasks."""
         for worker in self._workers:
             if worker.future is not None:
                 worker.kill()
@@ -270,18 +232,15 @@ class _Worker:
     """A worker process and its running task."""
 
     def __init__(self, modules: tuple[str, ...]) -> None:
-        self.modules = modules
+        self.modules, self.limits, self.cancelled = modules, NO_LIMITS, False
         self.future: Future | None = None
-        self.limits = NO_LIMITS
         self.process: subprocess.Popen | None = None
-        self.cancelled = False
 
     def start(self, function: Callable[..., Any], args: tuple, limits: Limits) -> Future:
         self.task, self.limits, self.sent_again = (function, args), limits, False
         self.cancelled, self.next_look = False, 0.0
         self._send()
         self.future = Future()
-        self.future.set_running_or_notify_cancel()
         return self.future
 
     def _send(self) -> None:
@@ -346,17 +305,13 @@ class _Worker:
     def _end(self, value: Any, kind: str = ERROR) -> Future:
         future, self.future = self.future, None
         assert future is not None
-        if kind == RESULT:
-            future.set_result(value)
-        else:
-            future.set_exception(value)
+        future.set_result(value) if kind == RESULT else future.set_exception(value)
         return future
 
     def _check_limits(self) -> Future | None:
         """Kill the process if its task exceeds a limit; return the task's future in this case."""
-        limits = self.limits
-        reached: dict[str, Any] = {"stage": self.note, "seconds": time.monotonic() - self.since}
-        now = time.monotonic()
+        limits, now = self.limits, time.monotonic()
+        reached: dict[str, Any] = {"stage": self.note, "seconds": now - self.since}
         if limits.memory is not None and now >= self.next_look:
             from mmbench.machines.base.search_space import private_bytes
 
@@ -366,11 +321,10 @@ class _Worker:
             self.next_look = end + (end - now) / MEMORY_LOOK_SHARE
             if reached["bytes"] > limits.memory:
                 return self._stop(LimitReached(Status.MEMORY_LIMIT, reached))
-        if limits.time is None or not self.begun:
-            return None
-        grace = max(GRACE_SECONDS, GRACE_SHARE * limits.time)
-        if reached["seconds"] > limits.time + grace:
-            return self._stop(LimitReached(Status.TIME_LIMIT, reached))
+        if limits.time is not None and self.begun:
+            grace = max(GRACE_SECONDS, GRACE_SHARE * limits.time)
+            if reached["seconds"] > limits.time + grace:
+                return self._stop(LimitReached(Status.TIME_LIMIT, reached))
         return None
 
     def _stop(self, error: LimitReached) -> Future:

@@ -10,12 +10,15 @@ depend on it, and an unknown time counts as infinite. The free slots are divided
 jobs as threads: many ready jobs run on one thread each, a single ready job runs on all free slots.
 """
 
+from __future__ import annotations
+
 import itertools
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmbench.errors import FINISHED, Status, UserError
 from mmbench.jobs.identity import fingerprint
@@ -23,13 +26,17 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, is_done, new_record
 from mmbench.jobs.store import RecordStore
-from mmbench.running.local import Executor, LimitReached, WorkerDied
+from mmbench.running.local import LimitReached, LocalExecutor, WorkerDied
 from mmbench.running.progress import Lines, TimeLeft, kind_of, progress_for
 from mmbench.running.worker import Arrays, Context, execute, stopped
 
+if TYPE_CHECKING:
+    from mmbench.running.cluster import DaskExecutor
 
-@dataclass(frozen=True)
-class Start:
+    Executor = LocalExecutor | DaskExecutor
+
+
+class Start(NamedTuple):
     """A job to start, and its number of threads."""
 
     job: Job
@@ -48,7 +55,7 @@ class Schedule:
 
     def __init__(
         self,
-        jobs: Iterable[Job],
+        jobs: Collection[Job],
         records: Mapping[str, Content],
         slots: int,
         expected: Callable[[Job], float | None] = lambda job: None,
@@ -62,7 +69,6 @@ class Schedule:
         self._waits: dict[str, set[str]] = {}
         self._impossible: deque[tuple[Job, str]] = deque()
         self._running: dict[str, int] = {}
-        jobs = list(jobs)
         coming = {job.key for job in jobs}
         for job in jobs:
             if not job.parents:
@@ -72,10 +78,9 @@ class Schedule:
             else:
                 self._waits[job.key] = set(job.parents)
                 for key in job.parents:
-                    if key in records:
-                        self._follow(job, records[key])
-                    else:
-                        self._blocked[key].append(job)
+                    self._blocked[key].append(job)
+        for key in [key for key in self._blocked if key in records]:
+            self.finish(records[key])
 
     @property
     def unfinished(self) -> bool:
@@ -113,28 +118,19 @@ class Schedule:
         """Mark a job as finished; its children become ready, or fail if the job has no result."""
         self._running.pop(record["key"], None)
         for job in self._blocked.pop(record["key"], []):
-            self._follow(job, record)
+            if job.key not in self._waits:  # failed before, because of another parent
+                continue
+            self._waits[job.key].discard(record["key"])
+            if not is_done(record):
+                del self._waits[job.key]
+                self._give_up(job, f"has no result: {record['reason']}")
+            elif not self._waits[job.key]:
+                self._make_ready(job, first=True)
 
     def again_alone(self, job: Job) -> None:
         """Return a running job to the schedule, to run again when no other job runs."""
         del self._running[job.key]
         self._alone.append(job)
-
-    def _follow(self, job: Job, record: Content) -> None:
-        """Update a job with the record of a parent.
-
-        The job fails if the parent has no result, and is ready if this was the last parent.
-        """
-        waits = self._waits.get(job.key)
-        if waits is None:  # failed before, because of another parent
-            return
-        waits.discard(record["key"])
-        if not is_done(record):
-            self._give_up(job, f"has no result: {record['reason']}")
-        elif not waits:
-            self._make_ready(job, first=True)
-        if not waits or not is_done(record):
-            del self._waits[job.key]
 
     def _make_ready(self, job: Job, first: bool = False) -> None:
         """Add a job to the ready jobs; with `first`, before all jobs of its kind.
@@ -142,10 +138,7 @@ class Schedule:
         Jobs whose parent has just finished go first, as their data set is still in memory.
         """
         number, jobs = next(self._number), self._ready[kind_of(job)]
-        if first:
-            jobs.appendleft((-number, job))
-        else:
-            jobs.append((number, job))
+        jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
         """Return the expected seconds of a job plus the longest chain of jobs that depend on it."""
@@ -199,18 +192,6 @@ class Summary:
         if status not in HARMLESS:
             self.doubtful[status] += 1
 
-    def __add__(self, other: "Summary") -> "Summary":
-        """Return the sums of the counts of two runs of one experiment."""
-        return Summary(
-            self.done + other.done,
-            self.reused + other.reused,
-            self.failed + other.failed,
-            self.doubtful + other.doubtful,
-            left=self.left + other.left,
-            lost=self.lost + other.lost,
-            interrupted=self.interrupted or other.interrupted,
-        )
-
     @property
     def wrong_input(self) -> list[str]:
         """Reasons of jobs that failed because of the user's input, without duplicates."""
@@ -219,67 +200,61 @@ class Summary:
     @property
     def exit_code(self) -> int:
         """0: all jobs done; 1: a job failed; 2: input of a job was not valid; 130: interrupted."""
-        if self.interrupted:
-            return EXIT_INTERRUPTED
-        if self.wrong_input:
-            return EXIT_WRONG_INPUT
+        if self.interrupted or self.wrong_input:
+            return EXIT_INTERRUPTED if self.interrupted else EXIT_WRONG_INPUT
         return EXIT_FAILED if self.failed or self.lost else EXIT_DONE
 
 
-def run(
-    jobs: Sequence[Job],
-    store: RecordStore,
-    executor: Executor,
-    *,
-    data: Path,
-    mirror: str | None = None,
-    limits: Limits = NO_LIMITS,
-    source: RecordStore | None = None,
-    rerun: str | None = None,
-    progress: Callable[[int], Lines] = progress_for,
-) -> Summary:
-    """Run the jobs that have no result yet, and store their records.
+def run(jobs: Collection[Job], store: RecordStore, executor: Executor, **options: Any) -> Summary:
+    """Run the jobs that have no result yet, and store their records; `options` are those of `Run`.
+
+    Raises UserError if another run uses the results folder.
+    """
+    with store.locked():
+        return Run(jobs, store, executor, **options).go()
+
+
+class Run:
+    """The state of a run: schedule, running tasks and records.
 
     The parents of all jobs must be among `jobs`, or have records in `store` or in `source`, the
     records of another experiment. `data` is the local store of data files, `mirror` a folder or URL
     that holds data files. A job that was stopped by a limit in an earlier run is not run again, if
     `limits` would stop it too. With ``rerun="changed"``, finished jobs run again if the source code
-    of their machine has changed. Raises UserError if another run uses the results folder.
+    of their machine has changed. The outcome is added to `summary`.
     """
-    context = Context(
-        data, mirror, limits=limits, remote=executor.remote, scheduler=executor.scheduler
-    )
-    with store.locked():
-        return _Run(jobs, store, executor, context, source, rerun, progress).go()
-
-
-class _Run:
-    """The state of a run: schedule, running tasks and records."""
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: Collection[Job],
         store: RecordStore,
         executor: Executor,
-        context: Context,
-        source: RecordStore | None,
-        rerun: str | None,
-        progress: Callable[[int], Lines],
+        *,
+        data: Path,
+        mirror: str | None = None,
+        limits: Limits = NO_LIMITS,
+        source: RecordStore | None = None,
+        rerun: str | None = None,
+        progress: Callable[[int], Lines] = progress_for,
+        summary: Summary | None = None,
     ):
+        self.store, self.executor, self.summary = store, executor, summary or Summary()
+        self.context = Context(
+            data, mirror, limits=limits, remote=executor.remote, scheduler=executor.scheduler
+        )
         said: list[str] = []
         keys = dict.fromkeys(key for job in jobs for key in (job.key, *job.parents))
         found = store.recover(keys, said.append)
-        self.stored = {key for key, record in found.items() if is_done(record)}
         if source is not None:
             elsewhere = {key: source.find(key) for key in keys if key not in found}
             found |= {key: record for key, record in elsewhere.items() if record is not None}
         unique = {job.key: job for job in jobs}
-        changed = [k for k in found if k in unique and has_other_sources(unique[k], found[k])]
+        done = [key for key in unique if key in found and is_done(found[key])]
+        changed = [k for k in done if has_other_sources(unique[k], found[k].get("code", {}))]
         if rerun == "changed":
             for key in changed:
                 store.set_aside(key)
                 del found[key]
-                self.stored.discard(key)
         elif changed:
             machines = ", ".join(sorted({unique[key].machine for key in changed}))
             said.append(
@@ -287,25 +262,18 @@ class _Run:
                 "sources with today's parameters and version; --rerun changed runs them again"
             )
         self.results = {key: record for key, record in found.items() if is_done(record)}
-        stopped = {k: r for k, r in found.items() if context.limits.reached_before(r)}
+        self.stored = {key for key in self.results if store.path_of(key).exists()}
+        stopped = {k: r for k, r in found.items() if limits.reached_before(r)}
         settled = {**self.results, **stopped}
         self.open = {key: job for key, job in unique.items() if key not in settled}
         said += outdated(self.open.values(), store)
-        self.summary = Summary()
-        for key in unique:
-            if key in settled:
-                self.summary.add(settled[key], reused=True)
-        self.store, self.executor, self.context = store, executor, context
+        for record in [settled[key] for key in unique if key in settled]:
+            self.summary.add(record, reused=True)
         self.time_left = TimeLeft(self.open.values())
         for record in self.results.values():
             self.time_left.learn(record)
-        self.schedule = Schedule(
-            self.open.values(),
-            settled,
-            executor.slots,
-            self.time_left.expected,
-            executor.task_threads,
-        )
+        expected, threads = self.time_left.expected, executor.task_threads
+        self.schedule = Schedule(self.open.values(), settled, executor.slots, expected, threads)
         self.tasks: dict[Future, Start] = {}
         self.waits = False
         self.progress = progress(len(self.open))
@@ -313,19 +281,21 @@ class _Run:
             self.progress.say(line)
 
     def go(self) -> Summary:
+        """Run all open jobs; Ctrl-C ends the run."""
         try:
             while self.schedule.unfinished:
                 self._advance()
         except KeyboardInterrupt:
             self.summary.interrupted = True
-            self.summary.left = len(self.open)
+            self.summary.left += len(self.open)
         finally:
             self.executor.cancel()
             self.progress.close()
-        self.summary.lost = sum(not self.store.path_of(key).exists() for key in self.stored)
-        if self.summary.lost:
+        lost = sum(not self.store.path_of(key).exists() for key in self.stored)
+        self.summary.lost += lost
+        if lost:
             self.progress.say(
-                f"{self.summary.lost} records were deleted from {self.store.folder} during the "
+                f"{lost} records were deleted from {self.store.folder} during the "
                 "run; the same command runs their jobs again"
             )
         if self.summary.interrupted:
@@ -364,12 +334,25 @@ class _Run:
         self.tasks[task] = start
 
     def _end(self, start: Start, future: Future) -> None:
-        record, arrays = _outcome(start.job, future, self.context.limits)
+        record, arrays = self._outcome(start.job, future)
         full = record["status"] == Status.MEMORY_LIMIT and not record["reached"]
         if full and not start.alone:
             self.schedule.again_alone(start.job)
         else:
             self._keep(start.job, record, arrays)
+
+    def _outcome(self, job: Job, future: Future) -> tuple[Content, Arrays]:
+        """Return the record and arrays of a task; if its worker died, a record with the reason."""
+        error = future.exception()
+        if error is None:
+            return future.result()
+        if isinstance(error, LimitReached):
+            facts = stopped(error.status, self.context.limits, error.reached)
+            return new_record(job, error.status, **facts), {}
+        if isinstance(error, UserError):  # workers cannot run any task
+            raise error
+        reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
+        return new_record(job, Status.FAILED, reason), {}
 
     def _keep(self, job: Job, record: Content, arrays: Arrays) -> None:
         """Store a record and update the schedule, the summary and the estimates."""
@@ -389,23 +372,9 @@ class _Run:
         self.progress.finished(job, record, self.time_left.seconds(self.executor.slots))
 
 
-def _outcome(job: Job, future: Future, limits: Limits) -> tuple[Content, Arrays]:
-    """Return the record and arrays of a task; if its worker died, a record with the reason."""
-    error = future.exception()
-    if error is None:
-        return future.result()
-    if isinstance(error, LimitReached):
-        return new_record(job, error.status, **stopped(error.status, limits, error.reached)), {}
-    if isinstance(error, UserError):  # workers cannot run any task
-        raise error
-    reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
-    return new_record(job, Status.FAILED, reason), {}
-
-
-def has_other_sources(job: Job, record: Content) -> bool:
-    """Whether the source code of a job's machine differs from the code that made a record."""
-    then = record.get("code", {}).get("fingerprint")
-    return is_done(record) and bool(then) and then != fingerprint(job.machine)
+def has_other_sources(job: Job, code: Mapping[str, Any]) -> bool:
+    """Whether the source code of a job's machine differs from the `code` entry of its record."""
+    return code.get("fingerprint") not in (None, "", fingerprint(job.machine))
 
 
 def outdated(jobs: Iterable[Job], store: RecordStore) -> list[str]:

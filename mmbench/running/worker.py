@@ -55,19 +55,17 @@ def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, A
     ended = [fit for fit in fits if fit.status is Status.TIME_LIMIT]
     begun = [fit for fit in ended if math.isfinite(fit.objective)]
     worst = max(begun or ended, key=lambda fit: fit.gap)
+    n_solved, n_begun = len(fits) - len(ended), len(fits) - len(ended) + len(begun)
     facts = {
-        "pairs_solved": len(fits) - len(ended),
-        "pairs_begun": len(fits) - len(ended) + len(begun),
+        "pairs_solved": n_solved,
+        "pairs_begun": n_begun,
         "pairs": len(fits),
         "pair": list(worst.pair),
-        "iterations": worst.iterations,
-        "objective": worst.objective,
-        "bound": worst.bound,
-        "gap": worst.gap,
+        **{name: getattr(worst, name) for name in ("iterations", "objective", "bound", "gap")},
         "violation": worst.max_violation,
     }
     asked = f" where {gap_tolerance:.1e} is asked" if gap_tolerance < float("inf") else ""
-    counts = f"{facts['pairs_solved']} of {len(fits)} pairs solved, {facts['pairs_begun']} begun"
+    counts = f"{n_solved} of {len(fits)} pairs solved, {n_begun} begun"
     if not begun:
         return facts, counts
     return facts, (
@@ -105,11 +103,7 @@ class Context:
 
 
 class _Stopped(Exception):
-    """The time limit of a job ended its trainings; `facts` describe the progress."""
-
-    def __init__(self, facts: dict[str, Any], words: str):
-        super().__init__(words)
-        self.facts = facts
+    """The time limit of a job ended its trainings; the arguments are those of `best_reached`."""
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
@@ -129,29 +123,22 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
         raise
     except (OutOfTime, _Stopped, BeyondLimit) as error:
         status = Status.MEMORY_LIMIT if isinstance(error, BeyondLimit) else Status.TIME_LIMIT
-        reached = {"stage": clock.now, "seconds": time.monotonic() - since}
+        facts, words = error.args if isinstance(error, _Stopped) else ({}, str(error))
         if isinstance(error, OutOfTime):
-            reached |= {"trainings": error.done, "planned": error.planned}
-        content = stopped(status, limits, reached | getattr(error, "facts", {}), str(error))
+            facts = {"trainings": error.done, "planned": error.planned}
+        reached = {"stage": clock.now, "seconds": time.monotonic() - since, **facts}
+        content = stopped(status, limits, reached, words)
     except Exception as error:
         status = Status.MEMORY_LIMIT if isinstance(error, MemoryError) else Status.FAILED
-        expected, text = (
-            isinstance(error, UserError | NotEnoughMemory),
-            " ".join(str(error).split()),
-        )
+        expected = isinstance(error, UserError | NotEnoughMemory)
+        text = " ".join(str(error).split())
         content = {
             "reason": text if expected else f"{type(error).__name__}: {text}",
             "wrong_input": isinstance(error, UserError),
             "traceback": "" if expected else "".join(traceback.format_exception(error)),
         }
-    facts: dict[str, Any] = {
-        "limits": asdict(context.limits),
-        "cpu_seconds": clock.cpu,
-        "wall_seconds": clock.wall,
-        "started": started,
-        "finished": timestamp(),
-    }
-    return new_record(job, status, **{**facts, **content}), arrays
+    times = {"cpu_seconds": clock.cpu, "wall_seconds": clock.wall, "started": started}
+    return new_record(job, status, **{**times, "limits": asdict(limits), **content}), arrays
 
 
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
@@ -211,13 +198,9 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     from mmbench.running import memory  # as in `_run`
 
     n_rest = len(data.y_pool) - len(data.y_train)
+    n_columns, n_stored = data.X_train.shape[1], memory.stored_numbers(data.X_train)
     sizes = memory.Sizes(
-        data.class_counts,
-        len(data.y_test),
-        data.X_train.shape[1],
-        data.n_raw,
-        n_rest,
-        memory.stored_numbers(data.X_train),
+        data.class_counts, len(data.y_test), n_columns, data.n_raw, n_rest, n_stored
     )
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
     if not memory.threads_that_fit(job, sizes, 1, free):
