@@ -6,10 +6,9 @@ needs when it is called, so that ``mmbench --help`` does not wait for the import
 """
 
 import errno
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -95,59 +94,59 @@ app.add_typer(config_app, name="config")
 app.add_typer(list_app, name="list")
 
 
-@app.callback()
-def _common(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=show_version, is_eager=True, help="Print the version and exit."
-        ),
-    ] = False,
-) -> None:
-    pass
-
-
 # -- options of several commands ---------------------------------------------------------------
 
 
-def argument(metavar: str, text: str, **settings: Any) -> Any:
-    """Return a positional argument with its name and description in the help text."""
-    return typer.Argument(metavar=metavar, help=text, **settings)
+def argument(metavar: str, text: str, default: Any = ..., **settings: Any) -> Any:
+    """Return a positional argument, required by default, with its name and help text."""
+    return typer.Argument(default, metavar=metavar, help=text, **settings)
 
 
-def option(metavar: str, text: str, *names: str, **settings: Any) -> Any:
+def option(metavar: str, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
     """Return an option with a value; its default name is the name of the function's parameter."""
-    return typer.Option(*names, metavar=metavar, help=text, **settings)
+    return typer.Option(default, *names, metavar=metavar, help=text, **settings)
 
 
-def flag(name: str, text: str) -> Any:
+def flag(name: str, text: str, **settings: Any) -> Any:
     """Return an option without a value."""
-    return typer.Option(name, help=text)
+    return typer.Option(False, name, help=text, **settings)
 
 
-WHERE = "Folder or URL that holds data files, for computers without internet."
-Mirror = Annotated[str | None, option("DIR_OR_URL", WHERE, envvar="MMBENCH_MIRROR")]
-Store = Annotated[
-    Path, option("DIR", "Local store of fetched data files.", "--data", envvar="MMBENCH_DATA")
-]
-Results = Annotated[Path, option("DIR", "Folder in which records are stored.")]
-Jobs = Annotated[
-    int | None, option("N", "Parallel processes [default: physical cores].", "--jobs", "-j", min=1)
-]
-REPLACE = (
-    "Replace a value of the experiment, as in machines.svm.grid.C=[1,10] or "
-    "'datasets[0].drop=[id]'; repeatable."
+CONFIG = {"show_default": False, "autocompletion": complete_config}
+MIRROR = option(
+    "DIR_OR_URL", "Folder or URL that holds data files, without internet.", envvar="MMBENCH_MIRROR"
 )
-Set = Annotated[list[str] | None, option("KEY=VALUE", REPLACE, "--set")]
-FOLDERS = "Folders of results, or of experiments in them"
-Folders = Annotated[list[Path], argument("RESULTS", f"{FOLDERS}.")]
+STORE = option(
+    "DIR",
+    "Local store of fetched data files.",
+    "--data",
+    default=Path("datasets"),
+    envvar="MMBENCH_DATA",
+)
+RESULTS = option("DIR", "Folder in which records are stored.", default=Path("results"))
+JOBS = option("N", "Parallel processes [default: physical cores].", "--jobs", "-j", min=1)
+SET = option(
+    "KEY=VALUE",
+    "Replace a value of the experiment, as in machines.svm.grid.C=[1,10] or "
+    "'datasets[0].drop=[id]'; repeatable.",
+    "--set",
+)
+FOLDERS = argument("RESULTS", "Folders of results, or of experiments in them.")
 #: Argument of commands that also read reference tables, which have no records.
-Tables = Annotated[
-    list[Path], argument("RESULTS", f"{FOLDERS}; reference/NAME comes with mmbench.")
-]
-Output = Annotated[Path | None, option("FILE", "Write to FILE.")]
-Mix = Annotated[bool, flag("--mix", "Allow records of different settings in one table.")]
-STORE, RESULTS = Path("datasets"), Path("results")
+TABLES = argument(
+    "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
+)
+OUTPUT = option("FILE", "Write to FILE.")
+MIX = flag("--mix", "Allow records of different settings in one table.")
+
+
+@app.callback()
+def _common(
+    version: bool = flag(
+        "--version", "Print the version and exit.", callback=show_version, is_eager=True
+    ),
+) -> None:
+    pass
 
 
 # -- experiments -------------------------------------------------------------------------------
@@ -155,94 +154,56 @@ STORE, RESULTS = Path("datasets"), Path("results")
 
 @app.command()
 def run(
-    configs: Annotated[
-        list[str],
-        argument(
-            "CONFIG",
-            "YAML files, or names from 'mmbench list configs'.",
-            show_default=False,
-            autocompletion=complete_config,
-        ),
-    ],
-    results: Results = RESULTS,
-    jobs: Jobs = None,
-    mirror: Mirror = None,
-    store: Store = STORE,
-    only: Annotated[
-        list[str] | None,
-        option("FIELD=NAME", "Run a part of the jobs: dataset=NAME or machine=NAME; repeatable."),
-    ] = None,
-    dry_run: Annotated[
-        bool, flag("--dry-run", "Print the jobs with counts and memory, and run nothing.")
-    ] = False,
-    smoke: Annotated[
-        bool, flag("--smoke", "Run a quick check: real data, but few splits and grid points.")
-    ] = False,
-    set_: Set = None,
-    strict: Annotated[bool, flag("--strict", "Exit with 1 if a fit is not optimal, too.")] = False,
-    time_limit: Annotated[
-        str | None, option("TIME", "Time limit of a job: 90s, 30min, 1h; also 'limits:' in YAML.")
-    ] = None,
-    memory_limit: Annotated[
-        str | None, option("SIZE", "Memory limit of a job: 500MB, 8GB; also 'limits:' in YAML.")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        option(
-            "ADDRESS", "Run on a Dask cluster: the address of its scheduler, or 'local' to try it."
-        ),
-    ] = None,
-    rerun: Annotated[
-        str | None,
-        option("changed", "Run finished jobs again if the sources of their machine have changed."),
-    ] = None,
+    configs: list[str] = argument(
+        "CONFIG", "YAML files, or names from 'mmbench list configs'.", **CONFIG
+    ),
+    results: Path = RESULTS,
+    jobs: int | None = JOBS,
+    mirror: str | None = MIRROR,
+    store: Path = STORE,
+    only: list[str] | None = option(
+        "FIELD=NAME", "Run a part of the jobs: dataset=NAME or machine=NAME; repeatable."
+    ),
+    dry_run: bool = flag("--dry-run", "Print the jobs with counts and memory, and run nothing."),
+    smoke: bool = flag("--smoke", "Run a quick check: real data, few splits and grid points."),
+    set: list[str] | None = SET,
+    strict: bool = flag("--strict", "Exit with code 1 also if a fit is not optimal."),
+    time_limit: str | None = option("TIME", "Stop a job after this time, such as 90s or 1h."),
+    memory_limit: str | None = option("SIZE", "Stop a job at this memory, such as 500MB or 8GB."),
+    scheduler: str | None = option(
+        "ADDRESS", "Run on the Dask cluster with this scheduler; 'local' starts a cluster here."
+    ),
+    rerun: str | None = option(
+        "changed", "Run finished jobs again if the sources of their machine have changed."
+    ),
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""
+    options = {name: value for name, value in locals().items() if value is not None}
+    del options["configs"], options["dry_run"]
     from mmbench.config.files import find_config
 
     for name in configs:
         find_config(name)  # report a wrong name before libraries are imported and workers started
-    options: dict[str, Any] = {
-        "store": store,
-        "mirror": mirror,
-        "jobs": jobs,
-        "only": only or (),
-        "smoke": smoke,
-        "set": set_ or (),
-        "strict": strict,
-        "time_limit": time_limit,
-        "memory_limit": memory_limit,
-        "scheduler": scheduler,
-        "rerun": rerun,
-    }
     if dry_run:
         from mmbench.commands import dry_run as command
 
-        typer.echo(command.dry_run(configs, results, **options))
+        typer.echo(command.dry_run(configs, **options))
         return
     from mmbench.commands.run import run as start
 
-    finished = start(configs, results, say=say, **options)
+    finished = start(configs, say=say, **options)
     raise typer.Exit(max(one.exit_code for one in finished))
 
 
 @app.command()
 def easy(
-    path: Annotated[
-        Path, argument("FILE", "CSV, ARFF, Parquet, svmlight or npz, compressed or not.")
-    ],
-    target: Annotated[
-        str | None, option("COLUMN", "The column of the classes, by name or number.")
-    ] = None,
-    results: Results = RESULTS,
-    jobs: Jobs = None,
-    set_: Set = None,
-    all_machines: Annotated[
-        bool, flag("--all", "Run all machines, which takes many times as long.")
-    ] = False,
-    show: Annotated[
-        bool, flag("--show", "Print the experiment as YAML to start from, run nothing.")
-    ] = False,
+    path: Path = argument("FILE", "CSV, ARFF, Parquet, svmlight or npz, compressed or not."),
+    target: str | None = option("COLUMN", "The column of the classes, by name or number."),
+    results: Path = RESULTS,
+    jobs: int | None = JOBS,
+    set: list[str] | None = SET,
+    all_machines: bool = flag("--all", "Run all machines, which takes many times as long."),
+    show: bool = flag("--show", "Print the experiment as YAML to start from, and run nothing."),
 ) -> None:
     """Compare machines on a table of your own data.
 
@@ -254,62 +215,56 @@ def easy(
     if show:
         from mmbench.config.read import to_yaml
 
-        config = command.config_for(path, target, set_ or (), all_machines, say)
+        config = command.config_for(path, target, set or (), all_machines, say)
         typer.echo(to_yaml(config), nl=False)
         return
     found = command.easy(
-        path, target, results, all_machines=all_machines, say=say, jobs=jobs, set=set_ or ()
+        path, target, results, all_machines=all_machines, say=say, jobs=jobs, set=set or ()
     )
     if found.text:
-        typer.echo(found.text, nl=not found.text.endswith("\n"))
+        echo_text(found.text)
     raise typer.Exit(found.exit_code)
 
 
 # -- results -----------------------------------------------------------------------------------
 
 
+def echo_text(text: str) -> None:
+    """Print a text that may or may not end with a line break."""
+    typer.echo(text, nl=not text.endswith("\n"))
+
+
 @app.command()
 def table(
-    results: Tables,
-    fmt: Annotated[
-        str | None,
-        option(
-            "FORMAT", "markdown, csv or latex [default: by the suffix of --output].", "--format"
-        ),
-    ] = None,
-    layout: Annotated[str | None, option("NAME", "Layout [default: the experiment's own].")] = None,
-    output: Output = None,
-    mix: Mix = False,
-    metric: Annotated[
-        list[str] | None,
-        option(
-            "NAME", "Show auc, mcc, confusion_matrix, ... of the stored predictions; repeatable."
-        ),
-    ] = None,
-    include_failed: Annotated[
-        bool, flag("--include-failed", "Count splits with a failed fit in means and tests.")
-    ] = False,
+    results: list[Path] = TABLES,
+    fmt: str | None = option(
+        "FORMAT", "markdown, csv or latex [default: by the suffix of --output].", "--format"
+    ),
+    layout: str | None = option("NAME", "Layout [default: the experiment's own]."),
+    output: Path | None = OUTPUT,
+    mix: bool = MIX,
+    metric: list[str] | None = option(
+        "NAME", "Show auc, mcc, confusion_matrix, ... of the stored predictions; repeatable."
+    ),
+    include_failed: bool = flag("--include-failed", "Count splits with a failed fit in means."),
 ) -> None:
     """Print tables of stored records beside the published values."""
     from mmbench.commands.outputs import table as build
 
     text = build(results, fmt, layout, output, mix, say, tuple(metric or ()), include_failed)
     if output is None:
-        typer.echo(text, nl=not text.endswith("\n"))
+        echo_text(text)
 
 
 @app.command()
 def figure(
-    name: Annotated[str, argument("NAME", "A name from 'mmbench list figures'.")],
-    results: Tables,
-    output: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Image to write, in the format of its suffix [default: NAME.png beside the "
-            "records, or here for a reference table].",
-        ),
-    ] = None,
+    name: str = argument("NAME", "A name from 'mmbench list figures'."),
+    results: list[Path] = TABLES,
+    output: Path | None = option(
+        "FILE",
+        "Image to write, in the format of its suffix [default: NAME.png beside the records, or "
+        "here for a reference table].",
+    ),
 ) -> None:
     """Draw a figure of stored records beside the published one."""
     from mmbench.commands.outputs import figure as draw
@@ -319,11 +274,11 @@ def figure(
 
 @app.command()
 def report(
-    results: Tables,
-    output: Annotated[
-        Path, option("DIR", "Folder of the report, new or of an earlier one.")
-    ] = Path("report"),
-    mix: Mix = False,
+    results: list[Path] = TABLES,
+    output: Path = option(
+        "DIR", "Folder of the report, new or of an earlier one.", default=Path("report")
+    ),
+    mix: bool = MIX,
 ) -> None:
     """Write the results as a web site, which opens from a file.
 
@@ -336,15 +291,12 @@ def report(
 
 @app.command()
 def export(
-    results: Folders,
-    fmt: Annotated[
-        str | None,
-        option("FORMAT", "csv or parquet [default: by the suffix of --output].", "--format"),
-    ] = None,
-    output: Output = None,
-    predictions: Annotated[
-        bool, flag("--predictions", "Write one row per test row, not per split.")
-    ] = False,
+    results: list[Path] = FOLDERS,
+    fmt: str | None = option(
+        "FORMAT", "csv or parquet [default: by the suffix of --output].", "--format"
+    ),
+    output: Path | None = OUTPUT,
+    predictions: bool = flag("--predictions", "Write one row per test row, not per split."),
 ) -> None:
     """Write stored records as a plain table, one row per split.
 
@@ -357,8 +309,8 @@ def export(
 
 @app.command()
 def clean(
-    results: Folders,
-    yes: Annotated[bool, flag("--yes", "Remove the records instead of listing them.")] = False,
+    results: list[Path] = FOLDERS,
+    yes: bool = flag("--yes", "Remove the records instead of listing them."),
 ) -> None:
     """List records that the current settings do not use, or remove them."""
     from mmbench.commands.outputs import clean as remove
@@ -368,12 +320,7 @@ def clean(
 
 
 @app.command()
-def cite(
-    name: Annotated[
-        str,
-        argument("MACHINE|CONFIG", "A machine, or an experiment.", autocompletion=complete_config),
-    ],
-) -> None:
+def cite(name: str = argument("MACHINE|CONFIG", "A machine, or an experiment.", **CONFIG)) -> None:
     """Print the references of a machine or an experiment as BibTeX."""
     from mmbench.commands.cite import citation
 
@@ -382,13 +329,11 @@ def cite(
 
 # -- data --------------------------------------------------------------------------------------
 
-Names = Annotated[
-    list[str] | None, argument("NAME", "Data sets [default: all].", show_default=False)
-]
+NAMES = argument("NAME", "Data sets [default: all].", None, show_default=False)
 
 
 @data_app.command("list")
-def list_data(mirror: Mirror = None, store: Store = STORE) -> None:
+def list_data(mirror: str | None = MIRROR, store: Path = STORE) -> None:
     """List the data sets with a card, and where their files are."""
     from mmbench.commands.data import summaries
 
@@ -399,9 +344,7 @@ def list_data(mirror: Mirror = None, store: Store = STORE) -> None:
 
 @data_app.command()
 def info(
-    name: Annotated[str, argument("NAME", "A data set.")],
-    mirror: Mirror = None,
-    store: Store = STORE,
+    name: str = argument("NAME", "A data set."), mirror: str | None = MIRROR, store: Path = STORE
 ) -> None:
     """Show the card of a data set, and which of its sources is here."""
     from mmbench.commands.data import info as card_text
@@ -410,27 +353,28 @@ def info(
 
 
 @data_app.command()
-def fetch(names: Names = None, mirror: Mirror = None, store: Store = STORE) -> None:
+def fetch(
+    names: list[str] | None = NAMES, mirror: str | None = MIRROR, store: Path = STORE
+) -> None:
     """Fetch data sets into the local store and check their hashes."""
-    from mmbench.commands.data import fetch as bring
-    from mmbench.commands.options import has_terminal
-
-    _echo_outcomes(bring(names or None, store, mirror, progress=has_terminal()))
+    _echo_outcomes("fetch", names, mirror, store)
 
 
 @data_app.command()
-def verify(names: Names = None, mirror: Mirror = None, store: Store = STORE) -> None:
+def verify(
+    names: list[str] | None = NAMES, mirror: str | None = MIRROR, store: Path = STORE
+) -> None:
     """Compare the files that are here with their cards."""
-    from mmbench.commands.data import verify as compare
+    _echo_outcomes("verify", names, mirror, store)
+
+
+def _echo_outcomes(verb: str, names: list[str] | None, mirror: str | None, store: Path) -> None:
+    """Print outcomes of data sets one by one; then exit with code 1 if a data set failed."""
+    from mmbench.commands import data
     from mmbench.commands.options import has_terminal
 
-    _echo_outcomes(compare(names or None, store, mirror, progress=has_terminal()))
-
-
-def _echo_outcomes(outcomes: Iterable[Any]) -> None:
-    """Print outcomes of data sets one by one; then exit with code 1 if a data set failed."""
     good = True
-    for outcome in outcomes:
+    for outcome in getattr(data, verb)(names or None, store, mirror, progress=has_terminal()):
         typer.echo(f"{outcome.name}: {outcome.message}", err=not outcome.ok)
         good = good and outcome.ok
     if not good:
@@ -439,21 +383,14 @@ def _echo_outcomes(outcomes: Iterable[Any]) -> None:
 
 @app.command()
 def certify(
-    model: Annotated[
-        Path, argument("MODEL", "A model file of libsvm or liblinear, or a .joblib file.")
-    ],
-    data: Annotated[Path, argument("DATA", "The training data: a table or a svmlight file.")],
-    target: Annotated[
-        str | None, option("COLUMN", "Column of the class labels; not needed for svmlight.")
-    ] = None,
-    C: Annotated[
-        float | None,
-        option("NUMBER", "Penalty on slack, if the file does not contain it.", "--C", min=0),
-    ] = None,
-    trusted: Annotated[
-        bool, flag("--trusted", "Read a .joblib file, which runs code stored in it.")
-    ] = False,
-    output: Output = None,
+    model: Path = argument("MODEL", "A model file of libsvm or liblinear, or a .joblib file."),
+    data: Path = argument("DATA", "The training data: a table or a svmlight file."),
+    target: str | None = option("COLUMN", "Column of the class labels; not needed for svmlight."),
+    C: float | None = option(
+        "NUMBER", "Penalty on slack, if the file does not contain it.", "--C", min=0
+    ),
+    trusted: bool = flag("--trusted", "Read a .joblib file, which runs code stored in it."),
+    output: Path | None = OUTPUT,
 ) -> None:
     """Recompute how close a stored support vector machine is to the optimum."""
     from mmbench.commands.certify import certify_file
@@ -475,15 +412,11 @@ def echo_columns(rows: list[tuple]) -> None:
 
 
 @list_app.command()
-def machines(
-    all_names: Annotated[
-        bool, flag("--all", "Add the names for certain parameters of a machine.")
-    ] = False,
-) -> None:
+def machines(aliases: bool = flag("--aliases", "Add names for certain parameters.")) -> None:
     """List the machines."""
     from mmbench.commands.listing import machine_rows
 
-    echo_columns(machine_rows(all_names))
+    echo_columns(machine_rows(aliases))
 
 
 def _add_list(kind: str, text: str) -> None:
@@ -508,11 +441,7 @@ def _group() -> None:
 
 
 @config_app.command()
-def show(
-    name: Annotated[
-        str, argument("CONFIG", "A YAML file, or a name.", autocompletion=complete_config)
-    ],
-) -> None:
+def show(name: str = argument("CONFIG", "A YAML file, or a name.", **CONFIG)) -> None:
     """Print the file of an experiment, to start from."""
     from mmbench.config.files import find_config, read_text
 
@@ -520,15 +449,13 @@ def show(
 
 
 @check_app.command()
-def machine(
-    name: Annotated[str, argument("NAME", "A machine, or mypackage.module:Class.")],
-) -> None:
+def machine(name: str = argument("NAME", "A machine, or mypackage.module:Class.")) -> None:
     """Run the checks that every machine has to pass.
 
     scikit-learn's own checks, and checks of the certificates.
     """
-    from mmbench.commands.check import check_machine, summary
+    from mmbench.commands.check import check_machine
 
-    checks = check_machine(name)
-    typer.echo("\n".join(summary(name, checks)))
-    raise typer.Exit(any(check.problem is not None for check in checks))
+    lines, passed = check_machine(name)
+    typer.echo("\n".join(lines))
+    raise typer.Exit(not passed)

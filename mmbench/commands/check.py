@@ -5,15 +5,14 @@ this module test that certificates are valid, and the interface used by selectio
 """
 
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 from unittest import SkipTest
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from mmbench.errors import Status, UserError, readable
@@ -24,41 +23,6 @@ from mmbench.machines.base.problem import BinaryProblem, Fit
 #: Maximum relative difference of two objectives that count as equal.
 SAME = 1e-6
 NO_CERTIFICATES = "; it solves no problem that is stated here: no certificates"
-
-
-class Check(NamedTuple):
-    """The name of a check and the problem that it found; None if the check passed."""
-
-    name: str
-    problem: str | None
-
-
-def checks_of(make: Callable[[], Any]) -> Iterator[Check]:
-    """Yield the outcome of every check of the estimators that `make` returns.
-
-    If the estimators are no `PairwiseClassifier`, they have no certificates, and only the checks of
-    scikit-learn are run.
-    """
-    for estimator, check in estimator_checks_generator(make()):
-        name = getattr(check, "func", check).__name__
-        yield from _tried(f"scikit-learn: {name}", check, clone(estimator))
-    if not isinstance(make(), PairwiseClassifier):
-        return
-    for check in (_declared, _certified, _same_in_any_order, _same_by_path, _same_by_reference):
-        yield from _tried(str(check.__doc__).rstrip("."), check, make())
-
-
-def _tried(name: str, check: Callable[[Any], Any], machine: Any) -> Iterator[Check]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            check(machine)
-        yield Check(name, None)
-    except SkipTest:  # a library that the check needs is not installed
-        return
-    except Exception as error:  # any error of a machine is reported as a failed check
-        text = str(error) if isinstance(error, AssertionError) else repr(error)
-        yield Check(name, readable(text))
 
 
 def _data() -> tuple[NDArray, NDArray]:
@@ -101,7 +65,7 @@ def _same_in_any_order(machine: PairwiseClassifier) -> None:
     """The objective does not depend on the order of the rows."""
     X, y = _data()
     order = np.random.default_rng(0).permutation(len(y))
-    _compare(_solved(clone(machine), X, y), _solved(clone(machine), X[order], y[order]), machine)
+    _compare(clone(machine).fit(X, y).fits_, clone(machine).fit(X[order], y[order]).fits_, machine)
 
 
 def _same_by_path(machine: PairwiseClassifier) -> None:
@@ -123,13 +87,7 @@ def _same_by_reference(machine: PairwiseClassifier) -> None:
     X, y = _data()
     if machine.parameters["solver"].problem("reference") is None:
         other = clone(machine).set_params(solver="reference")
-        _compare(_solved(clone(machine), X, y), _solved(other, X, y), machine)
-
-
-def _solved(machine: PairwiseClassifier, X: NDArray, y: NDArray) -> list[Fit]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return machine.fit(X, y).fits_
+        _compare(clone(machine).fit(X, y).fits_, other.fit(X, y).fits_, machine)
 
 
 def _compare(some: list[Fit], others: list[Fit], machine: PairwiseClassifier) -> None:
@@ -141,26 +99,41 @@ def _compare(some: list[Fit], others: list[Fit], machine: PairwiseClassifier) ->
             _require(away <= allowed, f"objectives {one.objective!r} and {other.objective!r}")
 
 
-def check_machine(path: str) -> list[Check]:
-    """Run all checks on a machine, given by its name or as ``module:Class``.
+#: The checks of certificates; the docstring of a check is its name.
+CERTIFICATE_CHECKS = (_declared, _certified, _same_in_any_order, _same_by_path, _same_by_reference)
 
-    Raises
-    ------
-    UserError
-        If there is no such machine, or its class cannot be instantiated without arguments.
+
+def check_machine(path: str) -> tuple[list[str], bool]:
+    """Return a line per failed check and a line with counts, and whether all checks passed.
+
+    `path` is the name of a machine or ``module:Class``. A class that is no `PairwiseClassifier` has
+    no certificates, and only the checks of scikit-learn are run. Raises UserError if there is no
+    such machine, or if its class cannot be instantiated without arguments.
     """
     cls = machine_class(path)
-    make = cls if issubclass(cls, PairwiseClassifier) else cls.make
+    certified = issubclass(cls, PairwiseClassifier)
+    make: Callable[[], Any] = getattr(cls, "make", cls)
     try:
-        make()
+        made = make()
     except Exception as error:
         raise UserError(f"{path}: cannot be made without arguments: {error}") from None
-    return list(checks_of(make))
-
-
-def summary(path: str, checks: list[Check]) -> list[str]:
-    """Return a line per failed check, and a line with the number of passed checks."""
-    wrong = [check for check in checks if check.problem is not None]
-    certified = "" if issubclass(machine_class(path), PairwiseClassifier) else NO_CERTIFICATES
-    counts = f"{path}: {len(checks) - len(wrong)} of {len(checks)} checks passed{certified}"
-    return [*(f"FAILED {check.name}: {check.problem}" for check in wrong), counts]
+    checks = [
+        (f"scikit-learn: {getattr(check, 'func', check).__name__}", check, clone(estimator))
+        for estimator, check in estimator_checks_generator(made)
+    ]
+    for check in CERTIFICATE_CHECKS if certified else ():
+        checks.append((str(check.__doc__).rstrip("."), check, make()))
+    n_passed, failed = 0, []
+    for name, check, machine in checks:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                check(machine)
+            n_passed += 1
+        except SkipTest:  # a library that the check needs is not installed
+            pass
+        except Exception as error:  # any error of a machine is reported as a failed check
+            text = str(error) if isinstance(error, AssertionError) else repr(error)
+            failed.append(f"FAILED {name}: {readable(text)}")
+    counts = f"{path}: {n_passed} of {n_passed + len(failed)} checks passed"
+    return [*failed, counts if certified else counts + NO_CERTIFICATES], not failed

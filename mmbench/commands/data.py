@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mmbench.datasets import DatasetRef, card_names, load_card, split_rules
-from mmbench.datasets.card import Card, Source
+from mmbench.datasets.card import Card
 from mmbench.datasets.fetch import Places, Search, SourceFiles, Store, copy_to_store, find
 from mmbench.errors import UserError
 
@@ -18,31 +18,18 @@ class Outcome(NamedTuple):
     message: str
 
 
-class DatasetRow(NamedTuple):
-    """A row of ``mmbench data list``."""
+def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple]:
+    """Return a row per card: name, numbers of rows, columns and classes, split rules, location.
 
-    name: str
-    n_samples: int
-    n_features: int
-    n_classes: int
-    #: Available split rules, separated by commas.
-    splits: str
-    #: Location of the files: ``store``, ``mirror`` or ``built in``; ``damaged``; or ``-`` if there
-    #: are no files on this computer.
-    where: str
-
-
-def summaries(store: str | Path, mirror: str | Path | None = None) -> list[DatasetRow]:
-    """Return one row per card; only files on this computer count, and nothing is downloaded."""
-    places = Places(Path(store), mirror, allow_network=False)
-    return [
-        DatasetRow(
-            *(card.name, *card.expect.shape, card.expect.n_classes),
-            splits=", ".join(split_rules(DatasetRef(card.name))),
-            where=_where(card, places),
-        )
-        for card in map(load_card, card_names())
-    ]
+    The location of the files is ``store``, ``mirror`` or ``built in``; ``damaged``; or ``-`` if
+    there are no files on this computer. Nothing is downloaded.
+    """
+    places, rows = Places(Path(store), mirror, allow_network=False), []
+    for card in map(load_card, card_names()):
+        splits = ", ".join(split_rules(DatasetRef(card.name)))
+        sizes = (*card.expect.shape, card.expect.n_classes)
+        rows.append((card.name, *sizes, splits, _where(card, places)))
+    return rows
 
 
 def _where(card: Card, places: Places) -> str:
@@ -57,51 +44,41 @@ def _where(card: Card, places: Places) -> str:
 
 def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
     """Return a description of a card as text, with the source whose files are on this computer."""
-    card = load_card(name)
-    places = Places(Path(store), mirror)
+    card, places = load_card(name), Places(Path(store), mirror)
+    expect, official, plan = card.expect, card.expect.official, card.expect.predefined
     here = "no (or damaged; see 'mmbench data verify')"
     if found := Search(card, places).local():
         n, d = found.expected.shape
         here = f"{found.source.label}, {n} x {d}, {_where(card, places)}{_notes(found)}"
-    facts = {**_facts(card), "here": here}
+    classes = [f"{label} {count}" for label, count in list(expect.classes.items())[:30]]
+    classes += ["..."] * (0 < len(classes) < expect.n_classes)
+    sizes = f" of {plan.train} train, {plan.test} test" if plan and plan.train else ""
+    facts = {
+        "rows x columns": f"{expect.shape[0]} x {expect.shape[1]}",
+        "classes": str(expect.n_classes) + (f" ({', '.join(classes)})" if classes else ""),
+        "splits": ", ".join(split_rules(DatasetRef(name))),
+        "official split": official and f"{official.train} train, {official.test} test",
+        "predefined": plan and f"{plan.count} splits{sizes}",
+        "treatment": card.treatment,
+        "content SHA-256": expect.content or "depends on the source",
+        "licence": card.licence,
+        "citation": card.citation,
+        "here": here,
+    }
     lines = [f"{card.name}: {card.title}", ""]
-    lines += [f"{key + ':':<18}{value}" for key, value in facts.items()]
+    lines += [f"{key + ':':<18}{value}" for key, value in facts.items() if value]
     lines += ["", "sources, in this order:"]
-    lines += [f"  {line}" for source in card.sources for line in _source_lines(source)]
+    for source in card.sources:
+        lines.append(f"  {source.label}")
+        for file in source.files:
+            lines.append(f"    {file.path}  SHA-256 {file.sha256[0]}")
+            lines += [f"      {url}" for url in file.urls]
+        lines += [f"    {url}" for url in source.urls]
+        lines += [f"    deviation: {text}" for text in source.all_deviations]
     if card.known_deviations:
         lines += ["", "differences from the papers:"]
         lines += [f"  - {text}" for text in card.known_deviations]
     return "\n".join(lines)
-
-
-def _facts(card: Card) -> dict[str, Any]:
-    expect = card.expect
-    shown = [f"{label} {count}" for label, count in list(expect.classes.items())[:30]]
-    shown += ["..."] * (0 < len(shown) < expect.n_classes)
-    named = f" ({', '.join(shown)})" if shown else ""
-    facts: dict[str, Any] = {
-        "rows x columns": f"{expect.shape[0]} x {expect.shape[1]}",
-        "classes": f"{expect.n_classes}{named}",
-        "splits": ", ".join(split_rules(DatasetRef(card.name))),
-    }
-    if expect.official:
-        facts["official split"] = f"{expect.official.train} train, {expect.official.test} test"
-    if plan := expect.predefined:
-        sizes = f" of {plan.train} train, {plan.test} test" if plan.train else ""
-        facts["predefined"] = f"{plan.count} splits{sizes}"
-    if card.treatment:
-        facts["treatment"] = card.treatment
-    facts["content SHA-256"] = expect.content or "depends on the source"
-    return {**facts, "licence": card.licence, "citation": card.citation}
-
-
-def _source_lines(source: Source) -> list[str]:
-    lines = [source.label]
-    for file in source.files:
-        lines.append(f"  {file.path}  SHA-256 {file.sha256[0]}")
-        lines += [f"    {url}" for url in file.urls]
-    lines += [f"  {url}" for url in source.urls]
-    return lines + [f"  deviation: {text}" for text in source.all_deviations]
 
 
 def fetch(

@@ -90,7 +90,7 @@ def test_module_runs_as_a_command():
 
 def test_listings_name_what_there_is():
     assert first_words(run("list", "machines").stdout) == list(MACHINES)
-    assert first_words(run("list", "machines", "--all").stdout) == [*MACHINES, *ALIASES]
+    assert first_words(run("list", "machines", "--aliases").stdout) == [*MACHINES, *ALIASES]
     assert first_words(run("list", "datasets").stdout) == card_names()
     assert first_words(run("list", "layouts").stdout) == list(LAYOUTS)
     assert first_words(run("list", "figures").stdout) == list(FIGURES)

@@ -62,11 +62,11 @@ def test_verify_of_everything_speaks_only_of_what_is_here(store: Path):
 
 def test_the_list_says_where_each_set_lies(mirror: Path, store: Path):
     list(fetch(["sonar"], store, mirror))
-    where = {row.name: row.where for row in summaries(store, mirror)}
+    where = {row[0]: row[-1] for row in summaries(store, mirror)}
     assert where["sonar"] == "store"
     assert where["usps"] == "mirror"
     assert where["digits"] == where["toy_1"] == "built in"
-    assert {row.name: row.where for row in summaries(store)}["usps"] == "-"
+    assert {row[0]: row[-1] for row in summaries(store)}["usps"] == "-"
 
 
 def test_verify_names_the_deviations_of_what_is_here(mirror: Path, store: Path):

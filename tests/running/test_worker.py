@@ -18,7 +18,7 @@ from mmbench.errors import Status
 from mmbench.jobs import evaluate
 from mmbench.jobs.job import DatasetRef, SelectRef
 from mmbench.jobs.record import is_done
-from mmbench.jobs.train import rehearse, job_seeds, make_machine, own_part
+from mmbench.jobs.train import job_seeds, make_machine, own_part, rehearse
 from mmbench.machines import KLDA, MACHINES, MMRM, SVM, SigmaSVM
 from mmbench.running import memory
 from mmbench.running.local import LocalExecutor
