@@ -21,7 +21,7 @@ from mmbench.machines.base.voting import pair_rows, summed_decisions, votes
 from mmbench.selection.folds import Fold, SearchRows
 from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
-from mmbench.selection.views import Block, View, can_share, pair_blocks, shared_blocks
+from mmbench.selection.views import Block, View, can_share, kernel_blocks
 
 #: For each kernel: the indices of its grid points, and for each split the decision values on the
 #: held-out rows, shape (n_held, n_points); booleans (value >= 0) if only signs are needed.
@@ -49,12 +49,12 @@ class GridScores:
         rows, signs = pair_rows(data.labels, *pair)
         folds = [Fold(train, signs[train], held) for train, held in data.splits(rows)]
         table = np.empty((len(self.points), len(folds)))
-        n_own, X = int((rows < data.n_train).sum()), data.X[rows]
-        if n_own == len(rows):
-            blocks = shared_blocks(machine, X, self.points, data.X_train)
-        else:  # kernel values of validation rows are not stored
-            blocks = pair_blocks(machine, X, np.arange(n_own), self.points, data.X_train)
-        for members, view in blocks:
+        n_own = int((rows < data.n_train).sum())
+        # kernel values of validation rows are not stored
+        stored = None if n_own == len(rows) else np.arange(n_own)
+        for members, view in kernel_blocks(
+            machine, data.X[rows], self.points, data.X_train, stored
+        ):
             for s, decisions in enumerate(self._decisions(machine, view, folds, members)):
                 truth = (signs[folds[s].held] > 0).astype(int)
                 for k, values in zip(members, decisions.T, strict=True):
@@ -75,7 +75,7 @@ class GridScores:
             return [np.reshape(found, (len(points), len(splits)))]
         if isinstance(machine, JointClassifier) and n_classes > 2:
             table = np.empty((len(points), len(splits)))
-            for members, view in shared_blocks(machine, data.X, points, data.X):
+            for members, view in kernel_blocks(machine, data.X, points, data.X):
                 columns = self._threads()(
                     delayed(self._of_joint)(machine, view, members, *rows) for rows in splits
                 )
@@ -162,13 +162,14 @@ class GridScores:
         name, single = machines[0].kernel, machines[0].search_space.single_precision
         fits = name == "linear" or can_share(data.X.shape[0], name, single)
         if data.X.shape[0] == data.n_train and len(kernels) == 1 and fits:
-            for block in shared_blocks(machines[0], data.X, points, data.X):
+            for block in kernel_blocks(machines[0], data.X, points, data.X):
                 yield from decided([[block]] * len(machines))
         else:
             labels = data.labels[: data.n_train]
             yield from decided(
-                pair_blocks(
-                    machine, data.X, np.flatnonzero(np.isin(labels, pair)), points, data.X_train
+                kernel_blocks(
+                    *(machine, data.X, points, data.X_train),
+                    rows=np.flatnonzero(np.isin(labels, pair)),
                 )
                 for machine, pair in zip(machines, data.pairs, strict=True)
             )

@@ -35,43 +35,38 @@ PAIR_BYTES = 2**32
 Block = tuple[list[int], "View"]
 
 
-def shared_blocks(
-    machine: PairwiseClassifier, X: NDArray, points: list[GridPoint], reference: NDArray
+def kernel_blocks(
+    machine: PairwiseClassifier,
+    X: NDArray,
+    points: list[GridPoint],
+    reference: NDArray,
+    rows: NDArray | None = None,
 ) -> Iterator[Block]:
-    """Yield the grid points and the view of each kernel, with a stored kernel matrix of all rows.
+    """Yield the grid points and the view of each kernel, with a stored kernel matrix.
 
-    All kernel matrices are computed from one base matrix of `X`. `reference` contains the training
-    rows of the final fit, which determine ``gamma="scale"``.
+    The stored matrix is of all rows, or of the given `rows`; kernel values between other rows are
+    computed on demand. The matrices of all rows are computed from one base matrix; for some rows,
+    the base matrix is computed per kernel, which halves the memory. `reference` contains the
+    training rows of the final fit, which determine ``gamma="scale"``.
     """
-    base = BaseMatrix(X, machine.search_space.single_precision)
+    single, base = machine.search_space.single_precision, None
     groups = group_by_kernel(points)
     for g, (kernel_params, members) in enumerate(groups):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
-        if kernel.name == "linear":
-            yield members, _rows_view(machine, X, kernel)
-        else:
-            yield members, StoredView(X, kernel, base.gram(kernel, last=g == len(groups) - 1))
-
-
-def pair_blocks(
-    machine: PairwiseClassifier,
-    X: NDArray,
-    rows: NDArray,
-    points: list[GridPoint],
-    reference: NDArray,
-) -> Iterator[Block]:
-    """Yield the grid points and the view of each kernel, with a stored matrix of some rows.
-
-    Kernel values between other rows are computed on demand.
-    """
-    single = machine.search_space.single_precision
-    for kernel_params, members in group_by_kernel(points):
-        kernel = machine.with_params(kernel_params).kernel_for(reference)
-        if stores_pairs(len(rows), kernel.name, single):
-            gram = BaseMatrix(X[rows], single).gram(kernel, last=True)
-            yield members, StoredView(X, kernel, gram, rows)
-        else:
-            yield members, _rows_view(machine, X, kernel)
+        fits = rows is None or stores_pairs(len(rows), kernel.name, single)
+        if kernel.name == "linear" or not fits:
+            moves = kernel.name == "linear" and machine.translation_invariant
+            yield members, View(around(X, far_origin(X) if moves else None), kernel)
+            continue
+        stored = X if rows is None else X[rows]
+        bounded = single and kernel.fits_single_precision(stored)
+        dtype = np.dtype(np.float32 if bounded else precision(kernel.name, single))
+        if base is None or base.dtype != dtype:
+            base = kernel.base(stored, stored, dtype)
+        last = rows is not None or g == len(groups) - 1
+        gram, base = StoredGram(kernel, base, overwrite=last), None if last else base
+        yield members, StoredView(X, kernel, gram, rows)
+        del gram  # before the next matrix is computed
 
 
 class View:
@@ -129,28 +124,6 @@ class StoredView(View):
         if self._whole:
             return self._gram.part(held, support) @ coef.T
         return super()._expanded(coef, support, held)
-
-
-def _rows_view(machine: PairwiseClassifier, X: NDArray, kernel: Kernel) -> View:
-    moves = kernel.name == "linear" and machine.translation_invariant
-    return View(around(X, far_origin(X) if moves else None), kernel)
-
-
-class BaseMatrix:
-    """The base matrix of some rows, from which the kernel matrices of all widths are computed."""
-
-    def __init__(self, X: NDArray, single: bool = True):
-        self.X, self._single = X, single
-        self._base: NDArray | None = None
-
-    def gram(self, kernel: Kernel, last: bool) -> StoredGram:
-        """Return the kernel matrix; with `last`, it may overwrite the base matrix."""
-        bounded = self._single and kernel.fits_single_precision(self.X)
-        dtype = np.dtype(np.float32 if bounded else precision(kernel.name, self._single))
-        if self._base is None or self._base.dtype != dtype:
-            self._base = kernel.base(self.X, self.X, dtype)
-        base, self._base = self._base, None if last else self._base
-        return StoredGram(kernel, base, overwrite=last)
 
 
 def precision(kernel_name: str, single: bool = True) -> type:

@@ -16,7 +16,6 @@ from mmbench.machines.base.voting import class_pairs, pair_rows
 from mmbench.selection import select, views
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.grid import best_point, grid_points, group_by_kernel
-from mmbench.selection.views import BaseMatrix
 
 GRIDS = {
     "svm": {"C": [0.3, 3.0, 30.0]},
@@ -182,36 +181,39 @@ def test_rows_after_the_training_rows_validate(kernel, scope, digits):
     np.testing.assert_allclose(scores_of(found), expected[:, 0])
 
 
-def test_the_matrix_of_a_validation_set_is_never_stored(digits, monkeypatch):
-    stored = []
-    made = views.BaseMatrix.__init__
-    monkeypatch.setattr(
-        views.BaseMatrix,
-        "__init__",
-        lambda self, X, *args: stored.append(len(X)) or made(self, X, *args),
-    )
+@pytest.fixture
+def stored(monkeypatch):
+    """Sizes and data types of the base matrices that a search computes."""
+    made, base = [], Kernel.base
+    monkeypatch.setattr(Kernel, "base", lambda *args: made.append(base(*args)) or made[-1])
+    return made
+
+
+def test_the_matrix_of_a_validation_set_is_never_stored(digits, stored):
     machine = machine_class("svm")()
     select(machine, *digits, {"C": [1.0]}, folds=None, scope="pair", n_train=100)
-    assert sum(stored) == 4 * 100  # each training row is in the matrices of four pairs
+    assert sum(map(len, stored)) == 4 * 100  # each training row is in the matrices of four pairs
 
 
 # -- the type of stored values ---------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("name", "scaling", "outlier", "dtype"),
+    [
+        ("svm", "trace", 1.0, np.float32),
+        ("klda", "trace", 1.0, np.float64),  # its ridge is below the rounding of float32
+        ("svm", "none", 1.0, np.float64),
+        ("svm", "trace", 20.0, np.float64),
+    ],
+)
 @pytest.mark.parametrize("degree", [1, 3, 7])
-def test_a_normalised_polynomial_is_stored_in_float32_where_its_values_are_even(degree):
-    X = normalize(load_iris().data)
-    kernel = Kernel("poly", degree=degree)
-    even, uneven = kernel.trace_normalised(X), kernel.trace_normalised(X[:1])
-    outlier = np.vstack([X, 20 * X[:1]])
-    assert BaseMatrix(X).gram(even, last=True).dtype == np.float32
-    assert BaseMatrix(X, single=False).gram(even, last=True).dtype == np.float64
-    assert BaseMatrix(X).gram(kernel, last=True).dtype == np.float64
-    assert BaseMatrix(outlier).gram(uneven, last=True).dtype == np.float64
-
-
-def test_one_base_serves_kernels_of_both_types():
-    X = normalize(load_iris().data)
-    base, kernel = BaseMatrix(X), Kernel("poly", degree=2)
-    for of in (kernel.trace_normalised(X), kernel):
-        np.testing.assert_allclose(base.gram(of, last=False).values, of(X, X), rtol=1e-6)
+def test_a_normalised_polynomial_is_stored_in_float32_where_its_values_are_even(
+    name, scaling, outlier, dtype, degree, stored
+):
+    X, y = load_iris(return_X_y=True)
+    X = normalize(X)
+    X[0] *= outlier
+    machine = make_machine(name, kernel="poly", degree=degree, kernel_scaling=scaling)
+    select(machine, X, y, {"tol": [1e-3]}, folds=2)
+    assert {matrix.dtype for matrix in stored} == {np.dtype(dtype)}
