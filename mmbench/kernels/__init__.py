@@ -7,7 +7,6 @@ once, and the function is applied per grid point.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +28,13 @@ NEAR_SHARE = 1e-10
 
 #: Number of matrix rows per chunk; temporary arrays have the size of a chunk, not of the matrix.
 CHUNK_ROWS = 256
+
+#: If ``NEAR_SHARE * gamma * (x'x + z'z)`` is at most this value, the error of the exponent of close
+#: rows is negligible.
+NEAR_EXPONENT = 1e-3
+
+#: Size in bytes of a chunk of distances, which fits in the cache.
+CHUNK_BYTES = 2**18
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ class Kernel:
         same = X is Z
         if issparse(X):
             products = (X @ Z.T).toarray()
-            base = _distances(products, X, Z) if self.name == "rbf" else products
+            base = as_distances(products, X, Z) if self.name == "rbf" else products
             return base.astype(dtype, copy=False)
         X = np.asarray(X, dtype=dtype)
         Z = X if same else np.asarray(Z, dtype=dtype)
@@ -142,35 +148,32 @@ def squared_distances(X: NDArray, Z: NDArray) -> NDArray:
     same = X is Z
     X = X - centre
     Z = X if same else Z - centre
-    return _distances(X @ Z.T, X, Z)
+    return as_distances(X @ Z.T, X, Z)
 
 
-def _distances(out: NDArray, X: Any, Z: Any) -> NDArray:
-    """Replace inner products by squared distances, in place."""
-    out *= -2
+def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray:
+    """Replace inner products by squared distances, in place, in chunks that fit in the cache.
+
+    If the largest exponent for `gamma` is small, close rows need no differences.
+    """
     squares, others = row_squares(X), row_squares(Z)
-    for start in range(0, len(out), CHUNK_ROWS):
+    largest = float(squares.max(initial=0)) + float(others.max(initial=0))
+    exact = out.dtype == np.float64 and isinstance(X, np.ndarray)
+    exact = exact and gamma * largest * NEAR_SHARE > NEAR_EXPONENT
+    step = max(1, CHUNK_BYTES // max(1, out.itemsize * len(others)))
+    for start in range(0, len(out), step):
         # adding the two squares one after the other would round (i, j) and (j, i) differently
-        sums = squares[start : start + CHUNK_ROWS, None] + others
-        part = out[start : start + CHUNK_ROWS]
+        part, sums = out[start : start + step], squares[start : start + step, None] + others
+        part *= -2
         part += sums
-        if out.dtype == np.float64 and isinstance(X, np.ndarray):
-            for i, near in near_pairs(part, sums):
-                part[i, near] = row_squares(X[start + i] - Z[near])
-    np.maximum(out, 0, out=out)
+        if exact:
+            near = part < NEAR_SHARE * sums  # x'x + z'z - 2x'z cancels
+            for i in np.flatnonzero(near.any(axis=1)):
+                part[i, near[i]] = row_squares(X[start + i] - Z[near[i]])
+        np.maximum(part, 0, out=part)
     if X is Z:
         np.fill_diagonal(out, 0)
     return out
-
-
-def near_pairs(distances: NDArray, sums: NDArray) -> Iterator[tuple[int, NDArray]]:
-    """Yield each row index with the columns for which ``x'x + z'z - 2x'z`` cancels.
-
-    `sums` contains ``x'x + z'z`` of all pairs.
-    """
-    near = distances < NEAR_SHARE * sums
-    for i in np.flatnonzero(near.any(axis=1)):
-        yield int(i), np.flatnonzero(near[i])
 
 
 def row_squares(X: Any) -> NDArray:

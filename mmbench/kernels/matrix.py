@@ -1,12 +1,5 @@
 """Kernel matrices: stored, given by the user, or computed by blocks within a memory limit.
 
-`gaussian` computes ``exp(-gamma ||x - z||^2)`` from inner products in one compiled pass, which
-takes as long as the matrix product. NumPy's float64 `exp` takes three times as long as the product,
-and every step of the exponent (norms, twice the product, clipping at zero) is another pass over
-memory. `gaussian` uses ``exp(v) = 2^q exp(r)`` with an integer q and ``|r| <= ln(2) / 2``. A Taylor
-polynomial in r gives ``exp(r)``, and the exponent bits of a float give ``2^q``. The result differs
-from NumPy's by one or two units in the last place.
-
 A user may pass a kernel matrix or a kernel function in place of a kernel name. With
 ``kernel="precomputed"`` the data are the kernel matrix: between the training rows in `fit`, between
 new rows and training rows in `predict`. A function takes two sets of rows and returns the matrix of
@@ -24,20 +17,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from copy import copy
-from math import factorial
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from mmbench.compiled import njit  # isort: skip - before Numba
-from numba import types
-from numba.extending import overload
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cholesky
 from scipy.sparse import issparse
 
-from mmbench.kernels import NEAR_SHARE, Kernel, near_pairs, row_squares
+from mmbench.kernels import Kernel, as_distances, row_squares
 
 
 @njit(nogil=True, cache=True)
@@ -55,103 +45,7 @@ def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     return out
 
 
-#: Number of entries per segment of a row, so that a segment fits in the first-level cache.
-SEGMENT = 1024
-
-_OPTIONS: Any = {
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"nnan", "nsz", "contract", "arcp"},
-}
-
-
-def gaussian(products: NDArray, squares: NDArray, others: NDArray, gamma: float) -> None:
-    """Replace inner products by values of the Gaussian kernel, in place.
-
-    Parameters
-    ----------
-    products : ndarray of shape (n, m)
-        ``x'z`` in float32 or float64, with contiguous rows.
-    squares, others : ndarray of shape (n,) and (m,)
-        ``x'x`` and ``z'z`` in the data type of `products`.
-    gamma : float
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
-    >>> K = X @ X.T
-    >>> gaussian(K, np.diag(K).copy(), np.diag(K).copy(), 0.5)
-    >>> K.round(6)
-    array([[1.      , 0.367879],
-           [0.367879, 1.      ]])
-    """
-    dtype = products.dtype
-    buffer = np.empty(SEGMENT, dtype)
-    bits = buffer.view(np.int32 if dtype == np.float32 else np.int64)
-    _finish(products, squares, others, dtype.type(gamma), buffer, bits)
-
-
-@njit(cache=True, **_OPTIONS)
-def _finish(products, squares, others, gamma, buffer, bits):
-    for i in range(products.shape[0]):
-        for start in range(0, products.shape[1], buffer.shape[0]):
-            part = products[i, start : start + buffer.shape[0]]
-            size = part.shape[0]
-            beside = others[start : start + size]
-            _segment(part, squares[i], beside, gamma, buffer[:size], bits[:size])
-
-
-def _segment(products, square, others, gamma, buffer, bits):
-    """Compute the kernel values of a segment; Numba selects `_segment_single` or `_segment_double`.
-
-    The two functions are not free variables of `_finish`: Numba identifies compiled free variables
-    by a random name, so `_finish` would be compiled again and cached again in every process.
-    """
-
-
-@overload(_segment, jit_options=_OPTIONS)
-def _segment_of(products, square, others, gamma, buffer, bits):
-    return _segment_single if products.dtype == types.float32 else _segment_double
-
-
-def _segment_for(real, integer, terms, mantissa_bits, exponent_bias, ln2_high):
-    """Return the implementation of `_segment` for one floating-point type."""
-    magic = real(1.5 * 2.0**mantissa_bits)  # t + magic holds round(t) in its last bits
-    log2e, high, low = real(1 / np.log(2)), real(ln2_high), real(np.log(2) - ln2_high)
-    lowest = real(-exponent_bias * np.log(2))  # at this v the bits of 2^q represent zero
-    shift, bias = integer(mantissa_bits), integer(exponent_bias << mantissa_bits)
-    factors = tuple(real(1 / factorial(k)) for k in range(terms, -1, -1))
-    zero, two = real(0), real(2)
-
-    def segment(products, square, others, gamma, buffer, bits):
-        for k in range(products.shape[0]):
-            v = -gamma * max(square + others[k] - two * products[k], zero)
-            v = max(v, lowest)
-            t = v * log2e + magic
-            buffer[k] = t
-            q = t - magic
-            r = (v - q * high) - q * low
-            p = factors[0]
-            for factor in factors[1:]:
-                p = p * r + factor
-            products[k] = p
-        for k in range(products.shape[0]):
-            bits[k] = (bits[k] << shift) + bias
-        for k in range(products.shape[0]):
-            products[k] *= buffer[k]
-
-    return segment
-
-
-_segment_single = _segment_for(np.float32, np.int32, 6, 23, 127, 0.693359375)
-_segment_double = _segment_for(np.float64, np.int64, 13, 52, 1023, 0.693147180369123816490)
-
-
 PRECOMPUTED = "precomputed"
-
-#: If ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds this value for the largest norms, the distances
-#: of close rows are computed from differences.
-NEAR_EXPONENT = 1e-3
 
 #: Tolerance of ``|K[i, j] - K[j, i]|`` of a given kernel matrix, relative to its largest entry. The
 #: tolerance exceeds float32 rounding errors.
@@ -254,7 +148,7 @@ def is_semidefinite(gram: NDArray) -> bool:
 
 
 class KernelRows:
-    """Rows of data prepared for kernel values: a copy in one data type, and squared norms.
+    """Rows of data prepared for kernel values: a copy in one data type.
 
     For ``rbf`` a centre is subtracted from dense rows, since the expansion ``x'x + z'z - 2x'z``
     cancels if the data are far from the origin.
@@ -285,19 +179,16 @@ class KernelRows:
         centre: NDArray | None = None,
         dtype: DTypeLike = np.float64,
     ):
-        self.kernel, self.centre, self.squares = kernel, centre, np.zeros(0, dtype)
-        if kernel.name == "rbf":
-            if not issparse(X):
-                self.centre = X.mean(axis=0) if centre is None else centre
-                X = X - self.centre
-            self.squares = row_squares(X).astype(dtype, copy=False)
+        self.kernel, self.centre = kernel, centre
+        if kernel.name == "rbf" and not issparse(X):
+            self.centre = X.mean(axis=0) if centre is None else centre
+            X = X - self.centre
         self.X = X.astype(dtype) if issparse(X) else np.ascontiguousarray(X, dtype=dtype)
 
     def take(self, rows: NDArray | list[int] | slice) -> KernelRows:
         """Return some of the rows."""
         other = copy(self)
         other.X = self.X[rows]
-        other.squares = self.squares[rows] if len(self.squares) else self.squares
         return other
 
     def values(self, other: KernelRows, out: NDArray | None = None) -> NDArray:
@@ -310,15 +201,7 @@ class KernelRows:
         else:
             out = np.matmul(self.X, other.X.T, out=out)
         if self.kernel.name == "rbf":
-            gamma, near = self.kernel.gamma, []
-            largest = float(self.squares.max(initial=0)) + float(other.squares.max(initial=0))
-            if gamma * largest * NEAR_SHARE > NEAR_EXPONENT and not issparse(self.X):
-                sums = self.squares[:, None] + other.squares
-                near = list(near_pairs(sums - 2 * out, sums))
-            gaussian(out, self.squares, other.squares, gamma)
-            for i, columns in near:
-                out[i, columns] = np.exp(-gamma * row_squares(self.X[i] - other.X[columns]))
-            return out
+            as_distances(out, self.X, other.X, self.kernel.gamma)
         return self.kernel.apply(out, out=out)
 
 
@@ -637,23 +520,14 @@ class _RowStore:
         return oldest
 
 
-@njit(
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-    fastmath={"nnan", "nsz", "contract", "reassoc"},
-)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"nnan", "nsz", "contract", "reassoc"})
 def accumulate(values, rows, coefficients, out):
     """Add a linear combination of matrix rows to `out` in float64, four rows at a time."""
     whole = rows.shape[0] // 4 * 4
     for s in range(0, whole, 4):
         a, b, c, d = values[rows[s]], values[rows[s + 1]], values[rows[s + 2]], values[rows[s + 3]]
-        i, j, k, m = (
-            coefficients[s],
-            coefficients[s + 1],
-            coefficients[s + 2],
-            coefficients[s + 3],
-        )
+        i, j = coefficients[s], coefficients[s + 1]
+        k, m = coefficients[s + 2], coefficients[s + 3]
         for p in range(out.shape[0]):
             out[p] += i * a[p] + j * b[p] + (k * c[p] + m * d[p])
     for s in range(whole, rows.shape[0]):

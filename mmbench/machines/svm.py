@@ -111,8 +111,9 @@ class SVM(WeightedClassifier):
     #: Version 2: pairwise steps among all rows, without shrinking. Version 1 for the linear kernel:
     #: problems with many rows are solved exactly, so ties in a grid search may be broken
     #: differently; version 2: problems with few rows and degenerate problems are exact too.
+    #: Version 1 for ``rbf``: kernel values of more than 3000 rows are computed by NumPy.
     version: ClassVar[int] = 2
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 2}
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 2, "rbf": 1}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
