@@ -33,8 +33,7 @@ and the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
 | --- | --- | --- |
 | the SVM's | (7) with B >= theta | none in addition to the SVM |
 | the SVM's | (7), solved like the SVM | 1 to 3 SVMs (benchmarks/rmm_growth.py) |
-| interior point in t | (13), linear with many rows of few features | one interior point |
-| root search | (14); (13) with a kernel or if the interior point leaves a gap | 10 warm RMMs |
+| root search | (13) and (14) | 10 warm RMMs |
 | Clarabel | never: solver="reference" | n^3 per iteration |
 
 The solution at a neighbouring grid point is a warm start (benchmarks/rmm_warm_start.py).
@@ -51,7 +50,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,10 +80,8 @@ from mmbench.machines.svm import (
     tolerance,
     train_svm,
 )
-from mmbench.solvers.features import ROUNDING_SHARE, solve_in_features
-from mmbench.solvers.interior_point import HingeInteriorPoint, Values
+from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.result import relative_gap
-from mmbench.solvers.rows import Rows
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo
 
@@ -94,12 +91,6 @@ REFERENCE_TOLERANCE = 1e-9
 #: Values of ``(t - 1) / (theta - 1)`` that the root search tries in turn to bracket the optimal t,
 #: until the sum of lambda and lambda* exceeds D.
 BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
-
-#: Tolerance of the relative duality gap of the interior point in t.
-FREE_BOUND_GAP_TOLERANCE = 1e-10
-
-#: Initial multipliers of the interior point in t, as a fraction of their upper bounds by C and D.
-FIRST_MULTIPLIER_SHARE = 0.25
 
 #: Maximum number of steps of the root search.
 MAX_ROOT_STEPS = 50
@@ -158,7 +149,9 @@ class RMM(WeightedClassifier):
     )
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
-    version, kernel_versions = SVM.version, SVM.kernel_versions
+    version = SVM.version
+    #: Version 3 for the linear kernel: (13) is solved by the root search.
+    kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 3}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -262,23 +255,59 @@ class RMM(WeightedClassifier):
     ) -> BinaryModel:
         """Train the RMM, given the SVM with the same C and `points`, warm starts of the dual."""
         theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, len(problem.y))
-        if self.form != "bound":
-            D, nu = self.C if self.D is None else self.D, self.nu
-            relaxed = nu if self.form == "relaxed" else None
-            start = points[0] if points else None
-            weights = row_weights(problem, self.class_weight)
-            model = train_penalty(
-                *(problem, self.C, D, relaxed, self.solver, tol),
-                *(svm, start, self.cache_size, weights),
-            )
-            return replace(model, fit=replace(model.fit, extra={"theta": theta, **model.fit.extra}))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
-        if theta <= B:
+        if self.form != "bound":
+            model, B = self._train_penalty(problem, svm, points[0] if points else None, tol)
+        elif theta <= B:
             model = replace(svm, fit=replace(svm.fit, **NO_WORK))
         else:
             C = slack_penalties(problem, self.C, self.class_weight)
             model = train_rmm(problem, C, B, self.solver, tol, points, self.cache_size)
         return replace(model, fit=replace(model.fit, extra={"theta": theta, "B": B}))
+
+    def _train_penalty(
+        self, problem: BinaryProblem, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
+    ) -> tuple[BinaryModel, float]:
+        """Train the RMM of (13) or (14); return it with the optimal t.
+
+        `svm` is the SVM with the same C, which is the solution for D = 0; `start` is the solution
+        at a neighbouring grid point. If `nu` is below 1, t is always 1.
+        """
+        D = self.C if self.D is None else self.D
+        if svm.coef is not None and not svm.coef.any():  # w = 0, so |f| <= 1 and t = 1
+            objective, bound = svm.fit.objective + D, svm.fit.bound + D
+            return replace(
+                svm, fit=replace(svm.fit, objective=objective, bound=bound, **NO_WORK)
+            ), 1.0
+        started, reference = time.perf_counter(), self.solver == "reference"
+        nu = self.nu if self.form == "relaxed" else None
+        inside = nu is None and in_features(problem, self.solver)
+        gram = (rows_or_gram if inside else kernel_values)(problem, self.solver, self.cache_size)
+        search = PenaltySearch(
+            *(gram, problem.y, inside, self.C, D, nu, row_weights(problem, self.class_weight))
+        )
+        if reference:
+            dual = search.dual(1.0)
+            found = solve_paper_dual(dual, problem.y, search.C, 1.0, tol, search.cap, D)
+            points = [search.point(found)]
+        else:
+            points = search.to_gap(svm, start, tol)
+        best, objective, t, bound = search.best(points)
+        iterations, status = search.iterations, worst(search.statuses)
+        state = search.dual(1.0).solution(
+            *(best.u, best.decision, best.bias, iterations, status), weights=best.w
+        )
+        fit = Fit(
+            status=status,
+            objective=objective,
+            bound=bound,
+            max_violation=state.violation,
+            iterations=iterations,
+            seconds=time.perf_counter() - started,
+            n_support=int(np.count_nonzero(best.u)),
+            route="Clarabel" if reference else "root search",
+        )
+        return BinaryModel(best.bias, fit, coef=best.u, w=best.w, state=state), t
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         """Order a path by ascending C, then by descending B or ascending D, so the SVM is first."""
@@ -403,32 +432,7 @@ def solve_paper_dual(
     return dual.solution(u, dual.gram @ u, bias, found.iterations, found.status, route="Clarabel")
 
 
-@dataclass(frozen=True)
-class Penalties:
-    """Penalties of problems (13) and (14)."""
-
-    #: Penalty on the slack of each row. Shape (n,).
-    C: float | NDArray
-    D: float
-    #: Weight s of each row. Shape (n,).
-    weights: NDArray
-    #: Upper bound of each lambda and lambda*. Shape (n,).
-    cap: NDArray
-    #: Upper bound on the sum of the weights of rows with ``|f| > t`` at the optimal t.
-    exceptions: float
-
-    @classmethod
-    def of(cls, C: float, D: float, nu: float | None, weights: NDArray | None, n: int) -> Penalties:
-        """Return the penalties of (13), or of (14) if `nu` is given, for n rows."""
-        s = np.ones(n) if weights is None else weights
-        own = C if weights is None else C * s
-        if nu is None:
-            return cls(own, D, s, np.full(n, np.inf), 0.0)
-        return cls(own, D, s, D * nu / s.sum() * s, s.sum() / nu)
-
-
-@dataclass(frozen=True)
-class DualPoint:
+class DualPoint(NamedTuple):
     """A feasible point of the dual of (13) or (14)."""
 
     #: Shape (n,).
@@ -442,190 +446,84 @@ class DualPoint:
     #: Sum of all lambda and lambda*.
     total: float
     #: Upper bound on the rounding error of ``1/2 u'Ku``.
-    rounding: float = 0.0
+    rounding: float
     #: Primal weights w; None if w is not computed in the feature space. Shape (k,).
-    w: NDArray | None = None
+    w: NDArray | None
 
-    @classmethod
-    def of(cls, found: PiecewiseSolution, y: NDArray, C: float | NDArray) -> DualPoint:
-        """Return the point of a solution; split u into ``y alpha`` and ``lambda* - lambda``."""
-        alpha = np.clip(y * found.u, 0, C)
-        total = float(np.abs(found.u - y * alpha).sum())
-        return cls(
-            *(found.u, found.decision, found.bias, float(alpha.sum()), total),
-            *(found.rounding, found.weights),
-        )
+    def mixed(self, other: DualPoint, total: float) -> DualPoint:
+        """Return the convex combination with the given `total`, which is feasible.
 
-    def mixed(self, other: DualPoint, share: float) -> DualPoint:
-        """Return ``share * self + (1 - share) * other``, which is feasible if both points are."""
-        with_w = self.w is not None and other.w is not None
-        # sqrt(rounding) is convex in u, so the mixed rounding is an upper bound too
-        names = ["u", "decision", "bias", "alpha", "total", "rounding"]
-        names += ["w"] if with_w else []
-        mix = {
-            name: share * getattr(self, name) + (1 - share) * getattr(other, name) for name in names
-        }
-        return DualPoint(**mix)
+        sqrt(rounding) is convex in u, so the mixed rounding is an upper bound too.
+        """
+        share = (total - other.total) / (self.total - other.total)
+        mix: list[Any] = [
+            None if a is None or b is None else share * a + (1 - share) * b
+            for a, b in zip(self, other, strict=True)
+        ]
+        return DualPoint(*mix)
 
 
-def train_penalty(
-    problem: BinaryProblem,
-    C: float,
-    D: float,
-    nu: float | None,
-    solver: str,
-    tol: float,
-    svm: BinaryModel,
-    start: PiecewiseSolution | None,
-    cache_size: float | None = None,
-    weights: NDArray | None = None,
-) -> BinaryModel:
-    """Train one binary RMM of (13), or of (14) if `nu` is given.
+class PenaltySearch:
+    """Problem (13), or (14) if `nu` is given, and the search for its optimal bound t.
 
-    `svm` is the SVM with the same C, which is the solution for D = 0; `start` is the solution at a
-    neighbouring grid point; `weights` are the row weights s. In the returned model `state` is the
-    dual solution and ``fit.extra["B"]`` the optimal t. If `nu` is below 1, t is always 1.
+    `gram` is a kernel matrix, or the rows if `inside`; `weights` are the row weights s, by default
+    1. The RMM with each bound t starts from the solution at the previous t.
     """
-    if svm.coef is not None and not svm.coef.any():  # w = 0, so |f| <= 1 and t = 1
-        objective, bound = svm.fit.objective + D, svm.fit.bound + D
-        fit = replace(svm.fit, objective=objective, bound=bound, extra={"B": 1.0}, **NO_WORK)
-        return replace(svm, fit=fit)
-    started = time.perf_counter()
-    penalties = Penalties.of(C, D, nu, weights, len(problem.y))
-    inside = nu is None and in_features(problem, solver)
-    gram = (rows_or_gram if inside else kernel_values)(problem, solver, cache_size)
-    dual = rmm_dual(gram, problem.y, penalties.C, 1.0, penalties.cap)
-    points, iterations, status, route = [], 0, Status.INACCURATE, ""
-    if inside or solver == "reference":
-        if inside:
-            found = solve_free_bound(dual, problem.y, penalties)
-        else:
-            found = solve_paper_dual(dual, problem.y, penalties.C, 1.0, tol, penalties.cap, D)
-        points = [DualPoint.of(found, problem.y, penalties.C)]
-        iterations, status, route = found.iterations, found.status, found.route
-    if solver != "reference" and _gap(points, problem.y, penalties) > GAP_TOLERANCE_FACTOR * tol:
-        route, search = "root search", _Search(gram, problem.y, penalties, svm, start, inside)
-        points += search.to_gap(tol)
-        iterations, status = iterations + search.iterations, worst(search.statuses)
-    best, objective, t, bound = _best(points, problem.y, penalties)
-    state = dual.solution(best.u, best.decision, best.bias, iterations, status, weights=best.w)
-    fit = Fit(
-        status=status,
-        objective=objective,
-        bound=bound,
-        max_violation=state.violation,
-        iterations=iterations,
-        seconds=time.perf_counter() - started,
-        n_support=int(np.count_nonzero(best.u)),
-        route=route,
-        extra={"B": t},
-    )
-    return BinaryModel(intercept=best.bias, fit=fit, coef=best.u, w=best.w, state=state)
-
-
-class FreeBound(HingeInteriorPoint):
-    """Interior point for (13), in which the bound t = 1 + r is an additional unknown.
-
-    The multiplier of ``t >= 1`` is ``m = D - sum_i (p_i + q_i)``.
-    """
-
-    def __init__(self, rows: Rows, y: NDArray, C: float | NDArray, D: float):
-        s, n = C * np.ones(len(y)), len(y)
-        lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
-        super().__init__(rows, y, C, FIRST_MULTIPLIER_SHARE * s * lighter / lighter.max())
-        at, multiplier = self.at, FIRST_MULTIPLIER_SHARE * D / n
-        largest = float(np.abs(at["surplus"] - at["slack"] + 1.0).max())
-        r = largest + float((at["surplus"] * at["a"]).mean()) / multiplier
-        at |= {"r": np.array([r]), "m": np.array([(1.0 - 2.0 * FIRST_MULTIPLIER_SHARE) * D])}
-        self._bound_decisions(1.0 + r, multiplier)
-        self.positive = (*self.positive, "r", "m")
-        self.products = (*self.products, ("r", "m", 1.0))
-        self._evaluate()
-
-    def _dual_value(self) -> float:
-        at = self.at
-        value = float(at["a"].sum()) - 0.5 * self._norm(at["v"])
-        return value + (float(at["m"][0]) if "m" in at else 0.0)
-
-    def _system(self) -> tuple[float, NDArray, NDArray]:
-        at = self.at
-        of_p, of_q = at["p"] / at["above"], at["q"] / at["below"]
-        signed = self.y * (of_q - of_p)
-        between = np.append(self.Z.T @ signed, signed.sum())[:, None]
-        of_t = of_p.sum() + of_q.sum() + at["m"] / at["r"]
-        return 1.0, between, of_t[:, None]
-
-    def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
-        self.to_m = self._open("r", "m", target, ahead) / self.at["r"]
-        return -self.miss, self.to["p"].sum() + self.to["q"].sum() + self.to_m
-
-    def _complete(self, step: Values, added: NDArray) -> None:
-        at = self.at
-        step["r"], step["m"] = added, self.to_m - at["m"] / at["r"] * added
-        for z, x, _ in self.bounds:
-            step[x] = step[x] + added
-            step[z] = step[z] - at[z] / at[x] * added
-
-
-def solve_free_bound(dual: PiecewiseQP, y: NDArray, penalties: Penalties) -> PiecewiseSolution:
-    """Solve (13) by an interior point; multipliers of the size of rounding errors are set to 0."""
-    rows: Rows = dual.gram  # type: ignore[assignment]
-    point = FreeBound(rows, y, penalties.C, penalties.D)
-    point.run(FREE_BOUND_GAP_TOLERANCE)
-    u = point.dual_variables()
-    u = dual.feasible(np.where(np.abs(u) <= ROUNDING_SHARE * np.abs(u).max(), 0.0, u))
-    w, b = point.at["w"], float(point.at["b"])
-    return dual.solution(
-        *(u, rows @ w, b, point.iterations, Status.OPTIMAL),
-        weights=w,
-        route="interior point in t",
-    )
-
-
-class _Search:
-    """Regula falsi for t; the RMM with each bound t starts from the solution at the previous t."""
 
     def __init__(
         self,
-        gram: NDArray | KernelMatrix,
+        gram: Any,
         y: NDArray,
-        penalties: Penalties,
-        svm: BinaryModel,
-        start: PiecewiseSolution | None,
         inside: bool,
+        C: float,
+        D: float,
+        nu: float | None,
+        weights: NDArray | None,
     ):
-        self.gram, self.y, self.penalties, self.inside = gram, y, penalties, inside
-        self.last: PiecewiseSolution | NDArray | None = start
-        self.high = DualPoint.of(svm.state, y, penalties.C)
-        self.theta = float(np.abs(self.high.decision + self.high.bias).max())
-        self.statuses, self.iterations = [svm.fit.status], 0
+        s = np.ones(len(y)) if weights is None else weights
+        self.gram, self.y, self.inside, self.D, self.weights = gram, y, inside, D, s
+        self.C = C if weights is None else C * s
+        # upper bounds of each lambda and lambda*, and of the weights of rows with |f| > t
+        self.cap = np.full(len(y), np.inf) if nu is None else D * nu / s.sum() * s
+        self.exceptions = 0.0 if nu is None else s.sum() / nu
+        self.last: PiecewiseSolution | NDArray | None = None
+        self.statuses: list[Status] = []
         self.inaccurate: list[DualPoint] = []
-        self.max_iter = max(10**7, 100 * len(y))
+        self.iterations, self.max_iter = 0, max(10**7, 100 * len(y))
 
-    def to_gap(self, tol: float) -> list[DualPoint]:
+    def dual(self, t: float) -> PiecewiseQP:
+        """Return the dual of the RMM with bound t."""
+        return rmm_dual(self.gram, self.y, self.C, t, self.cap)
+
+    def to_gap(
+        self, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
+    ) -> list[DualPoint]:
         """Return dual points around the optimal t; `around` lists these points.
 
         The tolerance is tightened until the relative gap is small, as in `solve_to_gap`.
         """
+        high = self.point(svm.state)
+        self.iterations, self.last = 0, start  # the caller adds the iterations of the SVM
         points: list[DualPoint] = []
         for factor in TOLERANCE_FACTORS:
-            points += self.around(factor * tol, GAP_TOLERANCE_FACTOR * tol)
-            accurate = _gap(points, self.y, self.penalties) <= GAP_TOLERANCE_FACTOR * tol
+            points += self.around(high, factor * tol, GAP_TOLERANCE_FACTOR * tol)
+            accurate = self.gap(points) <= GAP_TOLERANCE_FACTOR * tol
             if accurate or self.statuses[-1] is not Status.OPTIMAL:
                 break
-            self.last = _best(points, self.y, self.penalties)[0].u
+            self.last = self.best(points)[0].u
         return points
 
-    def around(self, tol: float, gap_tolerance: float) -> list[DualPoint]:
+    def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
         """Return the solutions at the ends of a bracket of t, their mixture, and inaccurate points.
 
-        The `total` of the mixture is D. `tol` is the relative width of the bracket and the
-        tolerance of the RMMs. If ``total <= D`` at t = 1, the solution at t = 1 is the only point.
+        `high` is the SVM. The `total` of the mixture is D. `tol` is the relative width of the
+        bracket and the tolerance of the RMMs. If ``total <= D`` at t = 1, the solution at t = 1 is
+        the only point.
         """
-        D, t_high, high = self.penalties.D, self.theta, self.high
-        t_low, low = t_high, high
-        for fraction in BOUND_FRACTIONS if self.theta > 1 else ():
-            t_low = 1 + fraction * (self.theta - 1)
+        D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
+        t_low = t_high = theta
+        for fraction in BOUND_FRACTIONS if theta > 1 else ():
+            t_low = 1 + fraction * (theta - 1)
             low = self.solve(t_low, tol)
             if low.total > D:
                 break
@@ -649,20 +547,16 @@ class _Search:
                 t_high, high, gain_high = t, point, point.total - D
                 gain_low *= 0.5 if side > 0 else 1.0
                 side = 1
-        return [_mixture(low, high, D), low, high, *self.inaccurate]
+        return [low.mixed(high, D), low, high, *self.inaccurate]
 
     def solve(self, t: float, tol: float) -> DualPoint:
         """Return the dual solution of the RMM with bound t."""
-        y, C = self.y, self.penalties.C
-        dual = rmm_dual(self.gram, y, C, t, self.penalties.cap)
+        dual = self.dual(t)
         if self.inside:
-            found = solve_in_features(dual, y, C, tol, GAP_TOLERANCE_FACTOR * tol, t)
+            found = solve_in_features(dual, self.y, self.C, tol, GAP_TOLERANCE_FACTOR * tol, t)
         else:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
-        self.last = found
-        self.iterations += found.iterations
-        self.statuses.append(found.status)
-        point = DualPoint.of(found, y, C)
+        self.last, point = found, self.point(found)
         if found.status is not Status.OPTIMAL:  # the total of an inaccurate point may be wrong
             self.inaccurate.append(point)
         return point
@@ -676,50 +570,47 @@ class _Search:
             return True
         if self.statuses[-1] is Status.OPTIMAL:
             return False
-        around = [_mixture(low, high, self.penalties.D), low, high]
-        return _gap(around, self.y, self.penalties) <= gap_tolerance
+        return self.gap([low.mixed(high, self.D), low, high]) <= gap_tolerance
 
+    def point(self, found: PiecewiseSolution) -> DualPoint:
+        """Record a solution and return its point; u is split into y alpha and lambda* - lambda."""
+        self.iterations += found.iterations
+        self.statuses.append(found.status)
+        alpha = np.clip(self.y * found.u, 0, self.C)
+        total = float(np.abs(found.u - self.y * alpha).sum())
+        return DualPoint(
+            *(found.u, found.decision, found.bias, float(alpha.sum()), total),
+            *(found.rounding, found.weights),
+        )
 
-def _mixture(low: DualPoint, high: DualPoint, D: float) -> DualPoint:
-    """Return the convex combination of two points for which `total` is D."""
-    return low.mixed(high, (D - high.total) / (low.total - high.total))
+    def best(self, points: list[DualPoint]) -> tuple[DualPoint, float, float, float]:
+        """Return the point with the smallest objective, this objective, t, the largest bound."""
+        best = min(points, key=lambda point: self.primal(point)[0])
+        return best, *self.primal(best), max(map(self.bound, points))
 
+    def gap(self, points: list[DualPoint]) -> float:
+        """Return the relative gap between smallest objective and largest bound of the points."""
+        _, objective, _, bound = self.best(points)
+        return relative_gap(objective, bound)
 
-def _best(
-    points: list[DualPoint], y: NDArray, penalties: Penalties
-) -> tuple[DualPoint, float, float, float]:
-    """Return the point with the smallest objective, this objective, t, and the largest bound."""
-    best = min(points, key=lambda point: _primal(point, y, penalties)[0])
-    return best, *_primal(best, y, penalties), max(_bound(point, penalties) for point in points)
+    def primal(self, point: DualPoint) -> tuple[float, float]:
+        """Return the objective of (13) or (14) at w, b and the optimal t for these, and t."""
+        f = point.decision + point.bias
+        size, order = np.abs(f), np.argsort(-np.abs(f))
+        larger = np.count_nonzero(np.cumsum(self.weights[order]) <= self.exceptions)
+        t = max(1.0, float(size[order[larger]])) if larger < len(f) else 1.0
+        beyond = size > t
+        penalty = float(np.sum(self.C * np.maximum(0, 1 - self.y * f))) + self.D * t
+        penalty += float(self.cap[beyond] @ (size[beyond] - t))
+        value = 0.5 * max(0.0, float(point.u @ point.decision)) + penalty
+        return value if np.isfinite(value) else np.inf, t
 
+    def bound(self, point: DualPoint) -> float:
+        """Return the dual value minus its rounding error, or D, the dual value at 0, if larger.
 
-def _gap(points: list[DualPoint], y: NDArray, penalties: Penalties) -> float:
-    """Return the relative gap between smallest objective and largest bound of the points."""
-    if not points:
-        return np.inf
-    _, objective, _, bound = _best(points, y, penalties)
-    return relative_gap(objective, bound)
-
-
-def _primal(point: DualPoint, y: NDArray, penalties: Penalties) -> tuple[float, float]:
-    """Return the objective of (13) or (14) at w, b and the optimal t for this w and b, and t."""
-    f = point.decision + point.bias
-    size, order = np.abs(f), np.argsort(-np.abs(f))
-    larger = np.count_nonzero(np.cumsum(penalties.weights[order]) <= penalties.exceptions)
-    t = max(1.0, float(size[order[larger]])) if larger < len(f) else 1.0
-    beyond = size > t
-    penalty = float(np.sum(penalties.C * np.maximum(0, 1 - y * f))) + penalties.D * t
-    penalty += float(penalties.cap[beyond] @ (size[beyond] - t))
-    value = 0.5 * max(0.0, float(point.u @ point.decision)) + penalty
-    return value if np.isfinite(value) else np.inf, t
-
-
-def _bound(point: DualPoint, penalties: Penalties) -> float:
-    """Return the dual value minus its rounding error, or D, the dual value at u = 0, if larger.
-
-    If `total` exceeds D, the point is scaled down to ``total = D``.
-    """
-    scale = 1.0 if point.total <= penalties.D else penalties.D / point.total
-    norm = 0.5 * max(0.0, float(point.u @ point.decision)) + point.rounding
-    value = penalties.D + scale * (point.alpha - point.total) - scale**2 * norm
-    return max(penalties.D, value) if np.isfinite(value) else penalties.D
+        If `total` exceeds D, the point is scaled down to ``total = D``.
+        """
+        scale = 1.0 if point.total <= self.D else self.D / point.total
+        norm = 0.5 * max(0.0, float(point.u @ point.decision)) + point.rounding
+        value = self.D + scale * (point.alpha - point.total) - scale**2 * norm
+        return max(self.D, value) if np.isfinite(value) else self.D
