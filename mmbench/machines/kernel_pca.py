@@ -96,14 +96,12 @@ def spectrum(
     weights need not sum to 1. Directions without variance are omitted; if all rows are equal, one
     coordinate remains, which is zero.
     """
-    # diagonal of (n P)^(1/2) as a column; None without weights
-    roots = None if weights is None else np.sqrt(weights / weights.mean())[:, None]
+    s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
+    roots = np.sqrt(s)[:, None]  # diagonal of (n P)^(1/2)
     if problem.kernel.name == "linear":
-        found = _linear(problem.X, roots)
-    elif is_flat(problem):
-        found = _first_degree(problem, roots)
+        found = _linear(problem.X, weights, roots)
     else:
-        found = _kernel(np.asarray(problem.gram, dtype=np.float64), roots, most)
+        found = _kernel(np.asarray(problem.gram, dtype=np.float64), weights, roots, most)
     if len(found.variances):
         return found
     nothing = np.zeros((len(problem.X), 1)), np.zeros(1), np.zeros((len(found.basis), 1))
@@ -116,25 +114,16 @@ def spectrum_of_many(X: NDArray, weights: NDArray | None = None) -> Spectrum:
     `Spectrum.rows` is a linear operator, so that the coordinates are not stored.
     """
     shares = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
-    origin = X.mean(axis=0) if weights is None else shares @ X
+    origin = np.average(X, axis=0, weights=weights)
     variances, basis = _eigh(MappedRows(X, origin).product(shares))
     rows: Any = MappedRows(X, origin, basis)
     return Spectrum(rows, variances, basis, origin, True)
 
 
-def _times(roots: NDArray | None, values: NDArray) -> NDArray:
-    return values if roots is None else roots * values
-
-
-def _mean(values: NDArray, roots: NDArray | None) -> NDArray:
-    """Return the weighted mean of the rows of an array."""
-    return values.mean(axis=0) if roots is None else (roots[:, 0] ** 2 @ values) / len(values)
-
-
-def _linear(X: NDArray, roots: NDArray | None) -> Spectrum:
-    origin = _mean(X, roots)
+def _linear(X: NDArray, weights: NDArray | None, roots: NDArray) -> Spectrum:
+    origin = np.average(X, axis=0, weights=weights)
     rows = X - origin
-    scaled = _times(roots, rows)
+    scaled = roots * rows
     n, d = rows.shape
     if d <= n:
         with np.errstate(over="ignore"):  # `_eigh` raises if values are not finite
@@ -144,20 +133,7 @@ def _linear(X: NDArray, roots: NDArray | None) -> Spectrum:
     variances, vectors = _eigh(scaled @ scaled.T / n)
     lengths = np.sqrt(n * variances)
     basis = scaled.T @ (vectors / lengths)
-    return Spectrum(_rows(vectors * lengths, roots), variances, basis, origin, True)
-
-
-def _rows(scaled: NDArray, roots: NDArray | None) -> NDArray:
-    return scaled if roots is None else scaled / roots
-
-
-def is_flat(problem: BinaryProblem) -> bool:
-    """Return whether the kernel is a polynomial of degree 1 and there are more rows than features.
-
-    The scatter then has at most as many directions as there are features.
-    """
-    kernel, (n, d) = problem.kernel, problem.X.shape
-    return kernel.name == "poly" and kernel.degree == 1 and d < n
+    return Spectrum(vectors * lengths / roots, variances, basis, origin, True)
 
 
 def gram_by_features(problem: BinaryProblem) -> Gram:
@@ -167,34 +143,21 @@ def gram_by_features(problem: BinaryProblem) -> Gram:
     return FeatureGram(problem.X) if few else np.asarray(problem.gram, dtype=np.float64)
 
 
-def _first_degree(problem: BinaryProblem, roots: NDArray | None) -> Spectrum:
-    """Return the result of `_kernel` for a polynomial of degree 1, at the cost of `_linear`."""
-    found = _linear(problem.X / np.sqrt(problem.kernel.divisor), roots)
-    squares = None if roots is None else roots**2
-    centred = _times(squares, found.rows - _mean(found.rows, roots))
-    basis = centred / (len(problem.X) * found.variances)
-    means = _mean(np.asarray(problem.gram, dtype=np.float64), roots)
-    return Spectrum(found.rows, found.variances, basis, means, False)
-
-
-def _kernel(gram: NDArray, roots: NDArray | None, most: int | None) -> Spectrum:
-    means = _mean(gram, roots)
+def _kernel(gram: NDArray, weights: NDArray | None, roots: NDArray, most: int | None) -> Spectrum:
+    means = np.average(gram, axis=0, weights=weights)
     n = len(gram)
     centred = gram - means
     centred -= means[:, None]
-    centred += _mean(means, roots)
-    if roots is not None:
-        centred *= roots
-        centred *= roots.T
+    centred += np.average(means, weights=weights)
+    centred *= roots
+    centred *= roots.T
     centred /= n
     variances, vectors = _eigh(centred, most)
     lengths = np.sqrt(n * variances)
     # coefficients sum to 0 up to rounding errors, which division by small `lengths` would amplify
-    scaled = _times(roots, vectors)
-    rest = _times(None if roots is None else roots**2, scaled.mean(axis=0))
-    return Spectrum(
-        _rows(vectors * lengths, roots), variances, (scaled - rest) / lengths, means, False
-    )
+    scaled = roots * vectors
+    basis = (scaled - roots**2 * scaled.mean(axis=0)) / lengths
+    return Spectrum(vectors * lengths / roots, variances, basis, means, False)
 
 
 def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:

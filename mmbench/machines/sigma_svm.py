@@ -57,7 +57,7 @@ from mmbench.machines.base.estimator import (
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.kernel_pca import Spectrum, is_flat, spectrum, spectrum_of_many
+from mmbench.machines.kernel_pca import Spectrum, spectrum, spectrum_of_many
 from mmbench.machines.svm import ROWS_PER_FEATURE, SVM, in_features, tolerance, train_svm
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
@@ -127,7 +127,8 @@ class SigmaSVM(WeightedClassifier):
     #: Version 3: folds are trained one by one, and in float64 in a grid search too. Version 4: the
     #: bound includes directions of small variance; before, it could exceed the optimum.
     version: ClassVar[int] = 4
-    kernel_versions = SVM.kernel_versions
+    #: Version 1 for ``poly``: polynomials of degree 1 are solved like other degrees.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 2, "poly": 1}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -178,8 +179,7 @@ def train_sigma_svm(
 
     The `state` of each model is the SVM with the kernel (4).
     """
-    linear = problem.kernel.name == "linear" or is_flat(problem)
-    decompose = linear or solver == "reference" or weights is not None
+    decompose = problem.kernel.name == "linear" or solver == "reference" or weights is not None
     models: dict[int, BinaryModel] = {}
     scatter = None
     for D in dict(penalties):
@@ -188,12 +188,10 @@ def train_sigma_svm(
         kernel = None if decompose else inverse_kernel(problem, D)
         if kernel is None:
             if scatter is None:
-                many = in_features(problem, solver)
-                scatter = (
-                    spectrum_of_many(problem.X, weights)
-                    if many
-                    else spectrum(problem, weights=weights)
-                )
+                if in_features(problem, solver):
+                    scatter = spectrum_of_many(problem.X, weights)
+                else:
+                    scatter = spectrum(problem, weights=weights)
             kernel = SpectralKernel(scatter, D)
         points = {k: C for k, (own, C) in enumerate(penalties) if own == D}
         modified, start = kernel.problem(problem), None
