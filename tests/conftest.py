@@ -29,14 +29,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 COMPILE = """
 from mmbench.machines import SVM
-from mmbench.solvers.svm_dual.smo import _compile
-_compile()
+from mmbench.solvers.svm_dual.smo import compile_steps
+compile_steps()
 SVM(cache_size=1e-3).fit([[0.0], [1.0], [2.0], [3.0]] * 5, [0, 0, 1, 1] * 5)  # by parts
 """
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile before workers start: each of them would, for half a minute in a fresh checkout.
+    """Compile before workers start: each of them would, for seconds in a fresh checkout.
 
     In a process of its own: where coverage is measured, compiling takes twice as long.
     """

@@ -116,6 +116,9 @@ def _search(
 @cache
 def rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Train the machine on 24 rows, so that its code is imported and compiled."""
+    from mmbench.solvers.svm_dual.smo import compile_steps
+
+    compile_steps()  # the data type of the kernel values depends on the data
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters

@@ -34,7 +34,7 @@ from mmbench.errors import Status
 from mmbench.solvers.interior_point import HingeInteriorPoint
 from mmbench.solvers.rows import Rows, weighted_product
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, free_part
-from mmbench.solvers.svm_dual.steps import optimality
+from mmbench.solvers.svm_dual.steps import gains, optimality
 
 #: Relative gaps of the interior point at which the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)
@@ -212,7 +212,7 @@ def _measured(
     """Return the solution that consists of a candidate, the optimal b and the certificate."""
     u, w = candidate.u, candidate.w
     decision = _rows(dual) @ w
-    bias, violation = optimality(u, decision, dual.knots, dual.slopes)
+    bias, violation = optimality(decision, *gains(u, dual.knots, dual.slopes))
     found = dual.solution(
         u, decision, bias, iterations, Status.INACCURATE, weights=w, route=candidate.route
     )

@@ -43,7 +43,6 @@ T. Joachims: Making large-scale SVM learning practical. Advances in Kernel Metho
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +54,6 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.steps import (
     Descent,
     combine,
-    compiled,
     gains,
     newton_steps,
     optimality,
@@ -150,8 +148,8 @@ class WorkingSets:
 
     def measure(self) -> None:
         """Recompute b and the violation."""
-        knots, slopes = self.problem.knots, self.problem.slopes
-        self.bias, self.violation = optimality(self.u, self.decision, knots, slopes)
+        rise, fall = gains(self.u, self.problem.knots, self.problem.slopes)
+        self.bias, self.violation = optimality(self.decision, rise, fall)
 
     def renew(self) -> None:
         """Recompute ``Ku`` in float64, and count recomputations without a decrease."""
@@ -195,7 +193,12 @@ class WorkingSets:
 
     def working_set(self) -> tuple[NDArray, bool]:
         """Return the rows of the next working set, and whether it is complete."""
-        up, down = _violations(self.u, self.decision, self.problem.knots, self.problem.slopes)
+        # violations of each row if u_i increases and if u_i decreases, at the middle b; -inf if
+        # u_i is at its bound
+        rise, fall = gains(self.u, self.problem.knots, self.problem.slopes)
+        up, down = rise - self.decision, self.decision - fall
+        middle = 0.5 * (up.max() - down.max())
+        up, down = up - middle, down + middle
         most = self.matrix.most_part_rows
         at_zero, worst = self.u == 0, np.maximum(up, down)
         used, near = np.flatnonzero(~at_zero), np.flatnonzero(at_zero & (worst > -self.violation))
@@ -223,23 +226,6 @@ class WorkingSets:
         return self.order[rows]
 
 
-@compiled()
-def _violations(u, decision, knots, slopes):
-    """Return the violations of each row if u_i increases and if u_i decreases, at the middle b.
-
-    A violation is -inf if u_i is at its bound.
-    """
-    n = u.shape[0]
-    up, down = np.empty(n), np.empty(n)
-    top, low = -np.inf, np.inf
-    for k in range(n):
-        rise, fall = gains(u[k], knots[k], slopes[k])
-        up[k], down[k] = rise - decision[k], decision[k] - fall
-        top, low = max(top, up[k]), min(low, -down[k])
-    middle = 0.5 * (top + low)
-    return up - middle, down + middle
-
-
 def solve_smo(
     problem: PiecewiseQP,
     start: Start = None,
@@ -252,7 +238,6 @@ def solve_smo(
     is libsvm's ``max(10**7, 100 n)`` steps. The status is ``inaccurate`` if rounding errors prevent
     further steps. Raises ValueError if the Gram matrix or the start is not finite.
     """
-    _compile()
     problem = replace(
         problem,
         gram=problem.gram
@@ -294,9 +279,8 @@ def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
     return u, gram.product(u) if isinstance(gram, KernelMatrix) else combine(gram, u)
 
 
-@cache
-def _compile() -> None:
-    """Compile all Numba functions, so that no measured time includes compilation."""
+def compile_steps() -> None:
+    """Compile the Numba functions of `Descent`, so that no measured time includes compilation."""
     u = np.array([0.5, 0.5, -0.5, -0.5])
     knots, slopes = np.sort(np.column_stack([0 * u, 2 * u]), axis=1), -np.sign(u)[:, None]
     for dtype in (np.float32, np.float64):

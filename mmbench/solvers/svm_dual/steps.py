@@ -30,7 +30,7 @@ from scipy.linalg import LinAlgError
 
 from mmbench.allowance import time_is_up
 from mmbench.compiled import njit
-from mmbench.kernels.matrix import accumulate, submatrix
+from mmbench.kernels.matrix import accumulate
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 
 #: Fixed cost of a series of Newton steps, as a number of kernel values read by pairwise steps.
@@ -91,32 +91,34 @@ class Descent:
     def run(self) -> None:
         """Take steps until the violation is within `tol` or a limit is reached."""
         problem, u, budget, refutations = self.problem, self.u, 0.0, 0
+        knots, slopes = problem.knots, problem.slopes
+        # with float32 kernel values the curvature of nearly equal rows consists of rounding errors
+        floor = float(np.finfo(problem.values.dtype).eps * self.diagonal.max())
+        floor = floor if floor > 0 else 1e-12
         chunk = max(len(u) // 4, LEAST_CHUNK_STEPS)
-        self._measure()
+        rise, fall = gains(u, knots, slopes)
+        self.bias, self.violation = optimality(self.decision, rise, fall)
         while self.violation > self.tol and self.left > 0 and refutations < MOST_REFUTATIONS:
             asked = 0 if time_is_up() else min(chunk, self.left)
             done = descend(
-                *(problem.values, self.diagonal, u, self.decision),
-                *(problem.knots, problem.slopes, self.tol, asked),
+                *(problem.values, self.diagonal, u, self.decision, rise, fall, knots, slopes),
+                *(self.tol, asked, floor),
             )
             self.left -= done
             budget += float(done * len(u))
             # not converged: Newton steps may cost as much as all pairwise steps so far
             if 0 < done == asked:
-                budget = newton_steps(problem, u, self.decision, budget)
-            self._measure()
+                left = newton_steps(problem, u, self.decision, budget)
+                if left < budget:
+                    budget, (rise, fall) = left, gains(u, knots, slopes)
+            self.bias, self.violation = optimality(self.decision, rise, fall)
             if self.violation <= self.tol or not self.left or not done:
                 # ``Ku`` accumulates the rounding errors of all changes
                 self.decision = self.offset + combine(problem.values, u)
-                self._measure()
+                self.bias, self.violation = optimality(self.decision, rise, fall)
                 refutations += 1
             if not done:
                 break
-
-    def _measure(self) -> None:
-        """Recompute b and the violation."""
-        knots, slopes = self.problem.knots, self.problem.slopes
-        self.bias, self.violation = optimality(self.u, self.decision, knots, slopes)
 
 
 def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: float) -> float:
@@ -126,11 +128,12 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     which is ``Ku`` plus any constant, is updated. The unit of the budget is one kernel value that
     pairwise steps read.
     """
-    rows, pieces = _inside(u, problem.knots)
+    inside = (problem.knots[:, :-1] < u[:, None]) & (u[:, None] < problem.knots[:, 1:])
+    rows, pieces = inside.nonzero()
     cost = len(rows) ** 3 / 24 + len(rows) * len(u) + SERIES_OVERHEAD  # up to the first knot
     if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
-    square = submatrix(problem.values, rows, rows).astype(float)
+    square = problem.values[np.ix_(rows, rows)].astype(float)
     # With the ridge a singular matrix can be factorised. A step in its null space is then long and
     # correctly ends at a knot.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
@@ -143,7 +146,8 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     gradient = decision[rows] + problem.slopes[rows, pieces]
     longest = min(MOST_KNOTS_MET, len(rows) - 2, int(4 * (budget - cost) / len(rows) ** 2))
     before = u[rows]
-    moved, met = _series(factor, ridge, gradient, before.copy(), low, high, longest)
+    moved, removed = before.copy(), np.empty((longest + 1, len(rows)))
+    met = _series(factor, ridge, gradient, moved, low, high, removed, np.ones((4, len(rows))))
     # the row furthest from its knots compensates for the rounding error of the sum
     k = np.minimum(moved - low, high - moved).argmax()
     moved[k] = np.clip(moved[k] - (moved.sum() - before.sum()), low[k], high[k])
@@ -155,140 +159,110 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
 
 
 @compiled()
-def _inside(u, knots):
-    """Return the indices of the rows inside a piece, and the indices of these pieces."""
-    rows, pieces = np.empty(u.shape[0], np.int64), np.empty(u.shape[0], np.int64)
-    found = 0
-    for i in range(u.shape[0]):
-        for s in range(knots.shape[1] - 1):
-            if knots[i, s] < u[i] < knots[i, s + 1]:
-                rows[found], pieces[found] = i, s
-                found += 1
-    return rows[:found], pieces[:found]
+def _series(factor, ridge, gradient, u, low, high, removed, work):
+    """Take Newton steps to a minimum between knots, or until `removed` is full.
 
-
-@compiled()
-def _series(factor, ridge, gradient, u, low, high, longest):
-    """Take Newton steps to a minimum between knots, or until `longest` rows have reached a knot.
-
-    The matrix is ``factor @ factor.T - ridge * I``; u and the gradient change in place. Returns u
-    and the number of rows that reached a knot.
+    The matrix is ``factor @ factor.T - ridge * I``; u and the gradient change in place. Returns the
+    number of rows that reached a knot. The first row of `removed`, whose rows become orthonormal,
+    enforces a constant sum; `work` contains ones. Loops take less time to compile than array
+    expressions and allocations.
     """
-    m = u.shape[0]
-    removed = np.empty((longest + 1, m))  # orthonormal; the first row enforces a constant sum
-    free = np.ones(m, np.bool_)
-    removed[0] = _lower(factor, np.ones(m))
-    removed[0] /= np.sqrt(removed[0] @ removed[0])
-    for met in range(longest + 1):
-        target = _lower(factor, gradient)
-        for _ in range(2):  # the second projection removes rounding errors of the first
-            for s in range(met + 1):
-                target -= (removed[s] @ target) * removed[s]
-        direction = -_upper(factor, target)
-        curvature, descent = 0.0, 0.0
+    m, free, fixed, direction, change = u.shape[0], work[0], work[1], work[2], work[3]
+    for met in range(removed.shape[0]):
+        _lower(factor, fixed, removed[met])
+        _project(removed, met, removed[met])
+        size = np.sqrt(_dot(removed[met], removed[met]))
+        for k in range(m):
+            removed[met, k] /= size
+        _lower(factor, gradient, direction)
+        _project(removed, met + 1, direction)
+        _upper(factor, direction)
+        for k in range(m):
+            direction[k] *= -free[k]
+        _product(factor, direction, change)
+        for k in range(m):
+            change[k] -= ridge * direction[k]
+        curvature, descent = _dot(direction, change), -_dot(direction, gradient)
         first, room, end = -1, np.inf, 0.0
         for k in range(m):
-            if not free[k]:
-                direction[k] = 0.0
-        change = _product(factor, _transposed_product(factor, direction)) - ridge * direction
-        for k in range(m):
-            d = direction[k]
-            curvature += d * change[k]
-            descent -= d * gradient[k]
-            if d != 0:
-                knot = high[k] if d > 0 else low[k]
-                if (knot - u[k]) / d < room:
-                    first, room, end = k, (knot - u[k]) / d, knot
+            if direction[k] != 0:
+                knot = high[k] if direction[k] > 0 else low[k]
+                if (knot - u[k]) / direction[k] < room:
+                    first, room, end = k, (knot - u[k]) / direction[k], knot
         if not descent > 0:
-            return u, met
+            return met
         between = curvature > 0 and descent < room * curvature
         step = descent / curvature if between else room
         if step == np.inf:
-            return u, met
+            return met
         for k in range(m):
             u[k] = min(max(u[k] + step * direction[k], low[k]), high[k])
             gradient[k] += step * change[k]
+            fixed[k] = 0.0
         if between:
-            return u, met
-        u[first] = end
-        if met == longest:
-            return u, met + 1
-        free[first] = False
-        unit = np.zeros(m)
-        unit[first] = 1.0
-        unit = _lower(factor, unit)
-        for _ in range(2):
-            for s in range(met + 1):
-                unit -= (removed[s] @ unit) * removed[s]
-        removed[met + 1] = unit / np.sqrt(unit @ unit)
-    return u, longest
+            return met
+        u[first], free[first], fixed[first] = end, 0.0, 1.0
+    return removed.shape[0]
 
 
 @compiled()
-def _lower(factor, b):
-    """Solve ``L x = b``, starting at the first non-zero entry of b."""
-    x, first = np.zeros(b.shape[0]), 0
+def _dot(x, z):
+    total = 0.0
+    for k in range(x.shape[0]):
+        total += x[k] * z[k]
+    return total
+
+
+@compiled()
+def _project(removed, count, x):
+    """Project x onto the orthogonal complement of the first `count` rows, in place."""
+    for _ in range(2):  # the second projection removes rounding errors of the first
+        for s in range(count):
+            overlap = _dot(removed[s], x)
+            for k in range(x.shape[0]):
+                x[k] -= overlap * removed[s, k]
+
+
+@compiled()
+def _lower(factor, b, x):
+    """Write the solution of ``L x = b`` to x, starting at the first non-zero entry of b."""
+    first = 0
     while first < b.shape[0] and b[first] == 0:
+        x[first] = 0.0
         first += 1
     for i in range(first, b.shape[0]):
-        row, total = factor[i], 0.0
-        for k in range(first, i):
-            total += row[k] * x[k]
-        x[i] = (b[i] - total) / row[i]
-    return x
+        x[i] = (b[i] - _dot(factor[i, first:i], x[first:i])) / factor[i, i]
 
 
 @compiled()
-def _upper(factor, b):
-    """Solve ``L' x = b``."""
-    x = b.copy()
-    for i in range(b.shape[0] - 1, -1, -1):
-        row = factor[i]
-        x[i] /= row[i]
+def _upper(factor, x):
+    """Solve ``L' x = b`` in place."""
+    for i in range(x.shape[0] - 1, -1, -1):
+        x[i] /= factor[i, i]
         for k in range(i):
-            x[k] -= x[i] * row[k]
-    return x
+            x[k] -= x[i] * factor[i, k]
 
 
 @compiled()
-def _transposed_product(factor, x):
-    """Return ``L' x``."""
-    out = np.zeros(x.shape[0])
+def _product(factor, x, out):
+    """Write ``L L' x`` to `out`."""
     for i in range(x.shape[0]):
-        row = factor[i]
+        out[i] = 0.0
         for k in range(i + 1):
-            out[k] += x[i] * row[k]
-    return out
+            out[k] += x[i] * factor[i, k]
+    for i in range(x.shape[0] - 1, -1, -1):
+        out[i] = _dot(factor[i, : i + 1], out)
 
 
 @compiled()
-def _product(factor, x):
-    """Return ``L x``."""
-    out = np.empty(x.shape[0])
-    for i in range(x.shape[0]):
-        row, total = factor[i], 0.0
-        for k in range(i + 1):
-            total += row[k] * x[k]
-        out[i] = total
-    return out
-
-
-@compiled()
-def descend(gram, diagonal, u, decision, knots, slopes, tol, max_iter):
+def descend(gram, diagonal, u, decision, rise, fall, knots, slopes, tol, max_iter, floor):
     """Take up to `max_iter` pairwise steps in place; return the number of steps.
 
     The gain ``rise[i] - decision[i]`` is the decrease of the objective per increase of u_i. The
     loss ``fall[i] - decision[i]`` is the increase of the objective per decrease of u_i. At an
-    optimum b lies between the largest gain and the smallest loss.
+    optimum b lies between the largest gain and the smallest loss. `gains` returns `rise` and
+    `fall`, which change in place. The curvature along a pair is at least `floor`.
     """
-    n = u.shape[0]
-    rise, fall = np.empty(n), np.empty(n)
-    for k in range(n):
-        rise[k], fall[k] = gains(u[k], knots[k], slopes[k])
-    # with float32 kernel values the curvature of nearly equal rows consists of rounding errors
-    floor = np.finfo(gram.dtype).eps * diagonal.max()
-    if floor <= 0.0:
-        floor = 1e-12
     i, top = _move(decision, rise, gram[0], gram[0], 0.0)
     for step in range(max_iter):
         j, low = _partner(decision, fall, diagonal, gram[i], diagonal[i], top, floor)
@@ -298,15 +272,15 @@ def descend(gram, diagonal, u, decision, knots, slopes, tol, max_iter):
         t = (top - (fall[j] - decision[j])) / curvature
         if top - low > LAST_STEPS_TOLERANCES * tol:
             t *= RELAXATION
-        above, below = _next_knot(u[i], knots[i]), _previous_knot(u[j], knots[j])
+        above, below = _around(u[i], knots[i], slopes[i])[2], _around(u[j], knots[j], slopes[j])[3]
         t = min(t, above - u[i], u[j] - below)
         grown = above if t == above - u[i] else u[i] + t
         shrunk = below if t == u[j] - below else u[j] - t
         if grown == u[i] and shrunk == u[j]:  # t is smaller than the rounding error of u
             return step
         u[i], u[j] = grown, shrunk
-        rise[i], fall[i] = gains(u[i], knots[i], slopes[i])
-        rise[j], fall[j] = gains(u[j], knots[j], slopes[j])
+        for k in (i, j):
+            rise[k], fall[k] = _around(u[k], knots[k], slopes[k])[:2]
         i, top = _move(decision, rise, gram[i], gram[j], t)
     return max_iter
 
@@ -356,31 +330,18 @@ def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
 
 
 @compiled()
-def gains(u, knots, slopes):
-    """Return minus the slope of the cost to the right of u, and minus the slope to the left."""
-    rise, fall = -np.inf, np.inf
+def _around(u, knots, slopes):
+    """Return minus the slope right of u, minus the slope left of u, the next knots above and below.
+
+    If u is at a bound, the slope outside the bound is infinite, and the knot is u itself.
+    """
+    rise, fall, above, below = -np.inf, np.inf, u, u
     for s in range(slopes.shape[0]):
         if knots[s] <= u < knots[s + 1]:
-            rise = -slopes[s]
+            rise, above = -slopes[s], knots[s + 1]
         if knots[s] < u <= knots[s + 1]:
-            fall = -slopes[s]
-    return rise, fall
-
-
-@compiled()
-def _next_knot(u, knots):
-    for knot in knots:
-        if knot > u:
-            return knot
-    return u
-
-
-@compiled()
-def _previous_knot(u, knots):
-    for knot in knots[::-1]:
-        if knot < u:
-            return knot
-    return u
+            fall, below = -slopes[s], knots[s]
+    return rise, fall, above, below
 
 
 def combine(gram: NDArray, u: NDArray) -> NDArray:
@@ -390,22 +351,28 @@ def combine(gram: NDArray, u: NDArray) -> NDArray:
     return out
 
 
-@compiled()
-def optimality(u, decision, knots, slopes):
+def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray]:
+    """Return minus the slope of each cost to the right of u, and minus the slope to the left.
+
+    If u is at a bound, the slope outside the bound is infinite.
+    """
+    rise, fall = np.full(len(u), -np.inf), np.full(len(u), np.inf)
+    for s in range(slopes.shape[1]):
+        low, high = knots[:, s], knots[:, s + 1]
+        np.negative(slopes[:, s], out=rise, where=(low <= u) & (u < high))
+        np.negative(slopes[:, s], out=fall, where=(low < u) & (u <= high))
+    return rise, fall
+
+
+def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, float]:
     """Return b and the violation, which is the largest gain minus the smallest loss, or 0.
 
-    b is the mean of the gains of rows inside a piece. If there are no rows inside a piece, b is the
-    mean of the largest gain and the smallest loss.
+    `gains` returns `rise` and `fall`. b is the mean of the gains of rows inside a piece. If there
+    are no rows inside a piece, b is the mean of the largest gain and the smallest loss.
     """
-    total, inside = 0.0, 0
-    top, low = -np.inf, np.inf
-    for k in range(u.shape[0]):
-        rise, fall = gains(u[k], knots[k], slopes[k])
-        top, low = max(top, rise - decision[k]), min(low, fall - decision[k])
-        if rise == fall:
-            total += rise - decision[k]
-            inside += 1
+    gain, inside = rise - decision, rise == fall
+    top, low = float(gain.max()), float((fall - decision).min())
     # if no u_i can increase, or no u_i can decrease, every b on one side is a valid multiplier
     top, low = (top if top > -np.inf else low), (low if low < np.inf else top)
-    bias = total / inside if inside else 0.5 * (top + low)
+    bias = float(gain[inside].mean()) if inside.any() else 0.5 * (top + low)
     return bias, max(top - low, 0.0)
