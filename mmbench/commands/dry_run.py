@@ -121,7 +121,8 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 def reference_seconds(folder: Path) -> dict[Key, float]:
     """Return the seconds per job, by table cell, from a reference table."""
     seconds: dict[Key, float] = defaultdict(float)
-    for row in read_reference(folder, None).rows if (folder / CSV).is_file() else ():
+    rows = read_reference(folder, None).rows if (folder / CSV).is_file() else None
+    for row in rows or ():
         if row.metric.startswith("seconds_") and row.measured is not None:
             seconds[row.key] += row.measured
     return dict(seconds)

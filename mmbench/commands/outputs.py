@@ -13,10 +13,15 @@ from mmbench.config.plan import replan
 from mmbench.errors import UserError, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
 from mmbench.tables.build import check_names, draw_tables
-from mmbench.tables.export import PREDICTION_COLUMNS, SPLIT_COLUMNS, prediction_rows, split_rows
 from mmbench.tables.figures import check_figure, choose, draw_figure
-from mmbench.tables.records import Experiment
-from mmbench.tables.results import Reference, folders_in, read_results
+from mmbench.tables.frame import SPLIT_COLUMNS
+from mmbench.tables.results import (
+    PREDICTION_COLUMNS,
+    folders_in,
+    prediction_rows,
+    read_results,
+    split_rows,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +81,7 @@ def table(
     check_names(fmt, layout, metrics)
     read = read_results(_paths(results), replan, mix, say)
     if include_failed:
-        read = [replace(e, include_failed=True) if isinstance(e, Experiment) else e for e in read]
+        read = [replace(experiment, include_failed=True) for experiment in read]
     text = draw_tables(read, fmt, layout, say, metrics)
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
@@ -106,7 +111,7 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     output = None if output is None else Path(output)
     check_figure(name, output)
     chosen = choose(name, read_results(_paths(results), replan, say=say))
-    place = Path() if isinstance(chosen, Reference) else chosen.folder
+    place = chosen.folder if chosen.has_records else Path()
     output = output or place / f"{name}.png"
     numbers = draw_figure(name, chosen, output)
     say(f"written to {output}")
@@ -144,7 +149,7 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
     import pandas as pd
 
     paths = _paths(results)
-    read = [e for e in read_results(paths, replan, say=say) if isinstance(e, Experiment)]
+    read = [e for e in read_results(paths, replan, say=say) if e.has_records]
     if not read:
         raise UserError(f"{paths[0]}: holds tables alone, no records to export")
     for experiment in read:

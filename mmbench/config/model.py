@@ -46,7 +46,7 @@ from mmbench.errors import UserError
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.selection.metrics import check_selectable
-from mmbench.tables.measures import check_metrics
+from mmbench.tables.frame import check_metrics
 
 #: Names of folders in results/ that an experiment must not have.
 TAKEN_NAMES = ("reference",)

@@ -3,12 +3,24 @@
 A place is the row of a table with one column per machine, see `mmbench.tables.sheet`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+from mmbench.errors import SEVERITY
 from mmbench.jobs.store import Key
-from mmbench.tables.measures import CONFUSION, ROW_NAMES
+from mmbench.tables.frame import (
+    ACCURACY,
+    CALIBRATION,
+    CONFUSION,
+    METRIC,
+    PUBLISHED_ONLY,
+    STAGES,
+    Row,
+    certificates,
+    grouped,
+)
 from mmbench.tables.model import (
     NOTHING,
     Column,
@@ -16,21 +28,18 @@ from mmbench.tables.model import (
     join,
     kernel_text,
     measured_text,
+    numbers,
     published_text,
     seconds_text,
+    words,
 )
-from mmbench.tables.records import PUBLISHED_ONLY, grouped
-from mmbench.tables.rows import Row
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import Ranks, Sample, rank_machines
 
-#: Name of the accuracy in the long table, and in the list of metrics.
-METRIC, ACCURACY = "accuracy_pct", "accuracy"
-
 #: Function that returns the text of a table cell, given its row of the long table.
 Write = Callable[[Row | None], str]
-one_decimal: Write = partial(measured_text, decimals=1)
-published_one_decimal: Write = partial(published_text, decimals=1)
+#: The first columns of a block, each with a function that returns its text for a place.
+Heads = Mapping[Column, Callable[[Key], object]]
 
 # -- grids with one column per machine -------------------------------------------------------------
 
@@ -40,32 +49,39 @@ def by_machine(
     cell: Callable[[Key], str],
     caption: str = "",
     *,
-    heads: Callable[[Key], list[str]] | None = None,
-    words: tuple[Column, ...] | None = None,
+    heads: Heads | None = None,
     places: Sequence[Key] | None = None,
     machines: Sequence[str] | None = None,
     group: str = "",
 ) -> Grid:
     """Return a block with one row per place and one column per machine.
 
-    `heads` returns the texts of a place in the first columns, which are `words`; by default data
-    set, kernel and, if there are several training sizes, the training size.
+    `heads` are the first columns; by default data set, kernel and, if there are several training
+    sizes, the training size.
     """
     machines = sheet.machines if machines is None else machines
-    if words is None:
-        sized = any(place.size is not None for place in sheet.places)
-        words = (*sheet.columns("data set", "kernel", machines=()), *[Column("rows")][:sized])
-    heads = heads or (lambda place: [place.dataset, *_kernel_and_size(place)])
+    heads = heads or place_heads(sheet, lambda place: place.dataset)
     rows = [
-        [*heads(place), *(cell(place._replace(machine=machine)) for machine in machines)]
+        [
+            *(str(text(place)) for text in heads.values()),
+            *(cell(place._replace(machine=machine)) for machine in machines),
+        ]
         for place in (sheet.places if places is None else places)
     ]
-    return Grid((*words, *sheet.columns(machines=machines, group=group)), rows, caption)
+    return Grid((*heads, *sheet.columns(machines=machines, group=group)), rows, caption)
 
 
-def _kernel_and_size(place: Key) -> list[str]:
-    size = [] if place.size is None else [str(place.size)]
-    return [kernel_text(place.kernel, place.degree), *size]
+def place_heads(sheet: Sheet, name: Callable[[Key], str]) -> Heads:
+    """Return the columns data set, kernel and, if there are several training sizes, the size."""
+    sized = any(place.size is not None for place in sheet.places)
+    columns = (*words("data set", "kernel"), *numbers("rows"))
+    texts = (name, lambda place: kernel_text(place.kernel, place.degree), lambda place: place.size)
+    return dict(list(zip(columns, texts, strict=True))[: 2 + sized])
+
+
+def data_heads(name: Callable[[Key], str], head: str = "data") -> Heads:
+    """Return the first column of a block whose rows are named by the data set alone."""
+    return {Column(head, "left"): name}
 
 
 def results(
@@ -73,8 +89,7 @@ def results(
     metric: str,
     write: Write,
     caption: str = "",
-    heads: Callable[[Key], list[str]] | None = None,
-    words: tuple[Column, ...] | None = None,
+    heads: Heads | None = None,
     group: str = "",
 ) -> Grid:
     """Return the block of `by_machine` with the values, marks and footnotes of a metric."""
@@ -83,73 +98,62 @@ def results(
         row = sheet.row(key, metric)
         return sheet.marked(write(row), row)
 
-    def default_heads(place: Key) -> list[str]:
-        return [sheet.head(place, name=place.dataset), *_kernel_and_size(place)]
-
-    heads = heads or default_heads
-    return by_machine(sheet, cell, caption, heads=heads, words=words, group=group)
+    heads = heads or place_heads(sheet, lambda place: sheet.head(place, name=place.dataset))
+    return by_machine(sheet, cell, caption, heads=heads, group=group)
 
 
 def paired(
     sheet: Sheet,
     places: Sequence[Key],
-    measured: Write = one_decimal,
-    published: Write = published_one_decimal,
     caption: str = "",
+    *,
+    decimals: int = 1,
+    sd: bool = False,
+    change: Callable[[Row], Row] = lambda row: row,
 ) -> Grid:
     """Return a block with two rows per place: measured accuracies, and published accuracies.
 
-    With a caption, the rows do not name the kernel, which is part of the caption.
+    `decimals` and `sd` are arguments of `measured_text`, `change` is applied to the rows of the
+    long table first. With a caption, the rows do not name the kernel, which is part of the caption.
     """
-
-    def ours(row: Row | None) -> str:
-        ran = row is not None and row.status != PUBLISHED_ONLY
-        return sheet.marked(measured(row), row) if ran else measured(row)
-
-    def theirs(row: Row | None) -> str:
-        alone = row is not None and row.status == PUBLISHED_ONLY
-        return join(published(row), sheet.cite(row) if alone else "")
-
     rows: list[list[str]] = []
     for place in places:
-        found = sheet.line(place, METRIC)
-        rows.append([sheet.head(place, kernel=not caption), "measured", *map(ours, found)])
-        rows.append(["", "published", *map(theirs, found)])
+        head, ours, theirs = sheet.head(place, kernel=not caption), [], []
+        found = [row and change(row) for row in sheet.line(place, METRIC)]
+        for row in found:
+            text = measured_text(row, decimals, sd)
+            alone = row is not None and row.status == PUBLISHED_ONLY
+            ours.append(text if alone else sheet.marked(text, row))
+        for row in found:
+            alone = row is not None and row.status == PUBLISHED_ONLY
+            cited = sheet.cite(row) if alone else ""
+            theirs.append(join(published_text(row, decimals, sd), cited))
+        rows += [[head, "measured", *ours], ["", "published", *theirs]]
     return Grid(sheet.columns("data", ""), rows, caption)
 
 
 # -- CPU seconds -------------------------------------------------------------------------------
 
-STAGES = ("selection", "training", "test")
-#: Additional stage of machines with calibrated probabilities.
-CALIBRATION = "calibration"
 
-
-def by_name(sheet: Sheet, key: Key) -> dict[str, float | None]:
+def by_name(sheet: Sheet, key: Key) -> dict[str, Any]:
     """Return the mean CPU seconds per split of each stage; calibration only if it was measured."""
     found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
-    if found[CALIBRATION] is None:
-        del found[CALIBRATION]
-    return found
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """Return the sum of some values; None if a value is None."""
-    values = list(values)
-    parts = [value for value in values if value is not None]
-    return sum(parts) if len(parts) == len(values) else None
+    return {n: value for n, value in found.items() if n != CALIBRATION or value is not None}
 
 
 def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
     """Return the CPU seconds per split of some stages (default: all); None if a time is unknown."""
     found = by_name(sheet, key)
-    return _sum(found[name] for name in stages or found)
+    values = [found[name] for name in stages or found]
+    return None if None in values else sum(values)
 
 
 def total_with_search(sheet: Sheet, key: Key) -> float | None:
     """Return the CPU seconds per split, including other machines' searches that are reused."""
     used = [key._replace(machine=machine) for machine in _used(sheet, key.machine)]
-    return _sum([total(sheet, key), *(total(sheet, other, ("selection",)) for other in used)])
+    values: list[Any] = [total(sheet, key)]
+    values += [sheet.value(other, "seconds_selection") for other in used]
+    return None if None in values else sum(values)
 
 
 def _used(sheet: Sheet, machine: str) -> list[str]:
@@ -202,17 +206,17 @@ def measured_lines(sheet: Sheet, places: Iterable[Key], metric: str = METRIC) ->
     """Return the measured results of each place; machines without a result are left out."""
     return [
         {
-            machine: Sample(row.measured, row.sd or 0.0, row.n or 0)
-            for machine, row in zip(sheet.machines, sheet.line(place, metric), strict=True)
+            row.key.machine: Sample(row.measured, row.sd or 0.0, row.n or 0)
+            for row in sheet.line(place, metric)
             if row is not None and row.measured is not None
         }
         for place in places
     ]
 
 
-def published_lines(sheet: Sheet, places: Iterable[Key]) -> list[Line]:
-    """Return the published results of each place."""
-    return [
+def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, list[Line]]:
+    """Return the measured results and the published results of each place."""
+    published = [
         {
             row["machine"]: Sample(row["value"], row["std"], row["n_splits"])
             for row in sheet.published_of(place.dataset)
@@ -222,14 +226,7 @@ def published_lines(sheet: Sheet, places: Iterable[Key]) -> list[Line]:
         }
         for place in places
     ]
-
-
-def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, list[Line]]:
-    """Return the measured results and the published results of each place."""
-    return {
-        "measured": measured_lines(sheet, places),
-        "published": published_lines(sheet, places),
-    }
+    return {"measured": measured_lines(sheet, places), "published": published}
 
 
 # -- metrics of the configuration -----------------------------------------------------------------
@@ -241,24 +238,19 @@ def label(name: str) -> str:
 
     if name == CONFUSION:
         return "Confusion matrices"
-    return f"{METRICS[name].label} (%)" if name in ROW_NAMES else METRICS[name].label
+    return f"{METRICS[name].label} (%)" if name == ACCURACY else METRICS[name].label
 
 
 def row_name(name: str) -> str:
     """Return the name of a metric in the long table."""
-    return ROW_NAMES.get(name, name)
-
-
-def smaller_is_better(name: str) -> bool:
-    """Return whether smaller values of a metric are better."""
-    from mmbench.selection.metrics import METRICS
-
-    return METRICS[name].smaller_is_better
+    return METRIC if name == ACCURACY else name
 
 
 def sign_of(metric: str) -> int:
     """Return -1 if smaller values of a metric are better, else 1."""
-    return -1 if smaller_is_better(metric) else 1
+    from mmbench.selection.metrics import METRICS
+
+    return -1 if METRICS[metric].smaller_is_better else 1
 
 
 def definitions(sheet: Sheet) -> list[str]:
@@ -269,11 +261,11 @@ def definitions(sheet: Sheet) -> list[str]:
     return [f"{metric.label}: {metric.about}." for metric in shown if metric.about]
 
 
-def cell(row: Row | None, name: str) -> str:
+def metric_text(row: Row | None, name: str) -> str:
     """Return the value of a metric as text, without footnotes; a dash if there is no value."""
-    if row is not None and row.measured is None and row.metric not in ROW_NAMES.values():
+    if row is not None and row.measured is None and row.metric != METRIC:
         return NOTHING
-    return measured_text(row, 1 if name in ROW_NAMES else 3)
+    return measured_text(row, 1 if name == ACCURACY else 3)
 
 
 def grids(sheet: Sheet) -> list[Grid]:
@@ -283,7 +275,8 @@ def grids(sheet: Sheet) -> list[Grid]:
         if name == CONFUSION:
             found += confusions(sheet)
         else:
-            found.append(results(sheet, row_name(name), partial(cell, name=name), label(name)))
+            write = partial(metric_text, name=name)
+            found.append(results(sheet, row_name(name), write, label(name)))
     return found
 
 
@@ -291,16 +284,12 @@ def confusions(sheet: Sheet) -> list[Grid]:
     """Return the confusion matrices, one block per place and machine."""
     grids = []
     for key in (place._replace(machine=m) for place in sheet.places for m in sheet.machines):
-        if (found := sheet.measures.confusion.get(key)) is None:
-            continue
+        confusion = sheet.cells[key].confusion if key in sheet.cells else {}
         subject = join(key.dataset, kernel_text(key.kernel, key.degree), f"{key.size or ''}")
-        columns = (Column("true \\ predicted", align="left"), *map(Column, found.labels))
-        rows = [
-            [name, *map(str, counts)]
-            for name, counts in zip(found.labels, found.counts, strict=True)
-        ]
+        rows = [[name, *map(str, counts)] for name, counts in confusion.items()]
+        columns = (*words("true \\ predicted"), *numbers(*confusion))
         caption = f"Confusion matrix of {sheet.label(key.machine)}, {subject}"
-        grids.append(Grid(columns, rows, f"{caption}: test rows of all splits"))
+        grids += [Grid(columns, rows, f"{caption}: test rows of all splits")] if rows else []
     return grids
 
 
@@ -311,10 +300,8 @@ BETTER, WORSE = "+", "−"
 
 def with_results(sheet: Sheet, metric: str = ACCURACY) -> list[str]:
     """Return the machines with a result on at least one data set."""
-    found = {
-        name for line in measured_lines(sheet, sheet.places, row_name(metric)) for name in line
-    }
-    return [machine for machine in sheet.machines if machine in found]
+    lines = measured_lines(sheet, sheet.places, row_name(metric))
+    return [machine for machine in sheet.machines if any(machine in line for line in lines)]
 
 
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = ACCURACY) -> Ranks:
@@ -335,11 +322,8 @@ def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = ACCURACY
 ) -> list[float]:
     """Return the differences from a reference machine on all common splits; positive is better."""
-    keys = [place._replace(machine=name) for name in (machine, reference)]
-    if metric == ACCURACY:
-        ours, theirs = (sheet.by_split.get(key, {}) for key in keys)
-    else:
-        ours, theirs = (sheet.measures.values.get((key, metric), {}) for key in keys)
+    keys = (place._replace(machine=name) for name in (machine, reference))
+    ours, theirs = (sheet.by_split(key, row_name(metric)) for key in keys)
     common = sorted(ours.keys() & theirs.keys())
     return [sign_of(metric) * (ours[split] - theirs[split]) for split in common]
 
@@ -377,29 +361,37 @@ CHOICES = "median over splits and pairs; (min, max: how many choices lie at an e
 
 def parameters(sheet: Sheet) -> Grid:
     """Return the parameters that each machine has selected by grid search."""
-    choosers = {key.machine for key, choices in sheet.selected.items() if choices}
+    choosers = {key.machine for key, cell in sheet.cells.items() if cell.selected}
     machines = [machine for machine in sheet.machines if machine in choosers]
-    places = sheet.places if machines else ()
+    return by_machine(
+        sheet,
+        lambda key: sheet.chosen(key) or NOTHING,
+        f"Selected parameters: {CHOICES}",
+        places=sheet.places if machines else (),
+        machines=machines,
+    )
 
-    def text(key: Key) -> str:
-        return ", ".join(map(str, sheet.selected.get(key, ()))) or NOTHING
 
-    caption = f"Selected parameters: {CHOICES}"
-    return by_machine(sheet, text, caption, places=places, machines=machines)
-
-
-def certificates(sheet: Sheet) -> Grid:
+def fits_grid(sheet: Sheet) -> Grid:
     """Return statuses, routes, duality gaps and largest violation of the fits of each machine."""
-    numbers = ["gap asked", "median gap", "largest gap", "gaps above", "largest violation"]
-    found = {m: sheet.fits[m] for m in sheet.configured if m in sheet.fits}
-    routes = any(fits.routes for fits in found.values())
+    cells = sheet.cells.values()
+    records = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
+    found = {m: certificates(records[m]) for m in sheet.configured if m in records}
+    routes = any(fits["routes"] for fits in found.values())
     rows = []
     for machine, fits in found.items():
-        gaps = fits.gap_tolerance, fits.median_gap, fits.worst_gap, fits.worst_violation
-        texts = [NOTHING if value is None else f"{value:.1e}" for value in gaps]
-        above = NOTHING if fits.n_above is None else f"{fits.n_above} of {len(fits.gaps)}"
-        words = [sheet.label(machine), fits.ended(), *[fits.routes_text() or NOTHING][:routes]]
-        rows.append([*words, *texts[:3], above, texts[3]])
-    heads = ["machine", "fits", *["route"][:routes]]
+        statuses = sorted(fits["statuses"].items(), key=lambda item: -SEVERITY.index(item[0]))
+        ended = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in statuses)
+        limited = f"({fits['n_limited']} at the coefficient limit)" if fits["n_limited"] else ""
+        texts = [
+            NOTHING if fits[name] is None else f"{fits[name]:.1e}"
+            for name in ("gap_tolerance", "median_gap", "worst_gap", "worst_violation")
+        ]
+        above = fits["gaps_above_tolerance"]
+        texts.insert(3, NOTHING if above is None else f"{above} of {fits['n_gaps']}")
+        route = [fits["routes"] or NOTHING][:routes]
+        rows.append([sheet.label(machine), join(ended, limited), *route, *texts])
+    heads = words("machine", "fits", *["route"][:routes])
+    gaps = numbers("gap asked", "median gap", "largest gap", "gaps above", "largest violation")
     caption = "Certificates of all fits: relative duality gaps, violations of constraints"
-    return Grid((*sheet.columns(*heads, machines=()), *map(Column, numbers)), rows, caption)
+    return Grid((*heads, *gaps), rows, caption)

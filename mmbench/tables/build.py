@@ -5,19 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from mmbench.errors import UserError
-from mmbench.tables.layouts import (
-    GENERIC,
-    check_any_metric,
-    check_sized,
-    find_layout,
-)
-from mmbench.tables.measures import check_metrics, measure
+from mmbench.tables.frame import check_metrics, long_table
+from mmbench.tables.layouts import GENERIC, check_any_metric, check_sized, find_layout
 from mmbench.tables.model import Table
 from mmbench.tables.published import published_rows, table_of_experiment
-from mmbench.tables.records import Experiment
 from mmbench.tables.render import check_format, to_csv, to_latex, to_markdown
-from mmbench.tables.results import Reference, each
-from mmbench.tables.rows import build_rows
+from mmbench.tables.results import Experiment, each
 from mmbench.tables.sheet import Sheet
 
 
@@ -27,12 +20,12 @@ def check_names(fmt: str, layout: str | None, metrics: Sequence[str] = ()) -> No
     check_metrics(metrics)
     if layout is not None:
         find_layout(layout)
-    if layout is not None and metrics:
-        check_any_metric(layout, metrics)
+        if metrics:
+            check_any_metric(layout, metrics)
 
 
 def draw_tables(
-    experiments: Sequence[Experiment | Reference],
+    experiments: Sequence[Experiment],
     fmt: str = "markdown",
     layout: str | None = None,
     say: Callable[[str], object] = lambda line: None,
@@ -52,8 +45,8 @@ def draw_tables(
     if fmt == "csv":
         return to_csv(each(lambda item: sheet_of(item, layout, metrics), experiments, say))
 
-    def draw(experiment: Experiment | Reference) -> str:
-        ready = experiment.text if isinstance(experiment, Reference) else None
+    def draw(experiment: Experiment) -> str:
+        ready = experiment.text
         if ready is None or fmt != "markdown" or layout is not None or metrics:
             name = _layout_of(experiment, layout, metrics)
             table = arrange(sheet_of(experiment, layout, metrics), name)
@@ -64,30 +57,26 @@ def draw_tables(
 
 
 def sheet_of(
-    experiment: Experiment | Reference, layout: str | None = None, metrics: Sequence[str] = ()
+    experiment: Experiment, layout: str | None = None, metrics: Sequence[str] = ()
 ) -> Sheet:
     """Return the input of a layout: the long table of an experiment, and its records if any."""
-    layout = _layout_of(experiment, layout, metrics)
-    if any(cell.key.size is not None for cell in experiment.plan.cells):
+    layout, plan = _layout_of(experiment, layout, metrics), experiment.plan
+    if any(cell.key.size is not None for cell in plan.cells):
         check_sized(layout)
     table = published_table(experiment.name, layout)
-    published = comparable(table, experiment.plan.published_as) if table else []
-    name, plan = experiment.name, experiment.plan
-    if isinstance(experiment, Reference):
+    published = comparable(table, plan.published_as) if table else []
+    if experiment.rows is not None:
         if metrics:
             raise UserError(f"{experiment.folder}: a table without records has no other metrics")
-        deviations, remarks = experiment.deviations, experiment.remarks
-        return Sheet(experiment.rows, plan, name, published, deviations=deviations, remarks=remarks)
-    rows = build_rows(experiment.cells, published, compare=not plan.smoke)
-    shown = metrics or (plan.metrics if find_layout(layout).any_metric else ())
-    measures = measure(experiment, shown)
-    rows += measures.rows(experiment.cells)
-    return Sheet(rows, plan, name, published, experiment, measures)
+        return Sheet(experiment, experiment.rows, published)
+    metrics = metrics or (plan.metrics if find_layout(layout).any_metric else ())
+    cells = experiment.cells
+    return Sheet(
+        experiment, long_table(cells, published, not plan.smoke, metrics), published, cells, metrics
+    )
 
 
-def _layout_of(
-    experiment: Experiment | Reference, layout: str | None, metrics: Sequence[str]
-) -> str:
+def _layout_of(experiment: Experiment, layout: str | None, metrics: Sequence[str]) -> str:
     """Return the requested layout, or the experiment's layout if it can show the metrics.
 
     Otherwise, the generic layout is returned.
@@ -116,4 +105,4 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
 def arrange(sheet: Sheet, layout: str | None = None) -> Table:
     """Return the table of a sheet in a layout, by default the layout of the experiment."""
     arranged = find_layout(layout or sheet.plan.layout).draw(sheet)
-    return replace(arranged, title=f"{sheet.experiment}: {arranged.title}")
+    return replace(arranged, title=f"{sheet.experiment.name}: {arranged.title}")

@@ -5,10 +5,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from mmbench.tables.blocks import certificates, parameters
+from mmbench.tables.blocks import fits_grid, parameters
+from mmbench.tables.frame import (
+    ALL_IN_BAND,
+    IN_BAND,
+    OUT_OF_BAND,
+    PUBLISHED_ONLY,
+    Row,
+    differences,
+)
 from mmbench.tables.model import NOTHING, Grid, Table
-from mmbench.tables.records import PUBLISHED_ONLY
-from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, Row, differences
 from mmbench.tables.sheet import Sheet
 
 #: Names of the runs of a table cell in the legend, by the rule of the train/test splits.
@@ -58,7 +64,7 @@ def compose(
         *sheet.protocol,
         *sheet.remarks,
     ]
-    grids = [*grids, *([parameters(sheet)] if choices else []), certificates(sheet)]
+    grids = [*grids, *([parameters(sheet)] if choices else []), fits_grid(sheet)]
     return Table(title, [grid for grid in grids if grid.rows], texts, sheet.footnotes)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mmbench.tables.records import MISSING, PUBLISHED_ONLY
-from mmbench.tables.rows import Row
+from mmbench.tables.frame import MISSING, PUBLISHED_ONLY, Row
 
 #: Text of a table cell without a value.
 NOTHING = "–"
@@ -30,6 +29,16 @@ class Column:
     name: str
     align: str = "right"
     group: str = ""
+
+
+def words(*names: str) -> tuple[Column, ...]:
+    """Return left-aligned columns, for text."""
+    return tuple(Column(name, "left") for name in names)
+
+
+def numbers(*names: str, group: str = "") -> tuple[Column, ...]:
+    """Return right-aligned columns, with a common heading if `group` is given."""
+    return tuple(Column(name, group=group) for name in names)
 
 
 @dataclass(frozen=True)
@@ -65,40 +74,33 @@ class Table:
 KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": "RBF kernel"}
 
 
-def measured_text(row: Row | None, decimals: int | None = None) -> str:
-    """Return the measured mean with its standard error, or the status if there is no mean."""
+def measured_text(row: Row | None, decimals: int | None = None, sd: bool = False) -> str:
+    """Return the measured mean with its standard error, or the status if there is no mean.
+
+    With `sd`, the standard deviation after ± replaces the standard error in parentheses.
+    """
     if row is None or row.status == PUBLISHED_ONLY:
         return NOTHING
     if row.measured is None:
         return row.status.replace("_", " ") if row.status != MISSING else "not run"
     if decimals is None:
         decimals = 0 if row.measured.is_integer() and row.sd is None else 1
-    spread = f" ({row.se:.{decimals}f})" if row.sd is not None else ""
-    return f"{row.measured:.{decimals}f}{spread}"
+    mean = f"{row.measured:.{decimals}f}"
+    if row.sd is None:
+        return mean
+    return f"{mean} ± {row.sd:.{decimals}f}" if sd else f"{mean} ({row.se:.{decimals}f})"
 
 
-def measured_with_sd(row: Row | None, decimals: int) -> str:
-    """Return the measured mean ± standard deviation, or the status if there is no mean."""
-    if row is None or row.measured is None or row.sd is None:
-        return measured_text(row, decimals)
-    return f"{row.measured:.{decimals}f} ± {row.sd:.{decimals}f}"
-
-
-def published_text(row: Row | None, decimals: int | None = None) -> str:
-    """Return the published value, followed by its printed uncertainty in parentheses."""
+def published_text(row: Row | None, decimals: int | None = None, sd: bool = False) -> str:
+    """Return the published value with its printed uncertainty, in parentheses or (`sd`) after ±."""
     if row is None or row.published is None:
         return NOTHING
     form = "g" if decimals is None else f".{decimals}f"
-    spread = "" if row.published_spread is None else f" ({row.published_spread:{form}})"
-    return f"{row.published:{form}}{spread}"
-
-
-def published_with_sd(row: Row | None, decimals: int) -> str:
-    """Return the published mean ± its printed uncertainty."""
-    if row is None or row.published is None:
-        return NOTHING
-    spread = "" if row.published_spread is None else f" ± {row.published_spread:.{decimals}f}"
-    return f"{row.published:.{decimals}f}{spread}"
+    value = f"{row.published:{form}}"
+    if row.published_spread is None:
+        return value
+    spread = f"{row.published_spread:{form}}"
+    return f"{value} ± {spread}" if sd else f"{value} ({spread})"
 
 
 def kernel_text(kernel: str, degree: int | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mmbench.jobs.job import Job
-from mmbench.tables.records import grouped
+from mmbench.tables.frame import grouped
 
 
 def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:

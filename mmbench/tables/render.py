@@ -14,8 +14,8 @@ from itertools import groupby
 from typing import Any
 
 from mmbench.errors import UserError, did_you_mean
+from mmbench.tables.frame import IN_BAND, OUT_OF_BAND, Row
 from mmbench.tables.model import NOTHING, Column, Grid, Table
-from mmbench.tables.rows import IN_BAND, OUT_OF_BAND, Row
 from mmbench.tables.sheet import Sheet
 
 #: Formats in which a layout is written; ``csv`` writes the long table, without a layout.
@@ -60,7 +60,7 @@ def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
     note = "; ".join(filter(None, [row.note, row.objection, *deviations]))
     cell = sheet.cells.get(row.key)
     code = {part: cell.code(part) if cell else "" for part in ("version", "fingerprint")}
-    own = {"experiment": sheet.experiment, **code, "note": note}
+    own = {"experiment": sheet.experiment.name, **code, "note": note}
     return {**vars(row), **row.key._asdict(), **own}
 
 

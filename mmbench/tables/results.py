@@ -1,51 +1,176 @@
 """Results folders, which hold experiments or reference tables, the tables of earlier full runs."""
 
 import csv
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mmbench import resources
 from mmbench.errors import UserError
-from mmbench.jobs.store import CONFIG, Key, Plan
-from mmbench.tables.records import Experiment, Replan, read_experiment
-from mmbench.tables.rows import NO_TARGET, Row, with_marks
+from mmbench.jobs.record import BadRecord, Record
+from mmbench.jobs.store import CONFIG, Arrays, Key, Plan, RecordStore, key_of
+from mmbench.tables.frame import NO_TARGET, PLACE, Cell, Row, with_marks
 
 CSV = "table.csv"
 MARKDOWN = "table.md"
-NUMBERS = ("measured", "sd", "se", "published", "published_spread", "half_width", "z")
+#: Name of the folder with the reference tables.
+REFERENCE = "reference"
+#: Columns of the table of test rows.
+PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
+_NUMBERS = ("measured", "sd", "se", "published", "published_spread", "half_width", "z")
+
+#: Function that plans the experiment in a folder, from the configuration in the folder or the
+#: configuration of the folder's name; None if there is no valid configuration.
+Replan = Callable[[Path], Plan | None]
 
 
 @dataclass(frozen=True)
-class Reference:
-    """A reference table: the long table of an earlier run, without records."""
+class Experiment:
+    """The plan and the records of one experiment, or the reference table of an earlier run."""
 
     folder: Path
-    #: Plan of the configuration of the same name, which names the layout.
+    #: Plan; for a reference table, of the configuration of the same name, which names the layout.
     plan: Plan
-    rows: list[Row]
-    #: Differences from the paper's data, by data set.
+    #: Records of planned jobs, including failed jobs; empty for a reference table.
+    records: list[Record] = field(default_factory=list)
+    #: Remarks printed below the tables: damaged records, and records with other settings.
+    remarks: tuple[str, ...] = ()
+    #: Whether splits with a failed fit are averaged too.
+    include_failed: bool = False
+    #: Long table of a reference table; None for an experiment with records.
+    rows: list[Row] | None = None
+    #: Differences of a reference table's data from the paper's data, by data set.
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """Name of the experiment and of the folder."""
+        """Name of the experiment, which is the name of the folder."""
         return self.folder.name
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """Remark below tables that are drawn from the CSV."""
-        return (f"Made of {self.folder / CSV}: what only records hold is not shown.",)
+    def has_records(self) -> bool:
+        """Whether there are records; False for a reference table."""
+        return self.rows is None
 
     @property
     def text(self) -> str | None:
-        """Markdown table drawn from the records at the time of the run; None if it is missing."""
+        """Markdown text of a reference table, drawn from the records of the run; else None."""
         path = self.folder / MARKDOWN
-        return path.read_text(encoding="utf-8") if path.is_file() else None
+        return None if self.has_records or not path.is_file() else path.read_text("utf-8")
+
+    @cached_property
+    def store(self) -> RecordStore:
+        """Store of the records."""
+        return RecordStore(self.folder)
+
+    def arrays(self, record: Record) -> Arrays:
+        """Return the stored arrays of a record; empty if there are none."""
+        return self.store.arrays(record.key) if record.arrays else {}
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Table cells in the order of the plan, including cells without records."""
+        found = {record.key: record for record in self.records}
+        groups = [[found[key] for key in cell.jobs if key in found] for cell in self.plan.cells]
+        settings: tuple[Any, ...] = self.name, self.include_failed, self.arrays
+        return [Cell(*pair, *settings) for pair in zip(self.plan.cells, groups, strict=True)]
 
 
-def read_reference(folder: Path, plan: Plan | None) -> Reference:
+def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the split table, see `mmbench.tables.frame.split_row`."""
+    for experiment in experiments:
+        for cell in experiment.cells:
+            yield from cell.splits
+
+
+def prediction_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
+    """Yield a row with `PREDICTION_COLUMNS` for each test row of each finished record.
+
+    ``row`` is the index of the test row in the data set; ``decision`` is None if there are more
+    than two classes.
+    """
+    for experiment in experiments:
+        for split in split_rows([experiment]):
+            place = {name: split[name] for name in (*PLACE, "record")}
+            record = split["source"]
+            arrays = experiment.arrays(record) if record.done else {}
+            for k, row in enumerate(arrays.get("test_index", ())):
+                decisions = arrays["decisions"][k]
+                yield {
+                    **place,
+                    "row": int(row),
+                    "label": str(arrays["y_test"][k]),
+                    "predicted": str(arrays["predicted"][k]),
+                    "decision": float(decisions[0]) if len(decisions) == 1 else None,
+                }
+
+
+# -- experiments -----------------------------------------------------------------------------------
+
+
+def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
+    """Return the experiment in a folder.
+
+    `replan` is called if no plan is stored in the folder; if there is no plan at all, the latest
+    records are returned. With `mix`, records with any settings are returned, not only planned ones.
+    Raises UserError if the folder holds no intact record.
+    """
+    store = RecordStore(folder)
+    records, damaged = store.records()
+    if not records:
+        raise UserError(
+            f"{folder}: no intact record; the first of {len(damaged)} damaged ones: {damaged[0]}"
+            if damaged
+            else f"{folder}: no records yet; run the experiment first"
+        )
+    remarks = [f"{damage}; the next run replaces it." for damage in store.damage()]
+    try:
+        plan = store.plan()
+    except BadRecord:
+        plan = None
+    plan = plan or replan(folder)
+    if plan is None:
+        remarks.append(f"{CONFIG} is no valid configuration: what has no record is not shown.")
+        plan = Plan(folder.name)
+    cells, current = {cell.key for cell in plan.cells}, records
+    if plan.jobs:
+        current = [record for record in records if record.key in plan.jobs]
+    else:
+        current = _latest([r for r in records if not cells or key_of(r.job) in cells])
+    left_out = len(records) - len(current)
+    if mix and left_out:
+        remarks.append("Records of different settings are mixed.")
+        current = records
+    elif left_out:
+        remarks.append(f"{left_out} record(s) of other settings or earlier versions left out.")
+    if damaged:
+        remarks.append(f"{len(damaged)} damaged record(s) left out, such as {damaged[0]}.")
+    if mix or not plan.jobs:
+        plan = plan.filled(record.job for record in current)
+    return Experiment(folder, plan, current, tuple(remarks))
+
+
+def _latest(records: list[Record]) -> list[Record]:
+    """Return one record per table cell and split: latest machine version and settings."""
+    newest: dict[Key, str] = {}
+    chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
+    for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
+        newest[key_of(record.job)] = record.job.cell_digest
+        chosen[key_of(record.job), record.at] = record
+    current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
+    old = {record.key for record in records} - current
+    # Records whose parameters come from an outdated record are outdated too.
+    while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
+        old, current = old | heirs, current - heirs
+    return [record for record in records if record.key in current]
+
+
+# -- reference tables ------------------------------------------------------------------------------
+
+
+def read_reference(folder: Path, plan: Plan | None) -> Experiment:
     """Return the reference table in a folder.
 
     Raises UserError if the CSV file is not a long table of mmbench.
@@ -54,12 +179,14 @@ def read_reference(folder: Path, plan: Plan | None) -> Reference:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))
-        rows = with_marks(map(_row, lines))
+        rows = with_marks([_row(line) for line in lines])
     except (KeyError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: not a table of mmbench ({error})") from None
     deviations = {line["dataset"]: _notes(line)[1] for line in lines}
     texts = {name: (text,) for name, text in deviations.items() if text}
-    return Reference(folder, plan or Plan(folder.name), rows, texts)
+    remarks = (f"Made of {path}: what only records hold is not shown.",)
+    plan = plan or Plan(folder.name)
+    return Experiment(folder, plan, remarks=remarks, rows=rows, deviations=texts)
 
 
 def _notes(line: Mapping[str, str]) -> tuple[str, str]:
@@ -71,7 +198,7 @@ def _notes(line: Mapping[str, str]) -> tuple[str, str]:
 def _row(line: Mapping[str, str]) -> Row:
     degree, size = (int(line[name]) if line.get(name) else None for name in ("degree", "size"))
     note, mark, reason = _notes(line)[0].partition(NO_TARGET)
-    numbers: dict[str, Any] = {name: float(line[name]) for name in NUMBERS if line.get(name)}
+    numbers: dict[str, Any] = {name: float(line[name]) for name in _NUMBERS if line.get(name)}
     return Row(
         Key(line["dataset"], line["kernel"], degree, line["machine"], size),
         line["metric"],
@@ -84,11 +211,10 @@ def _row(line: Mapping[str, str]) -> Row:
     )
 
 
+# -- folders ---------------------------------------------------------------------------------------
+
 Item = TypeVar("Item")
 Made = TypeVar("Made")
-
-#: Name of the folder with the reference tables.
-REFERENCE = "reference"
 
 
 def read_results(
@@ -96,7 +222,7 @@ def read_results(
     replan: Replan = lambda folder: None,
     mix: bool = False,
     say: Callable[[str], object] = lambda line: None,
-) -> list[Experiment | Reference]:
+) -> list[Experiment]:
     """Return the experiments and reference tables in some folders.
 
     A path is a results folder, or the folder of one experiment. `replan` and `mix` are passed to
@@ -104,7 +230,7 @@ def read_results(
     UserError if a path is not a results folder, or if no folder can be read.
     """
 
-    def read(folder: Path) -> Experiment | Reference:
+    def read(folder: Path) -> Experiment:
         if (folder / CONFIG).is_file():
             return read_experiment(folder, replan, mix)
         return read_reference(folder, replan(folder))

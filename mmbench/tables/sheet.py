@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
 from mmbench.jobs.identity import fingerprint
-from mmbench.jobs.record import Record
-from mmbench.jobs.store import Key, Plan
-from mmbench.tables.measures import Measures, Split
-from mmbench.tables.model import Column, Shown, join, kernel_text
+from mmbench.jobs.store import Key
+from mmbench.tables.frame import METRIC, MISSING, Cell, Published, Row, Split, grouped
+from mmbench.tables.model import Column, Shown, join, kernel_text, numbers, words
 from mmbench.tables.protocol import protocol
-from mmbench.tables.records import MISSING, Experiment, grouped
-from mmbench.tables.rows import Fits, Published, Row, Selected, fits_of, selected
+from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,20 +35,14 @@ class Sheet:
 
     Parameters
     ----------
+    experiment : Experiment
     rows : sequence of Row
-    plan : Plan
-    experiment : str
-        Name of the experiment.
     published : sequence of mapping
         Rows of the published table.
-    source : Experiment, optional
-        Experiment with the records; None for a reference table.
-    measures : Measures, optional
-        Requested metrics, computed from stored predictions.
-    deviations : mapping of str to sequence of str, optional
-        Differences from the paper's data, by data set; used if there are no records.
-    remarks : sequence of str
-        Remarks on the whole run; used if there are no records.
+    cells : sequence of Cell
+        Table cells with their records; empty for a reference table.
+    metrics : sequence of str
+        Requested metrics; empty if the layout determines the metrics.
 
     Attributes
     ----------
@@ -63,25 +55,19 @@ class Sheet:
     places : list of Key
         Rows of a table with one column per machine: data set, kernel, degree and training size.
     cells : dict of Key to Cell
-        Table cells with their records; empty for a reference table.
     """
 
     def __init__(
         self,
+        experiment: Experiment,
         rows: Sequence[Row],
-        plan: Plan,
-        experiment: str = "",
         published: Sequence[Published] = (),
-        source: Experiment | None = None,
-        measures: Measures | None = None,
-        deviations: Mapping[str, tuple[str, ...]] | None = None,
-        remarks: tuple[str, ...] = (),
+        cells: Sequence[Cell] = (),
+        metrics: Sequence[str] = (),
     ):
-        self.rows, self.plan, self.experiment, self.published = rows, plan, experiment, published
-        self.measures = measures or Measures()
-        self.cells = {cell.key: cell for cell in source.cells} if source else {}
-        self._source, self._records = source, source.records if source else []
-        self._given = deviations or {}, remarks
+        self.experiment, self.plan, self.label = experiment, experiment.plan, experiment.plan.label
+        self.rows, self.published, self.metrics = rows, published, metrics
+        self.cells = {cell.key: cell for cell in cells}
         self._rows = {(row.key, row.metric): row for row in rows}
         self.keys = list(dict.fromkeys(row.key for row in rows))
         self.datasets = list(dict.fromkeys(key.dataset for key in self.keys))
@@ -91,114 +77,21 @@ class Sheet:
         self.places = list(dict.fromkeys(key._replace(machine="") for key in self.keys))
         self._notes: dict[str, list[Subject]] = {}
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Requested metrics; empty if the layout determines the metrics."""
-        return self.measures.names
-
     # -- records ---------------------------------------------------------------------------------
 
-    @cached_property
-    def by_split(self) -> Mapping[Key, Mapping[Split, float]]:
-        """Accuracy (%) of every averaged split, by table cell."""
-        return {
-            key: {record.at: record.metrics["accuracy_pct"] for record in cell.counted}
-            for key, cell in self.cells.items()
-        }
+    def by_split(self, key: Key, metric: str = METRIC) -> dict[Split, float]:
+        """Return the values of a metric on the averaged splits of a table cell."""
+        values = self.cells[key].values(metric) if key in self.cells else []
+        return {at: value for at, value in values if not isinstance(value, str)}
 
-    @cached_property
-    def per_pair(self) -> Mapping[Key, Mapping[Split, list]]:
-        """Certificates of all pairs of classes, by table cell and finished split."""
-        return {
-            key: {record.at: record.per_pair for record in cell.done}
-            for key, cell in self.cells.items()
-        }
+    def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
+        """Return the certificates of all pairs of classes on the finished splits of a cell."""
+        done = self.cells[key].done if key in self.cells else []
+        return {record.at: record.per_pair for record in done}
 
-    @cached_property
-    def fits(self) -> Mapping[str, Fits]:
-        """Summary of the certificates of all fits, by machine."""
-        cells = self.cells.values()
-        groups = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
-        return {machine: fits_of(records) for machine, records in groups.items()}
-
-    @cached_property
-    def selected(self) -> Mapping[Key, Sequence[Selected]]:
-        """Selected parameters, by table cell."""
-        return {key: selected(cell.done) for key, cell in self.cells.items()}
-
-    @cached_property
-    def _by_dataset(self) -> Mapping[str, list[Record]]:
-        return grouped((record.job.dataset.name, record) for record in self._records)
-
-    @cached_property
-    def deviations(self) -> Mapping[str, tuple[str, ...]]:
-        """Differences from the paper's data and warnings about a user's file, by data set."""
-        found = dict(self._given[0])
-        for name, records in self._by_dataset.items():
-            texts = (text for record in records for text in (*record.deviations, *record.warnings))
-            found[name] = tuple(dict.fromkeys(text.removeprefix(f"{name}: ") for text in texts))
-        return found
-
-    @cached_property
-    def sizes(self) -> Mapping[str, Mapping[str, int]]:
-        """Numbers of training rows, test rows, classes and original features, by data set."""
-        return {name: _sizes(name, records) for name, records in self._by_dataset.items()}
-
-    @property
-    def rule(self) -> str:
-        """Rule of the train/test splits, as in `SplitRef`; empty without records."""
-        return next((r.job.split.rule for c in self.cells.values() for r in c.records), "")
-
-    @property
-    def protocol(self) -> tuple[str, ...]:
-        """Test sets, parameter selection and preprocessing, in words."""
-        jobs = [record.job for cell in self.cells.values() for record in cell.records]
-        return protocol(jobs, self.plan.label)
-
-    @cached_property
-    def remarks(self) -> tuple[str, ...]:
-        """Remarks on the whole run: hardware, damaged records, mixed settings."""
-        if self._source is None:
-            return self._given[1]
-        leak = any(record.job.validates_on_test for record in self._records)
-        smoke = self.plan.smoke
-        return (
-            *[LEAK][:leak],
-            *[SMOKE][:smoke],
-            *self._source.remarks,
-            *self._environment(),
-            *self._code(),
-        )
-
-    def _environment(self) -> list[str]:
-        """Return one line per computer and version of mmbench and Python in the records."""
-        threads: dict[str, set[int]] = {}
-        for found in (record.environment for record in self._records if record.done):
-            computer = f"mmbench {found['mmbench']}, Python {found['python']}, {found['cpu']}"
-            threads.setdefault(computer, set()).add(found["threads"]["pairs"])
-        return [
-            f"Run with {computer}; pairs of classes trained at a time: "
-            f"{' or '.join(map(str, sorted(counts)))}."
-            for computer, counts in threads.items()
-        ]
-
-    def _code(self) -> list[str]:
-        """Return the versions of the machines' code, and the numbers of records of other code."""
-        done = [record for cell in self.cells.values() for record in cell.done]
-        known = [record for record in done if record.code]
-        codes: dict[str, dict[str, None]] = {}
-        for record in known:
-            text = "{version}, {fingerprint}".format_map(record.code).removesuffix(", ")
-            codes.setdefault(text, {})[self.label(record.job.column)] = None
-        texts = "; ".join(f"{', '.join(machines)} {text}" for text, machines in codes.items())
-        changed = sum(record.code["fingerprint"] != _today(record.job.machine) for record in known)
-        lines = []
-        if known:
-            lines.append(f"Code of the machines (version, fingerprint of the sources): {texts}.")
-            lines.append(f"Records of other code than today's: {changed} of {len(known)}.")
-        if len(known) < len(done):
-            lines.append(f"Records without a fingerprint of the code: {len(done) - len(known)}.")
-        return lines
+    def chosen(self, key: Key) -> str:
+        """Return the selected parameters of a table cell as text; empty if there are none."""
+        return ", ".join(own.text for own in self.cells[key].selected) if key in self.cells else ""
 
     def hits(self, key: Key, split: tuple[int, ...]) -> NDArray | None:
         """Return a mask of the correctly classified test rows of a split, shape (n_test,).
@@ -206,14 +99,100 @@ class Sheet:
         `split` is (repeat, fold), for the first of several seeds, or (repeat, fold, seed). The
         result is None if the split has no stored predictions.
         """
-        records = self.cells[key].counted if key in self.cells else []
-        record = min(
-            (r for r in records if r.at[: len(split)] == split), key=lambda r: r.at, default=None
-        )
-        if record is None or not record.arrays or self._source is None:
+        counted = self.cells[key].counted if key in self.cells else []
+        records = [row["source"] for row in counted if row["source"].at[: len(split)] == split]
+        if not records:
             return None
-        arrays = self._source.store.arrays(record.key)
-        return arrays["predicted"] == arrays["y_test"]
+        arrays = self.experiment.arrays(min(records, key=lambda record: record.at))
+        return arrays["predicted"] == arrays["y_test"] if arrays else None
+
+    @cached_property
+    def deviations(self) -> dict[str, tuple[str, ...]]:
+        """Differences from the paper's data and warnings about a user's file, by data set."""
+        texts = grouped(
+            (record.job.dataset.name, text.removeprefix(f"{record.job.dataset.name}: "))
+            for record in self.experiment.records
+            for text in (*record.deviations, *record.warnings)
+        )
+        unique = {name: tuple(dict.fromkeys(found)) for name, found in texts.items()}
+        return {**self.experiment.deviations, **unique}
+
+    @cached_property
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """Numbers of training rows, test rows, classes and original features, by data set."""
+        from mmbench.datasets import card_names, load_card
+
+        found: dict[str, dict[str, int]] = {}
+        for record in self.experiment.records:
+            name = record.job.dataset.name
+            sizes = found.setdefault(name, {})
+            if record.done:
+                known = {"n_train", "n_test", "n_features"} & record.split.keys()
+                sizes |= {part: record.split[part] for part in known}
+                # A classifier of another package without one-vs-one fits may name fewer classes.
+                classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
+                sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
+        for name in found.keys() & card_names():
+            found[name]["n_features"] = load_card(name).expect.shape[1]
+        return found
+
+    @property
+    def rule(self) -> str:
+        """Rule of the train/test splits, as in `SplitRef`; empty without records."""
+        rules = (record.job.split.rule for cell in self.cells.values() for record in cell.records)
+        return next(rules, "")
+
+    @property
+    def protocol(self) -> tuple[str, ...]:
+        """Test sets, parameter selection and preprocessing, in words."""
+        jobs = [record.job for cell in self.cells.values() for record in cell.records]
+        return protocol(jobs, self.label)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """Remarks on the whole run: hardware, code, damaged records, mixed settings."""
+        leak = any(record.job.validates_on_test for record in self.experiment.records)
+        smoke = self.plan.smoke and self.experiment.has_records
+        own = self.experiment.remarks
+        return (*[LEAK][:leak], *[SMOKE][:smoke], *own, *self._environment(), *self._code())
+
+    def _environment(self) -> list[str]:
+        """Return one line per computer and version of mmbench and Python in the records."""
+        runs = (record.environment for record in self.experiment.records if record.done)
+        threads = grouped(
+            (f"mmbench {run['mmbench']}, Python {run['python']}, {run['cpu']}", run["threads"])
+            for run in runs
+        )
+        counts = {
+            computer: " or ".join(map(str, sorted({found["pairs"] for found in own})))
+            for computer, own in threads.items()
+        }
+        return [
+            f"Run with {computer}; pairs of classes trained at a time: {count}."
+            for computer, count in counts.items()
+        ]
+
+    def _code(self) -> list[str]:
+        """Return the versions of the machines' code, and the numbers of records of other code."""
+        done = [record for cell in self.cells.values() for record in cell.done]
+        known = [record for record in done if record.code]
+        codes = grouped(
+            (
+                "{version}, {fingerprint}".format_map(record.code).removesuffix(", "),
+                self.label(record.job.column),
+            )
+            for record in known
+        )
+        texts = (f"{', '.join(dict.fromkeys(names))} {text}" for text, names in codes.items())
+        changed = sum(record.code["fingerprint"] != _today(record.job.machine) for record in known)
+        lines = []
+        if known:
+            head = "Code of the machines (version, fingerprint of the sources)"
+            lines.append(f"{head}: {'; '.join(texts)}.")
+            lines.append(f"Records of other code than today's: {changed} of {len(known)}.")
+        if len(known) < len(done):
+            lines.append(f"Records without a fingerprint of the code: {len(done) - len(known)}.")
+        return lines
 
     # -- looking up ------------------------------------------------------------------------------
 
@@ -240,23 +219,18 @@ class Sheet:
         """Return the places with a kernel and degree."""
         return [place for place in self.places if (place.kernel, place.degree) == kernel]
 
-    def published_of(self, dataset: str) -> list[dict]:
+    def published_of(self, dataset: str) -> list[Published]:
         """Return the rows of the published table for a data set."""
-        return [dict(row) for row in self.published if row["dataset"] == dataset]
+        return [row for row in self.published if row["dataset"] == dataset]
 
     # -- heads -----------------------------------------------------------------------------------
-
-    def label(self, machine: str) -> str:
-        """Return the name under which tables show a machine."""
-        return self.plan.label(machine)
 
     def columns(
         self, *heads: str, machines: Sequence[str] | None = None, group: str = ""
     ) -> tuple[Column, ...]:
         """Return left-aligned columns with the headings `heads`, then one column per machine."""
         names = self.machines if machines is None else machines
-        words = (Column(head, align="left") for head in heads)
-        return (*words, *(Column(self.label(machine), group=group) for machine in names))
+        return (*words(*heads), *numbers(*map(self.label, names), group=group))
 
     def name(self, place: Key, kernel: bool = True) -> str:
         """Return the name of a data set as printed in the paper, else the name in mmbench.
@@ -270,10 +244,8 @@ class Sheet:
 
     def head(self, place: Key, kernel: bool = True, name: str = "") -> str:
         """Return the name of a place, with footnotes on differences from the paper's data."""
-        marks = (
-            self._mark(text, ("", place.dataset, ""))
-            for text in self.deviations.get(place.dataset, ())
-        )
+        texts = self.deviations.get(place.dataset, ())
+        marks = (self._mark(text, ("", place.dataset, "")) for text in texts)
         return join(name or self.name(place, kernel), "".join(marks))
 
     # -- cells -----------------------------------------------------------------------------------
@@ -334,19 +306,3 @@ def _today(machine: str) -> str | None:
         return fingerprint(machine)
     except UserError:
         return None
-
-
-def _sizes(name: str, records: Sequence[Record]) -> dict[str, int]:
-    from mmbench.datasets import card_names, load_card
-
-    sizes: dict[str, int] = {}
-    for record in records:
-        if record.done:
-            known = {"n_train", "n_test", "n_features"} & record.split.keys()
-            sizes |= {part: record.split[part] for part in known}
-            # A classifier of another package without one-vs-one fits may name fewer classes.
-            classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
-            sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
-    if name in card_names():
-        sizes["n_features"] = load_card(name).expect.shape[1]
-    return sizes

@@ -214,13 +214,17 @@ class Ranks:
         """Kendall's W: 1 if all data sets rank the machines equally, 0 if there is no agreement."""
         return self.statistic / (self.n * (len(self.means) - 1))
 
+    @property
+    def order(self) -> list[str]:
+        """Machines by mean rank, the best first."""
+        return sorted(self.means, key=lambda name: self.means[name])
+
     def cliques(self) -> list[tuple[str, ...]]:
         """Return the maximal groups of machines without significant differences, by mean rank."""
-        order = sorted(self.means, key=lambda name: self.means[name])
         groups: list[tuple[str, ...]] = []
-        for k, name in enumerate(order):
+        for k, name in enumerate(self.order):
             reach = self.means[name] + self.critical_difference
-            group = tuple(other for other in order[k:] if self.means[other] < reach)
+            group = tuple(other for other in self.order[k:] if self.means[other] < reach)
             if len(group) > 1 and not (groups and group[-1] == groups[-1][-1]):
                 groups.append(group)
         return groups

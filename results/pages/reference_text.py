@@ -27,8 +27,8 @@ import pandas as pd
 from mmbench.config.plan import replan
 from mmbench.tables.blocks import ranks_of
 from mmbench.tables.build import sheet_of
-from mmbench.tables.results import Reference, read_reference
-from mmbench.tables.rows import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
+from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
+from mmbench.tables.results import Experiment, read_reference
 from mmbench.tables.statistics import Ranks
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
@@ -87,7 +87,7 @@ class Table:
     def __init__(self, experiment: str) -> None:
         self.experiment = experiment
         self.cells = pd.read_csv(REFERENCE / experiment / "table.csv", dtype={"in_band": "boolean"})
-        self.cells["mark"] = [row.mark for row in _read(experiment).rows]
+        self.cells["mark"] = [row.mark for row in _read(experiment).rows or ()]
         compared = self.cells[self.cells.in_band.notna()].metric
         self.compared = compared.iloc[0] if len(compared) else "accuracy_pct"
 
@@ -141,7 +141,7 @@ class Table:
 
     def order(self) -> str:
         """Return how many published differences beyond noise have the same sign here."""
-        published, same, beyond = differences(_read(self.experiment).rows)
+        published, same, beyond = differences(_read(self.experiment).rows or ())
         return f"{same} of {published} ({beyond})" if published else "–"
 
     def far(self, *where: object) -> list[str]:
@@ -313,7 +313,7 @@ class Table:
         return list(means.max() - means.min())
 
 
-def _read(experiment: str) -> Reference:
+def _read(experiment: str) -> Experiment:
     return read_reference(REFERENCE / experiment, replan(REFERENCE / experiment))
 
 

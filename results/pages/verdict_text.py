@@ -28,11 +28,11 @@ from mmbench.tables.blocks import dataset_gaps, ranks_of, signed
 from mmbench.tables.build import draw_tables, sheet_of
 from mmbench.tables.figures import draw_figure, title_of
 from mmbench.tables.figures.time_and_accuracy import time_ratios
-from mmbench.tables.layouts.comparison import Comparison
+from mmbench.tables.frame import SELECTED
+from mmbench.tables.layouts.comparison import decimals_of, rope_of
 from mmbench.tables.model import kernel_caption
 from mmbench.tables.render import to_csv
 from mmbench.tables.results import read_results
-from mmbench.tables.rows import SELECTED
 from mmbench.tables.sheet import KernelKey
 from mmbench.tables.statistics import Counts, Posterior, Ranks, signed_rank_posterior
 from results.pages.reference_text import REFERENCE, Table, listing, rendered, write_or_check
@@ -149,18 +149,18 @@ class Verdict:
         rows = {row.key: row.measured for row in self.sheet.rows if row.metric == name}
         places = [place._replace(machine=SVM) for place in self.sheet.places_of(rbf)]
         pairs = [(rows.get(place), rows.get(place._replace(kernel="linear"))) for place in places]
-        sign = -1 if metrics.smaller_is_better(metric) else 1
+        sign = metrics.sign_of(metric)
         gaps = [sign * (a - b) for a, b in pairs if a is not None and b is not None]
         return self._compared(rbf, metric, gaps)
 
     def _compared(self, kernel: KernelKey, metric: str, gaps: Sequence[float]) -> Against | None:
-        how = Comparison(self.sheet, metric)
-        posterior = signed_rank_posterior(gaps, how.rope)
+        rope = rope_of(metric)
+        posterior = signed_rank_posterior(gaps, rope)
         if posterior is None:
             return None
-        wins, losses = (sum(sign * gap > how.rope for gap in gaps) for sign in (1, -1))
+        wins, losses = (sum(sign * gap > rope for gap in gaps) for sign in (1, -1))
         counts = Counts(wins, len(gaps) - wins - losses, losses)
-        mean = signed(float(np.mean(gaps)), how.decimals)
+        mean = signed(float(np.mean(gaps)), decimals_of(metric))
         return Against(kernel, metric, mean, posterior, counts)
 
     @property

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from mmbench.config.model import Config
 from mmbench.errors import Status
-from mmbench.tables.measures import metric_names
+from mmbench.tables.frame import metric_names
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "keys.md").read_text(encoding="utf-8")

@@ -12,7 +12,6 @@ from mmbench.commands.outputs import report
 from mmbench.results import load
 from mmbench.tables.build import sheet_of
 from mmbench.tables.results import read_results
-from mmbench.tables.rows import Selected
 
 GRID = (("C", (1.0, 10.0, 100.0)),)
 
@@ -102,9 +101,14 @@ def test_choices_of_pairs_are_taken_together(results) -> None:
     assert cells_of(table(experiment.folder), "pima", nth=-1)[2] == "C 1 (min 2/3)"
 
 
-def test_a_grid_of_two_values_has_no_inside() -> None:
-    assert str(Selected("C", 10.0, 1)) == "C 10"
-    assert str(Selected("C", 10.0, 1, n_high=1)) == "C 10 (max)"
+@pytest.mark.parametrize(
+    ("grid", "text"), [((1.0, 10.0), "C 10"), ((0.1, 1.0, 10.0), "C 10 (max)")]
+)
+def test_a_grid_of_two_values_has_no_inside(results, grid, text) -> None:
+    experiment = results.experiment("own")
+    job = experiment.job("pima", "svm", grid=(("C", grid),))
+    experiment.add(job, selection={"params": {"C": 10.0}})
+    assert cells_of(table(experiment.folder), "pima", nth=-1)[2] == text
 
 
 def test_words_and_inherited_parameters_are_not_shown(results) -> None:

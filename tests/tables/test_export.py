@@ -12,7 +12,8 @@ import pytest
 import mmbench.results
 from mmbench.commands.outputs import export
 from mmbench.errors import Status, UserError
-from mmbench.tables.export import PREDICTION_COLUMNS, SPLIT_COLUMNS
+from mmbench.tables.frame import SPLIT_COLUMNS
+from mmbench.tables.results import PREDICTION_COLUMNS
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,7 @@ from helpers.drawn import figure
 
 from mmbench.commands import outputs as tables
 from mmbench.errors import UserError
-from mmbench.jobs.store import Key
 from mmbench.resources import REFERENCE
-from mmbench.tables.figures.machines import accuracies
 from mmbench.tables.figures.mmrm_fig2 import fit_line, pair_points
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
@@ -35,12 +32,12 @@ def test_the_numbers_are_told_beside_the_published_line(margin_ratios, tmp_path)
     )
 
 
-def test_equal_machines_stand_as_in_the_table_the_first_on_top() -> None:
-    splits = {"svm": {"1.1": 90.0}, "rmm": {"1.1": 90.0}, "m4": {"1.1": 95.0}}
-    key = Key("iris", "rbf", None, "svm")
-    by_split = {key._replace(machine=name): found for name, found in splits.items()}
-    sheet = SimpleNamespace(machines=list(splits), label=str.upper, by_split=by_split)
-    assert list(accuracies(sheet, key)) == ["RMM", "SVM", "M4"]  # from below
+def test_equal_machines_stand_as_in_the_table_the_first_on_top(results, tmp_path) -> None:
+    experiment = results.experiment("own")
+    for machine, errors in (("svm", 10), ("rmm", 10), ("m4", 5)):
+        experiment.add(experiment.job("iris", machine), errors)
+    text = figure("machines", experiment.folder, tmp_path / "figure.png")
+    assert text == "iris (RBF kernel): M4 95.0, SVM 90.0, RMM 90.0"
 
 
 def test_the_accuracy_of_a_pair_counts_its_own_two_classes_alone() -> None:

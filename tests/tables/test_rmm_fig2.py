@@ -14,11 +14,8 @@ from helpers.drawn import figure, table
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config, to_yaml
 from mmbench.errors import UserError
-from mmbench.jobs.store import Key, Plan, RecordStore
+from mmbench.jobs.store import RecordStore
 from mmbench.running.worker import Context, execute
-from mmbench.tables.layouts.rmm_fig2 import curves
-from mmbench.tables.rows import Row
-from mmbench.tables.sheet import Sheet
 
 NO_STORE = Path("no-such-store")  # data inside scikit-learn need none
 
@@ -57,21 +54,21 @@ def lines_of(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row in rows]
 
 
-def test_seconds_of_the_svm_are_those_inside_the_rmms():
-    def fits(svm: float, rmm: float) -> dict:
-        return {(0, 0): [{"extra": {"svm_cpu_seconds": svm, "rmm_cpu_seconds": rmm}}]}
-
-    names = ("svm", "rmm_b1", "rmm_b1_cold", "rmm_b2")
-    svm, warm, cold, lost = (Key("mnist", "poly", 2, name, 1000) for name in names)
-    per_pair = {svm: {}, warm: fits(2.0, 5.0), cold: fits(4.0, 50.0)}
-    rows = [Row(key, "errors_count", "optimal") for key in (svm, warm, cold, lost)]
-    sheet = Sheet(rows, Plan("rmm_fig2"))
-    sheet.per_pair = per_pair
-    assert curves(sheet, svm._replace(machine="", size=None)) == {
-        "svm": {1000: 3.0},
-        "rmm_b1": {1000: 5.0},
-        "rmm_b1_cold": {1000: 50.0},
-    }
+def test_seconds_of_the_svm_are_those_inside_the_rmms(results):
+    names = ["svm", "rmm_b1", "rmm_b1_cold", "rmm_b2"]
+    seconds = {"svm": {}, "rmm_b1": (2.0, 5.0), "rmm_b1_cold": (4.0, 50.0)}
+    experiment = results.experiment("rmm_fig2", layout="rmm_fig2")
+    for name in names:
+        job = experiment.job("mnist", name)
+        job = replace(job, split=replace(job.split, max_train=("nested", 1000)))
+        experiment.plan(job)
+        if name in seconds:
+            parts = zip(("svm_cpu_seconds", "rmm_cpu_seconds"), seconds[name], strict=False)
+            pair = {"pair": [0, 1], "status": "optimal", "extra": dict(parts)}
+            experiment.add_unplanned(job, per_pair=[pair])
+    rows = lines_of(table(experiment.folder))
+    assert rows[0][:4] == ["rows", "SVM", "RMM B₁", "RMM B₁, cold"]
+    assert rows[2][:4] == ["1000", "3", "5", "50"]
 
 
 def test_every_machine_has_the_same_nested_rows(finished):

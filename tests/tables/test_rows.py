@@ -15,9 +15,9 @@ from mmbench.errors import Status
 from mmbench.jobs.identity import fingerprint
 from mmbench.jobs.store import CONFIG, PLAN, Key, RecordStore
 from mmbench.tables.build import sheet_of
+from mmbench.tables.frame import Row, differences
 from mmbench.tables.render import COLUMNS
 from mmbench.tables.results import read_results
-from mmbench.tables.rows import Row, differences
 
 
 def cell(experiment, machine: str, metric: str, **options) -> Row:
@@ -59,7 +59,7 @@ def test_a_split_with_a_failed_fit_is_left_out_of_the_mean_and_said(half_failed)
 def test_a_split_with_a_failed_fit_is_left_out_of_tests_and_predictions(half_failed) -> None:
     (read,) = read_results([half_failed.folder])
     sheet = sheet_of(read)
-    repeats = {key.machine: {at[0] for at in found} for key, found in sheet.by_split.items()}
+    repeats = {key.machine: {at[0] for at in sheet.by_split(key)} for key in sheet.keys}
     assert repeats == {"svm": {0, 1, 2}, "mmrm": {0, 1}}
 
 

@@ -19,8 +19,7 @@ from mmbench.errors import UserError, did_you_mean
 from mmbench.plugins import with_plugins
 
 if TYPE_CHECKING:  # keeps `mmbench list figures` fast
-    from mmbench.tables.records import Experiment
-    from mmbench.tables.results import Reference
+    from mmbench.tables.results import Experiment
 
 FIGURES = {
     "lfw_roc": "mmbench.tables.figures.lfw_roc",
@@ -46,7 +45,7 @@ def check_figure(name: str, output: Path | None) -> None:
         raise UserError(f"{output}: a figure's file ends in {', '.join(SUFFIXES)}")
 
 
-def choose(name: str, results: Sequence[Experiment | Reference]) -> Experiment | Reference:
+def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     """Return the experiment or reference table from which a figure is drawn.
 
     The results with the name of the figure are returned or, if there are none, the only results of
@@ -67,7 +66,7 @@ def choose(name: str, results: Sequence[Experiment | Reference]) -> Experiment |
     raise UserError(f"no finished record{whose}, which figure {name} needs")
 
 
-def figures_of(results: Experiment | Reference) -> list[str]:
+def figures_of(results: Experiment) -> list[str]:
     """Return the names of the figures in the report of an experiment or of its smoke version."""
     plan = results.plan
     figures = {name: resolve_name(path) for name, path in FIGURES.items()}
@@ -89,23 +88,19 @@ def title_of(name: str) -> str:
     return f"{resolve_name(path).__doc__}".partition("\n")[0] if path else f"{name}."
 
 
-def _suffices(figure: Any, results: Experiment | Reference) -> bool:
+def _suffices(figure: Any, results: Experiment) -> bool:
     """Return whether a figure can be drawn from an experiment or reference table."""
-    from mmbench.tables.records import Experiment
-
-    return isinstance(results, Experiment) or getattr(figure, "FROM_TABLE", False)
+    return results.has_records or getattr(figure, "FROM_TABLE", False)
 
 
-def _machines(results: Experiment | Reference) -> set[str]:
+def _machines(results: Experiment) -> set[str]:
     """Return the names of the machines with results."""
-    from mmbench.tables.results import Reference
-
-    if isinstance(results, Reference):
+    if results.rows is not None:
         return {row.key.machine for row in results.rows if row.measured is not None}
     return {record.job.column for record in results.records if record.done}
 
 
-def draw_figure(name: str, experiment: Experiment | Reference, output: Path) -> str:
+def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
     """Write a figure to a file and return its numbers as text.
 
     The suffix of `output` (png, pdf, svg) determines the format. Raises UserError if records are

@@ -13,8 +13,7 @@ from mmbench.tables.blocks import ranks_of
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import COLUMN, PAGE, drawing
 from mmbench.tables.model import kernel_caption
-from mmbench.tables.records import Experiment
-from mmbench.tables.results import Reference
+from mmbench.tables.results import Experiment
 from mmbench.tables.statistics import LEVEL, Ranks
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ LINE = 0.19
 FIRST_BAR, BAR_STEP, FIRST_LABEL = 0.45, 0.3, 0.6
 
 
-def draw(experiment: Experiment | Reference, output: Path) -> str:
+def draw(experiment: Experiment, output: Path) -> str:
     """Write the diagram of an experiment and return its numbers as text.
 
     Raises UserError if too few machines or data sets have results.
@@ -69,7 +68,7 @@ def _panel(axes: Axes, ranks: Ranks, labels: dict[str, str]) -> None:
     better half of the machines, and on the right for the other half; the most extreme ranks are on
     top.
     """
-    order, width = sorted(ranks.means, key=lambda m: ranks.means[m]), ranks.critical_difference
+    order, width = ranks.order, ranks.critical_difference
     axes.plot([1, len(order)], [0, 0], color="black", lw=1)
     for tick in range(1, len(order) + 1):
         axes.plot([tick, tick], [0, -0.15], color="black", lw=1)
@@ -91,11 +90,10 @@ def _panel(axes: Axes, ranks: Ranks, labels: dict[str, str]) -> None:
 
 
 def _describe(ranks: Ranks, labels: dict[str, str]) -> str:
-    order = sorted(ranks.means, key=lambda machine: ranks.means[machine])
     groups = [", ".join(labels[machine] for machine in group) for group in ranks.cliques()]
     return "\n".join([
         f"Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, p = {ranks.p:.2g}",
         f"Nemenyi: critical difference {ranks.critical_difference:.2f} at {LEVEL:g}",
-        "Mean ranks: " + ", ".join(f"{labels[m]} {ranks.means[m]:.2f}" for m in order),
+        "Mean ranks: " + ", ".join(f"{labels[m]} {ranks.means[m]:.2f}" for m in ranks.order),
         *(f"Not significantly different: {group}" for group in groups),
     ])  # fmt: skip

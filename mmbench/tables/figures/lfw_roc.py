@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError
 from mmbench.tables.figures.style import COLUMN, DASHES, PAGE, colour, drawing
 from mmbench.tables.model import kernel_text
-from mmbench.tables.records import Experiment
+from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
     import pandas as pd

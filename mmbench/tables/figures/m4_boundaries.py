@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError
 from mmbench.jobs.record import Record
 from mmbench.tables.figures.style import PAGE, colour, drawing
-from mmbench.tables.records import Experiment
+from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

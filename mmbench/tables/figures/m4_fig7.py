@@ -15,8 +15,8 @@ from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing
-from mmbench.tables.records import Cell, Experiment
-from mmbench.tables.results import Reference
+from mmbench.tables.frame import Cell
+from mmbench.tables.results import Experiment
 from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MPM = "mpm"
 REDUCED, PLAIN = colour(0), colour(1)
 
 
-def draw(experiment: Experiment | Reference, output: Path) -> str:
+def draw(experiment: Experiment, output: Path) -> str:
     """Write the figure of an experiment's M4 results and return its numbers as text.
 
     Raises UserError if there are several data sets or kernels.

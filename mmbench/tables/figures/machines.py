@@ -10,7 +10,7 @@ from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing, name_lines
 from mmbench.tables.model import join, kernel_caption
-from mmbench.tables.records import Experiment
+from mmbench.tables.results import Experiment
 from mmbench.tables.sheet import Sheet
 
 #: The figure can be drawn for any machines.
@@ -55,6 +55,6 @@ def accuracies(sheet: Sheet, key: Key) -> dict[str, list[float]]:
     found = {
         sheet.label(machine): list(splits.values())
         for machine in reversed(sheet.machines)
-        if (splits := sheet.by_split.get(key._replace(machine=machine)))
+        if (splits := sheet.by_split(key._replace(machine=machine)))
     }
     return dict(sorted(found.items(), key=lambda item: fmean(item[1])))

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.tables.figures.style import COLUMN, colour, drawing
+from mmbench.tables.frame import Cell
 from mmbench.tables.published import published_rows
-from mmbench.tables.records import Cell, Experiment
+from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,7 +27,7 @@ from mmbench.tables.layouts.rmm_fig2 import (
     whole,
 )
 from mmbench.tables.model import kernel_caption
-from mmbench.tables.records import Experiment
+from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

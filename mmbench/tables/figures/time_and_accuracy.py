@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.tables.blocks import ACCURACY, dataset_gaps, total_with_search
+from mmbench.tables.blocks import dataset_gaps, total_with_search
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing, name_lines
+from mmbench.tables.frame import ACCURACY
 from mmbench.tables.model import kernel_caption
-from mmbench.tables.records import Experiment
-from mmbench.tables.results import Reference
+from mmbench.tables.results import Experiment
 from mmbench.tables.sheet import KernelKey, Sheet
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ LINE, FRAME = 0.2, 0.75
 ROPE_PCT = 1.0
 
 
-def draw(experiment: Experiment | Reference, output: Path) -> str:
+def draw(experiment: Experiment, output: Path) -> str:
     """Write the figure and return its numbers as text.
 
     Raises UserError if no machine shares two data sets with the first machine.

@@ -7,21 +7,19 @@ splits. All p-values of one block are adjusted together by Holm's method.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from statistics import fmean
 from string import ascii_uppercase
-from typing import NamedTuple
 
 import numpy as np
 
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import (
-    ACCURACY,
     BETTER,
     WORSE,
     by_machine,
+    data_heads,
     dataset_gaps,
     definitions,
     direction,
@@ -33,8 +31,8 @@ from mmbench.tables.blocks import (
     with_results,
 )
 from mmbench.tables.compose import compose
-from mmbench.tables.measures import CONFUSION
-from mmbench.tables.model import NOTHING, Column, Grid, Table, join, kernel_caption
+from mmbench.tables.frame import ACCURACY, CONFUSION
+from mmbench.tables.model import NOTHING, Grid, Table, join, kernel_caption, numbers, words
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
     LEVEL,
@@ -53,84 +51,56 @@ ANY_METRIC = True
 ROPE_PCT, ROPE = 1.0, 0.01
 
 
-class Comparison(NamedTuple):
-    """Comparison of all machines with the first one by one metric."""
+def rope_of(metric: str) -> float:
+    """Return the largest absolute difference of a metric that is practically equivalent to zero."""
+    return ROPE_PCT if metric == ACCURACY else ROPE
 
-    sheet: Sheet
-    metric: str
 
-    @property
-    def decimals(self) -> int:
-        """Number of printed decimals of a difference."""
-        return 2 if self.metric == ACCURACY else 3
-
-    @property
-    def rope(self) -> float:
-        """Largest absolute difference that is practically equivalent to zero."""
-        return ROPE_PCT if self.metric == ACCURACY else ROPE
-
-    @property
-    def reference(self) -> str:
-        """Machine with which the other machines are compared."""
-        return self.sheet.machines[0]
-
-    @property
-    def others(self) -> list[str]:
-        """Machines that are compared with the reference machine."""
-        return self.sheet.machines[1:]
-
-    @property
-    def name(self) -> str:
-        """Label of the reference machine."""
-        return self.sheet.label(self.reference) if self.sheet.machines else NOTHING
-
-    def gaps(self, key: Key) -> list[float]:
-        """Return the differences from the reference machine on the splits of a data set."""
-        return split_gaps(self.sheet, key, key.machine, self.reference, self.metric)
-
-    def grid(self, cell: Callable[[Key], str], caption: str) -> Grid:
-        """Return one row per data set and kernel, and one column per machine in `others`."""
-        words = self.sheet.columns("data", machines=())
-
-        def heads(place: Key) -> list[str]:
-            return [self.sheet.name(place)]
-
-        return by_machine(self.sheet, cell, caption, heads=heads, words=words, machines=self.others)
+def decimals_of(metric: str) -> int:
+    """Return the number of printed decimals of a difference."""
+    return 2 if metric == ACCURACY else 3
 
 
 def layout(sheet: Sheet) -> Table:
-    """Return ranks, tests over data sets and paired tests over splits for the first metric."""
-    numbers = [name for name in sheet.metrics if name != CONFUSION]
-    found = Comparison(sheet, (numbers or [ACCURACY])[0])
-    every, sheet.machines = sheet.machines, with_results(sheet, found.metric)
+    """Return ranks, tests over data sets and paired tests over splits for the first metric.
+
+    All machines with results are compared with the first of these machines.
+    """
+    metric = next((name for name in sheet.metrics if name != CONFUSION), ACCURACY)
+    every, sheet.machines = sheet.machines, with_results(sheet, metric)
     head, grids = [], []
     if left_out := [sheet.label(name) for name in every if name not in sheet.machines]:
-        what = label(found.metric)
+        what = label(metric)
         head.append(f"Not compared, as there is no result of them ({what}): {', '.join(left_out)}.")
     for kernel in sheet.kernels:
         try:
-            ranks = ranks_of(sheet, kernel, found.metric)
+            ranks = ranks_of(sheet, kernel, metric)
         except ValueError as error:
             head.append(f"{kernel_caption(*kernel)}: no ranks, {error}.")
         else:
             head.append(f"{kernel_caption(*kernel)}: {_friedman(ranks)}")
             grids.append(_ranks(sheet, ranks, kernel_caption(*kernel)))
-        grids.append(_over_data_sets(found, kernel))
+        grids.append(_over_data_sets(sheet, metric, kernel))
     return compose(
         sheet,
-        f"Comparison of the machines over data sets and splits: {label(found.metric)}",
-        [*grids, _differences(found), _posteriors(found)],
+        f"Comparison of the machines over data sets and splits: {label(metric)}",
+        [*grids, *_over_splits(sheet, metric)],
         *head,
-        *_questions(found, any(grid.rows for grid in grids)),
+        *_questions(sheet, metric, any(grid.rows for grid in grids)),
         *definitions(sheet)[:1],
     )
 
 
-def _questions(found: Comparison, over_data_sets: bool) -> list[str]:
+def _first(sheet: Sheet) -> str:
+    """Return the label of the machine with which the other machines are compared."""
+    return sheet.label(sheet.machines[0]) if sheet.machines else NOTHING
+
+
+def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
     """Return the question that each test answers."""
-    if not found.sheet.machines:
+    if not sheet.machines:
         return []
-    reference, rope = found.name, f"{found.rope:g}"
+    reference, rope = _first(sheet), f"{rope_of(metric):g}"
     of_data_sets = [
         "Friedman and Nemenyi ask: would machines that are all the same be ranked so differently "
         "on data sets like these?",
@@ -170,83 +140,78 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
             f"{ranks.means[machine]:.2f}",
             " ".join(letter for letter, group in groups if machine in group),
         ]
-        for machine in sorted(ranks.means, key=lambda machine: ranks.means[machine])
+        for machine in ranks.order
     ]
-    columns = (Column("machine", align="left"), Column("mean rank"), Column("group", align="left"))
+    columns = (*words("machine"), *numbers("mean rank"), *words("group"))
     caption = f"{kernel}: mean ranks; machines of one group do not differ significantly"
     return Grid(columns, rows, caption)
 
 
-def _over_data_sets(found: Comparison, kernel: KernelKey) -> Grid:
-    """Return the tests of every machine against the reference machine over common data sets."""
-    sheet = found.sheet
+def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
+    """Return the tests of every machine against the first machine over common data sets."""
     gaps = {
         machine: values
-        for machine in found.others
-        if len(values := dataset_gaps(sheet, kernel, machine, found.reference, found.metric)) > 1
+        for machine in sheet.machines[1:]
+        if len(values := dataset_gaps(sheet, kernel, machine, sheet.machines[0], metric)) > 1
     }
     corrected = holm([wilcoxon_p(values) for values in gaps.values()])
     rows = [
         [
             sheet.label(machine),
             str(len(values)),
-            signed(float(np.mean(values)), found.decimals),
+            signed(float(np.mean(values)), decimals_of(metric)),
             f"{p:.2g}",
             signed(rank_biserial(values) if any(values) else 0.0),
-            str(signed_rank_posterior(values, found.rope)),
+            str(signed_rank_posterior(values, rope_of(metric))),
         ]
         for (machine, values), p in zip(gaps.items(), corrected, strict=True)
     ]
     heads = ("data sets", "mean difference", "Wilcoxon p", "effect", "worse / equivalent / better")
-    caption = f"{kernel_caption(*kernel)}: against {found.name} over data sets"
-    return Grid((Column("machine", align="left"), *map(Column, heads)), rows, caption)
+    caption = f"{kernel_caption(*kernel)}: against {_first(sheet)} over data sets"
+    return Grid((*words("machine"), *numbers(*heads)), rows, caption)
 
 
-def _differences(found: Comparison) -> Grid:
-    """Return the differences from the reference machine per data set, tested over splits."""
-    keys = [
-        place._replace(machine=machine) for place in found.sheet.places for machine in found.others
-    ]
-    gaps = {key: found.gaps(key) for key in keys}
-    raw = [paired_p(gaps[key], test_to_train(found.sheet, key)) for key in keys]
+def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
+    """Return two tests of every machine against the first machine over the splits of a data set.
+
+    The corrected resampled t-test, and the Bayesian correlated t-test.
+    """
+    others, decimals = sheet.machines[1:], decimals_of(metric)
+    keys = [place._replace(machine=machine) for place in sheet.places for machine in others]
+    gaps = {key: split_gaps(sheet, key, key.machine, sheet.machines[0], metric) for key in keys}
+    raw = [paired_p(gaps[key], test_to_train(sheet, key)) for key in keys]
     corrected = dict(zip(keys, holm(raw).tolist(), strict=True))
 
-    def text(key: Key) -> str:
+    def difference(key: Key) -> str:
         if not gaps[key]:
             return NOTHING
         mean, p, effect = fmean(gaps[key]), corrected[key], ""
         if math.isnan(p):
-            return signed(mean, found.decimals)
+            return signed(mean, decimals)
         if sd := float(np.std(gaps[key], ddof=1)):
             effect = f"; d {signed(mean / sd)}"
         mark = direction(mean) if p < LEVEL else ""
-        return join(f"{signed(mean, found.decimals)} ({p:.2g}{effect})", mark)
+        return join(f"{signed(mean, decimals)} ({p:.2g}{effect})", mark)
 
     def better_same_worse(machine: str) -> str:
         p_values = [(key, p) for key, p in corrected.items() if key.machine == machine and p == p]
         signs = [np.sign(fmean(gaps[key])) if p < LEVEL else 0 for key, p in p_values]
         return str(Counts(*map(signs.count, (1, 0, -1))))
 
-    grid = found.grid(
-        text,
-        f"{label(found.metric)} against that of {found.name} "
+    def posterior(key: Key) -> str:
+        ratio = test_to_train(sheet, key)
+        return str(correlated_posterior(gaps[key], rope_of(metric), ratio) or NOTHING)
+
+    captions = {
+        difference: f"{label(metric)} against that of {_first(sheet)} "
         "(corrected resampled t-test: p after Holm; d)",
+        posterior: f"Probability that it is worse than {_first(sheet)} / practically equivalent / "
+        "better (Bayesian correlated t-test over splits)",
+    }
+    tested, weighed = (
+        by_machine(sheet, text, caption, heads=data_heads(sheet.name), machines=others)
+        for text, caption in captions.items()
     )
-    grid.rows.append(["better/same/worse", *map(better_same_worse, found.others)])
-    return grid
-
-
-def _posteriors(found: Comparison) -> Grid:
-    """Return the Bayesian correlated t-test against the reference machine per data set."""
-
-    def text(key: Key) -> str:
-        ratio = test_to_train(found.sheet, key)
-        return str(correlated_posterior(found.gaps(key), found.rope, ratio) or NOTHING)
-
-    grid = found.grid(
-        text,
-        f"Probability that it is worse than {found.name} / practically equivalent / better "
-        "(Bayesian correlated t-test over splits)",
-    )
-    known = any(cell != NOTHING for row in grid.rows for cell in row[1:])
-    return grid if known else replace(grid, rows=[])
+    tested.rows.append(["better/same/worse", *map(better_same_worse, others)])
+    known = any(cell != NOTHING for row in weighed.rows for cell in row[1:])
+    return [tested, weighed if known else replace(weighed, rows=[])]

@@ -6,8 +6,8 @@ or the requested metrics. The last block shows the CPU seconds of each machine.
 
 from mmbench.tables.blocks import by_stage, definitions, grids, label, results, row_name
 from mmbench.tables.compose import compose
+from mmbench.tables.frame import METRIC, Row
 from mmbench.tables.model import Table, measured_text, published_text
-from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
 
 SIZED = True
@@ -21,16 +21,16 @@ def layout(sheet: Sheet) -> Table:
         blocks = [*grids(sheet), by_stage(sheet)]
         return compose(sheet, title, blocks, *definitions(sheet), metric=first)
     published = {row.metric for row in sheet.rows if row.published is not None}
-    counts = "errors_count" in published and "accuracy_pct" not in published
-    metric = "errors_count" if counts else "accuracy_pct"
+    counts = "errors_count" in published and METRIC not in published
+    metric = "errors_count" if counts else METRIC
     title = "Errors on the test part" if counts else "Accuracy (%)"
-    if published & {"errors_count", "accuracy_pct"}:
+    if published & {"errors_count", METRIC}:
         title += ", measured / published"
     blocks = [results(sheet, metric, _accuracy_or_errors), by_stage(sheet)]
     return compose(sheet, title, blocks, metric=metric)
 
 
 def _accuracy_or_errors(row: Row | None) -> str:
-    text = measured_text(row, 1 if row is None or row.metric == "accuracy_pct" else None)
+    text = measured_text(row, 1 if row is None or row.metric == METRIC else None)
     shown = row is not None and row.published is not None
     return f"{text} / {published_text(row)}" if shown else text

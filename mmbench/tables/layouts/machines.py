@@ -7,18 +7,27 @@ machines on few data sets.
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import (
     CHOICES,
-    cell,
     confusions,
     definitions,
     label,
+    metric_text,
     row_name,
     sign_of,
     total_with_search,
     with_search_text,
 )
 from mmbench.tables.compose import compose
-from mmbench.tables.measures import CONFUSION
-from mmbench.tables.model import NOTHING, Column, Grid, Table, join, kernel_caption, seconds_text
+from mmbench.tables.frame import ACCURACY, CONFUSION
+from mmbench.tables.model import (
+    NOTHING,
+    Grid,
+    Table,
+    join,
+    kernel_caption,
+    numbers,
+    seconds_text,
+    words,
+)
 from mmbench.tables.sheet import Sheet
 
 SIZED = True
@@ -27,12 +36,12 @@ ANY_METRIC = True
 
 def layout(sheet: Sheet) -> Table:
     """Return one block per place, with the machines sorted by the first metric."""
-    shown = [name for name in sheet.metrics if name != CONFUSION] or ["accuracy"]
+    shown = [name for name in sheet.metrics if name != CONFUSION] or [ACCURACY]
     grids = [_machines(sheet, place, shown) for place in sheet.places]
     if CONFUSION in sheet.metrics:
         grids += confusions(sheet)
     about, first = definitions(sheet), row_name(shown[0])
-    if sheet.selected:
+    if sheet.cells:
         about.append(f"Selected: {CHOICES}.")
     if texts := with_search_text(sheet, sheet.machines):
         about.append(f"CPU seconds are of selection, training and test.{texts}")
@@ -49,14 +58,13 @@ def _machines(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
     keys = [place._replace(machine=machine) for machine in sheet.machines]
     rows = []
     for key in sorted((key for key in keys if sheet.row(key, first) is not None), key=rank):
-        best, *rest = (cell(sheet.row(key, row_name(name)), name) for name in shown)
-        chosen = ", ".join(map(str, sheet.selected.get(key, ()))) or NOTHING
+        best, *rest = (metric_text(sheet.row(key, row_name(name)), name) for name in shown)
+        chosen = sheet.chosen(key) or NOTHING
         cited = join(best, sheet.cite(sheet.row(key, first)))
         seconds = seconds_text(total_with_search(sheet, key))
         rows.append([sheet.label(key.machine), cited, *rest, seconds, chosen])
-    heads = (*map(label, shown), "CPU seconds a split")
-    columns = (Column("machine", align="left"), *map(Column, heads))
+    heads = numbers(*map(label, shown), "CPU seconds a split")
     kernel = kernel_caption(place.kernel, place.degree)
     size = "" if place.size is None else f", {place.size} rows"
     caption = f"{sheet.head(place, name=place.dataset)}: {kernel}{size}"
-    return Grid((*columns, Column("selected", align="left")), rows, caption)
+    return Grid((*words("machine"), *heads, *words("selected")), rows, caption)

@@ -15,21 +15,22 @@ import numpy as np
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import (
     BETTER,
-    METRIC,
-    STAGES,
     WORSE,
     Line,
     both,
     by_machine,
     by_stage,
+    data_heads,
     direction,
     paired,
     results,
     signed,
     split_gaps,
+    test_to_train,
     total,
 )
 from mmbench.tables.compose import STANDARD_DEVIATION, Layout
+from mmbench.tables.frame import METRIC, STAGES, Row
 from mmbench.tables.model import (
     NOTHING,
     Column,
@@ -38,12 +39,11 @@ from mmbench.tables.model import (
     kernel_caption,
     kernel_text,
     measured_text,
-    measured_with_sd,
+    numbers,
     published_text,
-    published_with_sd,
     seconds_text,
+    words,
 )
-from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss
 
@@ -67,7 +67,7 @@ def with_counts(
 
 def _by_kernel(sheet: Sheet) -> list[Grid]:
     kernels = sorted(sheet.kernels, key=lambda kernel: ("linear", "poly", "rbf").index(kernel[0]))
-    return [paired(sheet, sheet.places_of(k), caption=kernel_caption(*k)) for k in kernels]
+    return [paired(sheet, sheet.places_of(k), kernel_caption(*k)) for k in kernels]
 
 
 mmrm_table1 = Layout(
@@ -81,27 +81,21 @@ mmrm_table1 = Layout(
     metric=METRIC,
 )
 
-#: Columns with data sizes in table 2 of the MMRM paper, with their headings.
-MMRM_SIZES = {
-    "n_train": "#train",
-    "n_test": "#test",
-    "n_features": "#features",
-    "n_classes": "#classes",
-}
+#: Data sizes in table 2 of the MMRM paper.
+MMRM_SIZES = ("train", "test", "features", "classes")
 
 
 def _errors(sheet: Sheet) -> Grid:
-    def heads(place: Key) -> list[str]:
-        sizes = sheet.sizes.get(place.dataset, {})
-        return [sheet.head(place), *(str(sizes.get(size, NOTHING)) for size in MMRM_SIZES)]
+    def size(name: str) -> Callable[[Key], object]:
+        return lambda place: sheet.sizes.get(place.dataset, {}).get(f"n_{name}", NOTHING)
 
     def write(row: Row | None) -> str:
         return f"{measured_text(row)} / {published_text(row)}"
 
-    sizes = (Column(name, group="Data info") for name in MMRM_SIZES.values())
-    words = (*sheet.columns("data set", machines=()), *sizes)
+    sizes = {Column(f"#{name}", group="Data info"): size(name) for name in MMRM_SIZES}
+    heads = {**data_heads(sheet.head, "data set"), **sizes}
     caption = "Errors: measured / published"
-    return results(sheet, "errors_count", write, caption, heads, words, group=caption)
+    return results(sheet, "errors_count", write, caption, heads, group=caption)
 
 
 def _ties_and_seconds(sheet: Sheet) -> Grid:
@@ -122,11 +116,10 @@ def _ties_and_seconds(sheet: Sheet) -> Grid:
             rows.append([head, sheet.label(machine), *cells])
             head = ""
     columns = (
-        *sheet.columns("data set", "machine", machines=()),
-        Column("ties"),
-        Column("expected errors"),
-        *(Column(name, group="CPU seconds") for name in STAGES),
-        Column("support vectors a pair"),
+        *words("data set", "machine"),
+        *numbers("ties", "expected errors"),
+        *numbers(*STAGES, group="CPU seconds"),
+        *numbers("support vectors a pair"),
     )
     caption = "Tied votes, errors expected under random tie-breaking, CPU seconds"
     return Grid(columns, rows, caption)
@@ -146,19 +139,12 @@ mmrm_table2 = Layout(
 
 
 def _error_rates(sheet: Sheet) -> Grid:
-    def rates(row: Row | None) -> Row | None:
-        if row is None:
-            return None
+    def rates(row: Row) -> Row:
         values = (row.measured, row.published)
         measured, published = (None if value is None else 100 - value for value in values)
         return replace(row, measured=measured, published=published)
 
-    return paired(
-        sheet,
-        sheet.places,
-        lambda row: measured_with_sd(rates(row), 1),
-        lambda row: published_with_sd(rates(row), 1),
-    )
+    return paired(sheet, sheet.places, sd=True, change=rates)
 
 
 rmm_journal_table4 = Layout(
@@ -183,8 +169,8 @@ def _draws(sheet: Sheet) -> Grid:
     for place in sheet.places:
         found = sheet.line(place, METRIC)
         keys = [place._replace(machine=machine) for machine in sheet.machines]
-        draws = [list(sheet.by_split.get(key, {}).values()) for key in keys]
-        means = (sheet.marked(measured_with_sd(row, 1), row) for row in found)
+        draws = [list(sheet.by_split(key).values()) for key in keys]
+        means = (sheet.marked(measured_text(row, 1, sd=True), row) for row in found)
         rows += [
             [sheet.head(place), "measured", *means],
             ["", "90 % of the draws", *map(_range, draws)],
@@ -245,7 +231,7 @@ def _accuracies_and_tests(sheet: Sheet) -> list[Grid]:
     grids = []
     for kernel in sheet.kernels:
         places, caption = sheet.places_of(kernel), kernel_caption(*kernel)
-        grids.append(with_counts(sheet, paired(sheet, places, caption=caption), places, count))
+        grids.append(with_counts(sheet, paired(sheet, places, caption), places, count))
         if "m4" in sheet.machines and len(sheet.machines) > 1:
             grids.append(_m4_tests(sheet, places, caption))
     return grids
@@ -258,26 +244,28 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
     that splits share (Nadeau and Bengio 2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
-    columns = [*sheet.columns("data", machines=())]
-    for machine in others:
-        columns += map(Column, (f"less {sheet.label(machine)}", "p", "corrected p"))
-    columns.append(Column("better than both in the paper", align="left"))
+    tests = ((f"less {sheet.label(machine)}", "p", "corrected p") for machine in others)
+    columns = (
+        *words("data"),
+        *(column for heads in tests for column in numbers(*heads)),
+        *words("better than both in the paper"),
+    )
     rows = []
     for place in places:
         cells = [text for machine in others for text in _m4_test(sheet, place, machine)]
         claimed = place.dataset in SIGNIFICANT.get(place.kernel, ())
         rows.append([sheet.name(place, kernel=False), *cells, "yes" if claimed else "no"])
     caption = f"{caption}: accuracy of {sheet.label('m4')} less that of others"
-    return Grid(tuple(columns), rows, caption)
+    return Grid(columns, rows, caption)
 
 
 def _m4_test(sheet: Sheet, place: Key, machine: str) -> list[str]:
     gaps = split_gaps(sheet, place, "m4", machine)
     if not gaps:
         return [NOTHING] * 3
-    mean, sizes = fmean(gaps), sheet.sizes[place.dataset]
+    mean = fmean(gaps)
     texts = [signed(mean)]
-    for p in (paired_p(gaps), paired_p(gaps, sizes["n_test"] / sizes["n_train"])):
+    for p in (paired_p(gaps), paired_p(gaps, test_to_train(sheet, place))):
         text = join("<0.001" if p < 0.001 else f"{p:.3f}", direction(mean) if p < LEVEL else "")
         texts.append(NOTHING if p != p else text)
     return texts
@@ -343,14 +331,14 @@ def summary(lines: list[Line], machines: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _accuracies_and_counts(sheet: Sheet) -> Grid:
-    texts = partial(measured_with_sd, decimals=2), partial(published_with_sd, decimals=2)
     count = partial(summary, machines=sheet.machines)
-    return with_counts(sheet, paired(sheet, sheet.places, *texts), sheet.places, count)
+    grid = paired(sheet, sheet.places, decimals=2, sd=True)
+    return with_counts(sheet, grid, sheet.places, count)
 
 
 def _mamc_sizes(sheet: Sheet) -> Grid:
     """Return table 1 of the paper: features, rows per split, and measured and published splits."""
-    ours = {key.dataset: str(len(splits)) for key, splits in sheet.by_split.items() if splits}
+    ours = {key.dataset: len(cell.counted) for key, cell in sheet.cells.items() if cell.counted}
     rows = []
     for dataset in sheet.datasets:
         known = sheet.sizes.get(dataset, {})
@@ -358,12 +346,11 @@ def _mamc_sizes(sheet: Sheet) -> Grid:
         rows.append([
             sheet.name(Key(dataset, "", None, ""), kernel=False),
             *(str(known.get(size, NOTHING)) for size in MAMC_SIZES),
-            ours.get(dataset, NOTHING),
+            str(ours.get(dataset, NOTHING)),
             str(published[0]) if published else NOTHING,
         ])  # fmt: skip
     heads = (*MAMC_SIZES.values(), "splits run", "splits of the paper")
-    columns = (*sheet.columns("data", machines=()), *map(Column, heads))
-    return Grid(columns, rows, "The data sets (table 1)")
+    return Grid((*words("data"), *numbers(*heads)), rows, "The data sets (table 1)")
 
 
 mamc_table2 = Layout(
@@ -414,11 +401,8 @@ def _ratios(sheet: Sheet) -> Grid:
     texts = [f"{counted.get(m, NOTHING)} / {printed.get(m, NOTHING)}" for m in sheet.machines]
     rows.append(["shortest-longest", "", *texts])
     caption = "Ratio: measured / published"
-    columns = (
-        *sheet.columns("data", machines=()),
-        Column(f"{sheet.label('mamc')} (s)"),
-        *sheet.columns(group=caption),
-    )
+    seconds = numbers(f"{sheet.label('mamc')} (s)")
+    columns = (*words("data"), *seconds, *sheet.columns(group=caption))
     return Grid(columns, rows, caption)
 
 
@@ -451,7 +435,6 @@ def _accuracies_and_wins(sheet: Sheet) -> Iterable[Grid]:
 
     Wins over each machine are counted from rounded means, for measured and published values.
     """
-    text, published = partial(measured_text, decimals=2), partial(published_text, decimals=2)
 
     def wins(lines: list[Line], machine: str) -> str:
         both_ran = [line for line in lines if {"fsvm", machine} <= line.keys()]
@@ -464,7 +447,7 @@ def _accuracies_and_wins(sheet: Sheet) -> Iterable[Grid]:
     for kernel in sheet.kernels:
         places = sheet.places_of(kernel)
         caption = f"Accuracy. {kernel_caption(*kernel)}"
-        grid = paired(sheet, places, text, published, caption)
+        grid = paired(sheet, places, caption, decimals=2)
         yield with_counts(sheet, grid, places, count)
 
 
@@ -482,8 +465,7 @@ def _milliseconds(sheet: Sheet) -> Iterable[Grid]:
             sheet,
             text,
             f"CPU milliseconds of one training; published: lost. {kernel_caption(*kernel)}",
-            heads=lambda place: [sheet.name(place, kernel=False)],
-            words=sheet.columns("data", machines=()),
+            heads=data_heads(lambda place: sheet.name(place, kernel=False)),
             places=places,
             machines=[machine for machine in sheet.machines if cells[machine] != {NOTHING}],
         )
@@ -509,11 +491,11 @@ def _objectives(sheet: Sheet) -> Grid:
     rows = []
     for place in sheet.places:
         texts = [_objective_text(sheet, place, machine) for machine in sheet.machines]
-        fits = sheet.per_pair.get(place._replace(machine="fsvm"), {}).values()
+        fits = sheet.per_pair(place._replace(machine="fsvm")).values()
         counts = [pairs[0]["extra"]["rounds"] for pairs in fits if "rounds" in pairs[0]["extra"]]
         rounds = f"{min(counts)} to {max(counts)}" if counts else NOTHING
         rows.append([sheet.name(place), *texts, rounds])
-    columns = (*sheet.columns("data"), Column("rounds by the paper's rule"))
+    columns = (*sheet.columns("data"), *numbers("rounds by the paper's rule"))
     caption = "(F - F*) / F* in per cent: mean over splits, in parentheses the largest"
     return Grid(columns, rows, caption)
 
@@ -523,8 +505,7 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
 
     F* is the objective of `fsvm_opt`. For `fsvm_opt`, the gap to its lower bound is returned.
     """
-    ours = sheet.per_pair.get(place._replace(machine=machine), {})
-    optima = sheet.per_pair.get(place._replace(machine="fsvm_opt"), {})
+    ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
     values = []
     for split in sorted(ours.keys() & optima.keys()):
         # All pairs of classes share one matrix M and one objective, stored in each certificate.
@@ -537,9 +518,8 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
 
 
 def _fsvm_accuracies(sheet: Sheet) -> Grid:
-    words = sheet.columns("data", machines=())
     write = partial(measured_text, decimals=2)
-    return results(sheet, METRIC, write, "Accuracy (%)", lambda place: [sheet.head(place)], words)
+    return results(sheet, METRIC, write, "Accuracy (%)", data_heads(sheet.head))
 
 
 fsvm_rounds = Layout(
@@ -565,12 +545,12 @@ DESCRIPTORS = {"lfw_pairs": "pixels", "lfw_pairs_hog": "HOG", "lfw_pairs_lbp": "
 
 
 def _descriptors(sheet: Sheet) -> Grid:
-    def heads(place: Key) -> list[str]:
-        name = DESCRIPTORS.get(place.dataset, place.dataset)
-        return [sheet.head(place, name=name), kernel_text(place.kernel, place.degree)]
+    def name(place: Key) -> str:
+        return sheet.head(place, name=DESCRIPTORS.get(place.dataset, place.dataset))
 
-    words = sheet.columns("descriptor", "kernel", machines=())
-    return results(sheet, METRIC, partial(measured_text, decimals=2), heads=heads, words=words)
+    kernel = data_heads(lambda place: kernel_text(place.kernel, place.degree), "kernel")
+    heads = {**data_heads(name, "descriptor"), **kernel}
+    return results(sheet, METRIC, partial(measured_text, decimals=2), heads=heads)
 
 
 lfw = Layout(

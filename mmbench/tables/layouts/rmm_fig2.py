@@ -65,7 +65,7 @@ def _curve(sheet: Sheet, place: Key, name: str, machines: Sequence[str]) -> dict
     found = {}
     for size in sizes_of(sheet, place):
         keys = [place._replace(machine=machine, size=size) for machine in machines]
-        splits = (pairs for key in keys for pairs in sheet.per_pair.get(key, {}).values())
+        splits = (pairs for key in keys for pairs in sheet.per_pair(key).values())
         numbers = [[pair["extra"].get(name) for pair in pairs] for pairs in splits]
         if known := [sum(values) for values in numbers if None not in values]:
             found[size] = fmean(known)

@@ -13,17 +13,18 @@ import numpy as np
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import total
 from mmbench.tables.compose import STANDARD_DEVIATION, compose
+from mmbench.tables.frame import Row
 from mmbench.tables.model import (
     NOTHING,
     Column,
     Grid,
     Table,
     measured_text,
-    measured_with_sd,
+    numbers,
     published_text,
     seconds_text,
+    words,
 )
-from mmbench.tables.rows import Row
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.statistics import mcnemar_p
 
@@ -79,11 +80,16 @@ def _lines(sheet: Sheet, dataset: str, machine: str) -> dict[str, list[str]]:
     found = [sheet.row(key, METRIC) for key in keys]
     if not any(found):
         return {}
+
+    def mean(row: Row | None) -> str:
+        spread = row is not None and row.sd is not None
+        return measured_text(row, 1 if spread else None, sd=True)
+
     lines = {"measured": [sheet.marked(measured_text(row), row, kernel=False) for row in found]}
     if any(row and row.sd is not None for row in found):
         lines = {
             "single run": [_single(sheet, key) for key in keys],
-            "mean": [sheet.marked(_mean(row), row, kernel=False) for row in found],
+            "mean": [sheet.marked(mean(row), row, kernel=False) for row in found],
         }
     published = [published_text(row) for row in found]
     if set(published) != {NOTHING}:  # on the larger sets, the paper omits some machines
@@ -128,7 +134,7 @@ def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
 
 def _columns(sheet: Sheet, *heads: str) -> tuple[Column, ...]:
     kernels = (k.upper() if degree is None else f"{k} {degree}" for k, degree in sheet.kernels)
-    return (*sheet.columns("data", *heads, machines=()), *map(Column, kernels))
+    return (*words("data", *heads), *numbers(*kernels))
 
 
 def _place(dataset: str) -> Key:
@@ -137,11 +143,6 @@ def _place(dataset: str) -> Key:
 
 def _keys(sheet: Sheet, dataset: str, machine: str) -> list[Key]:
     return [Key(dataset, kernel, degree, machine) for kernel, degree in sheet.kernels]
-
-
-def _mean(row: Row | None) -> str:
-    spread = row is not None and row.sd is not None
-    return measured_with_sd(row, 1) if spread else measured_text(row)
 
 
 def _single(sheet: Sheet, key: Key) -> str:

@@ -8,17 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mmbench.jobs.record import timestamp
-from mmbench.tables.records import Experiment
 from mmbench.tables.report.cell import write_cells
 from mmbench.tables.report.comparison import runs_to_compare, write_comparison
 from mmbench.tables.report.experiment import write_experiment
 from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.view import Names, View, summarize
-from mmbench.tables.results import Reference, each
+from mmbench.tables.results import Experiment, each
 
 
 def write_report(
-    experiments: Sequence[Experiment | Reference],
+    experiments: Sequence[Experiment],
     folder: Path,
     say: Callable[[str], object] = lambda line: None,
 ) -> Path:

@@ -5,7 +5,6 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,13 +13,10 @@ import pandas as pd
 
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.record import Record
-from mmbench.tables.export import SPLIT_COLUMNS, split_rows
-from mmbench.tables.measures import CONFUSION, measure
-from mmbench.tables.records import Experiment
+from mmbench.tables.frame import CONFUSION, SPLIT_COLUMNS, routes_text
 from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, details
-from mmbench.tables.rows import Fits, routes_of
 
 #: Maximum number of values of the longest grid axis; longer grids are not shown.
 LONGEST = 60
@@ -29,20 +25,20 @@ LONGEST = 60
 def write_cells(site: Site, view: View) -> None:
     """Write one page and one CSV of splits for each table cell with records."""
     experiment = view.experiment
-    if not isinstance(experiment, Experiment):
-        return
-    confusions = measure(experiment, [CONFUSION]).confusion
-    rows = split_rows([experiment])
     keys = [None, *view.pages, None]
     for before, key, after in zip(keys, view.pages, keys[2:], strict=False):
         page, cell = f"{view.folder}/{view.pages[key]}", view.cells[key]
         table, folder = page.removesuffix(".html") + ".csv", site.path(page).parent.resolve()
-        splits = list(islice(rows, len(cell.records)))  # split_rows follows the order of the cells
-        site.table(table, splits, SPLIT_COLUMNS)
-        for record, split in zip(cell.records, splits, strict=True):
-            path = os.path.relpath(experiment.store.path_of(record.key).resolve(), folder)
-            split["parameters"] = parameters_text(json.loads(split["parameters"]))
-            split |= {"limits": limits_text(record), "href": quote(Path(path).as_posix())}
+        site.table(table, cell.splits, SPLIT_COLUMNS)
+        splits = []
+        for split in cell.splits:
+            path = os.path.relpath(experiment.store.path_of(split["record"]).resolve(), folder)
+            splits.append({
+                **split,
+                "parameters": parameters_text(json.loads(split["parameters"])),
+                "limits": limits_text(split["source"]),
+                "href": quote(Path(path).as_posix()),
+            })  # fmt: skip
         metrics = (row for row in view.sheet.rows if row.key == key and row.n is not None)
         used = {record.job.use for record in cell.records} - {None, key.machine}
         site.page(
@@ -57,7 +53,7 @@ def write_cells(site: Site, view: View) -> None:
             picture=splits_picture(view, cell),
             surface=surface(cell.done),
             source=next((key._replace(machine=str(machine)) for machine in used), None),
-            confusion=confusions.get(key),
+            confusion=cell.confusion,
             pairs=pair_lines(cell.done),
             table=Path(table).name,
             before=before,
@@ -177,7 +173,7 @@ def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
             "n": len(fits),
             "ended": ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in ended.items()),
             "sound": set(ended) <= {*FINISHED, Status.UNCERTIFIED},
-            "route": Fits(routes=routes_of(fits)).routes_text(),
+            "route": routes_text(fits),
             "gap": max(gaps, default=None),
             "violation": numbers.max_violation.max(),
             **numbers.mean(),

@@ -73,7 +73,7 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
     assert old is not None and old.measured is not None and new is not None
     gain = (new.measured or 0.0) - old.measured
     if gaps and (counts := _won_and_lost(before, after, key)):
-        n_test = before.cells[key].counted[0].metrics["n_test"]
+        n_test = before.cells[key].counted[0]["n_test"]
         return gain, 100 * math.sqrt(sum(counts)) / n_test, ROWS, mcnemar_p(*counts)
     if old.se is None or new.se is None:
         return gain, math.nan, "", math.nan
@@ -86,16 +86,16 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
     """Return the differences in accuracy on common splits; empty if a split has different rows."""
     if key not in before.cells or key not in after.cells:
         return []
-    old, new = ({record.at: record for record in v.cells[key].counted} for v in (before, after))
+    old, new = ({row["source"].at: row for row in v.cells[key].counted} for v in (before, after))
     common = sorted(old.keys() & new.keys())
-    if any(old[at].split.get("digest") != new[at].split.get("digest") for at in common):
+    if any(old[at]["split_hash"] != new[at]["split_hash"] for at in common):
         return []
-    return [new[at].metrics[ACCURACY] - old[at].metrics[ACCURACY] for at in common]
+    return [new[at][ACCURACY] - old[at][ACCURACY] for at in common]
 
 
 def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None:
     """Return the numbers of test rows that are correct in the later run only, and vice versa."""
-    at = before.cells[key].counted[0].at[:2]
+    at = before.cells[key].counted[0]["source"].at[:2]
     old, new = (view.sheet.hits(key, at) for view in (before, after))
     if old is None or new is None or len(old) != len(new):
         return None

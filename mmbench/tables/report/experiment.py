@@ -8,10 +8,9 @@ from mmbench.errors import Status, UserError
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import by_name, with_search_text
 from mmbench.tables.build import arrange, sheet_of
-from mmbench.tables.export import SPLIT_COLUMNS, split_rows
 from mmbench.tables.figures import draw_figure, figures_of, title_of
+from mmbench.tables.frame import SPLIT_COLUMNS
 from mmbench.tables.model import Table
-from mmbench.tables.records import Experiment
 from mmbench.tables.render import to_csv
 from mmbench.tables.report.cell import limits_text
 from mmbench.tables.report.pictures import pictures_of
@@ -25,7 +24,7 @@ from mmbench.tables.report.view import (
     run_facts,
     summarize,
 )
-from mmbench.tables.results import Reference
+from mmbench.tables.results import split_rows
 
 #: Figure and layout of mean ranks, shown if there are enough machines and data sets.
 RANKS, RANKS_LAYOUT = "critical_difference", "comparison"
@@ -70,7 +69,7 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
         return drawing(name, file, words)
 
     images: list[Path] = []
-    if isinstance(view.experiment, Reference):
+    if not view.has_records:
         images = sorted(view.experiment.folder.glob("*.png"))
     for image in images:
         shutil.copyfile(image, site.path(f"{view.folder}/figures/{image.name}"))
@@ -87,7 +86,7 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
     """Write the files for download; return the description of each file by name."""
     files = {"table.csv": "every cell and metric"}
     site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))
-    if isinstance(view.experiment, Experiment):
+    if view.has_records:
         site.table(f"{view.folder}/splits.csv", split_rows([view.experiment]), SPLIT_COLUMNS)
         files["splits.csv"] = "every split"
     if view.config:

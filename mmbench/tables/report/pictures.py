@@ -14,7 +14,7 @@ from mmbench.jobs.record import plain
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import split_gaps, total_with_search
 from mmbench.tables.figures.style import colour
-from mmbench.tables.records import Cell
+from mmbench.tables.frame import Cell
 from mmbench.tables.report.view import ACCURACY, View, data_text, details, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
@@ -194,7 +194,7 @@ def splits_picture(view: View, cell: Cell) -> Spec | None:
     """Return a picture of the accuracy of every split, with mean, published value and band."""
     if len(cell.counted) < 2:
         return None
-    values = [record.metrics[ACCURACY] for record in cell.counted]
+    values = [row[ACCURACY] for row in cell.counted]
     mean, row = fmean(values), view.sheet.row(cell.key, ACCURACY)
     shapes, notes = [rule("y", mean)], {f"mean {mean:.2f}": mean}
     if row is not None and row.published is not None:
@@ -218,8 +218,8 @@ def splits_picture(view: View, cell: Cell) -> Spec | None:
         "x": list(range(1, len(values) + 1)),
         "y": values,
         "hovertext": [
-            f"repeat {record.at[0]}, fold {record.at[1]}: {value:.2f} %"
-            for record, value in zip(cell.counted, values, strict=True)
+            f"repeat {row['repeat']}, fold {row['fold']}: {row[ACCURACY]:.2f} %"
+            for row in cell.counted
         ],
         "hoverinfo": "text",
         "marker": {"color": colour(0), "size": 8},

@@ -21,7 +21,6 @@ from mmbench.tables.report.view import metric_name, number, published, signed
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from mmbench.tables.measures import Confusion
     from mmbench.tables.model import Column
 
 #: File name of the first page, and the HTML tag by which a folder is recognised as a report.
@@ -130,8 +129,8 @@ def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
     return [(group, len(list(same))) for group, same in groupby(groups)]
 
 
-def most_confused(confusion: Confusion) -> int:
+def most_confused(confusion: Mapping[str, Sequence[int]]) -> int:
     """Return the largest off-diagonal count of a confusion matrix, at least 1."""
-    size = range(len(confusion.labels))
-    errors = (confusion.counts[row][column] for row in size for column in size if row != column)
+    rows = enumerate(confusion.values())
+    errors = (count for k, counts in rows for j, count in enumerate(counts) if j != k)
     return max(errors, default=0) or 1

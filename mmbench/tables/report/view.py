@@ -9,12 +9,11 @@ from typing import Any
 
 from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.jobs.store import CONFIG, Key
-from mmbench.tables.blocks import CALIBRATION, STAGES, by_name
+from mmbench.tables.blocks import by_name
 from mmbench.tables.build import arrange, sheet_of
+from mmbench.tables.frame import ALL_IN_BAND, METRIC, PUBLISHED_ONLY, SECONDS, SELECTED, Row
 from mmbench.tables.model import NOTHING, join, kernel_text, seconds_text
-from mmbench.tables.records import PUBLISHED_ONLY, Experiment
-from mmbench.tables.results import Reference
-from mmbench.tables.rows import ALL_IN_BAND, SELECTED, Row
+from mmbench.tables.results import Experiment
 
 #: Maximum length of a name in characters; file systems allow 255 bytes.
 LENGTH = 80
@@ -53,7 +52,7 @@ def data_text(key: Key) -> str:
     return join(key.dataset, f"({', '.join([kernel_text(key.kernel, key.degree), *size])})")
 
 
-ACCURACY, ERRORS = "accuracy_pct", "errors_count"
+ACCURACY, ERRORS = METRIC, "errors_count"
 
 
 class View:
@@ -61,24 +60,23 @@ class View:
 
     Parameters
     ----------
-    experiment : Experiment or Reference
+    experiment : Experiment
     folder : str
         Folder of the pages, relative to the folder of the report.
     """
 
-    def __init__(self, experiment: Experiment | Reference, folder: str):
+    def __init__(self, experiment: Experiment, folder: str):
         self.experiment, self.folder, self.name = experiment, folder, experiment.name
         self.sheet = sheet_of(experiment)
         self.cells = self.sheet.cells
         self.table = arrange(self.sheet)
         self.title = self.table.title.removeprefix(f"{self.name}: ")
-        self.has_records = isinstance(experiment, Experiment)
-        self.records = experiment.records if isinstance(experiment, Experiment) else []
+        self.has_records, self.records = experiment.has_records, experiment.records
         #: Text of the configuration of the run; empty without records.
         self.config = ""
         #: Remarks on the whole run; for a reference table, read from the Markdown file.
         self.remarks = self.sheet.remarks
-        if isinstance(experiment, Experiment):
+        if self.has_records:
             path = experiment.folder / CONFIG
             self.config = path.read_text(encoding="utf-8", errors="replace")
         else:
@@ -193,8 +191,8 @@ def difference(row: Row) -> str:
 
 def parameters(view: View, key: Key) -> str:
     """Return the medians of the selected parameters of a table cell as text."""
-    if chosen := view.sheet.selected.get(key):
-        return ", ".join(map(str, chosen))
+    if chosen := view.sheet.chosen(key):
+        return chosen
     rows = (row for row in view.sheet.rows if row.key == key and row.metric.startswith(SELECTED))
     return ", ".join(f"{r.metric.removeprefix(SELECTED)} {r.measured:.3g}" for r in rows)
 
@@ -243,8 +241,6 @@ def signed(value: float, metric: str) -> str:
 #: Statuses of table cells that the summary does not count as doubtful.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 RUN_WITH = "Run with "
-#: Names of the metrics that are CPU times.
-SECONDS = {f"seconds_{stage}" for stage in (*STAGES, CALIBRATION)}
 
 
 def summarize(view: View) -> dict[str, Any]:

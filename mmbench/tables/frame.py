@@ -1,0 +1,593 @@
+"""The two tidy tables of an experiment: one row per split, and one row per table cell and metric.
+
+A row of the first table is a record: its split, settings, metrics, CPU seconds and certificates.
+The second table, the long table, holds means over splits, the published values, and the band of
+each comparison: the measured value ± two standard errors of its difference from the published one.
+
+A table cell is one combination of data set, kernel, degree, machine and training size.
+"""
+
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean, median, median_low, stdev
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from mmbench.errors import FINISHED, Status, UserError, did_you_mean, worst
+from mmbench.jobs.record import Record
+from mmbench.jobs.store import Arrays, Key, PlannedCell
+from mmbench.machines import alias_of
+from mmbench.tables.statistics import counting_sd, difference_se, z_value
+
+#: Statuses of table cells without a run; all other statuses are statuses of fits and jobs.
+MISSING = "missing"
+PUBLISHED_ONLY = "published_only"
+#: Remark on table cells of a classifier from another package.
+NO_CERTIFICATES = "its fits have no certificate"
+#: Prefix of the remark that a published value is not compared.
+NO_TARGET = "the published value is no target"
+
+#: Name of the confusion matrix, the only metric that is not a single number.
+CONFUSION = "confusion_matrix"
+#: Name of the accuracy in the list of metrics, and in the long table.
+ACCURACY, METRIC = "accuracy", "accuracy_pct"
+#: Prefix of the metric of a selected parameter, as in ``selected_C``.
+SELECTED = "selected_"
+
+#: Stages of a job with CPU times; calibration is a stage of machines with calibrated probabilities.
+STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
+SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
+_METRICS = (METRIC, "errors_count", "errors_expected", "n_ties")
+_CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
+#: Columns of a record in each of the two tables of records.
+PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
+SPLIT_COLUMNS = (
+    *(*PLACE, "seed", "data_hash", "split_hash", "status", "reason", *_METRICS),
+    *("n_train", "n_test", "parameters", *SECONDS, "n_fits", "fits", "routes", *_CERTIFICATES),
+    *("version", "fingerprint", "record"),
+)
+#: Columns of the split table that are averaged over splits.
+AVERAGED = (*_METRICS, *SECONDS, "n_support")
+#: Metrics based on error counts, for which a single run has a binomial standard error.
+COUNTED = _METRICS[:3]
+#: Metrics of all fits of a table cell.
+CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
+
+#: Marks of the comparison with published values, see `with_marks`.
+IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
+#: Half width of the band in standard errors of the difference, plus a margin for rounding errors.
+NOISE = 2 + 1e-9
+#: Minimum number of grid values for counting selections at the two ends of the grid.
+MIN_VALUES = 3
+
+#: Key of a split: (repeat, fold, seed).
+Split = tuple[int, int, int]
+#: A row of a published table.
+Published = Mapping[str, Any]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key as a list, in the order of the pairs."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+# -- one row per split -----------------------------------------------------------------------------
+
+
+def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
+    """Return a record, finished or failed, as a row with `SPLIT_COLUMNS`.
+
+    ``parameters``, ``fits`` and ``routes`` are JSON: the fixed and selected parameters (one object
+    per pair of classes if parameters are selected per pair), the number of fits by status, and the
+    number of fits by route. ``version`` and ``fingerprint`` identify the machine's code; they are
+    empty for older records. The row also has the mean number of support vectors ``n_support``, and
+    ``source``, the record itself.
+    """
+    fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
+    chosen, fits = record.selection.get("params") or {}, record.fits
+    pairs = [{**pair, **fixed} for pair in chosen] if isinstance(chosen, list) else None
+    return {
+        "experiment": experiment,
+        **key._asdict(),
+        **dict(zip(("repeat", "fold", "seed"), record.at, strict=True)),
+        "data_hash": record.job.dataset_hash,
+        "split_hash": record.split.get("digest"),
+        "status": record.status,
+        "reason": record.reason,
+        **{name: record.metrics.get(name) for name in _METRICS},
+        **{name: record.split.get(name) for name in ("n_train", "n_test")},
+        "parameters": json.dumps({**chosen, **fixed} if pairs is None else pairs),
+        **{name: record.cpu_seconds.get(name.removeprefix("seconds_")) for name in SECONDS},
+        "n_support": fits.get("n_support_mean"),
+        "n_fits": fits.get("n"),
+        "fits": json.dumps(fits.get("statuses", {})),
+        "routes": json.dumps(fits.get("routes", {})),
+        **{name: fits.get(name) for name in _CERTIFICATES},
+        **{name: record.code.get(name) for name in ("version", "fingerprint")},
+        "record": record.key,
+        "source": record,
+    }
+
+
+class Cell:
+    """A table cell: the rows of the split table with one `Key`.
+
+    Parameters
+    ----------
+    planned : PlannedCell
+    records : sequence of Record
+        One record per split, including failed jobs.
+    experiment : str
+        Name of the experiment.
+    include_failed : bool
+        Whether splits with a failed fit are averaged too.
+    arrays : callable
+        Returns the stored arrays of a record.
+
+    Attributes
+    ----------
+    key : Key
+    splits : list of dict
+        Rows of the split table, one per record.
+    counted : list of dict
+        Rows that are averaged; rows with a failed fit only with `include_failed`.
+    done, failed : list of Record
+        Records of finished jobs, and of failed jobs.
+    fits : dict
+        Summary of the certificates, see `certificates`.
+    selected : list of Selected
+    status : str
+        Most severe status of the failed jobs or, if there are none, of the fits.
+    """
+
+    def __init__(
+        self,
+        planned: PlannedCell,
+        records: Sequence[Record],
+        experiment: str,
+        include_failed: bool,
+        arrays: Callable[[Record], Arrays],
+    ):
+        self.planned, self.key, self.records = planned, planned.key, records
+        self.include_failed, self._arrays = include_failed, arrays
+        self.splits = [split_row(experiment, self.key, record) for record in records]
+        self.done = [record for record in records if record.done]
+        self.failed = [record for record in records if not record.done]
+        self.counted = [
+            row
+            for row in self.splits
+            if row["source"].done and (include_failed or not _has_failed_fit(row["source"]))
+        ]
+        self.fits, self.selected = certificates(self.done), selected(self.done)
+        self._values: dict[str, list[tuple[Split, float | str]]] = {}
+        if planned.published_only:
+            self.status = PUBLISHED_ONLY
+        elif self.failed:
+            self.status = worst(record.status for record in self.failed)
+        else:
+            missing = len(records) < planned.n_splits
+            self.status = MISSING if missing else worst(self.fits["statuses"])
+
+    @cached_property
+    def note(self) -> str:
+        """Remark on missing splits and on fits with a warning; may be empty."""
+        if self.planned.published_only:
+            return ""
+        if not self.records and self.planned.n_splits:
+            return "not run"
+        parts, n_done, n_splits = [], len(self.done), self.planned.n_splits
+        if n_done != n_splits:
+            causes = Counter(record.reason or record.status for record in self.failed)
+            texts = [f"{count} failed ({reason})" for reason, count in causes.items()]
+            if absent := n_splits - len(self.records):
+                texts.append(f"{absent} not run")
+            parts.append(f"{n_done} of {n_splits} splits done, {', '.join(texts)}")
+            if n_splits == 1:
+                parts = [f"failed ({next(iter(causes))})"]
+        statuses = self.fits["statuses"]
+        if set(statuses) == {Status.UNCERTIFIED}:
+            return "; ".join([*parts, NO_CERTIFICATES])
+        doubtful = [s for s in sorted(statuses) if s not in FINISHED]
+        texts = [f"{statuses[s]} {s.replace('_', ' ')}" for s in doubtful]
+        if splits := sum(map(_has_failed_fit, self.done)):
+            how = "counted all the same" if self.include_failed else "not counted"
+            texts.append(f"{splits} of {n_done} splits {how}")
+        fits = [f"of {statuses.total()} fits {', '.join(texts)}"] if texts else []
+        return "; ".join([*parts, *fits])
+
+    def code(self, name: str) -> str:
+        """Return the distinct values of "version" or "fingerprint" of the machine's code."""
+        values = (record.code.get(name, "") for record in self.done)
+        return " ".join(dict.fromkeys(map(str, values))).strip()
+
+    def values(self, metric: str) -> list[tuple[Split, float | str]]:
+        """Return the values of a metric on the averaged splits, by (repeat, fold, seed).
+
+        A value is text if the record lacks an array that the metric needs: the name of the array.
+        """
+        if metric not in self._values:
+            self._values[metric] = found = []
+            for row in self.counted:
+                record = row["source"]
+                stored = metric in row
+                value = row[metric] if stored else value_of(metric, record, self._arrays(record))
+                if value is not None:
+                    found.append((record.at, value))
+        return self._values[metric]
+
+    @cached_property
+    def confusion(self) -> dict[str, list[int]]:
+        """Numbers of test rows by true class and, in the same order, by predicted class."""
+        totals: Counter[tuple[str, str]] = Counter()
+        for row in self.counted:
+            arrays = self._arrays(row["source"])
+            if "predicted" in arrays:
+                both = (arrays[name].astype(str).tolist() for name in ("y_test", "predicted"))
+                totals.update(zip(*both, strict=True))
+        labels = sorted({label for pair in totals for label in pair}, key=_by_size)
+        return {true: [totals[true, taken] for taken in labels] for true in labels}
+
+
+def _has_failed_fit(record: Record) -> bool:
+    return bool(record.fits["statuses"].get(Status.FAILED))
+
+
+def _by_size(label: str) -> tuple[bool, float, str]:
+    """Return a sort key that orders numeric labels by value, before all other labels."""
+    try:
+        return False, float(label), label
+    except ValueError:
+        return True, 0.0, label
+
+
+def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
+    """Return the value of a metric for one record, or the name of an array that the record lacks.
+
+    `name` is a key of `mmbench.selection.metrics.METRICS`; `arrays` are the record's stored arrays.
+    """
+    from mmbench.machines.base.voting import ovr_scores, summed_decisions
+    from mmbench.selection.metrics import METRICS
+
+    metric = METRICS[name]
+    if "predicted" not in arrays:
+        return "predictions"
+    truth = arrays["y_test"].astype(str)
+    if metric.source == "predictions":
+        if len(truth) == 1:
+            return "a second test row"
+        return metric.compute(truth, arrays["predicted"].astype(str), np.unique(truth))
+    if "classes" in arrays:
+        classes = arrays["classes"].astype(str)
+    else:  # in the sorted order of the machine's classes
+        pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
+        classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
+    scored = metric.source == "scores"
+    # Decisions of +-1 from a classifier of another package may be predictions, not scores.
+    if scored and "scores" in arrays:
+        given = arrays["scores"]
+    elif scored and (record.status != Status.UNCERTIFIED or (abs(arrays["decisions"]) != 1).any()):
+        scores = summed_decisions if len(classes) == 2 else ovr_scores
+        given = scores(arrays["decisions"].astype(float), len(classes))
+    elif "probabilities" in arrays:
+        given = arrays["probabilities"]
+    else:
+        return "decision values" if scored else "probabilities"
+    value = metric.compute(truth, given, classes)
+    return metric.needs if math.isnan(value) else value
+
+
+def metric_names() -> list[str]:
+    """Return the names of the metrics that a table can show."""
+    from mmbench.selection.metrics import METRICS
+
+    return [*METRICS, CONFUSION]
+
+
+def check_metrics(names: Sequence[str]) -> None:
+    """Raise UserError if a metric is unknown or occurs twice."""
+    known = metric_names()
+    for k, name in enumerate(names):
+        if name not in known:
+            raise UserError(f"unknown metric {name!r}{did_you_mean(name, known)}")
+        if name in names[:k]:
+            raise UserError(f"metric {name!r} occurs twice")
+
+
+# -- certificates and selected parameters ----------------------------------------------------------
+
+
+def certificates(records: Iterable[Record]) -> dict[str, Any]:
+    """Return the summary of the certificates of all fits in finished records.
+
+    A gap is infinite if the dual bound is unknown. Missing numbers are None: gaps without a
+    certified fit, the tolerance if there is none or it is unknown.
+    """
+    records = list(records)
+    pairs = [pair for record in records for pair in record.per_pair]
+    stored = [p["gap"] for p in pairs if p.get("status") != Status.UNCERTIFIED and "gap" in p]
+    gaps = [math.inf if gap is None else gap for gap in stored]
+
+    def largest(name: str) -> float | None:
+        values = (record.fits.get(name) for record in records)
+        return max((value for value in values if value is not None), default=None)
+
+    tolerance = largest("gap_tolerance")
+    above = None if tolerance is None else sum(gap > tolerance for gap in gaps)
+    return {
+        "statuses": sum((Counter(record.fits["statuses"]) for record in records), Counter()),
+        "routes": routes_text(pairs),
+        "n_gaps": len(gaps),
+        "n_limited": sum(p.get("extra", {}).get("at_coefficient_limit", False) for p in pairs),
+        "worst_violation": largest("worst_violation"),
+        "worst_gap": max(gaps) if gaps else largest("worst_gap"),
+        "median_gap": median(gaps) if gaps else None,
+        "gap_tolerance": tolerance,
+        "gaps_above_tolerance": above if gaps else None,
+    }
+
+
+def routes_text(fits: Iterable[Mapping[str, Any]]) -> str:
+    """Return the number of fits by route as text, the most frequent route first.
+
+    Certificates without a route are not counted.
+
+    Examples
+    --------
+    >>> routes_text([{"route": "SMO"}, {"route": "interior point"}, {"route": "SMO"}, {}])
+    'SMO 2, interior point 1'
+    """
+    counts = Counter(str(fit["route"]) for fit in fits if fit.get("route"))
+    return ", ".join(f"{route} {count}" for route, count in counts.most_common())
+
+
+class Selected(NamedTuple):
+    """The selected values of one parameter in one table cell."""
+
+    name: str
+    #: Lower median of the selected values over splits (and over pairs of classes if parameters are
+    #: selected per pair), which is a value of the grid.
+    median: float
+    #: Number of selections.
+    n: int
+    #: Numbers of selections of the smallest and of the largest value of the grid, in words.
+    note: str
+    #: The median and these numbers, for a table cell.
+    text: str
+
+
+def selected(records: Sequence[Record]) -> list[Selected]:
+    """Return the numeric parameters that were selected by grid search in the records of a cell.
+
+    If all splits share parameters from another experiment, these parameters are returned too.
+    """
+    choices = [(record, choice) for record in records for choice in _choices(record)]
+    grids = {name: values for record in records for name, values in record.job.grid}
+    grids |= {name: () for record, choice in choices if record.job.shares for name in choice}
+    found = []
+    for name, grid in grids.items():
+        values = [c[name] for _, c in choices if isinstance(c.get(name), int | float)]
+        numbers = [value for value in grid if isinstance(value, int | float)]
+        if not values:
+            continue
+        n, middle, notes, texts = len(values), median_low(values), [], []
+        ends = [("lower", "min", min), ("upper", "max", max)] if len(numbers) >= MIN_VALUES else []
+        for word, end, extreme in ends:
+            if count := values.count(extreme(numbers)):
+                notes.append(f"at the {word} end of its grid in {count} of {n} choices")
+                texts.append(f"{end} {count}/{n}" if n > 1 else end)
+        text = f"{name} {middle:.3g}" + (f" ({', '.join(texts)})" if texts else "")
+        found.append(Selected(name, middle, n, "; ".join(notes), text))
+    return found
+
+
+def _choices(record: Record) -> list[dict]:
+    """Return the selected parameters of a record: one dict, or one dict per pair of classes."""
+    params = record.selection.get("params") or {}
+    return params if isinstance(params, list) else [params]
+
+
+# -- one row per table cell and metric -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the long table: one metric of one table cell."""
+
+    key: Key
+    metric: str
+    #: Most severe status of the table cell, and a remark on missing splits and fits with a warning.
+    status: str
+    note: str = ""
+    #: Reason for which the published value is not compared; empty if there is none.
+    objection: str = ""
+    #: Mean, standard deviation and standard error over splits; None without results.
+    measured: float | None = None
+    sd: float | None = None
+    se: float | None = None
+    #: Number of splits.
+    n: int | None = None
+    #: Published value, and the uncertainty printed beside it.
+    published: float | None = None
+    published_spread: float | None = None
+    #: Half width of the band around the measured value: two standard errors of the difference
+    #: between measured and published value. None if the values are not compared.
+    half_width: float | None = None
+    #: Published minus measured value, in standard errors of this difference.
+    z: float | None = None
+    #: Whether the published value lies in the band; None if the values are not compared.
+    in_band: bool | None = None
+    #: Mark of the comparison, see `with_marks`; empty if the values are not compared.
+    mark: str = ""
+
+
+def long_table(
+    cells: Iterable[Cell],
+    published: Iterable[Published] = (),
+    compare: bool = True,
+    metrics: Sequence[str] = (),
+) -> list[Row]:
+    """Return the long table of an experiment.
+
+    `published` are the rows of a published table; with ``compare=False`` published values are shown
+    without a comparison. If a table cell has no results, its measured value is None. `metrics` are
+    computed from stored predictions.
+    """
+    known = {
+        (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
+        for p in published
+    }
+    rows = [row for cell in cells for row in _rows(cell, known, compare)]
+    rows += [row for cell in cells if cell.done for row in _metric_rows(cell, metrics)]
+    return with_marks(rows)
+
+
+def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[Row]:
+    """Return the rows of a table cell; without results, rows of accuracy and error count only."""
+    rows = []
+    for metric in AVERAGED if cell.done else AVERAGED[:2]:
+        published = known.get((cell.key, metric))
+        row = Row(cell.key, metric, cell.status, cell.note, **_mean(cell, metric))
+        unknown = cell.planned.published_only and published is None
+        if not unknown and (metric != SECONDS[-1] or row.measured is not None):
+            rows.append(_compared(cell, row, published, compare) if published else row)
+    for metric in CERTIFIED if cell.done else ():
+        if (value := cell.fits[metric]) is not None:
+            row = Row(cell.key, metric, cell.status, cell.note)
+            rows.append(replace(row, measured=float(value), n=len(cell.done)))
+    for own in cell.selected:
+        row = Row(cell.key, f"{SELECTED}{own.name}", cell.status, own.note)
+        rows.append(replace(row, measured=own.median, n=own.n))
+    return rows
+
+
+def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[Row]:
+    """Return the rows of metrics of stored predictions; their notes name missing arrays."""
+    rows, n = [], len(cell.counted)
+    for name in metrics:
+        if name == CONFUSION:
+            for true, counts in cell.confusion.items():
+                for taken, count in zip(cell.confusion, counts, strict=True):
+                    row = Row(cell.key, f"{name}[{true},{taken}]", cell.status, cell.note)
+                    rows.append(replace(row, measured=float(count), n=len(cell.done)))
+        elif name != ACCURACY:
+            lacking = Counter(what for _, what in cell.values(name) if isinstance(what, str))
+            notes = [f"{name}: {k} of {n} records lack {what}" for what, k in lacking.items()]
+            if not notes or cell.note != NO_CERTIFICATES:  # other metrics already cite this remark
+                notes = [cell.note, *notes]
+            note = "; ".join(filter(None, notes))
+            rows.append(Row(cell.key, name, cell.status, note, **_mean(cell, name)))
+    return rows
+
+
+def _mean(cell: Cell, metric: str) -> dict[str, Any]:
+    """Return mean, standard deviation, standard error and number of the averaged splits."""
+    values = [float(value) for _, value in cell.values(metric) if not isinstance(value, str)]
+    if not values:
+        return {}
+    n, mean = len(values), fmean(values)
+    if n > 1:
+        sd = stdev(values)
+        return {"measured": mean, "n": n, "sd": sd, "se": sd / math.sqrt(n)}
+    se = _counting_deviation(cell, metric, mean) if metric in COUNTED else None
+    return {"measured": mean, "n": n, "se": se}
+
+
+def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
+    """Return the binomial standard deviation of one run at the mean error, in the metric's unit."""
+    n = cell.done[0].metrics["n_test"]
+    if metric == METRIC:
+        return 100 / n * counting_sd((100 - mean) / (100 / n), n)
+    return counting_sd(mean, n) if metric in COUNTED else 0.0
+
+
+def _compared(cell: Cell, row: Row, published: Published, compare: bool) -> Row:
+    """Return a row with the published value, and with their comparison if they are comparable."""
+    row = replace(row, published=published["value"], published_spread=published["std"])
+    if not published["usable"]:
+        return replace(row, objection=f"{NO_TARGET}: {published['reason']}")
+    if not compare:
+        return row
+    for part, verb in (("n_train", "trained"), ("n_test", "tested")):
+        sizes = {record.split[part] for record in cell.done}
+        # Some papers state the number of rows for one pair of classes.
+        pairs = {record.split.get(f"{part}_pair") for record in cell.done}
+        if published[part] not in (None, *pairs) and sizes - {published[part]}:
+            ours = " or ".join(str(size) for size in sorted(sizes))
+            note = f"{verb} on {ours} rows, the paper on {published[part]}: not comparable"
+            return replace(row, note="; ".join(filter(None, [row.note, note])))
+    if cell.failed or len(cell.counted) < len(cell.done):
+        return row
+    if row.measured is None or row.published is None or row.n is None or row.se is None:
+        return row
+    counting = _counting_deviation(cell, row.metric, row.measured)
+    official = all(record.job.split.rule == "official" for record in cell.records)
+    se = difference_se(row.sd, row.n, published["n_splits"], counting, official)
+    z = z_value(row.measured, row.published, se)
+    return replace(row, half_width=2 * se, z=z, in_band=abs(z) <= NOISE)
+
+
+def with_marks(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with marks of the comparison with published values.
+
+    `IN_BAND`: the published value lies in the band, and the published value of another machine (for
+    the same data set, kernel and metric) lies outside. `ALL_IN_BAND`: the published values of all
+    machines lie in the band, so that the comparison does not distinguish the machines.
+    `OUT_OF_BAND`: the published value lies outside the band.
+    """
+    targets = _by_place(row for row in rows if row.published is not None and not row.objection)
+
+    def mark(row: Row) -> str:
+        if row.in_band is None or row.measured is None:
+            return ""
+        if not row.in_band:
+            return OUT_OF_BAND
+        rivals = (other.published or 0.0 for other in targets[_place(row)])
+        se = (row.half_width or 0.0) / 2
+        differs = any(abs(z_value(row.measured, rival, se)) > NOISE for rival in rivals)
+        return IN_BAND if differs else ALL_IN_BAND
+
+    return [replace(row, mark=mark(row)) for row in rows]
+
+
+def _place(row: Row) -> tuple[Key, str]:
+    return row.key._replace(machine=""), row.metric
+
+
+def _by_place(rows: Iterable[Row]) -> dict[tuple[Key, str], list[Row]]:
+    """Return the rows of all machines by data set, kernel, training size and metric."""
+    return grouped((_place(row), row) for row in rows)
+
+
+def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
+    """Count the published differences between two machines, and the reproduced differences.
+
+    The noise level is two standard errors of the difference of the two measured means. It is used
+    for published differences too, because papers seldom state the meaning of their uncertainties.
+
+    Returns three numbers: published differences above the noise level; the number of these with the
+    same sign in the measurements; the number of these with a measured difference above the noise
+    level too.
+    """
+    counts = [0, 0, 0]
+    for compared in _by_place(row for row in rows if row.in_band is not None).values():
+        for first, second in itertools.combinations(compared, 2):
+            theirs = (first.published or 0.0) - (second.published or 0.0)
+            ours = (first.measured or 0.0) - (second.measured or 0.0)
+            noise = NOISE * math.hypot(first.se or 0.0, second.se or 0.0)
+            if abs(theirs) > noise:
+                counts[0] += 1
+                counts[1] += theirs * ours > 0
+                counts[2] += theirs * ours > 0 and abs(ours) > noise
+    return counts[0], counts[1], counts[2]
