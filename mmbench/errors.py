@@ -11,6 +11,11 @@ from enum import StrEnum
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
 #: Maximum number of valid names that an error message lists.
 MAX_NAMES = 40
+#: Characters that move the cursor of a terminal, change the direction of text or are no Unicode.
+CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+    "|\r(?!\n)"
+)
 LONG = re.compile(rf"(?<![\w'])'[^']{{{MAX_VALUE},}}'(?!\w)|\S{{{MAX_WORD},}}")
 
 
@@ -45,11 +50,25 @@ def readable(message: str) -> str:
     >>> readable(f"unknown key '{'x' * 200_000}'; valid: grid")
     "unknown key 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx... (200002 characters); valid: grid"
     """
-    message = re.sub(r"\s*[\r\n]\s*", " ", message.strip())
+    message = visible(re.sub(r"\s*[\r\n]\s*", " ", message.strip()))
     message = LONG.sub(lambda m: f"{m[0][: MAX_VALUE // 3]}... ({len(m[0])} characters)", message)
     if len(message) <= MAX_LINE:
         return message
     return f"{message[: MAX_LINE * 3 // 4]} ... {message[-MAX_LINE // 4 :]}"
+
+
+def visible(text: str) -> str:
+    r"""Return a text with control characters as escapes; line feeds and tabs are kept.
+
+    Labels, names and messages of other packages may contain such characters; all text passes
+    through this function before it reaches a terminal, a table or a page.
+
+    Examples
+    --------
+    >>> print(visible("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

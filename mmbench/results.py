@@ -15,7 +15,8 @@ def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     *folders : path
-        Results folders, or folders of experiments inside a results folder; ``results`` by default.
+        Results folders, folders of experiments inside a results folder, or reference tables with
+        a file ``splits.csv.gz``; ``results`` by default.
     predictions : bool
         Whether the data frame has one row per test row instead of one row per split.
 

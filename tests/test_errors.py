@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
 from mmbench.config.read import load_config
 from mmbench.datasets import DatasetRef, load_dataset
-from mmbench.errors import MAX_LINE, UserError, did_you_mean, extra, readable
+from mmbench.errors import MAX_LINE, UserError, did_you_mean, extra, readable, visible
+from mmbench.running.progress import progress_for
 
 LONG = "x" * 200_000
 
@@ -40,6 +42,15 @@ def test_messages_of_usual_length_stay_as_they_are():
 
 def test_a_message_of_several_lines_becomes_one():
     assert str(UserError("cannot read (broken\n  data)\n")) == "cannot read (broken data)"
+
+
+def test_no_message_moves_the_cursor_or_turns_the_direction_of_text():
+    name = "a\x1b[2J\x07\x9b\u202eb\udc80\rc\td"
+    assert str(UserError(f"unknown {name}")) == r"unknown a\x1b[2J\x07\x9b\u202eb\udc80 c" + "\td"
+    assert visible(name + "\r\n") == r"a\x1b[2J\x07\x9b\u202eb\udc80\rc" + "\td\r\n"
+    stream = io.StringIO()
+    progress_for(1, stream).say(name)
+    assert r"a\x1b[2J" in stream.getvalue()
 
 
 def test_the_end_of_a_long_line_is_kept():

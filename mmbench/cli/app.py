@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from mmbench import __version__
 from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
-from mmbench.errors import UserError
+from mmbench.errors import UserError, visible
 
 EXIT_WRONG_INPUT = 2
 
@@ -51,10 +51,15 @@ def _stop(message: str, code: int) -> typer.Exit:
     return typer.Exit(code)
 
 
+def echo(text: str, **options: Any) -> None:
+    """Print a text with its control characters as escapes."""
+    typer.echo(visible(text), **options)
+
+
 def say(line: str) -> None:
     """Print a line to the standard error stream, which may be closed or full."""
     with suppress(OSError):
-        typer.echo(line, err=True)
+        echo(line, err=True)
 
 
 def group(text: str, **options: Any) -> typer.Typer:
@@ -65,7 +70,7 @@ def group(text: str, **options: Any) -> typer.Typer:
 def show_version(wanted: bool) -> None:
     """Print the version and exit."""
     if wanted:
-        typer.echo(f"mmbench {__version__}")
+        echo(f"mmbench {__version__}")
         raise typer.Exit
 
 
@@ -187,7 +192,7 @@ def run(
     if dry_run:
         from mmbench.commands import dry_run as command
 
-        typer.echo(command.dry_run(configs, **options))
+        echo(command.dry_run(configs, **options))
         return
     from mmbench.commands.run import run as start
 
@@ -216,7 +221,7 @@ def easy(
         from mmbench.config.read import to_yaml
 
         config = command.config_for(path, target, set or (), all_machines, say)
-        typer.echo(to_yaml(config), nl=False)
+        echo(to_yaml(config), nl=False)
         return
     found = command.easy(
         path, target, results, all_machines=all_machines, say=say, jobs=jobs, set=set or ()
@@ -231,7 +236,7 @@ def easy(
 
 def echo_text(text: str) -> None:
     """Print a text that may or may not end with a line break."""
-    typer.echo(text, nl=not text.endswith("\n"))
+    echo(text, nl=not text.endswith("\n"))
 
 
 @app.command()
@@ -269,7 +274,7 @@ def figure(
     """Draw a figure of stored records beside the published one."""
     from mmbench.commands.outputs import figure as draw
 
-    typer.echo(draw(name, results, output, say))
+    echo(draw(name, results, output, say))
 
 
 @app.command()
@@ -286,12 +291,12 @@ def report(
     """
     from mmbench.commands.outputs import report as write
 
-    typer.echo(f"written to {write(results, output, mix, say)}")
+    echo(f"written to {write(results, output, mix, say)}")
 
 
 @app.command()
 def export(
-    results: list[Path] = FOLDERS,
+    results: list[Path] = TABLES,
     fmt: str | None = option(
         "FORMAT", "csv or parquet [default: by the suffix of --output].", "--format"
     ),
@@ -304,7 +309,7 @@ def export(
     """
     from mmbench.commands.outputs import export as write
 
-    typer.echo(write(results, fmt, output, predictions, say), nl=output is not None)
+    echo(write(results, fmt, output, predictions, say), nl=output is not None)
 
 
 @app.command()
@@ -316,7 +321,7 @@ def clean(
     from mmbench.commands.outputs import clean as remove
 
     for line in remove(results, yes):
-        typer.echo(line)
+        echo(line)
 
 
 @app.command()
@@ -324,7 +329,7 @@ def cite(name: str = argument("MACHINE|CONFIG", "A machine, or an experiment.", 
     """Print the references of a machine or an experiment as BibTeX."""
     from mmbench.commands.cite import citation
 
-    typer.echo(citation(name))
+    echo(citation(name))
 
 
 # -- data --------------------------------------------------------------------------------------
@@ -349,7 +354,7 @@ def info(
     """Show the card of a data set, and which of its sources is here."""
     from mmbench.commands.data import info as card_text
 
-    typer.echo(card_text(name, store, mirror))
+    echo(card_text(name, store, mirror))
 
 
 @data_app.command()
@@ -375,7 +380,7 @@ def _echo_outcomes(verb: str, names: list[str] | None, mirror: str | None, store
 
     good = True
     for outcome in getattr(data, verb)(names or None, store, mirror, progress=has_terminal()):
-        typer.echo(f"{outcome.name}: {outcome.message}", err=not outcome.ok)
+        echo(f"{outcome.name}: {outcome.message}", err=not outcome.ok)
         good = good and outcome.ok
     if not good:
         raise typer.Exit(1)
@@ -392,13 +397,14 @@ def certify(
     trusted: bool = flag("--trusted", "Read a .joblib file, which runs code stored in it."),
     output: Path | None = OUTPUT,
 ) -> None:
-    """Recompute how close a stored support vector machine is to the optimum."""
+    """Recompute the certificate of a stored support vector machine."""
     from mmbench.commands.certify import certify_file
+    from mmbench.tables.render import csv_text
 
     certificate = certify_file(model, data, target, C, trusted)
     if output is not None:
-        certificate.to_csv(output, index=False)
-    typer.echo(certificate.T.to_string(header=False))
+        output.write_text(csv_text(certificate), encoding="utf-8")
+    echo(certificate.T.to_string(header=False))
 
 
 # -- lists and checks --------------------------------------------------------------------------
@@ -408,7 +414,7 @@ def echo_columns(rows: list[tuple]) -> None:
     """Print rows with aligned columns."""
     from mmbench.commands.listing import aligned
 
-    typer.echo("\n".join(aligned(rows)))
+    echo("\n".join(aligned(rows)))
 
 
 @list_app.command()
@@ -445,7 +451,7 @@ def show(name: str = argument("CONFIG", "A YAML file, or a name.", **CONFIG)) ->
     """Print the file of an experiment, to start from."""
     from mmbench.config.files import find_config, read_text
 
-    typer.echo(read_text(find_config(name)), nl=False)
+    echo(read_text(find_config(name)), nl=False)
 
 
 @check_app.command()
@@ -457,5 +463,5 @@ def machine(name: str = argument("NAME", "A machine, or mypackage.module:Class."
     from mmbench.commands.check import check_machine
 
     lines, passed = check_machine(name)
-    typer.echo("\n".join(lines))
+    echo("\n".join(lines))
     raise typer.Exit(not passed)

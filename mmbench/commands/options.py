@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError
+from mmbench.errors import UserError, visible
 from mmbench.jobs.limits import Limits, parse_limits
 
 if TYPE_CHECKING:
@@ -107,4 +107,4 @@ def has_terminal() -> bool:
 def to_stderr(line: str) -> None:
     """Print a line to the standard error stream; write errors are ignored."""
     with suppress(OSError):
-        print(line, file=sys.stderr)
+        print(visible(line), file=sys.stderr)

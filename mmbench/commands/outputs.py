@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
 from mmbench.tables.build import check_names, draw_tables
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.frame import SPLIT_COLUMNS
+from mmbench.tables.render import csv_text
 from mmbench.tables.results import (
     PREDICTION_COLUMNS,
     folders_in,
@@ -31,7 +33,7 @@ Folders = str | Path | Iterable[str | Path]
 
 #: Formats by the suffix of the output file; the first format is the default.
 TABLE_FORMATS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
-EXPORT_FORMATS = {".csv": "csv", ".parquet": "parquet"}
+EXPORT_FORMATS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet"}
 
 
 def silent(line: str) -> None:
@@ -149,18 +151,25 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
     import pandas as pd
 
     paths = _paths(results)
-    read = [e for e in read_results(paths, replan, say=say) if e.has_records]
-    if not read:
-        raise UserError(f"{paths[0]}: holds tables alone, no records to export")
-    for experiment in read:
-        for remark in experiment.remarks:
-            say(f"{experiment.folder}: {remark}")
     make, columns = (
         (prediction_rows, PREDICTION_COLUMNS) if predictions else (split_rows, SPLIT_COLUMNS)
     )
-    rows = pd.DataFrame(make(read), columns=list(columns)).convert_dtypes()
-    types = {"degree": "Int64", "size": "Int64", "seconds_calibration": "Float64"}
-    return rows.astype({c: types[c] for c in types if c in rows})  # for all-missing columns
+    parts = []
+    for item in read_results(paths, replan, say=say):
+        if item.has_records:
+            parts.append(pd.DataFrame(make([item]), columns=list(columns)))
+            for remark in item.remarks:
+                say(f"{item.folder}: {remark}")
+        elif item.splits and not predictions:
+            splits = pd.read_csv(item.splits, keep_default_na=False, na_values=[""])
+            parts.append(splits.fillna({"reason": "", "kernel": ""}))
+    if not parts:
+        raise UserError(f"{paths[0]}: holds tables alone, no records to export")
+    rows = pd.concat([part.astype(object) for part in parts], ignore_index=True)
+    rows = rows.reindex(columns=list(columns)).convert_dtypes()
+    types = {name: "Float64" for name in rows if rows[name].isna().all()}
+    types |= {"degree": "Int64", "size": "Int64", "fingerprint": "string"}
+    return rows.astype({name: types[name] for name in types if name in rows})
 
 
 def export(
@@ -172,6 +181,8 @@ def export(
 ) -> str:
     """Write the records of results folders to a file; without a file, return CSV text.
 
+    Of a reference table, the file ``splits.csv.gz`` is read.
+
     Parameters
     ----------
     results : path or iterable of path
@@ -179,7 +190,7 @@ def export(
     fmt : {"csv", "parquet"}, optional
         Format; by default given by the suffix of `output`, and CSV without `output`.
     output : path, optional
-        File to write.
+        File to write; CSV may be compressed (``.csv.gz``).
     predictions : bool
         Whether to write one row per test row in place of one row per split.
     say : callable, optional
@@ -196,12 +207,15 @@ def export(
         raise UserError("parquet is no text: name a file with --output")
     rows = frame(results, predictions, say)
     if output is None:
-        return rows.to_csv(index=False)
+        return csv_text(rows)
     if fmt == "parquet":
         with extra("parquet", "a Parquet file"):
             import pyarrow  # noqa: F401  the error message of pandas names no extra of mmbench
-    write = rows.to_csv if fmt == "csv" else rows.to_parquet
-    _write(output, lambda file: write(file, index=False), "cannot be written")
+        _write(output, lambda file: rows.to_parquet(file, index=False), "cannot be written")
+    else:
+        text = csv_text(rows).encode()
+        content = gzip.compress(text, mtime=0) if output.suffix.lower() == ".gz" else text
+        _write(output, lambda file: file.write(content), "cannot be written")
     return f"{len(rows)} rows written to {output}"
 
 
@@ -247,7 +261,8 @@ def _paths(results: Folders) -> list[Path]:
 
 def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
     """Return the requested format; by default the format of the suffix, else the first format."""
-    suffix = output.suffix.lower() if output else ""
+    name = output.name.lower() if output else ""
+    suffix = next(filter(name.endswith, suffixes), Path(name).suffix)
     if fmt is None and suffix not in ("", *suffixes):
         raise UserError(f"{output}: must end in {', '.join(suffixes)}; or say --format")
     fmt = fmt or suffixes.get(suffix, next(iter(suffixes.values())))

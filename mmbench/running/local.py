@@ -30,7 +30,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from mmbench.errors import Status, UserError
+from mmbench.errors import Status, UserError, visible
 from mmbench.jobs.limits import NO_LIMITS, Limits
 
 
@@ -342,7 +342,7 @@ class _Worker:
             self.places = [self.connection]
         self.tail = (self.tail + text)[-2000:]
         left, self.printed = OUTPUT_BYTES - self.printed, self.printed + len(text)
-        sys.stderr.write(text[: max(0, left)].decode(errors="replace"))
+        sys.stderr.write(visible(text[: max(0, left)].decode(errors="replace")))
         if left >= 0 and self.printed > OUTPUT_BYTES:
             sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest dropped\n")
 

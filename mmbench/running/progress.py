@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
-from mmbench.errors import FINISHED
+from mmbench.errors import FINISHED, visible
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import Content, is_done
 
@@ -27,7 +27,7 @@ class Lines:
 
     def say(self, line: str) -> None:
         """Print a line."""
-        print(line, file=self._stream, flush=True)
+        print(visible(line), file=self._stream, flush=True)
 
     def close(self) -> None:
         """End the display."""
@@ -56,7 +56,7 @@ class Bar(Lines):
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""
-        self._bar.write(line, file=self._bar.fp)
+        self._bar.write(visible(line), file=self._bar.fp)
 
     def close(self) -> None:
         """End the display; the bar stays visible."""

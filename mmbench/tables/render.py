@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError, did_you_mean
+from mmbench.errors import UserError, did_you_mean, visible
 from mmbench.tables.frame import IN_BAND, OUT_OF_BAND, Row
 from mmbench.tables.model import NOTHING, Column, Grid, Table
 from mmbench.tables.sheet import Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Formats in which a layout is written; ``csv`` writes the long table, without a layout.
 DRAWN = ("markdown", "latex")
@@ -51,7 +54,35 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
         columns.insert(columns.index("degree") + 1, SIZE)
     rows = [_fields(sheet, row) for sheet in sheets for row in sheet.rows]
     table = pd.DataFrame(rows, columns=columns)
-    return table.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    return csv_text(table, float_format="%.10g")
+
+
+def csv_text(frame: pd.DataFrame, **options: Any) -> str:
+    """Return a data frame as CSV in which a spreadsheet program finds no formula.
+
+    Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets an apostrophe
+    in front, as OWASP recommends, unless it is a number. Control characters become escapes.
+    """
+    import pandas as pd
+
+    columns = {
+        name: values
+        if pd.api.types.is_numeric_dtype(values)
+        else pd.Series(list(map(_csv_cell, values)), values.index, object)
+        for name, values in frame.items()
+    }
+    return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n", **options)
+
+
+def _csv_cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if FORMULA.match(value):
+        try:
+            float(value)
+        except ValueError:
+            value = f"'{value}"
+    return visible(value)
 
 
 def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
@@ -66,7 +97,7 @@ def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
 
 def to_markdown(table: Table) -> str:
     """Return a table as GitHub-flavoured Markdown."""
-    parts = [f"## {table.title}"]
+    parts = [f"## {_escape(table.title)}"]
     for grid in table.grids:
         if grid.caption:
             parts.append(f"**{_escape(grid.caption)}**")
@@ -93,10 +124,18 @@ def _column(cells: Sequence[str], align: str) -> list[str]:
     ]
 
 
+#: Beginning of a text that a spreadsheet program evaluates.
+FORMULA = re.compile(r"[=+\-@\t\r]")
+#: Characters with a meaning in Markdown: ``a_b``, ``<0.1`` and ``[1]`` have none.
+MARKDOWN = re.compile(
+    r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=[(\[:])|&(?=#?\w+;)|~(?=~)|(?<=~)~"
+    r"|(?<![^\W_])_|_(?![^\W_])|^(?:>|#+(?=\s)|[+-](?=\s))"
+)
+
+
 def _escape(text: str) -> str:
-    """Escape Markdown in the text of a table cell; ``a_b`` and ``<0.1`` need no escape."""
-    text = text.replace("|", r"\|").replace("*", r"\*").replace("\n", " ")
-    return re.sub(r"<(?=[A-Za-z/!?])", r"\<", text)
+    """Return a text with the special characters of Markdown escaped, as one line."""
+    return MARKDOWN.sub(r"\\\g<0>", visible(text).replace("\n", " "))
 
 
 PACKAGES = r"% needs \usepackage{amssymb,booktabs,graphicx,longtable}"
@@ -164,7 +203,7 @@ def escape(text: str) -> str:
     >>> print(escape("50% of a_b"))
     50\% of a\_b
     """
-    return text.translate(ESCAPES)
+    return visible(text).translate(ESCAPES)
 
 
 def _float(grid: Grid, head: list[str]) -> list[str]:

@@ -15,6 +15,7 @@ from mmbench.tables.frame import NO_TARGET, PLACE, Cell, Row, with_marks
 
 CSV = "table.csv"
 MARKDOWN = "table.md"
+SPLITS = "splits.csv.gz"
 #: Name of the folder with the reference tables.
 REFERENCE = "reference"
 #: Columns of the table of test rows.
@@ -76,6 +77,12 @@ class Experiment:
         groups = [[found[key] for key in cell.jobs if key in found] for cell in self.plan.cells]
         settings: tuple[Any, ...] = self.name, self.include_failed, self.arrays
         return [Cell(*pair, *settings) for pair in zip(self.plan.cells, groups, strict=True)]
+
+    @property
+    def splits(self) -> Path | None:
+        """File of `mmbench export` with one row per split; None if it is missing."""
+        path = self.folder / SPLITS
+        return path if path.is_file() else None
 
 
 def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:

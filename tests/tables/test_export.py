@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mmbench.results
-from mmbench.commands.outputs import export
+from mmbench.commands.outputs import export, table
 from mmbench.errors import Status, UserError
 from mmbench.tables.frame import SPLIT_COLUMNS
 from mmbench.tables.results import PREDICTION_COLUMNS
@@ -77,6 +77,41 @@ def test_several_folders_and_whole_results_are_one_table(pima, usps) -> None:
     assert len(mmbench.results.load(usps.folder.parent)) == len(both) == 6
 
 
+def test_a_reference_table_with_splits_is_read_as_its_records(pima, tmp_path) -> None:
+    reference = tmp_path / "reference" / "own"
+    reference.mkdir(parents=True)
+    table(pima.folder, output=reference / "table.csv")
+    export([pima.folder], output=reference / "splits.csv.gz")
+    once = (reference / "splits.csv.gz").read_bytes()
+    export([pima.folder], output=reference / "splits.csv.gz")
+    assert (reference / "splits.csv.gz").read_bytes() == once, "no time of writing in it"
+    records, reread = (mmbench.results.load(f) for f in (pima.folder, reference))
+    pd.testing.assert_frame_equal(records, reread)
+    assert export([reference]) == export([pima.folder])
+    with pytest.raises(UserError, match="no records to export"):
+        mmbench.results.load(reference, predictions=True)
+
+
+def test_no_spreadsheet_runs_a_cell_and_no_terminal_obeys_one(results) -> None:
+    experiment = results.experiment("own")
+    arrays = {
+        "test_index": np.arange(5),
+        "y_test": np.array(["=1+1", "+x", "-1", "@a", "\tb"]),
+        "predicted": np.array(["-1e3", "-x", "a=b", "\x1b[2Jc", "\u202ed"]),
+        "decisions": np.full((5, 1), -1.0, dtype=np.float32),
+    }
+    experiment.add(experiment.job("pima", "svm"), 1, arrays=arrays)
+    experiment.fail(experiment.job("pima", "m4"), reason="=cmd|' /C calc'!A0\x9b")
+    rows = pd.read_csv(io.StringIO(export([experiment.folder], predictions=True)), dtype=str)
+    assert rows.label.tolist() == ["'=1+1", "'+x", "-1", "'@a", "'\tb"]
+    assert rows.predicted.tolist() == ["-1e3", "'-x", "a=b", r"\x1b[2Jc", r"\u202ed"]
+    assert rows.decision.tolist() == ["-1"] * 5
+    splits = pd.read_csv(io.StringIO(export([experiment.folder])))
+    assert splits.reason[1] == r"'=cmd|' /C calc'!A0\x9b"
+    frame = mmbench.results.load(experiment.folder, predictions=True)
+    assert frame.label[0] == "=1+1", "a data frame has the labels as they are"
+
+
 def test_what_cannot_be_exported_is_one_line(pima, tmp_path) -> None:
     reference = tmp_path / "reference" / "own"
     reference.mkdir(parents=True)
@@ -87,7 +122,7 @@ def test_what_cannot_be_exported_is_one_line(pima, tmp_path) -> None:
         export([pima.folder], fmt="cvs")
     with pytest.raises(UserError, match="name a file with --output"):
         export([pima.folder], fmt="parquet")
-    with pytest.raises(UserError, match=r"all\.xlsx: must end in \.csv, \.parquet; or"):
+    with pytest.raises(UserError, match=r"all\.xlsx: must end in \.csv, \.csv\.gz, \.parquet; or"):
         export([pima.folder], output=tmp_path / "all.xlsx")
     with pytest.raises(UserError, match="cannot be written"):
         export([pima.folder], output=tmp_path / "no" / "all.csv")

@@ -299,6 +299,21 @@ def test_a_bar_in_a_reason_does_not_break_a_markdown_table(results) -> None:
     assert len(re.findall(r"(?<!\\)\|", line)) == 4
 
 
+def test_names_make_no_links_pictures_or_code_in_markdown(results) -> None:
+    experiment = results.experiment("own")
+    name = "![x](http://a)`b` _c_ __d__ ~~e~~ <i>&lt;\\ a_b\x1b"
+    experiment.add(experiment.job(name, "svm"))
+    experiment.fail(experiment.job("pima", "svm"), reason="> [y]: http://a\x07")
+    text = table(experiment.folder)
+    shown = r"![x\](http://a)\`b\` \_c\_ \_\_d\_\_ \~\~e\~\~ \<i>\&lt;\\ a_b\\x1b"
+    assert shown in text
+    assert r"[y\]: http://a\\x07" in text
+    markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
+    html = markdown.render(text)
+    assert not re.search(r"<(a|img|code|em|s|i|blockquote)\b", html)
+    assert r"__d__ ~~e~~ &lt;i&gt;&amp;lt;\ a_b\x1b" in html
+
+
 # -- results folders ---------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from mmbench.tables.report.view import (
     run_facts,
     summarize,
 )
-from mmbench.tables.results import split_rows
+from mmbench.tables.results import SPLITS, split_rows
 
 #: Figure and layout of mean ranks, shown if there are enough machines and data sets.
 RANKS, RANKS_LAYOUT = "critical_difference", "comparison"
@@ -89,6 +89,9 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
     if view.has_records:
         site.table(f"{view.folder}/splits.csv", split_rows([view.experiment]), SPLIT_COLUMNS)
         files["splits.csv"] = "every split"
+    elif view.experiment.splits:
+        shutil.copyfile(view.experiment.splits, site.path(f"{view.folder}/{SPLITS}"))
+        files[SPLITS] = "every split"
     if view.config:
         site.text(f"{view.folder}/experiment.yaml", view.config)
         files["experiment.yaml"] = "the configuration as run"

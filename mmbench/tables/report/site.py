@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mmbench import __version__
-from mmbench.errors import UserError, extra
+from mmbench.errors import UserError, extra, visible
 from mmbench.tables.model import kernel_text
+from mmbench.tables.render import csv_text
 from mmbench.tables.report.view import metric_name, number, published, signed
 
 if TYPE_CHECKING:
@@ -55,12 +56,12 @@ class Site:
     def page(self, path: str, template: str, **values: Any) -> Path:
         """Render a template to a page; its variable `root` is the relative path to the report."""
         page = self._environment.get_template(template)
-        return self.text(path, page.render(root="../" * path.count("/"), **values))
+        return self.text(path, visible(page.render(root="../" * path.count("/"), **values)))
 
     def table(self, path: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Path:
         """Write rows as CSV; integers in columns with missing values stay integers."""
         frame = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
-        return self.text(path, frame.to_csv(index=False, lineterminator="\n"))
+        return self.text(path, csv_text(frame))
 
     def text(self, path: str, text: str) -> Path:
         """Write a text to a file of the report and return the path."""
