@@ -251,16 +251,22 @@ def six(canvas: Figure) -> None:
     """Regions of six machines with one kernel, on classes of different spread."""
     X, y = classes(((-1.6, 0), (1.2, 0.2)), ((0.5, 1.3), (1.1, 0.6)), 0.3, n=60)
     machines = {
-        "SVM: large margin": SVM(C=10, gamma=0.3),
-        "RMM: bounded decisions": RMM(C=10, gamma=0.3, B_fraction=0.1),
-        "MMRM: large gap for the distance of means": MMRM(C=10, gamma=0.3),
-        "M4: margin in units of each class's spread": M4(C=10, gamma=0.3, ridge=1e-2),
-        "MAMC: large average margin": MAMC(gamma=0.3),
-        "LS-SVM: small squared residuals": LSSVM(C=10, gamma=0.3),
+        "SVM\nlarge margin": SVM(C=10, gamma=0.3),
+        "RMM\nbounded decisions": RMM(C=10, gamma=0.3, B_fraction=0.1),
+        "MMRM\ngap relative to the distance of means": MMRM(C=10, gamma=0.3),
+        "M4\nmargin in units of each class's spread": M4(C=10, gamma=0.3, ridge=1e-2),
+        "MAMC\nlarge average margin": MAMC(gamma=0.3),
+        "LS-SVM\nsmall squared residuals": LSSVM(C=10, gamma=0.3),
     }
+    canvas.set_size_inches(WIDTH, 1.45 * HEIGHT)
     for axes, (name, machine) in zip(canvas.subplots(2, 3).ravel(), machines.items(), strict=True):
         points(axes, X, y)
         contour(axes, machine.fit(X, y), "-", name)
+        (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+        grid = np.meshgrid(np.linspace(left, right, 160), np.linspace(low, high, 160))
+        values = machine.decision_function(np.column_stack([part.ravel() for part in grid]))
+        regions = values.reshape(grid[0].shape) > 0
+        axes.contourf(*grid, regions, levels=[-0.5, 0.5, 1.5], colors=[ORANGE, BLUE], alpha=0.12)
         axes.set_title(name, fontsize=8)
 
 

@@ -73,6 +73,12 @@ class Against(NamedTuple):
     counts: Counts
 
     @property
+    def bar(self) -> str:
+        """The probabilities as a bar of ten signs; rounding goes to the equivalent part."""
+        worse, better = (round(10 * p) for p in (self.posterior.worse, self.posterior.better))
+        return "◁" * worse + "■" * (10 - worse - better) + "▷" * better
+
+    @property
     def finding(self) -> str:
         """What is at least as probable as `SURE`; empty where nothing is."""
         said = {"worse": self.posterior.worse, "equivalent": self.posterior.equivalent}
@@ -162,6 +168,15 @@ class Verdict:
         counts = Counts(wins, len(gaps) - wins - losses, losses)
         mean = signed(float(np.mean(gaps)), decimals_of(metric))
         return Against(kernel, metric, mean, posterior, counts)
+
+    def with_finding(self, finding: str) -> list[tuple[str, str, str]]:
+        """Return machine, kernel and relative CPU time of each finding by accuracy."""
+        found = [(k, m) for m in self.sheet.machines for k in self.kernels_of(m)]
+        return [
+            (self.label(m), self.caption(k).removesuffix(" kernel"), self.times(k, m)[0])
+            for k, m in found
+            if (a := self.against(k, m, "accuracy")) and a.finding == finding
+        ]
 
     @property
     def n_comparisons(self) -> int:
