@@ -2,19 +2,34 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from mmbench.config.model import Config
+from mmbench.config.model import (
+    Config,
+    DatasetEntry,
+    JobLimits,
+    MachineEntry,
+    ParametersFrom,
+    Protocol,
+    Select,
+)
 from mmbench.datasets import RULES
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines import machine_class
 
 #: Maximum number of characters of a value in a message.
 MAX_SHOWN = 60
-#: Key paths of the sections of a configuration.
-SECTIONS: tuple[tuple[str, ...], ...] = ((), ("protocol",), ("select",), ("machines", "NAME"))
+#: First key of the key path of a section -> model of the section.
+SECTIONS: dict[str, type[BaseModel]] = {
+    "protocol": Protocol,
+    "select": Select,
+    "machines": MachineEntry,
+    "datasets": DatasetEntry,
+    "limits": JobLimits,
+    "parameters_from": ParametersFrom,
+}
 #: Phrases in pydantic's messages, and their replacements for readers of a YAML file.
 WORDS = {
     "Input should be": "must be",
@@ -95,11 +110,13 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
         return f"{key!r} is a parameter: write {both}"
     if keys == ("protocol", key) and key in RULES:
         return f"{key!r} is a rule: write test: {{{key}: {shown(value)}}}"
-    for section in SECTIONS:
-        if key in known_keys(section) and section[:1] != keys[:1]:
-            place = f"{dotted(section)}.{key}" if section else "the experiment, not of its parts"
-            return f"{key!r} is a key of {place}"
-    return f"unknown key {key!r}{did_you_mean(key, known_keys(keys[:-1]))}"
+    known = (SECTIONS[keys[0]] if keys[1:] else Config).model_fields
+    if keys[1:] and key in Config.model_fields:
+        return f"{key!r} is a key of the experiment, not of its parts"
+    for section in ("protocol", "select", "machines"):
+        if key in SECTIONS[section].model_fields and section != keys[0]:
+            return f"{key!r} is a key of {section}{'.NAME' * (section == 'machines')}.{key}"
+    return f"unknown key {key!r}{did_you_mean(key, known)}"
 
 
 def _is_parameter(key: Any, column: Any, content: Mapping[str, Any]) -> bool:
@@ -130,26 +147,3 @@ def shown(value: Any) -> str:
     """
     text = "nothing" if value is None else repr(value)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
-
-
-def known_keys(keys: Iterable[Any]) -> list[str]:
-    """Return the valid keys of the section at a key path.
-
-    Examples
-    --------
-    >>> known_keys(("machines", "svm"))
-    ['machine', 'estimator', 'params', 'grid', 'use', 'kernel', 'label', 'calibrate']
-    """
-    model: type[BaseModel] = Config
-    for key in keys:
-        if key in model.model_fields:
-            model = next(_models(model.model_fields[key].annotation), model)
-    return list(model.model_fields)
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models inside an annotation such as ``dict[str, MachineEntry]``."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models(part)

@@ -16,10 +16,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     PlainValidator,
     PrivateAttr,
     ValidationInfo,
-    field_serializer,
     field_validator,
     model_validator,
 )
@@ -39,7 +39,7 @@ from mmbench.config.values import (
     parse_seeds,
     resolve,
 )
-from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
+from mmbench.datasets import RULES, DatasetRef, SplitRule, UserTable, parse_rule
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
 from mmbench.errors import UserError
@@ -98,28 +98,16 @@ class DatasetEntry(UserTable):
         return DatasetRef(self.label, *parts)
 
 
-class TestRule(Strict):
-    """The rule that splits a data set into training and test rows, and its argument."""
-
-    rule: str
-    arg: int | float | None = None
-
-    @property
-    def spec(self) -> str | dict[str, float]:
-        """The rule in the form of a YAML file."""
-        return self.rule if self.arg is None else {self.rule: self.arg}
-
-
-def _parse_test(value: Any) -> dict[str, Any]:
+def _parse_test(value: Any) -> SplitRule:
     if not isinstance(value, str | dict):
         raise ValueError(f"must be a rule: {', '.join(RULES)}; got {value!r}")
     try:
-        rule, arg = parse_rule(value)
+        test = parse_rule(value)
     except (UserError, OverflowError) as error:
         raise ValueError(str(error)) from None
-    if arg is not None and arg > MAX_SPLITS:
-        raise ValueError(f"{rule} of more than {MAX_SPLITS} parts, got {arg!r}")
-    return {"rule": rule, "arg": arg}
+    if test.arg is not None and test.arg > MAX_SPLITS:
+        raise ValueError(f"{test.rule} of more than {MAX_SPLITS} parts, got {test.arg!r}")
+    return test
 
 
 class Protocol(Strict):
@@ -132,7 +120,9 @@ class Protocol(Strict):
     subsets.
     """
 
-    test: Annotated[TestRule, BeforeValidator(_parse_test)]
+    test: Annotated[
+        Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec, return_type=Any)
+    ]
     repeats: Positive | None = None
     seed: Annotated[Any, PlainValidator(parse_seeds)] = 0
     max_train: MaxTrainKey = None
@@ -153,10 +143,6 @@ class Protocol(Strict):
     def sizes(self) -> list[int | None]:
         """The training sizes of the table cells; [None] without a list of sizes."""
         return list(self.max_train) if isinstance(self.max_train, TrainingSizes) else [None]
-
-    @field_serializer("test")
-    def _plain_test(self, test: TestRule) -> Any:
-        return test.spec
 
 
 def _checked(check: Callable[[Any], object], value: Any) -> Any:

@@ -20,7 +20,6 @@ from mmbench.datasets import (
     Dataset,
     DatasetRef,
     dataset_hash,
-    known_beforehand,
     load_dataset,
     split_slots,
 )
@@ -47,12 +46,9 @@ def plan(
     for entry in config.datasets:
         dataset = entry.ref(config.steps_of(entry))
         content = dataset_hash(dataset, store=store, mirror=mirror, allow_network=allow_network)
-        described: DatasetRef | Dataset = dataset
-        if not known_beforehand(config.protocol.test.spec, dataset):
-            described = load_dataset(
-                dataset, store=store, mirror=mirror, allow_network=allow_network
-            )
-        splits = split_refs(config, described)
+        splits = split_refs(config, dataset) or split_refs(
+            config, load_dataset(dataset, store=store, mirror=mirror, allow_network=allow_network)
+        )
         for kernel, degree in kernels_and_degrees(config):
             degrees = [d for k, d in kernels_and_degrees(config) if k == kernel]
             drafts = [

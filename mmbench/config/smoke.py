@@ -6,8 +6,9 @@ in a folder separate from the records of the full run.
 """
 
 from mmbench.config.grids import Axis, expand_auto
-from mmbench.config.model import Config, Protocol, TestRule
+from mmbench.config.model import Config, Protocol
 from mmbench.config.values import MaxTrain, TrainingSizes
+from mmbench.datasets import SplitRule
 from mmbench.machines import machine_class
 
 SUFFIX = "-smoke"
@@ -78,9 +79,9 @@ def _grid(column: str, config: Config) -> dict[str, Axis]:
 def _protocol(protocol: Protocol) -> Protocol:
     test = protocol.test
     if test.rule in ("kfold", "time_series"):
-        test = TestRule(rule=test.rule, arg=MAX_SPLITS)
+        test = SplitRule(test.rule, MAX_SPLITS)
     elif test.rule == "leave_one_out":  # two folds in place of one fold per row
-        test = TestRule(rule="kfold", arg=MAX_SPLITS)
+        test = SplitRule("kfold", MAX_SPLITS)
     repeats = MAX_SPLITS if test.rule in ("holdout", "predefined") else 1
     update = {
         "test": test,

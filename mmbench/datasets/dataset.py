@@ -159,9 +159,9 @@ class Dataset:
     X: NDArray
     y: NDArray
     classes: NDArray
-    split: Rows | None
-    predefined: list[Rows] | None
-    content_hash: str
+    split: Rows | None = None
+    predefined: list[Rows] | None = None
+    content_hash: str = ""
     deviations: tuple[str, ...] = ()
     split_deviations: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +40,8 @@ MaxTrain = int | tuple[str, int] | None
 SUBSET_STREAM = 1
 
 
-class Cut(NamedTuple):
-    """Row numbers of one split; ``origin`` is "official" or "drawn" (computed)."""
-
-    train: IntArray
-    test: IntArray
-    origin: str
-
-
-def _refused(data: Dataset, reason: str) -> UserError:
-    return UserError(f"data set {data.name!r}: {reason}")
+# The functions ``_..._cut`` return the training and test rows of one split, and raise ValueError
+# if the data do not allow the split.
 
 
 # official: the split that all publications use. All repeats use the same split and differ in other
@@ -57,19 +49,15 @@ def _refused(data: Dataset, reason: str) -> UserError:
 
 
 def _official_repeats(data: Described, repeats: int | None) -> int:
-    if not (data.card and data.card.expect.official):
-        raise _no_official(data)
+    split = data.split if isinstance(data, Dataset) else data.card and data.card.expect.official
+    if split is None:
+        raise UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
     return repeats or 1
 
 
-def _official_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
-    if data.split is None:
-        raise _no_official(data)
-    return Cut(*data.split, "official")
-
-
-def _no_official(data: Described) -> UserError:
-    return UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
+def _official_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
+    _official_repeats(data, repeat)
+    return cast(Rows, data.split)
 
 
 # predefined: the splits of the card or of a file of folds. If the source does not contain all
@@ -88,14 +76,17 @@ def _predefined_repeats(data: Described, repeats: int | None) -> int:
     return min(given, repeats or given)
 
 
-def _predefined_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
-    official = data.predefined or []
-    if repeat < len(official):
-        return Cut(*official[repeat], "official")
+def _predefined_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
+    if _is_official("predefined", data, repeat):
+        return (data.predefined or [])[repeat]
     plan = _plan(data, repeat + 1)
-    order = random_stream(seed, repeat).permutation(len(data.y))
-    train, test = np.split(order, [plan.train or 0, (plan.train or 0) + (plan.test or 0)])[:2]
-    return Cut(np.sort(train), np.sort(test), "drawn")
+    order, n_train = random_stream(seed, repeat).permutation(len(data.y)), plan.train or 0
+    return np.sort(order[:n_train]), np.sort(order[n_train : n_train + (plan.test or 0)])
+
+
+def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
+    """Return whether a split is distributed with the data, and not drawn at random."""
+    return rule == "official" or (rule == "predefined" and repeat < len(data.predefined or ()))
 
 
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
@@ -114,57 +105,45 @@ def _plan(data: Described, wanted: int) -> PredefinedSplits:
 # a group are in the same fold.
 
 
-def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
+def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
     folds, random = int(arg or 0), random_stream(seed, repeat)
-    of_row = np.empty(len(data.y), dtype=np.intp)
     if data.groups is not None:
         from sklearn.model_selection import StratifiedGroupKFold
 
-        n_groups = len(np.unique(data.groups))
-        if n_groups < folds:
-            raise _refused(data, f"{n_groups} groups are fewer than {folds} folds")
+        if len(np.unique(data.groups)) < folds:
+            raise ValueError(f"{len(np.unique(data.groups))} groups are fewer than {folds} folds")
         cutter = StratifiedGroupKFold(folds, shuffle=True, random_state=random)
-        for k, (_, test) in enumerate(cutter.split(data.y, data.y, data.groups)):
-            of_row[test] = k
-    else:
-        if problem := too_few_rows(data.y, folds):
-            raise _refused(data, problem)
-        # The rows, ordered by class and shuffled within each class, are assigned to the folds in
-        # turn: fold sizes differ by at most one, and so do the numbers of rows of a class per fold.
-        codes, counts = codes_and_counts(data.y)
-        classes = range(len(counts))
-        dealt = np.concatenate([random.permutation(np.flatnonzero(codes == k)) for k in classes])
-        of_row[dealt] = np.arange(len(codes)) % folds
-    return Cut(np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold), "drawn")
+        return list(cutter.split(data.y, data.y, data.groups))[fold]
+    if problem := too_few_rows(data.y, folds):
+        raise ValueError(problem)
+    # The rows, ordered by class and shuffled within each class, are assigned to the folds in turn:
+    # fold sizes differ by at most one, and so do the numbers of rows of a class per fold.
+    codes, counts = codes_and_counts(data.y)
+    classes = range(len(counts))
+    dealt = np.concatenate([random.permutation(np.flatnonzero(codes == k)) for k in classes])
+    test = np.sort(dealt[fold::folds])
+    return np.setdiff1d(dealt, test), test
 
 
 # holdout: repeated stratified random splits; a fraction of the rows (or groups) is the test set.
 
 
-def _holdout_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
+def _holdout_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
     """Return a split with round(arg * n) stratified test rows, or with a fraction of the groups."""
     share, random = float(arg or 0), random_stream(seed, repeat)
     if data.groups is None:
-        of, (codes, counts) = "", codes_and_counts(data.y)
-        n_test = round(share * len(codes))
-        if n_test == 0:
-            raise _refused(data, f"holdout {arg:g} of {len(codes)} rows leaves no test row")
-        test = pick_stratified(codes, allocate(counts, n_test), random)
+        codes, counts = codes_and_counts(data.y)
+        test = pick_stratified(codes, allocate(counts, round(share * len(codes))), random)
         train = np.setdiff1d(np.arange(len(codes)), test)
     else:
         from sklearn.model_selection import GroupShuffleSplit
 
-        of, cutter = " of the groups", GroupShuffleSplit(1, test_size=share, random_state=random)
-        try:
-            train, test = next(cutter.split(data.y, data.y, data.groups))
-        except ValueError:
-            n_groups = len(np.unique(data.groups))
-            reason = f"holdout {arg:g} of {n_groups} groups leaves a part empty"
-            raise _refused(data, reason) from None
+        cutter = GroupShuffleSplit(1, test_size=share, random_state=random)
+        train, test = next(cutter.split(data.y, data.y, data.groups))
     lacking = np.setdiff1d(data.classes, data.y[train])
     if len(lacking):
-        raise _refused(data, f"holdout {arg:g}{of} leaves no training row of class {lacking[0]!s}")
-    return Cut(train, test, "drawn")
+        raise ValueError(f"holdout {arg:g} leaves no training row of class {lacking[0]!s}")
+    return train, test
 
 
 # leave_one_out: each test set is one row or, if there are groups, one group.
@@ -180,31 +159,23 @@ def _n_units(arg: Arg, data: Described) -> int:
     return len(np.unique(_units(data))) if isinstance(data, Dataset) else 0
 
 
-def _leave_one_out_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
-    units = np.unique(_units(data))
-    if len(units) < 2:
-        raise _refused(data, "leave_one_out needs two groups, there is one")
-    held = _units(data) == units[fold]
-    return Cut(np.flatnonzero(~held), np.flatnonzero(held), "drawn")
+def _leave_one_out_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
+    held = _units(data) == np.unique(_units(data))[fold]
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 # time_series: the rows are divided into successive blocks of time; the training rows of a block are
 # all rows before this block.
 
 
-def _time_series_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Cut:
+def _time_series_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
     """Return one split; rows are ordered by time, or as in the file if there is no time column."""
     from sklearn.model_selection import TimeSeriesSplit
 
     time = np.arange(len(data.y)) if data.time is None else data.time
     order = np.argsort(time, kind="stable")
-    try:
-        parts = list(TimeSeriesSplit(int(arg or 0)).split(order))
-    except ValueError:
-        reason = f"{len(order)} rows are too few for time_series {arg:g}"
-        raise _refused(data, reason) from None
-    train, test = parts[fold]
-    return Cut(order[train], order[test], "drawn")
+    train, test = list(TimeSeriesSplit(int(arg or 0)).split(order))[fold]
+    return order[train], order[test]
 
 
 class Rule(NamedTuple):
@@ -212,8 +183,8 @@ class Rule(NamedTuple):
 
     #: Type of the argument: "none", "count" (integer) or "share" (fraction between 0 and 1).
     argument: str
-    #: Function (argument, data, repeat, fold, seed) -> row numbers of one split.
-    cut: Callable[[Arg, Dataset, int, int, int], Cut]
+    #: Function (argument, data, repeat, fold, seed) -> training and test rows of one split.
+    cut: Callable[[Arg, Dataset, int, int, int], Rows]
     #: Function (argument, data) -> number of folds.
     n_folds: Callable[[Arg, Described], int] = lambda arg, data: 1
     #: Function (data, requested number of repeats or None) -> number of repeats.
@@ -257,13 +228,25 @@ class Split:
     rest: IntArray = field(default_factory=lambda: np.empty(0, np.intp))
 
 
-def parse_rule(spec: RuleSpec) -> tuple[str, Arg]:
+class SplitRule(NamedTuple):
+    """Name and argument of a split rule; the argument is None for rules without argument."""
+
+    rule: str
+    arg: Arg = None
+
+    @property
+    def spec(self) -> RuleSpec:
+        """The rule in the form of a configuration."""
+        return self.rule if self.arg is None else {self.rule: self.arg}
+
+
+def parse_rule(spec: RuleSpec) -> SplitRule:
     """Return name and argument of a rule. UserError: if the name or the argument is not valid.
 
     Examples
     --------
-    >>> parse_rule("official"), parse_rule({"kfold": 10})
-    (('official', None), ('kfold', 10))
+    >>> parse_rule({"kfold": 10})
+    SplitRule(rule='kfold', arg=10)
     """
     rule: Mapping[str, Any] = {spec: None} if isinstance(spec, str) else spec
     if len(rule) != 1:
@@ -279,7 +262,7 @@ def parse_rule(spec: RuleSpec) -> tuple[str, Arg]:
     }[RULES[name].argument]
     if not fits:
         raise UserError(f"{name} {needs}, got {arg!r}")
-    return name, arg
+    return SplitRule(name, arg)
 
 
 def split_rules(data: Described) -> list[str]:
@@ -292,18 +275,13 @@ def split_rules(data: Described) -> list[str]:
     return [name for name in RULES if not missing.get(name)]
 
 
-def known_beforehand(spec: RuleSpec, ref: DatasetRef) -> bool:
-    """Return whether the number of splits is known before the data are read."""
-    name, _ = parse_rule(spec)
-    return not (name == "leave_one_out" or (name == "predefined" and ref.folds is not None))
-
-
 def split_slots(
     spec: RuleSpec, data: Described, repeats: int | None = None
 ) -> list[tuple[int, int]]:
-    """Return (repeat, fold) of every split; `data` must be loaded unless `known_beforehand`.
+    """Return (repeat, fold) of every split.
 
-    If `repeats` is None, the rule ``predefined`` returns all splits, and other rules one repeat.
+    The list is empty if the number of splits depends on data that are not loaded yet. If `repeats`
+    is None, the rule ``predefined`` returns all splits, and other rules one repeat.
     """
     name, arg = parse_rule(spec)
     rule = RULES[name]
@@ -345,25 +323,28 @@ def split_at(
         class has fewer rows than there are folds, or there is no test row.
     """
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
-    train, test, origin = RULES[name].cut(arg, dataset, repeat, fold, seed)
-    if not len(train) or not len(test):
-        part = "test" if len(train) else "training"
-        raise _refused(dataset, f"split {repeat} has no {part} row")
-    whole = train
-    if max_train is not None:
-        train = _subset(whole, dataset, max_train, repeat, seed)
-    rest = np.setdiff1d(whole, train)
-    return Split(train, test, name, repeat, fold, seed, split_digest(train, test), origin, rest)
+    try:
+        whole, test = RULES[name].cut(arg, dataset, repeat, fold, seed)
+        if not len(whole) or not len(test):
+            rule, part = f"{name} {arg or ''}".strip(), "test" if len(whole) else "training"
+            raise ValueError(f"{rule} of {len(dataset.y)} rows leaves no {part} row")
+        random = random_stream(seed, repeat, SUBSET_STREAM)
+        train = whole if max_train is None else _subset(whole, dataset.y, max_train, random)
+    except ValueError as error:
+        raise UserError(f"data set {dataset.name!r}: {error}") from None
+    rest, digest = np.setdiff1d(whole, train), split_digest(train, test)
+    origin = "official" if _is_official(name, dataset, repeat) else "drawn"
+    return Split(train, test, name, repeat, fold, seed, digest, origin, rest)
 
 
 def _subset(
-    train: IntArray, data: Dataset, size: int | tuple[str, int], repeat: int, seed: int
+    train: IntArray, y: NDArray, size: int | tuple[str, int], random: np.random.RandomState
 ) -> IntArray:
-    codes, counts = codes_and_counts(data.y[train])
+    """Return the training rows that `max_train` keeps."""
+    codes, counts = codes_and_counts(y[train])
     kind, number = size if isinstance(size, tuple) else ("all", size)
     if kind == "nested" and number > len(train):
-        reason = f"max_train {number}, but there are {len(train)} rows to train on"
-        raise _refused(data, reason)
+        raise ValueError(f"max_train {number}, but there are {len(train)} rows to train on")
     if kind == "per_class":
         share = np.minimum(counts, number)
     else:
@@ -372,8 +353,8 @@ def _subset(
     if share.sum() == len(train):
         return train
     if share.min() == 0:
-        raise _refused(data, f"max_train {number} leaves a class without training row")
-    return train[pick_stratified(codes, share, random_stream(seed, repeat, SUBSET_STREAM))]
+        raise ValueError(f"max_train {number} leaves a class without training row")
+    return train[pick_stratified(codes, share, random)]
 
 
 def split_digest(train: IntArray, test: IntArray) -> str:

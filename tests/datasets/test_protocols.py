@@ -78,7 +78,7 @@ def test_too_few_groups_or_rows_are_one_line(clinic):
     data = load(clinic)
     with pytest.raises(UserError, match="10 groups are fewer than 11 folds"):
         parts(data, {"kfold": 11})
-    with pytest.raises(UserError, match="40 rows are too few for time_series 60"):
+    with pytest.raises(UserError, match="folds=61 greater than the number of samples=40"):
         parts(data, {"time_series": 60})
 
 

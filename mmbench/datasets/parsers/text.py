@@ -35,9 +35,9 @@ WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 
 
 class TooLarge(ValueError):
-    """A file is larger than allowed; ``needed`` is the size in bytes, or None if it is unknown."""
+    """A file is larger than allowed; ``needed`` is the limit in bytes with which to try again."""
 
-    def __init__(self, message: str, needed: int | None = None):
+    def __init__(self, message: str, needed: int):
         super().__init__(message)
         self.needed = needed
 
@@ -58,7 +58,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise ValueError(f"{path.name}: damaged or cut short ({error})") from error
     if len(content) > most:
-        raise TooLarge(f"{path.name}: {size} bytes that unpack to more than {most}")
+        raise TooLarge(f"{path.name}: {size} bytes that unpack to more than {most}", 4 * most)
     return content
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Dataset, DatasetRef
-from mmbench.datasets.parsers.frames import check_width, column_name, place, say
+from mmbench.datasets.parsers.frames import Nominal, cell_name, check_width, column_name, say
 from mmbench.datasets.parsers.text import is_number, to_labels
 from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.user.formats import SparseTable, Table, as_text
@@ -65,9 +65,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     check_width(table.frame.shape[1], options.max_columns)
     if table.frame.empty:
         raise ValueError("the file has no rows")
-    dropped: list[str] = []
-    if options.unlabelled == "drop":
-        table, dropped = _labelled(table, options)
+    table, dropped = _labelled(table, options)
     frame, label = table.frame, table.target
     chosen, remarks = _chosen(table, options)
     nominal = _nominal(table, chosen, options)
@@ -86,23 +84,17 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         remarks.append(f"{first}: if it holds data, say header: false")
     names = numbers + words
     remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names)]
+    missing = None
+    if len(found := np.argwhere(np.isnan(X))):
+        missing = f"{cell_name(found[0][0], names[found[0][1]])}: value missing"
+    if problem := check_steps(ref.preprocess, X.shape[1], words, missing):
+        raise ValueError(problem)
     groups, time = (
         None if column is None else read(frame[column_name(column, list(frame.columns))])
         for column, read in ((options.groups, _groups), (options.time, _time))
     )
-    missing = None
-    if len(found := np.argwhere(np.isnan(X))):
-        missing = f"{place(found[0][0], names[found[0][1]])}: value missing"
-    if problem := check_steps(ref.preprocess, X.shape[1], words, missing):
-        raise ValueError(problem)
     return Dataset(
-        ref.name,
-        X,
-        y,
-        np.unique(y),
-        split=None,
-        predefined=None,
-        content_hash="",
+        *(ref.name, X, y, np.unique(y)),
         warnings=tuple(remarks),
         n_categorical=len(words),
         groups=groups,
@@ -123,7 +115,7 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
     if {name for name, _ in ref.preprocess} - KEEP_ZEROS:
         allowed = ", ".join(sorted(KEEP_ZEROS))
         raise ValueError(f"stays sparse: preprocess can only be {allowed}")
-    return Dataset(ref.name, table.X, y, np.unique(y), None, None, "", warnings=tuple(remarks))
+    return Dataset(ref.name, table.X, y, np.unique(y), warnings=tuple(remarks))
 
 
 def leave_out(names: Sequence[str], options: FileOptions) -> str:
@@ -134,11 +126,10 @@ def leave_out(names: Sequence[str], options: FileOptions) -> str:
 def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
     """Return the names of the feature columns, in the order of the file, and warnings."""
     names, target = list(table.frame.columns), table.target
-    others = (options.index, options.groups, options.time)
-    left_out = [*options.drop, *(column for column in others if column is not None)]
-    dropped = {column_name(column, names) for column in left_out} | {target}
+    left_out = (*options.drop, options.index, options.groups, options.time)
+    dropped = {column_name(column, names) for column in left_out if column is not None} | {target}
     stated = {column_name(column, names) for column in options.features}
-    ignored = [name for name in table.ignored if name in names and name not in dropped | stated]
+    ignored = [name for name in table.ignored if name in set(names) - dropped - stated]
     wanted = (stated or set(names)) - dropped - set(ignored)
     chosen = [name for name in names if name in wanted]
     if not chosen:
@@ -158,30 +149,28 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
     from pandas.api.types import is_numeric_dtype
 
     names = list(table.frame.columns)
-    nominal = {name: values for name, values in table.nominal.items() if name in chosen}
-    named: dict[str, tuple[str, ...]] = {}
+    stated: Nominal = {}
+    declared = table.nominal
     if options.categorical == "auto":
         text = (name for name in chosen if not is_numeric_dtype(table.frame[name]))
-        nominal = {**dict.fromkeys(text, ()), **nominal}
+        declared = {**dict.fromkeys(text, ()), **declared}
     else:
-        for column, values in options.categorical:
-            named[column_name(column, names, "categorical column")] = values
-        nominal |= {name: values for name, values in named.items() if name in chosen}
-    for name in nominal:
-        if name not in named:
+        listed = options.categorical
+        stated = {column_name(c, names, "categorical column"): values for c, values in listed}
+    for name in chosen:
+        if name in declared and name not in stated:
             _refuse_no_category(table.frame[name], options)
-    return nominal
+    nominal = {**declared, **stated}
+    return {name: nominal[name] for name in chosen if name in nominal}
 
 
 def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
     """Refuse dates and more than MOST_CATEGORIES values in a column not listed in `categorical`."""
     values = column.dropna().unique()
-    if not len(values):
-        return
     kind = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
     if all(isinstance(value, str) and DATE.fullmatch(value.strip()) for value in values):
         kind = "dates"
-    if kind:
+    if kind and len(values):
         keep = f"to keep it, {say('categorical', [str(column.name)])}"
         holds = f"column {column.name!r} holds {kind} such as {str(values[0])!r}"
         raise ValueError(f"{holds}; {leave_out([str(column.name)], options)}; {keep}")
@@ -192,14 +181,12 @@ def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
     text = column.map(as_text, na_action="ignore").astype(object)
     if not stated:  # "2" instead of "2.0" if all values are integers
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
-    present = text.dropna().unique().tolist()
-    numbers = sorted(filter(is_number, present), key=lambda value: (float(value), value))
-    values = stated or (*numbers, *sorted(set(present) - set(numbers)))
+    values = stated or sorted(
+        text.dropna().unique().tolist(),
+        key=lambda value: (0, float(value), value) if is_number(value) else (1, 0.0, value),
+    )
     codes = text.map({value: k for k, value in enumerate(values)})
-    unknown = np.flatnonzero(codes.isna() & column.notna())
-    if len(unknown):
-        found = f"{text.iloc[unknown[0]]!r} is none of {', '.join(values)}"
-        raise ValueError(f"{place(unknown[0], column.name)}: {found}")
+    _refuse_cells(text, codes.isna() & text.notna(), f"{{}} is none of {', '.join(values)}")
     return np.asarray(codes, dtype=np.float64)
 
 
@@ -209,11 +196,9 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     for name in frame.columns[[not is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
         frame = frame.assign(**{name: _number_column(frame[name], options)})
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    infinite = np.argwhere(np.isinf(X))
-    if len(infinite):
-        row, column = infinite[0]
+    for row, column in np.argwhere(np.isinf(X)):
         value = str(X[row, column])
-        raise ValueError(f"{place(row, frame.columns[column])}: infinite value {value!r}")
+        raise ValueError(f"{cell_name(row, frame.columns[column])}: infinite value {value!r}")
     return X
 
 
@@ -228,32 +213,28 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     plain = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
     grouped = rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
     number = re.compile(rf"\s*[+-]?({plain}{grouped})\s*")
-    values = np.full(len(column), np.nan)
-    bad = []
-    for row, cell in enumerate(column):
-        if isinstance(cell, bool | int | float):
-            try:
-                values[row] = cell
-            except OverflowError:  # a whole number of hundreds of digits
-                values[row] = np.inf
-        elif isinstance(cell, str) and number.fullmatch(cell):
-            text = cell.replace(options.thousands, "") if options.thousands else cell
-            values[row] = float(text.replace(options.decimal, "."))
-        elif cell is not None and not pd.isna(cell):
-            bad.append(row)
-    if bad:
-        where, cell = place(bad[0], column.name), str(column.iloc[bad[0]])
+
+    def parsed(cell: Any) -> float | None:
+        if not isinstance(cell, str):
+            return float(cell)  # a truth value of a Parquet file
+        text = cell.replace(options.thousands or "", "").replace(options.decimal, ".")
+        return float(text) if number.fullmatch(cell) else None
+
+    values = column.map(parsed, na_action="ignore").astype("float64")
+    bad = np.flatnonzero(values.isna() & column.notna())
+    if len(bad):
+        where, cell = cell_name(bad[0], column.name), str(column.iloc[bad[0]])
         if INFINITE.fullmatch(cell):
             raise ValueError(f"{where}: infinite value {cell!r}")
-        all_text = len(bad) == column.notna().sum()
         if cell.strip() == column.name:
             hint = "; the names of the columns stand there again"
-        elif bad == [0] and len(column) > 1 and not options.header:
+        elif bad.tolist() == [0] and len(column) > 1 and not options.header:
             hint = f"; if the first line names the columns, {say('header', 'true')}"
         else:
+            all_text = len(bad) == column.notna().sum()
             hint = _hint(cell, options, all_text, str(column.name))
         raise ValueError(f"{where}: text {cell!r} where a number is needed{hint}")
-    return pd.Series(values, index=column.index)
+    return values
 
 
 def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
@@ -277,31 +258,32 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
 
 
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
-    """Return the table without rows that lack a label or a group, and a warning about them."""
+    """Return the table without unlabelled rows if the options drop these rows, and a warning."""
     names = [table.target]
     if options.groups is not None:
         names.append(column_name(options.groups, list(table.frame.columns)))
     kept = table.frame[names].notna().all(axis=1)
-    if kept.all() or not kept.any():
+    if options.unlabelled == "error" or kept.all() or not kept.any():
         return table, []
     frame = table.frame[kept].reset_index(drop=True)
     without = f"{(~kept).sum()} rows without {' and '.join(map(repr, names))} are left out"
     return table._replace(frame=frame), [without]
 
 
-def _refuse_missing(column: pd.Series, hint: str = "") -> None:
-    missing = np.flatnonzero(column.isna())
-    if len(missing):
-        raise ValueError(f"{place(missing[0], column.name)}: value missing{hint}")
+def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
+    """Raise ValueError for the first marked cell; in `problem`, {} stands for its value."""
+    for row in np.flatnonzero(bad):
+        text = problem.replace("{}", repr(column.iloc[row]), 1)
+        raise ValueError(f"{cell_name(int(row), column.name)}: {text}")
 
 
-#: Advice in the message about a missing label or group.
-UNLABELLED = f"; to leave out rows without it, {say('unlabelled', 'drop')}"
+#: Message about a missing label or group.
+UNLABELLED = f"value missing; to leave out rows without it, {say('unlabelled', 'drop')}"
 
 
 def _groups(column: pd.Series) -> NDArray:
     """Return the group number of each row."""
-    _refuse_missing(column, UNLABELLED)
+    _refuse_cells(column, column.isna(), UNLABELLED)
     return np.unique(to_labels(map(as_text, column)), return_inverse=True)[1]
 
 
@@ -310,20 +292,18 @@ def _time(column: pd.Series) -> NDArray:
     import pandas as pd
     from pandas.api.types import is_numeric_dtype
 
-    _refuse_missing(column)
+    _refuse_cells(column, column.isna(), "value missing")
     read = column if column.dtype.kind == "M" else pd.to_numeric(column, errors="coerce")
     if read.isna().all():
         read = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
-    bad = np.flatnonzero(read.isna())
-    if len(bad):
-        found = f"{column.iloc[bad[0]]!r} is neither a number nor a date such as 2024-01-31"
-        raise ValueError(f"{place(bad[0], column.name)}: {found}")
+    problem = "{} is neither a number nor a date such as 2024-01-31"
+    _refuse_cells(column, read.isna(), problem)
     values = read.to_numpy() if is_numeric_dtype(read) else read.astype("int64").to_numpy()
     return values.astype(np.float64)
 
 
 def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
-    _refuse_missing(column, UNLABELLED)
+    _refuse_cells(column, column.isna(), UNLABELLED)
     y = to_labels(map(str, column))
     values = np.unique(y)
     if len(values) < 2:
@@ -346,14 +326,14 @@ def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
     """Return warnings about a categorical column that may contain numbers or row names."""
     texts = column.dropna().map(as_text).unique().tolist()
     words = [text for text in texts if not is_number(text)]
-    what = f"column {column.name!r} holds"
+    holds = f"column {column.name!r} holds"
     if words and all(is_number(text.replace(",", ".", 1)) for text in texts):
-        return [f"{what} categories such as {words[0]!r}: are they numbers, with decimal: ','?"]
+        return [f"{holds} categories such as {words[0]!r}: are they numbers, with decimal: ','?"]
     if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):
-        said = f"{what} numbers and {', '.join(map(repr, words))}, all taken as categories"
+        said = f"{holds} numbers and {', '.join(map(repr, words))}, all taken as categories"
         return [f"{said}; leave a cell empty where a value is missing"]
     if len(texts) == len(column) >= FEWEST_NAMED:
-        many = f"{what} {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
+        many = f"{holds} {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
         return [f"{many}; {leave_out([str(column.name)], options)}"]
     return []
 

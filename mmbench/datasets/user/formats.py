@@ -10,8 +10,7 @@ import json
 import re
 import threading
 import zipfile
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.fetch import Places, Store
 from mmbench.datasets.fetch.sources import (
-    SourceError,
     bounded_urlopen,
     create,
     download_arff,
@@ -39,6 +37,7 @@ from mmbench.datasets.parsers.frames import (
     existing,
     parse_rows,
     read_arff,
+    refuse_equal_names,
     say,
 )
 from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
@@ -121,11 +120,10 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
     ValueError
         If the file cannot be read as a table; the message is one line.
     """
-    most = options.max_megabytes * 2**20
     try:
-        return _read_file(path, options, target, most)
+        return _read_file(path, options, target, options.max_megabytes * 2**20)
     except TooLarge as error:
-        megabytes = -(-(error.needed or 4 * most) // 2**20)
+        megabytes = -(-error.needed // 2**20)
         limit = f"and at most {options.max_megabytes} MB are read"
         raise ValueError(f"{error}, {limit}; {say('max_megabytes', megabytes)}") from error
 
@@ -138,32 +136,30 @@ def _read_file(
         return _parquet(path, options, target, most)
     if start.startswith(b"PK") and path.suffix.lower() == ".npz":
         return _npz(path, most)
-    stated = options.encoding.lower().replace("_", "-") not in ("utf-8", "utf8")
-    packed = any(start.startswith(magic) for magic in UNPACKERS)
-    if not packed:
-        _refuse_other(start, stated)
+    if not start.startswith(tuple(UNPACKERS)):
+        _refuse_other(start, options)  # before a large file is read
     content = read_bytes(path, most)
-    if packed:
-        _refuse_other(content[:START], stated)
+    _refuse_other(content[:START], options)
     suffix = inner_path(path).suffix.lower()
     if suffix in SVMLIGHT:
         return _svmlight(content.removeprefix(codecs.BOM_UTF8))
     text = _decoded(content, options.encoding)
-    if target is None:
-        raise ValueError("needs a target: the column that holds the classes")
+    nominal: Nominal = NO_NAMES
     if suffix == ".arff":
         frame, nominal = read_arff(text, options.missing or (), options.max_columns)
-        return Table(frame, column_name(target, list(frame.columns), "target column"), nominal)
-    frame = read_csv(text, options, target)
-    names = list(frame.columns)
-    if len(names) == 1 and isinstance(target, str) and target not in names:
-        mark = next(iter(re.findall(r"[^\w\s\"']", names[0])), "|")
-        hint = f"if fields are separated, {say('separator', mark)}"
-        raise ValueError(f"the first line is one field, {names[0]!r}; {hint}")
-    return Table(frame, column_name(target, list(frame.columns), "target column"))
+    else:
+        frame = read_csv(text, options, target)
+    return Table(frame, _label(target, list(frame.columns)), nominal)
 
 
-def read_csv(text: str, options: FileOptions, target: Column) -> pd.DataFrame:
+def _label(target: Column | None, names: Sequence[str]) -> str:
+    """Return the name of the column of class labels."""
+    if target is None:
+        raise ValueError("needs a target: the column that holds the classes")
+    return column_name(target, names, "target column")
+
+
+def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataFrame:
     """Read CSV text; blank lines are skipped.
 
     If there is no header, the columns are named ``"1"``, ``"2"``, ... If no separator is given, the
@@ -188,7 +184,11 @@ def read_csv(text: str, options: FileOptions, target: Column) -> pd.DataFrame:
     if options.header:
         check_names(names)
     else:
-        names, body = [str(k + 1) for k in range(len(first))], text
+        names, body = [str(k) for k in range(1, len(first) + 1)], text
+    if len(names) == 1 and isinstance(target, str) and target not in names:
+        mark = next(iter(re.findall(r"[^\w\s\"']", names[0])), "|")
+        hint = f"if fields are separated, {say('separator', mark)}"
+        raise ValueError(f"the first line is one field, {names[0]!r}; {hint}")
     words = MISSING_WORDS if options.missing is None else options.missing
     return parse_rows(body, names, text_columns(options, target), words, sep=found, decimal=decimal)
 
@@ -210,16 +210,13 @@ def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[
         line, _, body = text.partition("\n")
         quoted = re.findall(QUOTED_OR_NOT, line)
         return [a.replace('""', '"') or b for a, b in quoted], body, BLANKS
-    body = text
-    for _ in range(n_lines):
-        body = body.partition("\n")[2]
-    return fields, body, found
+    return fields, "".join(text.split("\n", n_lines)[n_lines:]), found
 
 
-def text_columns(options: FileOptions, target: Column) -> list[Column]:
+def text_columns(options: FileOptions, target: Column | None) -> list[Column]:
     """Return the columns that are read as text even if all values are numbers."""
     stated = [] if options.categorical == "auto" else [c for c, _ in options.categorical]
-    return [target, *stated, *([] if options.groups is None else [options.groups])]
+    return [column for column in (target, options.groups, *stated) if column is not None]
 
 
 def _decoded(content: bytes, encoding: str) -> str:
@@ -250,13 +247,14 @@ def first_bytes(path: Path) -> bytes:
         raise ValueError(error.strerror or str(error)) from error
 
 
-def _refuse_other(start: bytes, encoding_stated: bool) -> None:
-    if any(start.startswith(mark) for mark in MARKS):
+def _refuse_other(start: bytes, options: FileOptions) -> None:
+    """Raise ValueError if a file does not start with text."""
+    if start.startswith(tuple(MARKS)):
         return
     for magic, name in OTHER_FORMATS.items():
         if start.lstrip().startswith(magic):
             raise ValueError(f"this is {name}")
-    if b"\0" in start and not encoding_stated:
+    if b"\0" in start and codecs.lookup(options.encoding).name == "utf-8":
         hint = "text in UTF-16 needs encoding: utf-16-le or utf-16-be"
         raise ValueError(f"this is binary data of an unknown format, not a table; {hint}")
 
@@ -277,16 +275,10 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
     except (OSError, pyarrow.ArrowException) as error:
         raise ValueError(f"not a readable Parquet file ({error})") from error
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    names = table.schema.names
-    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
-    if count > 1:
-        raise ValueError(f"two columns are named {name!r}")
-    if target is None:
-        raise ValueError("needs a target: the column that holds the classes")
-    label = column_name(target, names, "target column")
-    words = existing(text_columns(options, label), names)
+    refuse_equal_names(schema.names)
+    label = _label(target, schema.names)
     ignored = tuple(name for name in index if isinstance(name, str))
-    return _from_arrow(table, label, words, options, _declared(file))._replace(ignored=ignored)
+    return _from_arrow(table, label, options, _declared(file))._replace(ignored=ignored)
 
 
 def _declared(file: parquet.ParquetFile) -> set[str]:
@@ -300,13 +292,12 @@ def _declared(file: parquet.ParquetFile) -> set[str]:
     return {field.name for field in schema if pyarrow.types.is_dictionary(field.type)}
 
 
-def _from_arrow(
-    table: pa.Table, label: str, words: set[str], options: FileOptions, declared: set[str]
-) -> Table:
+def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set[str]) -> Table:
     """Return the columns of a Parquet file as a table; text columns are categorical."""
     import pandas as pd
     from pyarrow import types
 
+    words = existing(text_columns(options, label), table.schema.names)
     columns: dict[str, pd.Series] = {}
     nominal: dict[str, tuple[str, ...]] = {}
     unusable: dict[str, str] = {}
@@ -320,7 +311,7 @@ def _from_arrow(
         if types.is_decimal(kind):
             column = column.cast("string" if name in words else "float64")
         series = column.cast("float64" if types.is_null(kind) else column.type).to_pandas()
-        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        if "binary" in str(kind):
             try:
                 series = series.map(lambda v: v.decode(options.encoding), na_action="ignore")
             except UnicodeDecodeError:
@@ -385,9 +376,8 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
     import pandas as pd
 
     if X.ndim != 2 or y.shape != (len(X),):
-        raise ValueError(
-            f"needs X of shape (rows, columns) and y (rows,), not {X.shape}, {y.shape}"
-        )
+        shapes = f"{X.shape}, {y.shape}"
+        raise ValueError(f"needs X of shape (rows, columns) and y (rows,), not {shapes}")
     if y.dtype.kind == "S":
         y = np.char.decode(y, "utf-8")
     if X.dtype.kind not in "buif":
@@ -405,10 +395,9 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
     The file is taken from the store, from a mirror folder or from OpenML.
     """
     store = Store(places.store)
-    folders = [folder / "openml" for folder in (store.root, places.mirror_folder) if folder]
-    old = ""
-    for folder in folders:
-        path, facts = folder / f"{data_id}.arff", folder / f"{data_id}.json"
+    old, name = "", Path("openml", f"{data_id}.arff")
+    for folder in filter(None, (store.root, places.mirror_folder)):
+        path, facts = folder / name, folder / name.with_suffix(".json")
         if path.is_file() and facts.is_file():
             stated = json.loads(facts.read_text("utf-8"))
             if "ignored" in stated:
@@ -417,26 +406,20 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
     if not places.allow_network:
         raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
     with store.scratch() as scratch:
-        try:
-            arrived, found = download_arff(data_id, scratch, places.progress, most)
-        except SourceError as error:
-            raise ValueError(str(error)) from error
+        arrived, found = download_arff(data_id, scratch, places.progress, most)
         with create(scratch / "facts") as file:
             file.write(json.dumps({"target": found.target, "ignored": found.ignored}).encode())
-        store.admit(arrived, folders[0] / f"{data_id}.arff")
-        store.admit(scratch / "facts", folders[0] / f"{data_id}.json")
-    return folders[0] / f"{data_id}.arff", found.target, found.ignored
+        store.admit(arrived, store.root / name)
+        store.admit(scratch / "facts", store.root / name.with_suffix(".json"))
+    return store.root / name, found.target, found.ignored
 
 
 def sklearn_table(name: str, places: Places, most: int) -> Table:
     """Return the data set of scikit-learn's function ``load_NAME`` or ``fetch_NAME``."""
     from sklearn import datasets
 
-    loaders = {
-        loader.partition("_")[2]: loader
-        for loader in datasets.__all__
-        if loader.startswith(("fetch_", "load_"))
-    }
+    named = (loader for loader in datasets.__all__ if loader.startswith(("fetch_", "load_")))
+    loaders = {loader.partition("_")[2]: loader for loader in named}
     if name not in loaders:
         raise ValueError(f"scikit-learn has no data set {name!r}{did_you_mean(name, loaders)}")
     options: dict[str, Any] = {}
