@@ -40,28 +40,34 @@ EXPERIMENT_KEYS = {
 def check(config: Config) -> None:
     """Raise `Fault` if the experiment cannot be run with this configuration."""
     _check_number_of_jobs(config)
-    _check_machines(config)
-    _check_shared_kernel_keys(config)
+    columns = _check_machines(config)
+    _check_shared_kernel_keys(config, columns)
     if config.select.validation == "rest" and config.protocol.max_train is None:
         message = "validation: rest needs protocol.max_train, which leaves rows for it"
         raise Fault(message, "select", "validation")
-    _check_datasets(config)
-    _check_grid_points(config)
+    _check_datasets(config, columns)
+    _check_grid_points(config, columns)
     _check_published(config)
-    _check_layout(config)
+    check_known(config.layout, LAYOUTS, "unknown layout", "layout")
+    with at("layout"):
+        if len(config.protocol.subsets) > 1:
+            check_sized(config.layout)
+    with at("metrics"):
+        if config.metrics:
+            check_any_metric(config.layout, config.metrics)
 
 
 def _check_number_of_jobs(config: Config) -> None:
     """Raise Fault if there are more jobs than `limits.jobs`, as planning could take minutes."""
-    protocol = config.protocol
+    protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
     splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seeds)
     kernels = [kernel for name in config.machines for kernel in config.kernels_of(name)]
     n_columns = sum(len(config.degree or [None]) if kernel == "poly" else 1 for kernel in kernels)
     n_jobs = len(config.datasets) * n_columns * splits * len(protocol.subsets)
-    if n_jobs > config.limits.jobs:
-        most = f"an experiment of more than {config.limits.jobs} needs"
-        raise Fault(f"makes {n_jobs} jobs; {most} --set limits.jobs={n_jobs}", "protocol")
+    if n_jobs > most:
+        option = f"more than {most} need --set limits.jobs={n_jobs}"
+        raise Fault(f"makes {n_jobs} jobs; {option}", "protocol")
 
 
 # -- machines ----------------------------------------------------------------------------------
@@ -100,21 +106,16 @@ class MachineColumn:
         """Raise ValueError if the machine cannot search an axis."""
         self.check_parameter(parameter)
         if axis == AUTO:
-            known = self.cls.search_space.auto_grids
-            if parameter not in known:
+            known = ", ".join(self.cls.search_space.auto_grids) or "none"
+            if parameter not in self.cls.search_space.auto_grids:
                 message = f"{self.machine} has no automatic grid for {parameter}; list the values"
-                raise ValueError(message + f" (automatic: {', '.join(known)})" * bool(known))
+                raise ValueError(f"{message} (automatic: {known})")
             return
         for value in axis:
             text = value is None or isinstance(value, str)
             if text and self.cls.parameters[parameter].numeric:
                 raise ValueError(f"a grid of {parameter} holds numbers, got {value!r}")
             self.check_value(parameter, value)
-
-
-def columns(config: Config) -> list[MachineColumn]:
-    """Return the columns of an experiment."""
-    return [MachineColumn(config, name) for name in config.machines]
 
 
 def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
@@ -125,46 +126,48 @@ def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
         raise ValueError(f"{parameter} has no effect: the kernel is {names}, not {needs}")
 
 
-def _check_machines(config: Config) -> None:
+def _check_machines(config: Config) -> list[MachineColumn]:
+    """Return the columns of the experiment."""
+    columns: list[MachineColumn] = []
     for name, entry in config.machines.items():
         with at("machines", name):
             _check_name(name, config.machine_of(name))
             with at("machine" if entry.estimator is None else "estimator"):
-                machine_class(config.machine_of(name))
-    before: list[str] = []
-    for column in columns(config):
+                columns.append(MachineColumn(config, name))
+    for k, column in enumerate(columns):
         keys = ("machines", column.name, "kernel") if column.entry.kernel else ("kernel",)
         for kernel in column.kernels:
             check_known(kernel, column.cls.kernels, f"{column.machine} has no kernel", *keys)
         with at("machines", column.name):
             _check_settings(column)
             with at("use"):
-                _check_parent(config, column, before)
+                _check_parent(config, column, list(config.machines)[:k])
             with at("calibrate"):
                 _check_calibration(config, column)
         joint = column.foreign or issubclass(column.cls, JointClassifier)
         if config.select.scope == "pair" and joint:
             message = f"{column.name} has one parameter set for all class pairs"
             raise Fault(f"{message}; use scope: global", "select", "scope")
-        before.append(column.name)
-    declared = {p: d for column in columns(config) for p, d in column.cls.parameters.items()}
+    declared = {p: d for column in columns for p, d in column.cls.parameters.items()}
     known = {p for p, d in declared.items() if d.numeric and p not in EXPERIMENT_KEYS}
     for parameter in config.select.prefer:
-        if parameter not in known:
-            message = f"no machine here has this parameter{did_you_mean(parameter, known)}"
-            raise Fault(message, "select", "prefer", parameter)
+        check_known(
+            parameter, known, "no machine here has parameter", "select", "prefer", parameter
+        )
+    return columns
 
 
 def _check_name(name: str, machine: str) -> None:
     """Raise ValueError if a column's machine is unknown, or its name is another machine's name."""
     known = (*MACHINES, *ALIASES)
+    if machine == name and name not in known:
+        stated = "a column of another name states its machine: {machine: NAME}"
+        raise ValueError(f"unknown machine {name!r}{did_you_mean(name, known)} ({stated})")
     if machine == name:
-        if name not in known:
-            own = "a column with a name of its own says its machine: {machine: NAME}"
-            raise ValueError(f"unknown machine {name!r}{did_you_mean(name, known)} ({own})")
-    elif name in known:
+        return
+    if name in known:
         raise ValueError(f"{name!r} is the name of another machine; give this column another name")
-    elif not re.fullmatch(NAME_PATTERN, name):
+    if not re.fullmatch(NAME_PATTERN, name):
         raise ValueError(f"{name!r} cannot name a column of a table")
 
 
@@ -192,7 +195,7 @@ def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> N
     if parent is None:
         return
     if parent not in config.machines:
-        known = did_you_mean(parent, before) if before else ""
+        known = did_you_mean(parent, before)
         raise ValueError(f"{parent!r} is not among the machines of this experiment{known}")
     chain = [column.name]
     while (following := config.machines[chain[-1]].use) in config.machines:
@@ -213,33 +216,33 @@ def _check_calibration(config: Config, column: MachineColumn) -> None:
         raise ValueError("needs folds of all training rows, not time_series")
 
 
-def _check_grid_points(config: Config) -> None:
-    for column in columns(config):
+def _check_grid_points(config: Config, columns: list[MachineColumn]) -> None:
+    for column in columns:
         grid = column.entry.grid
         for entry in config.datasets if grid else ():
             axes = {name: entry.grid[name] if name in entry.grid else grid[name] for name in grid}
             points = n_points(expand_auto(column.cls, axes), column.alias.stages)
-            if points > config.limits.grid_points:
-                message = f"has {points} grid points; more than {config.limits.grid_points} need"
-                option = f"--set limits.grid_points={points}"
-                raise Fault(f"{message} {option}", "machines", column.name, "grid")
+            if points > (most := config.limits.grid_points):
+                option = f"more than {most} need --set limits.grid_points={points}"
+                raise Fault(f"{points} grid points; {option}", "machines", column.name, "grid")
 
 
-def _check_shared_kernel_keys(config: Config) -> None:
-    kernels = sorted({k for column in columns(config) for k in column.kernels})
-    stated = {"gamma_scaling": config.gamma_scaling, "kernel_scaling": config.kernel_scaling}
-    for key in [key for key, value in stated.items() if value != "none"]:
+def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> None:
+    kernels = sorted({k for column in columns for k in column.kernels})
+    for key in ("gamma_scaling", "kernel_scaling"):
+        if getattr(config, key) == "none":
+            continue
         with at(key):
             check_relevant(key, kernels)
-            for column in columns(config):  # without this parameter the key would have no effect
+            for column in columns:  # without this parameter the key would have no effect
                 if not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")
     if config.degree is not None:
         with at("degree"):
             check_relevant("degree", kernels)
         for name, entry in config.machines.items():
-            for part, names in (("params", entry.params), ("grid", entry.grid)):
-                if "degree" in names:
+            for part in ("params", "grid"):
+                if "degree" in getattr(entry, part):
                     message = "degree is also a key of the experiment"
                     raise Fault(message, "machines", name, part, "degree")
 
@@ -297,56 +300,38 @@ def _check_published(config: Config) -> None:
             check_known(entry.published_as, known, "no published table has data set", *keys)
 
 
-def _check_layout(config: Config) -> None:
-    check_known(config.layout, LAYOUTS, "unknown layout", "layout")
-    if len(config.protocol.subsets) > 1:
-        with at("layout"):
-            check_sized(config.layout)
-    if config.metrics:
-        with at("metrics"):
-            check_any_metric(config.layout, config.metrics)
-
-
 # -- data sets ---------------------------------------------------------------------------------
 
 
-def _check_datasets(config: Config) -> None:
-    names: list[str] = []
-    known = card_names()
+def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
+    known, names = card_names(), [entry.label for entry in config.datasets]
     for k, entry in enumerate(config.datasets):
-        own = entry.source is not None
+        name, user_file = entry.label, entry.source is not None
         with at("datasets", k):
-            if not own and entry.label not in known and "." in entry.label:
+            if user_file and name in known:
+                raise ValueError(f"{name!r} is the name of a card; give the file another 'name'")
+            if not user_file and "." in name and name not in known:
                 hint = "a file of your own is {path: FILE, target: COLUMN}"
-                raise ValueError(f"unknown data set {entry.label!r}; {hint}")
-            if not own:
-                check_known(entry.label, known, "unknown data set")
-            elif entry.label in known:
-                other = f"{entry.label!r} is the name of a card"
-                raise ValueError(f"{other}; give the file another name with 'name'")
+                raise ValueError(f"unknown data set {name!r}; {hint}")
+            if not user_file:
+                check_known(name, known, "unknown data set")
         with at("protocol", "test"):  # official and predefined splits may not exist
             split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
         steps = config.steps_of(entry)
         card = entry.ref(steps).card
         if card and (problem := check_steps(steps, card.n_features)):
-            own_steps = () if entry.preprocess is None else ("datasets", k)
-            raise Fault(problem, *own_steps, "preprocess")
+            section = () if entry.preprocess is None else ("datasets", k)
+            raise Fault(problem, *section, "preprocess")
         with at("datasets", k):
             if card and len(card.expect.classes) == card.expect.n_classes:
                 with at("classes"):  # classes of a user's file are checked when the file is read
                     check_classes(entry.classes, card.expect.classes)
             for parameter, axis in entry.grid.items():
                 with at("grid", parameter):
-                    _check_replaced_axis(config, parameter, axis)
-            if entry.label in names:
-                raise ValueError(f"{entry.label!r} occurs twice")
-        names.append(entry.label)
-
-
-def _check_replaced_axis(config: Config, parameter: str, axis: Axis) -> None:
-    """Check an axis of a data set's ``grid`` for all machines that search this parameter."""
-    grids = {p for machine in config.machines.values() for p in machine.grid}
-    check_known(parameter, grids, "no machine here has a grid of")
-    for column in columns(config):
-        if parameter in column.entry.grid:
-            column.check_axis(parameter, axis)
+                    grids = {p for machine in config.machines.values() for p in machine.grid}
+                    check_known(parameter, grids, "no machine here has a grid of")
+                    for column in columns:
+                        if parameter in column.entry.grid:
+                            column.check_axis(parameter, axis)
+            if name in names[:k]:
+                raise ValueError(f"{name!r} occurs twice")

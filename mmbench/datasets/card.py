@@ -260,10 +260,10 @@ def card_names() -> list[str]:
 @cache
 def _card_files(folders: str) -> dict[str, Traversable]:
     """Return the file of each card, by name: cards of mmbench, plug-ins and the user's folders."""
-    own = files("mmbench.datasets") / "cards"
-    packages = [_package(path) for path in with_plugins("cards", {}).values()]
     found: dict[str, Traversable] = {}
-    for folder in (own, *packages, *map(Path, filter(None, folders.split(os.pathsep)))):
+    packages = [_package(path) for path in with_plugins("cards", {}).values()]
+    paths = map(Path, filter(None, folders.split(os.pathsep)))
+    for folder in (files("mmbench.datasets") / "cards", *packages, *paths):
         if not folder.is_dir():
             raise UserError(f"{FOLDERS}: {folder}: no such folder")
         for file in folder.iterdir():

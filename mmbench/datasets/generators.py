@@ -70,8 +70,6 @@ class Normal:
         return np.exp(-0.5 * squares.sum(axis=1)) / (2 * np.pi * np.sqrt(variances.prod()))
 
     def _turn(self, points: NDArray, way: int) -> NDArray:
-        if not self.angle:
-            return points
         x, y = points.T
         c, s = np.cos(self.angle), way * np.sin(self.angle)
         return np.column_stack([c * x - s * y, s * x + c * y])

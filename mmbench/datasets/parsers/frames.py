@@ -12,13 +12,14 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.parsers.text import consecutive, is_number, read_bytes, to_labels
+from mmbench.datasets.parsers.text import in_columns, is_number, read_bytes
 from mmbench.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -306,46 +307,25 @@ def arff(
     paths: Sequence[Path],
     *,
     target: str | None = None,
-    skip: Sequence[str] = (),
     decimals: int | None = None,
-    missing: str | float = "refuse",
-    codes: Mapping[str, float] | None = None,
-    relabel: Mapping[str, str | int] | None = None,
-    n_train: int | None = None,
     dtype: str = "float64",
+    **options: Any,
 ) -> Parsed:
-    """Parse an ARFF file of OpenML with numeric features and one class column.
+    """Parse an ARFF file of OpenML with one class column.
 
     Parameters
     ----------
     target : str, optional
         Class column; by default the last column.
-    skip : sequence of str
-        Columns to exclude.
     decimals : int, optional
         Number of decimals of the original text, if a re-encoded file has more digits.
-    missing : {"refuse", "drop"} or float
-        Treatment of missing values: refuse the file, drop the row, or replace them by a number.
-    codes, relabel : mapping
-        Value of a nominal attribute -> number; class in the file -> label.
-    n_train : int, optional
-        Number of rows of the official training set, at the beginning of the file.
     dtype : str
         Type of the features; ``uint8`` for images.
+    options : Any
+        Options of `in_columns`.
     """
     frame, _ = read_arff(read_bytes(paths[0]).decode())
     label = column_name(-1 if target is None else target, list(frame.columns), "target column")
-    if missing == "drop":
-        frame = frame.dropna()
-    values = frame.drop(columns=[label, *skip])
-    for name in values.select_dtypes(exclude="number").columns:
-        values[name] = values[name].map(lambda cell: (codes or {}).get(cell, cell))
-    X = values.to_numpy(dtype=np.float64)
-    if not isinstance(missing, str):
-        X = np.where(np.isnan(X), float(missing), X)
-    if np.isnan(X).any():
-        raise ValueError(f"{paths[0].name}: missing values")
-    table = {str(old): str(new) for old, new in (relabel or {}).items()}
-    y = to_labels(table.get(str(cell), str(cell)) for cell in frame[label])
-    X = (X if decimals is None else np.round(X, decimals)).astype(dtype)
-    return Parsed(X, y, consecutive([n_train, len(y) - n_train]) if n_train else None)
+    data = in_columns([frame], label, **options)
+    X = data.X if decimals is None else np.round(data.X, decimals)
+    return replace(data, X=X.astype(dtype))

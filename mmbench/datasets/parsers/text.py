@@ -1,20 +1,25 @@
 """Readers of compressed and text files; parsers of delimited, splice and LIBSVM files."""
 
+from __future__ import annotations
+
 import bz2
 import gzip
 import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from unlzw3 import unlzw
 
 from mmbench.datasets.dataset import Parsed, Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: First bytes of a compressed file -> function that opens the file. The last entry is the format of
 #: the Unix program compress (``.Z``).
@@ -111,19 +116,8 @@ def in_parts(parts: Sequence[tuple[NDArray, NDArray]], decimals: int | None = No
 MISSING = "?"
 
 
-def delimited(
-    paths: Sequence[Path],
-    *,
-    fields: int,
-    label: int = -1,
-    skip: Sequence[int] = (),
-    missing: str | float = "refuse",
-    codes: Mapping[int | str, Mapping[str, float]] | None = None,
-    one_hot: Mapping[int, Sequence[str]] | None = None,
-    relabel: Mapping[str, str | int] | None = None,
-    n_train: int | None = None,
-) -> Parsed:
-    """Parse one file, or a training and a test file.
+def delimited(paths: Sequence[Path], *, fields: int, label: int = -1, **options: Any) -> Parsed:
+    """Parse lines of fields separated by commas or blanks.
 
     Parameters
     ----------
@@ -134,36 +128,16 @@ def delimited(
         row, and are an error after the first row.
     label : int
         Index of the class column, counted from 0; negative indices count from the end.
-    skip : sequence of int
-        Indices of columns to exclude (row names, other targets).
-    missing : {"refuse", "drop"} or float
-        Treatment of ``?``: refuse the file, drop the row, or replace ``?`` by a number.
-    codes : mapping
-        Column (or ``all``) -> value -> number, for ordered categories.
-    one_hot : mapping
-        Column -> values, for unordered categories.
-    relabel : mapping
-        Class in the file -> label; the key ``"*"`` stands for all other classes.
-    n_train : int, optional
-        Number of rows of the official training set, at the beginning of a single file.
+    options : Any
+        Options of `in_columns`; the names of the columns are their indices, counted from 0.
     """
-    parts = [_delimited_rows(path, fields, missing == "drop") for path in paths]
-    rows = [row for part in parts for row in part]
-    label %= fields
-    columns = [
-        _encode([row[j] for row in rows], j, missing, codes or {}, one_hot or {})
-        for j in range(fields)
-        if j != label and j not in skip
-    ]
-    sizes = [len(part) for part in parts]
-    if n_train is not None:
-        sizes = [n_train, len(rows) - n_train]
-    table = relabel or {}
-    labels = to_labels(str(table.get(row[label], table.get("*", row[label]))) for row in rows)
-    return Parsed(np.column_stack(columns), labels, official=consecutive(sizes))
+    import pandas as pd
+
+    parts = [pd.DataFrame(_delimited_rows(path, fields)) for path in paths]
+    return in_columns([part.mask(part == MISSING) for part in parts], label % fields, **options)
 
 
-def _delimited_rows(path: Path, fields: int, drop_missing: bool) -> list[list[str]]:
+def _delimited_rows(path: Path, fields: int) -> list[list[str]]:
     rows: list[list[str]] = []
     for number, line in enumerate(read_lines(path), 1):
         row = [cell.strip() for cell in line.split(",")] if "," in line else line.split()
@@ -173,32 +147,68 @@ def _delimited_rows(path: Path, fields: int, drop_missing: bool) -> list[list[st
             raise ValueError(f"{path.name}: line {number} has {len(row)} fields, not {fields}")
     if not rows:
         raise ValueError(f"{path.name}: no row of {fields} fields")
-    return [row for row in rows if MISSING not in row] if drop_missing else rows
+    return rows
 
 
-def _encode(
-    cells: list[str],
-    column: int,
-    missing: str | float,
-    codes: Mapping[int | str, Mapping[str, float]],
-    one_hot: Mapping[int, Sequence[str]],
-) -> NDArray[np.float64]:
-    """Return a column as numbers, shape (n_samples,); (n_samples, n_values) if one-hot."""
-    if column in one_hot:
-        return np.array([[float(cell == value) for value in one_hot[column]] for cell in cells])
-    table = dict(codes.get(column, codes.get("all", {})))
-    if unknown := table and sorted(set(cells) - set(table)):
-        raise ValueError(f"column {column + 1} has the unknown value {unknown[0]!r}")
-    if not isinstance(missing, str):
-        table.setdefault(MISSING, missing)
-    numbers = []
-    for cell in cells:
+def in_columns(
+    parts: list[pd.DataFrame],
+    label: Hashable,
+    *,
+    skip: Sequence[Hashable] = (),
+    missing: str | float = "refuse",
+    codes: Mapping[Hashable, Mapping[str, float]] | None = None,
+    one_hot: Mapping[Hashable, Sequence[str]] | None = None,
+    relabel: Mapping[str, str | int] | None = None,
+    n_train: int | None = None,
+) -> Parsed:
+    """Return the tables of one file, or of a training and a test file, as numbers and labels.
+
+    Parameters
+    ----------
+    parts : list of DataFrame
+        Tables; missing values are None or NaN.
+    label : name of a column
+        The class column.
+    skip : sequence of names
+        Columns to exclude (row names, other targets).
+    missing : {"refuse", "drop"} or float
+        Treatment of missing values: refuse the file, drop the row, or replace them by a number.
+    codes : mapping
+        Column (or ``all``) -> value -> number, for ordered categories.
+    one_hot : mapping
+        Column -> values, for unordered categories.
+    relabel : mapping
+        Class in the file -> label; the key ``"*"`` stands for all other classes.
+    n_train : int, optional
+        Number of rows of the official training set, at the beginning of a single file.
+    """
+    import pandas as pd
+
+    parts = [part.dropna() for part in parts] if missing == "drop" else parts
+    frame = pd.concat(parts)
+    columns: list[pd.Series] = []
+    for name in frame.columns.drop([label, *skip]):
+        column = frame[name]
+        if one_hot and name in one_hot:
+            columns += [column == value for value in one_hot[name]]
+            continue
+        if table := codes and codes.get(name, codes.get("all")):
+            if unknown := set(column.dropna()) - set(table):
+                raise ValueError(f"column {name!r} has the unknown value {min(unknown)!r}")
+            column = column.map(table)
         try:
-            numbers.append(float(table.get(cell, cell)))
-        except ValueError:
-            place = f"column {column + 1}"
-            raise ValueError(f"{place} has {cell!r} where a number should be") from None
-    return np.array(numbers)
+            columns.append(column.astype("float64"))
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from None
+    X = np.column_stack(columns).astype(np.float64)
+    if not isinstance(missing, str):
+        X = np.where(np.isnan(X), float(missing), X)
+    if np.isnan(X).any():
+        raise ValueError("missing values")
+    labels = {str(old): str(new) for old, new in (relabel or {}).items()}
+    y = to_labels(labels.get(str(cell), labels.get("*", str(cell))) for cell in frame[label])
+    sizes = [len(part) for part in parts] if n_train is None else [n_train, len(y) - n_train]
+    return Parsed(X, y, consecutive(sizes))
 
 
 #: Letter -> weights of the bases (A, C, G, T). An ambiguous letter has equal weights, with sum 1,
