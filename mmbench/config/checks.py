@@ -325,7 +325,7 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
         with at("datasets", k):
             if card and len(card.expect.classes) == card.expect.n_classes:
                 with at("classes"):  # classes of a user's file are checked when the file is read
-                    check_classes(entry.classes, card.expect.classes)
+                    check_classes(entry.classes, card.expect.classes, name)
             for parameter, axis in entry.grid.items():
                 with at("grid", parameter):
                     grids = {p for machine in config.machines.values() for p in machine.grid}

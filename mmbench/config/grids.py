@@ -45,17 +45,17 @@ def parse_axis(axis: Any) -> Axis:
     for value in axis:
         if isinstance(value, list | Mapping | set):
             raise ValueError(f"must be {FORMS}, got {value!r} inside the list")
-    refuse_repeats(axis, "the grid holds {!r} twice")
-    return tuple(axis)
+    return tuple(distinct(axis, "the grid holds {!r} twice"))
 
 
-def refuse_repeats(values: Iterable[Any], problem: str) -> None:
-    """Raise ValueError if a value occurs twice; `problem` is the message, with {} for the value."""
+def distinct(values: Sequence[Any], problem: str) -> Any:
+    """Return the values. ValueError: if a value, {} in the message `problem`, occurs twice."""
     seen: set[Any] = set()
     for value in values:
         if value in seen:
             raise ValueError(problem.format(value))
         seen.add(value)
+    return values
 
 
 def _powers(axis: Mapping) -> tuple[float, ...]:

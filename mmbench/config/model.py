@@ -120,9 +120,7 @@ class Protocol(Strict):
     subsets.
     """
 
-    test: Annotated[
-        Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec, return_type=Any)
-    ]
+    test: Annotated[Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec)]
     repeats: Positive | None = None
     seed: Annotated[Any, PlainValidator(parse_seeds)] = 0
     max_train: MaxTrainKey = None

@@ -80,17 +80,15 @@ def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int |
     def cell(job: Job) -> tuple[str, str, int | None, str]:
         return job.dataset.name, job.kernel, job.degree, job.column
 
-    keys: dict[tuple[str, str, int | None, str], dict[tuple[int, int], str]] = {}
+    keys: dict[tuple[str, str, int | None, str], dict[tuple[int, ...], str]] = {}
     for job in theirs:
-        keys.setdefault(cell(job), {})[job.split.repeat, job.split.fold] = job.key
+        keys.setdefault(cell(job), {})[job.split.at[:2]] = job.key
     used: list[Job] = []
     for job in jobs:
-        known, at = keys[cell(job)], (job.split.repeat, job.split.fold)
+        known, at = keys[cell(job)], job.split.at[:2]
         if (splits is None and at not in known) or len(known) < (splits or 0):
-            raise UserError(
-                f"parameters_from: {source} has too few splits of {job.dataset.name!r}: "
-                f"{len(known)}"
-            )
+            found = f"{source} has too few splits of {job.dataset.name!r}: {len(known)}"
+            raise UserError(f"parameters_from: {found}")
         parent = known[at] if splits is None else tuple(known.values())[:splits]
         used.append(replace(job, use=job.column, parent=parent))
     return used

@@ -56,9 +56,8 @@ def load_configs(
             path = find_config(name)
             config = load_config(path, overrides)
         if config.name in seen:
-            raise UserError(
-                f"{path}: name: {config.name!r} is also the name of {seen[config.name]}"
-            )
+            other = seen[config.name]
+            raise UserError(f"{path}: name: {config.name!r} is also the name of {other}")
         seen[config.name] = path
         configs.append(config)
     return configs

@@ -5,11 +5,17 @@ mock. The name of the experiment gets a suffix, so that the records of the smoke
 in a folder separate from the records of the full run.
 """
 
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
 from mmbench.config.grids import Axis, expand_auto
 from mmbench.config.model import Config, Protocol
 from mmbench.config.values import MaxTrain, TrainingSizes
 from mmbench.datasets import SplitRule
 from mmbench.machines import machine_class
+
+Model = TypeVar("Model", bound=BaseModel)
 
 SUFFIX = "-smoke"
 MAX_TRAIN = 500
@@ -29,27 +35,28 @@ def smoke(config: Config) -> Config:
     select, given = config.select, config.parameters_from
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_FOLDS)
     if given is not None and given.splits is not None:
-        given = given.model_copy(update={"splits": min(given.splits, MAX_SPLITS)})
-    datasets = [
-        entry.model_copy(update={"grid": {name: _thin(axis) for name, axis in entry.grid.items()}})
-        for entry in config.datasets
-    ]
-    repeats = min(select.repeats, MAX_SPLITS)
-    small = config.model_copy(
-        update={
-            "name": config.name + SUFFIX,
-            "datasets": datasets,
-            "degree": config.degree and config.degree[:1],
-            "protocol": _protocol(config.protocol),
-            "select": select.model_copy(update={"folds": folds, "repeats": repeats}),
-            "machines": {
-                name: entry.model_copy(update={"grid": _grid(name, config)})
-                for name, entry in config.machines.items()
-            },
-            "parameters_from": given,
-        }
+        given = _changed(given, splits=min(given.splits, MAX_SPLITS))
+    small = _changed(
+        config,
+        name=config.name + SUFFIX,
+        datasets=[
+            _changed(entry, grid={name: _thin(axis) for name, axis in entry.grid.items()})
+            for entry in config.datasets
+        ],
+        degree=config.degree and config.degree[:1],
+        protocol=_protocol(config.protocol),
+        select=_changed(select, folds=folds, repeats=min(select.repeats, MAX_SPLITS)),
+        machines={
+            name: _changed(entry, grid=_grid(name, config))
+            for name, entry in config.machines.items()
+        },
+        parameters_from=given,
     )
     return small.with_source(version_for(small, config.source)) if config.source else small
+
+
+def _changed(model: Model, **values: Any) -> Model:
+    return model.model_copy(update=values)
 
 
 def version_for(config: Config, source: Config) -> Config:
@@ -60,7 +67,7 @@ def version_for(config: Config, source: Config) -> Config:
     """
     if not config.name.endswith(SUFFIX):
         return source
-    return smoke(source).model_copy(update={"degree": config.degree})
+    return _changed(smoke(source), degree=config.degree)
 
 
 def _grid(column: str, config: Config) -> dict[str, Axis]:
@@ -71,8 +78,8 @@ def _grid(column: str, config: Config) -> dict[str, Axis]:
     grid = config.machines[column].grid
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
     rest = {axis: values for axis, values in grid.items() if axis not in replaced}
-    axes: dict[str, Axis] = {axis: grid[axis] for axis in grid if axis in replaced}
-    axes.update(expand_auto(machine_class(config.machine_of(column)), rest))
+    kept = {axis: values for axis, values in grid.items() if axis in replaced}
+    axes = {**kept, **expand_auto(machine_class(config.machine_of(column)), rest)}
     return {axis: _thin(values) for axis, values in axes.items()}
 
 
@@ -83,13 +90,8 @@ def _protocol(protocol: Protocol) -> Protocol:
     elif test.rule == "leave_one_out":  # two folds in place of one fold per row
         test = SplitRule("kfold", MAX_SPLITS)
     repeats = MAX_SPLITS if test.rule in ("holdout", "predefined") else 1
-    update = {
-        "test": test,
-        "repeats": min(repeats, protocol.repeats or repeats),
-        "max_train": _max_train(protocol.max_train),
-        "seed": protocol.seeds[0],
-    }
-    return protocol.model_copy(update=update)
+    repeats, size = min(repeats, protocol.repeats or repeats), _max_train(protocol.max_train)
+    return _changed(protocol, test=test, repeats=repeats, max_train=size, seed=protocol.seeds[0])
 
 
 def _max_train(given: MaxTrain) -> MaxTrain:

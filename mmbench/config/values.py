@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from mmbench.config.files import config_files
-from mmbench.config.grids import parse_axis, refuse_repeats
+from mmbench.config.grids import distinct, parse_axis
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Scalar, Steps
@@ -40,8 +40,7 @@ def _parse_kernels(value: Any) -> list[str]:
     for name in names:
         if name not in KERNELS:
             raise ValueError(f"unknown kernel {name!r}{did_you_mean(name, KERNELS)}")
-    refuse_repeats(names, "holds {!r} twice")
-    return names
+    return distinct(names, "holds {!r} twice")
 
 
 def resolve(path: str, info: ValidationInfo) -> str:
@@ -73,8 +72,7 @@ def _parse_max_train(value: Any) -> MaxTrain:
         if not value:
             raise ValueError("the list of training sizes is empty")
         sizes = sorted(_whole(size, 2) for size in value)
-        refuse_repeats(sizes, "holds the size {} twice")
-        return TrainingSizes(sizes)
+        return TrainingSizes(distinct(sizes, "holds the size {} twice"))
     if isinstance(value, dict):
         if list(value) != ["per_class"]:
             raise ValueError(f"must be {MAX_TRAIN_FORMS}, got {value!r}")
@@ -103,16 +101,9 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
             raise ValueError(f"holds a truth value; put the class in quotes: {str(label).lower()}")
         if not isinstance(label, str | int | float):
             raise ValueError(f"a class is a name or a number, got {label!r}")
-    names = sorted(map(str, value))
-    refuse_repeats(names, "holds the class {!r} twice")
-    if len(names) < 2:
+    if len(value) < 2:
         raise ValueError(f"needs at least two classes, got {value!r}")
-    return tuple(names)
-
-
-def _once(degrees: list[int]) -> list[int]:
-    refuse_repeats(degrees, "degree {} occurs twice")
-    return degrees
+    return tuple(distinct(sorted(map(str, value)), "holds the class {!r} twice"))
 
 
 def parse_fixed(value: Any) -> Scalar | bool:
@@ -128,10 +119,9 @@ def parse_seeds(value: Any) -> int | list[int]:
     for seed in seeds:
         if type(seed) is not int or not 0 <= seed < 2**32:
             raise ValueError(f"must be a whole number from 0 to 2^32 - 1, got {seed!r}")
-    refuse_repeats(seeds, "holds the seed {} twice")
     if not seeds:
         raise ValueError("the list of seeds is empty")
-    return seeds[0] if len(seeds) == 1 else seeds
+    return seeds[0] if len(seeds) == 1 else distinct(seeds, "holds the seed {} twice")
 
 
 class TrainingSizes(tuple[int, ...]):
@@ -144,21 +134,16 @@ MaxTrain = int | tuple[str, int] | TrainingSizes | None
 MAX_TRAIN_FORMS = "a number of rows, a list of such numbers, or {per_class: NUMBER}"
 
 Positive = Annotated[int, Field(ge=1, le=MAX_SPLITS)]
-StepList = Annotated[
-    Any, PlainValidator(parse_steps), PlainSerializer(_plain_steps, return_type=Any)
-]
+StepList = Annotated[Any, PlainValidator(parse_steps), PlainSerializer(_plain_steps)]
 Kernels = Annotated[list[str], PlainValidator(_parse_kernels)]
 Degrees = Annotated[
-    list[Positive], BeforeValidator(one_or_more), Field(min_length=1), AfterValidator(_once)
+    list[Positive],
+    BeforeValidator(one_or_more),
+    Field(min_length=1),
+    AfterValidator(lambda degrees: distinct(degrees, "degree {} occurs twice")),
 ]
-Classes = Annotated[
-    Any, PlainValidator(_parse_classes), PlainSerializer(list, return_type=list[str])
-]
-MaxTrainKey = Annotated[
-    Any,
-    PlainValidator(_parse_max_train),
-    PlainSerializer(_plain_max_train, return_type=Any),
-]
+Classes = Annotated[Any, PlainValidator(_parse_classes), PlainSerializer(list)]
+MaxTrainKey = Annotated[Any, PlainValidator(_parse_max_train), PlainSerializer(_plain_max_train)]
 #: Grid axes by parameter; values of type `grids.Axis`.
 Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
 #: Path of the YAML file of another experiment.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.card import Card, load_card
-from mmbench.errors import UserError
+from mmbench.errors import UserError, listed
 
 
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
@@ -173,10 +173,6 @@ class Dataset:
     folds: str | None = None
 
 
-#: Maximum number of classes named in a message.
-MAX_NAMED = 30
-
-
 def too_few_rows(y: NDArray, folds: int) -> str | None:
     """Return a message if a class has fewer rows than there are folds, otherwise None.
 
@@ -192,13 +188,13 @@ def too_few_rows(y: NDArray, folds: int) -> str | None:
     return f"class {labels[rarest]} has {counts[rarest]} rows, fewer than {folds} folds"
 
 
-def check_classes(wanted: Iterable[str], known: Iterable[Any]) -> None:
-    """Check that all classes of `wanted` are known. UserError: if a class is unknown."""
+def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> None:
+    """Raise UserError if a class is none of the known classes of the data set `name`."""
     names = list(map(str, known))
     for label in wanted:
         if label not in names:
-            shown = [*names[:MAX_NAMED], *["..."][: len(names) > MAX_NAMED]]
-            raise UserError(f"unknown class {label!r}; the classes are {', '.join(shown)}")
+            classes = f"unknown class {label!r}; the classes are {listed(names)}"
+            raise UserError(f"data set {name!r}: {classes}")
 
 
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
@@ -209,16 +205,13 @@ def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
     """
     if not classes:
         return data
-    try:
-        check_classes(classes, data.classes.tolist())
-    except UserError as error:
-        raise UserError(f"data set {data.name!r}: {error}") from None
+    check_classes(classes, data.classes.tolist(), data.name)
     labels = np.array([label for label in data.classes.tolist() if str(label) in classes])
     kept = np.isin(data.y, labels)
-    place = np.cumsum(kept) - 1  # row number in the restricted data set
+    position = np.cumsum(kept) - 1  # row number in the restricted data set
 
     def cut(split: Rows) -> Rows:
-        train, test = (place[part[kept[part]]] for part in split)
+        train, test = (position[part[kept[part]]] for part in split)
         return train, test
 
     names = ", ".join(map(str, labels.tolist()))

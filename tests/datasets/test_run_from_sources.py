@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import requests
 from helpers.data_server import DataServer, files_in
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
 from mmbench.datasets import card_names, load_card
-from mmbench.datasets.fetch import sources
 
 RAW = "https://raw.githubusercontent.com"
 
@@ -22,13 +22,13 @@ def github(server: DataServer, mirror: Path, monkeypatch: pytest.MonkeyPatch) ->
         (file,) = load_card(name).files
         (url,) = file.urls
         server.serve(url.removeprefix(RAW), (mirror / file.path).read_bytes())
-    ask = sources._download
+    ask = requests.get
 
-    def redirected(url: str, *more: object) -> None:
+    def redirected(url: str, **options: object) -> requests.Response:
         assert url.startswith(RAW)
-        ask(url.replace(RAW, server.url), *more)
+        return ask(url.replace(RAW, server.url), **options)
 
-    monkeypatch.setattr(sources, "_download", redirected)
+    monkeypatch.setattr(requests, "get", redirected)
     monkeypatch.delenv("MMBENCH_MIRROR", raising=False)
     return server
 

