@@ -377,16 +377,21 @@ def selected(records: Sequence[Record]) -> list[Selected]:
     grids |= {name: () for record, choice in choices if record.job.shares for name in choice}
     found = []
     for name, grid in grids.items():
-        values = [c[name] for _, c in choices if isinstance(c.get(name), int | float)]
+        every = [choice[name] for _, choice in choices if name in choice]
+        values = [value for value in every if isinstance(value, int | float)]
         numbers = [value for value in grid if isinstance(value, int | float)]
         if not values:
             continue
-        n, middle, notes, texts = len(values), median_low(values), [], []
+        n, middle, notes, texts = len(every), median_low(values), [], []
         ends = [("lower", "min", min), ("upper", "max", max)] if len(numbers) >= MIN_VALUES else []
         for word, end, extreme in ends:
             if count := values.count(extreme(numbers)):
                 notes.append(f"at the {word} end of its grid in {count} of {n} choices")
                 texts.append(f"{end} {count}/{n}" if n > 1 else end)
+        words = Counter(str(value) for value in every if not isinstance(value, int | float))
+        for word, count in words.items():
+            notes.append(f"{word} in {count} of {n} choices, which the median leaves out")
+            texts.append(f"{word} {count}/{n}")
         text = f"{name} {middle:.3g}" + (f" ({', '.join(texts)})" if texts else "")
         found.append(Selected(name, middle, n, "; ".join(notes), text))
     return found

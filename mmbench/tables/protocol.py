@@ -139,6 +139,9 @@ def _grids(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
 
 def _axis(name: str, values: Iterable[object]) -> str:
     numbers = sorted(v for v in values if isinstance(v, int | float))
-    if len(numbers) < 2:
-        return f"{name} {', '.join(map(str, values))}"
-    return f"{name} {numbers[0]:.3g} to {numbers[-1]:.3g} ({len(numbers)})"
+    words = sorted(str(v) for v in values if not isinstance(v, int | float))
+    if len(numbers) > 1:
+        words.insert(0, f"{numbers[0]:.3g} to {numbers[-1]:.3g} ({len(numbers)})")
+    else:
+        words[:0] = map(str, numbers)
+    return f"{name} {', '.join(words)}"

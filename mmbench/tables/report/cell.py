@@ -112,7 +112,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     across, down = axes[-1], axes[0] if len(axes) == 2 else ""
 
     def point(line: Mapping[str, Any]) -> dict[str, Any]:
-        return {"down": _hashable(line.get(down, "")), "across": _hashable(line.get(across))}
+        return {"down": _hashable(line.get(down, "")), "across": _hashable(line.get(across, ""))}
 
     scores = pd.DataFrame(
         {**point(line), "split": k, "score": line.get("score")}
@@ -125,9 +125,10 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     best = 100 * scores.dropna().groupby(["down", "across", "split"]).score.max()
     mean = best.groupby(["down", "across"]).mean()
     heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN if all scores are equal
-    table = pd.DataFrame({"score": mean, "heat": heat.fillna(1.0).round(3), "chosen": choices})
     rows = grids[down] if down else [""]
-    points = table.reindex(pd.MultiIndex.from_product([rows, grids[across]]))
+    index = pd.MultiIndex.from_product([rows, grids[across]])
+    columns = {"score": mean, "heat": heat.fillna(1.0).round(3), "chosen": choices}
+    points = pd.DataFrame({name: values.reindex(index) for name, values in columns.items()})
     points = points.fillna({"heat": 0.0, "chosen": 0}).astype({"chosen": int})
     return {
         "across": across,
@@ -142,10 +143,10 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
 
 
 def _hashable(value: Any) -> Any:
-    """Return a grid value in a hashable form: numbers as float, other values as text."""
+    """Return a grid value in a hashable form: numbers as float, other values, None too, as text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    return None if value is None else str(value)
+    return str(value)
 
 
 def _text(value: Any) -> str:

@@ -49,6 +49,8 @@ class Site:
         ours = index.is_file() and GENERATOR in index.read_text("utf-8", "replace")[:2000]
         if folder.exists() and not ours and any(folder.iterdir()):
             raise UserError(f"{folder}: holds other files than a report; name a new folder")
+        # if writing the report fails, the next report recognises the folder
+        self.text(INDEX, f'<!doctype html>{GENERATOR}"><title>unfinished</title>Unfinished report')
         for asset in files("mmbench.tables.report").joinpath("assets").iterdir():
             self.text(f"assets/{asset.name}", asset.read_text(encoding="utf-8"))
         self.text("assets/plotly.min.js", get_plotlyjs())

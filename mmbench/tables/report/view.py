@@ -254,17 +254,22 @@ def summarize(view: View) -> dict[str, Any]:
     whole = [row for row in view.rows if row.key not in view.incomplete]
     timed = (row for row in view.sheet.rows if row.metric in SECONDS)
     seconds = sum((row.measured or 0.0) * (row.n or 0) for row in timed)
-    # Fits that stop by a rule of the machine, not by the gap, are left out. Gaps without a
+    # Fits that stop by a rule of the machine, not by the gap, are stated apart. Gaps without a
     # tolerance are used only if no gap has a tolerance.
-    keys = [row.key for row in view.rows if row.status != Status.STOPPED_BY_RULE]
-    gaps = [[view.sheet.value(key, m) for m in ("worst_gap", "gap_tolerance")] for key in keys]
-    known = [(gap, tolerance) for gap, tolerance in gaps if gap is not None]
+    known, by_rule = [], []
+    for row in view.rows:
+        gap, tolerance = (view.sheet.value(row.key, m) for m in ("worst_gap", "gap_tolerance"))
+        if gap is not None and row.status == Status.STOPPED_BY_RULE:
+            by_rule.append(gap)
+        elif gap is not None:
+            known.append((gap, tolerance))
     with_tolerance = [pair for pair in known if pair[1] is not None]
     gap, tolerance = max(with_tolerance or known, key=lambda pair: pair[0], default=(None, None))
     violation = max(values("worst_violation"), default=None)
     above = int(sum(values("gaps_above_tolerance")))
     certificate = [gap_text(gap, tolerance, violation, unknown="not known")]
     certificate += [f"{above} gaps above"] if above else []
+    certificate += [f"gap {max(by_rule):.1e} if stopped by the paper's rule"] if by_rule else []
     ran = [record for record in view.records if record.started]
     started = min((record.started for record in ran), default="")[:10]
     finished = max((record.finished for record in ran), default="")[:10]

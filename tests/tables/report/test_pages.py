@@ -64,6 +64,36 @@ def test_a_cell_shows_its_selection_and_where_parameters_come_from(both) -> None
     assert "../cells/iris-rbf-svm.html" in rmm.all("href")
 
 
+def test_a_grid_with_none_is_shown_with_it(results, pages) -> None:
+    experiment = results.experiment("trees", datasets=["iris"], machines=["svm"])
+    grid = (("C", (None, 2, 3)), ("gamma", ("scale", 0.1)))
+    points = [{"C": C, "gamma": g} for C in (None, 2, 3) for g in ("scale", 0.1)]
+    scores = [{**point, "score": 0.8 + k / 50} for k, point in enumerate(points)]
+    for repeat, k in enumerate((0, 1, 4)):
+        job = experiment.job("iris", "svm", grid=grid, repeat=repeat)
+        experiment.add(job, selection={"params": points[k], "scores": scores})
+    found = pages(experiment.folder)
+    html = found["trees/cells/iris-rbf-svm.html"].path.read_text()
+    assert re.findall(r"<th[^>]*>(2|3|None|0\.1|scale)</th>", html) == [
+        "0.1",
+        "scale",
+        "2",
+        "3",
+        "None",
+    ]
+    assert html.count("● 1") == 3
+    assert "C 3 (None 2/3)" in found["trees/index.html"].text
+
+
+def test_a_report_that_fails_does_not_block_the_next_one(usps, tmp_path, monkeypatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr("mmbench.tables.report.write_experiment", lambda *_: 1 / 0)
+        report([usps.folder], tmp_path / "site")
+    assert "Unfinished" in (tmp_path / "site" / "index.html").read_text()
+    report([usps.folder], tmp_path / "site")
+    assert "Unfinished" not in (tmp_path / "site" / "index.html").read_text()
+
+
 def test_a_cell_counts_confusions_over_its_splits(both) -> None:
     page = both["evil/cells/iris-rbf-svm.html"]
     _, matrix = page.path.read_text().split('<section id="confusion">')
@@ -149,6 +179,7 @@ def test_a_stop_by_the_papers_rule_is_no_worst_certificate(results, pages) -> No
         experiment.add(experiment.job("iris", machine), fits=fits)
     (tile,) = re.findall(r"worst certificate</dt><dd>(.*?)</dd>", source(pages, experiment))
     assert tile.startswith("gap 3.0e-07")
+    assert tile.endswith("gap 1.8e+00 if stopped by the paper&#39;s rule")
 
 
 def test_features_of_data_without_a_card_are_counted(results, pages) -> None:
