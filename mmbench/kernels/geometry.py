@@ -142,13 +142,18 @@ class Hyperplane(NamedTuple):
     coef: NDArray
     b: float
 
+    def projections(self, rows: NDArray) -> NDArray:
+        """Return w'phi(z) of each row z; zero without support vectors."""
+        if not len(self.coef):
+            return np.zeros(len(rows))
+        return self.kernel(rows, self.support) @ self.coef
+
 
 def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArray) -> dict:
-    norm2 = float(plane.coef @ plane.kernel(plane.support, plane.support) @ plane.coef)
+    norm2 = float(plane.coef @ plane.projections(plane.support))
     norm = float(np.sqrt(max(norm2, 0.0)))
-    s = plane.kernel(rows, plane.support) @ plane.coef
-    same = U is rows
-    u = s if same else plane.kernel(U, plane.support) @ plane.coef
+    s, same = plane.projections(rows), U is rows
+    u = s if same else plane.projections(U)
     gram = plane.kernel(rows, rows)
     cross, among = (gram, gram) if same else (plane.kernel(rows, U), plane.kernel(U, U))
     with np.errstate(divide="ignore", invalid="ignore"):  # w = 0 has neither margin nor ratios
@@ -266,12 +271,12 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
     feasible in the RMM's (5); ``relative_margin`` is the smallest ``t_i f_i`` divided by B, which
     is 1/B for separable data with the nearest row at ``|f| = 1``.
     """
-    distances, B = t * f / norm, float(np.abs(f).max())
+    distances, B = t * f / (norm or np.nan), float(np.abs(f).max())
     return {
         "margin": float(distances.min()),
         "average_margin": float(distances.mean()),
         "margin_variance": 2.0 * float(distances.var()),
-        "spread": float((f / norm).std()),
+        "spread": float((t * distances).std()),
         "B": B,
         "relative_margin": float((t * f).min() / np.float64(B)),
     }

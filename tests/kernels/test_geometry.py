@@ -460,8 +460,23 @@ def test_quantities_are_those_that_the_machines_report(wine):
 
 def test_without_a_normal_there_are_no_margins():
     X, y = load_iris(return_X_y=True)
-    row = mmbench.geometry((np.zeros(4), 1.0), X[:100], y[:100]).iloc[0]
-    assert row["norm"] == 0
-    assert row["kappa"] == 0
-    assert np.isnan(row["rho"])
-    assert row["R"] > 0
+    X, y = X[:80], y[:80]
+    majority = MMRM(C_factor=1.0, gamma=0.1).fit(X, y)
+    assert not len(majority.support_)  # or it is no example
+    for machine in (majority, (np.zeros(4), -1.0)):
+        row = mmbench.geometry(machine, X, y).iloc[0]
+        assert row["norm"] == row["kappa"] == row["alpha_positive"] == 0
+        assert row["alpha_negative"] == 1
+        assert np.isnan([row["rho"], row["margin"]]).all()
+        assert row["R"] > 0
+
+
+@pytest.mark.parametrize("machine", [SVM(gamma=0.5), MPM(gamma=0.5), MAMC(gamma=0.5), MMRM()])
+def test_the_worst_case_accuracy_is_a_bound_on_the_rows_of_its_moments(wine, machine):
+    """The rows are a distribution with these means and covariances."""
+    X, y = wine
+    for row in mmbench.geometry(machine.fit(X, y), X, y).to_dict("records"):
+        k = [fit.pair for fit in machine.fits_].index((row["negative"], row["positive"]))
+        f = machine.pairwise_decision_function(X)[:, k]
+        assert np.mean(f[y == row["positive"]] >= 0) >= row["alpha_positive"] - 1e-12
+        assert np.mean(f[y == row["negative"]] <= 0) >= row["alpha_negative"] - 1e-12
