@@ -32,6 +32,7 @@ MANY_OPTIMA = (
 UNMET = {
     "KLDA": {"check_class_weight_classifiers": COSTS},
     "MMRM": {"check_sample_weight_equivalence_on_dense_data": MANY_OPTIMA},
+    "M4": {"check_sample_weight_equivalence_on_dense_data": ONE_ROW},
     "MPM": {"check_sample_weight_equivalence_on_dense_data": ONE_ROW},
     "MEMPM": {"check_sample_weight_equivalence_on_dense_data": ONE_ROW},
 }

@@ -14,10 +14,9 @@ exists that maps all rows of a class to the same number. Both spreads are then z
 criteria are infinite. The kernel form of the M4 rests on Proposition 1 of the M4 paper. This
 proposition includes the ridge; the theorem of the paper omits the ridge.
 
-If row weights are given, LDA, MPM and MEMPM use weighted means, weighted covariances and a weighted
-``tr(K)/n``, and n_c is the total weight of a class. The M4 does not support row weights, because
-its programs have one penalty for all slacks. Class weights cancel in the means and the covariances;
-the LDA uses class weights as costs of errors.
+If row weights are given, the machines use weighted means, weighted covariances and a weighted
+``tr(K)/n``, and n_c is the total weight of a class. Class weights cancel in the means and the
+covariances; the LDA uses class weights as costs of errors, and the M4 as weights of the slacks.
 
 References
 ----------

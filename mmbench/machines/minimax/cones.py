@@ -284,7 +284,7 @@ def step_program(problem: MarginProblem, rho: float) -> SpreadProgram:
 def _unit_rows(problem: MarginProblem, unit: float) -> tuple[NDArray, NDArray, NDArray]:
     n = len(problem.y)
     rows = _own_rows(problem, np.zeros((n, 2)))
-    sides, penalties = np.ones(n), np.full(n, unit)
+    sides, penalties = np.ones(n), unit * problem.weights * np.ones(n)
     if problem.removed:
         rows = np.vstack([rows, _columns(problem, problem.delta)])
         sides, penalties = np.append(sides, 2.0), np.append(penalties, unit * problem.removed)
@@ -294,10 +294,10 @@ def _unit_rows(problem: MarginProblem, unit: float) -> tuple[NDArray, NDArray, N
 def _rho_rows(problem: MarginProblem, rho: float) -> tuple[NDArray, NDArray]:
     positive = problem.y > 0
     rows = _own_rows(problem, -rho * np.column_stack([positive, ~positive]))
-    penalties = np.ones(len(problem.y))
+    penalties = problem.weights * np.ones(len(problem.y))
     if problem.removed:
         rows = np.vstack([rows, _columns(problem, problem.delta, sx=-rho, sy=-rho)])
-        penalties = np.append(penalties, float(problem.removed))
+        penalties = np.append(penalties, problem.removed)
     return rows, penalties
 
 

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cho_solve, cholesky, eigh, lapack, qr, solve_triangular
 
+from mmbench.kernels import Kernel
+from mmbench.machines.base.estimator import row_weights
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
@@ -74,6 +77,12 @@ class DiagonalData:
         """Label of the class with the larger total weight; +1 if the weights are equal."""
         positive, negative = self.totals
         return 1.0 if positive >= negative else -1.0
+
+    def costs(self, class_weight: Any) -> NDArray | None:
+        """Return the products of row weights and class weights; see `row_weights`."""
+        rows: Any = self.rows
+        known: dict[str, Any] = {"classes": self.classes, "weights": self.weights}
+        return row_weights(BinaryProblem(rows, self.y, Kernel("linear"), **known), class_weight)
 
     def distances(self) -> NDArray:
         """Return the squared Mahalanobis distances of the rows to their class means, shape (n,)."""

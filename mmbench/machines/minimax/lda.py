@@ -24,16 +24,14 @@ K. Fukunaga: Introduction to statistical pattern recognition, 2nd edition. Acade
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.kernels import Kernel
-from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
+from mmbench.machines.base.estimator import WeightedClassifier, class_weight
 from mmbench.machines.base.parameters import choice, parameter
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem
+from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import DiagonalData
@@ -99,11 +97,7 @@ class LDA(WeightedClassifier, CovarianceMachine):
         return BinaryModel(b, certificate(found, self.tol, len(data.y)), w=found.w)
 
     def _intercept(self, data: DiagonalData, w: NDArray) -> float:
-        rows: Any = data.rows
-        y = data.y
-        known: dict[str, Any] = {"classes": data.classes, "weights": data.weights}
-        problem = BinaryProblem(rows, y, Kernel("linear"), **known)
-        costs = row_weights(problem, self.class_weight)
+        y, costs = data.y, data.costs(self.class_weight)
         if self.bias == "optimized":
             return optimal_bias(data.rows @ w, y, weights=costs).b
         middle = -0.5 * float(w @ (data.mean_x + data.mean_y))

@@ -14,8 +14,11 @@ normalizations make the program well posed:
 Without slacks both programs are equivalent to (1)-(3). The program "margin" is convex; if Sx = Sy,
 it is the SVM with the Mahalanobis norm. In "margin" both classes have the margin 1; adding
 ``(sx - sy)/(sx + sy)`` to its b gives the b of (2), (3). The program "mean" is not convex in rho
-and requires a search over rho. Row weights and class weights are not supported, because the
-programs have one C for all slacks.
+and requires a search over rho.
+
+With row and class weights s the penalty of a row is ``C s_i``, and means and covariances are
+weighted. The sums (31), (32) of the constraints then have the total weights of the classes in place
+of N_x and N_y, so the theta of (34)-(37) is the share of the positive class in the total weight.
 
 Routes of ``solver="auto"`` for n rows and k diagonal coordinates (`Fit.route`), with the benchmarks
 in which the routes are compared:
@@ -47,6 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.machines.base.estimator import WeightedClassifier, class_weight
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
@@ -62,7 +66,7 @@ SUPPORT_SHARE = 1e-6
 CONE_ROW_COPIES = 30
 
 
-class M4(SpreadMachine):
+class M4(WeightedClassifier, SpreadMachine):
     """Maxi-min margin machine, one-vs-one.
 
     Attributes
@@ -102,7 +106,7 @@ class M4(SpreadMachine):
         {"C": ("C_factor", (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", **SpreadMachine.search_space.prefer},
     )
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
 
     C: float | None = parameter(
         None, positive(optional=True), "Regularization parameter: penalty on the sum of slacks."
@@ -111,9 +115,10 @@ class M4(SpreadMachine):
         10.0,
         positive(),
         "C in units of the least useful one if C is not given, ``1/(n_min kappa)`` in the "
-        'normalization "margin" and ``kappa/n_min`` in "mean", with n_min the size of the smaller '
-        "class and kappa the MPM's. For classes of one size w = 0 is optimal below 1.",
+        'normalization "margin" and ``kappa/n_min`` in "mean", with n_min the weight of the '
+        "smaller class and kappa the MPM's. For classes of one size w = 0 is optimal below 1.",
     )
+    class_weight: dict | str | None = class_weight(after="C_factor")
     margin: str = parameter(
         "soft",
         choice("soft", "hard"),
@@ -155,6 +160,7 @@ class M4(SpreadMachine):
         return replace(cls.memory_needs, linear_row_copies=CONE_ROW_COPIES)
 
     def solve(self, data: DiagonalData) -> BinaryModel:
+        data = replace(data, weights=data.costs(self.class_weight))
         if self.variant == "lda":
             total = data.var_x + data.var_y
             data = replace(data, var_x=total, var_y=total)
@@ -176,7 +182,8 @@ class M4(SpreadMachine):
 
     def _has_gram_route(self) -> bool:
         soft = self.margin == "soft" and self.normalization == "margin"
-        return super()._has_gram_route() and soft and self.variant == "m4" and self.nu == 0
+        plain = soft and self.variant == "m4" and self.nu == 0 and self.class_weight is None
+        return super()._has_gram_route() and plain
 
     def solve_gram(self, machines: Sequence[M4], spread: GramSpread) -> list[BinaryModel]:
         from mmbench.machines.minimax.gram import solve_gram
@@ -192,6 +199,7 @@ class M4(SpreadMachine):
     def _problem(self, data: DiagonalData, kappa: float) -> MarginProblem:
         """Return the margin problem with its C and the points that have individual constraints."""
         kept = np.ones(len(data.y), dtype=bool)
+        weights = np.ones(len(data.y)) if data.weights is None else data.weights
         if self.nu > 0:
             squares = data.distances()
             kept = squares / (1.0 + squares) >= self.nu
@@ -201,11 +209,12 @@ class M4(SpreadMachine):
             delta=data.delta,
             var_x=data.var_x,
             var_y=data.var_y,
-            C=self._penalty(n_smaller(data.y), kappa),
-            removed=int((~kept).sum()),
+            C=self._penalty(min(data.totals), kappa),
+            removed=float(weights[~kept].sum()),
+            weights=weights[kept],
         )
 
-    def _penalty(self, n_smaller: int, kappa: float) -> float:
+    def _penalty(self, n_smaller: float, kappa: float) -> float:
         """Return the penalty on the slacks: C, or `C_factor` times the smallest useful C."""
         if self.C is not None:
             return float(self.C)

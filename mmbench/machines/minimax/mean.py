@@ -94,9 +94,8 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
 
 def least_penalty(problem: MarginProblem) -> float:
     """Return the largest C for which rho is unbounded."""
-    n_positive = int((problem.y > 0).sum())
     spread = minimax_direction(problem.delta, problem.var_x, problem.var_y).value
-    return 1.0 / (spread * (min(n_positive, len(problem.y) - n_positive) + problem.removed))
+    return 1.0 / (spread * (min(problem.totals) + problem.removed))
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ class _RhoSearch:
         w, b = w / scale, b / scale
         rho, slack = self._best_rho(w, b)
         uncertainty = RESIDUAL_SHARE * self.tol * abs(problem.C * slack - rho)
-        a = balanced(found.multipliers[:n], problem.y, 1.0)
+        a = balanced(found.multipliers[:n], problem.y, problem.weights)
         c = float(np.clip(found.multipliers[n:].sum(), 0.0, problem.removed))
         return _RhoSolution(
             at,
@@ -170,12 +169,12 @@ class _RhoSearch:
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
         """Return the best rho for (w, b), and the sum of slacks at this rho.
 
-        The derivative of the objective with respect to rho is -1 plus C times the sum of the
-        spreads of all rows with positive slack.
+        The derivative of the objective with respect to rho is -1 plus C times the weighted sum of
+        the spreads of all rows with positive slack.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
-        spreads = np.where(problem.y > 0, spread_x, spread_y)
-        margins = problem.y * (problem.rows @ w + b)
+        spreads = problem.weights * np.where(problem.y > 0, spread_x, spread_y)
+        margins = problem.weights * problem.y * (problem.rows @ w + b)
         spreads = np.append(spreads, problem.removed * (spread_x + spread_y))
         margins = np.append(margins, problem.removed)
         ends = np.divide(margins, spreads, out=np.full_like(spreads, np.inf), where=spreads > 0)

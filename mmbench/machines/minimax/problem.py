@@ -35,7 +35,7 @@ class MarginSolution(Result):
     #: Weights, shape (k,).
     w: NDArray
     b: float
-    #: Multipliers of the points, shape (n,), between 0 and C.
+    #: Multipliers of the points, shape (n,), between 0 and C times the weights.
     multipliers: NDArray
 
     @property
@@ -66,8 +66,16 @@ class MarginProblem:
     var_y: NDArray
     #: Penalty on the slacks; infinite for the hard margin.
     C: float
-    #: Number of points removed by the reduction.
-    removed: int = 0
+    #: Total weight of the points removed by the reduction.
+    removed: float = 0
+    #: Weights of the slacks, shape (n,); or 1.0 for all.
+    weights: NDArray | float = 1.0
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Total slack weight of the positive and of the negative points."""
+        own = self.weights * np.ones(len(self.y))
+        return float(own[self.y > 0].sum()), float(own[self.y < 0].sum())
 
     def spreads(self, w: NDArray) -> NDArray:
         """Return the spreads (sx, sy) along w, shape (2,)."""
@@ -75,8 +83,8 @@ class MarginProblem:
         return np.sqrt(np.array([self.var_x @ squares, self.var_y @ squares]))
 
     def slack(self, w: NDArray, b: float) -> float:
-        """Return the sum of the slacks; the slack on the class means counts `removed` times."""
-        own = np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b)).sum()
+        """Return the weighted sum of the slacks; the slack on the means has weight `removed`."""
+        own = (self.weights * np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b))).sum()
         return float(own + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
 
     def value(self, w: NDArray, b: float) -> float:
@@ -95,25 +103,24 @@ class MarginProblem:
     @property
     def trivial(self) -> tuple[float, float]:
         """Objective at w = 0, and the optimal b at w = 0: the label of the larger class."""
-        n_positive = int((self.y > 0).sum())
-        smaller = min(n_positive, len(self.y) - n_positive)
-        sign = 1.0 if 2 * n_positive >= len(self.y) else -1.0
-        return self.C * 2.0 * (smaller + self.removed), sign
+        positive, negative = self.totals
+        sign = 1.0 if positive >= negative else -1.0
+        return self.C * 2.0 * (min(positive, negative) + self.removed), sign
 
     def bound(self, a: NDArray, share: float = 0.0) -> float:
         """Return the largest dual value over all feasible multiples of the multipliers.
 
-        `a` are the multipliers of the points; they are clipped to [0, C] and balanced between the
-        classes. `share` is the multiplier of the constraint on the class means, between 0 and
-        ``removed * C``. Let ``v = sum a_i y_i z_i + share delta``. If ``v = Dx p + Dy q`` with
-        ``||p||, ||q|| <= 1``, then ``sum a + 2 share`` is a lower bound on the optimum. The
-        condition is equivalent to ``v'w <= sx + sy`` for all w.
+        `a` are the multipliers of the points; they are clipped to [0, C s_i], with the weights s,
+        and balanced between the classes. `share` is the multiplier of the constraint on the class
+        means, between 0 and ``removed * C``. Let ``v = sum a_i y_i z_i + share delta``. If ``v =
+        Dx p + Dy q`` with ``||p||, ||q|| <= 1``, then ``sum a + 2 share`` is a lower bound on the
+        optimum. The condition is equivalent to ``v'w <= sx + sy`` for all w.
         """
-        a = balanced(a, self.y, self.C)
+        a = balanced(a, self.y, self.C * self.weights)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0
         v = self.rows.T @ (a * self.y) + share * self.delta
         total = float(a.sum()) + 2.0 * share
-        room = self.C / max(float(a.max(initial=0.0)), 1e-300)
+        room = float(np.min(self.C * self.weights / np.maximum(a, 1e-300)))
         if share:
             room = min(room, self.removed * self.C / share)
         if not v.any():
@@ -125,7 +132,7 @@ class MarginProblem:
         """Return the best multiple of (w, b), where b is the best intercept for w."""
         decision = self.rows @ w
         hard = np.isinf(self.C)
-        b = middle_bias(decision, self.y) if hard else best_bias(decision, self.y)
+        b = middle_bias(decision, self.y) if hard else best_bias(decision, self.y, self.weights)
         factor = self._best_factor(w, self.y * (decision + b))
         return factor * w, factor * b
 
@@ -133,10 +140,10 @@ class MarginProblem:
         """Return the factor of (w, b) that minimises the objective, or 1 if no minimum exists.
 
         At the minimum the derivative of the objective with respect to the factor changes its sign.
-        The derivative is ``sx + sy - C m``, where m is the sum of the margins of all points with
-        positive slack.
+        The derivative is ``sx + sy - C m``, where m is the weighted sum of the margins of all
+        points with positive slack.
         """
-        weights = np.ones(len(margins))
+        weights = self.weights * np.ones(len(margins))
         if self.removed:
             margins = np.append(margins, 0.5 * float(self.delta @ w))
             weights = np.append(weights, 2.0 * self.removed)

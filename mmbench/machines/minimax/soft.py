@@ -116,17 +116,16 @@ class SoftMarginPoint(HingeInteriorPoint):
     """A primal-dual point of the soft M4, strictly inside all inequalities."""
 
     def __init__(self, problem: MarginProblem):
-        rows, y, C = problem.rows, problem.y, problem.C
+        rows, y, C = problem.rows, problem.y, problem.C * problem.weights
         squares = np.stack([problem.var_x, problem.var_y])
         self.squares, self.C, self.trivial = squares, C, problem.trivial[0]
-        sizes = (y < 0).sum(), (y > 0).sum()
-        a = 1.0 / np.where(y > 0, sizes[1], sizes[0])
+        a = problem.weights / np.where(y > 0, *problem.totals)
         delta = rows.T @ (y * a)
         w = delta / squares.sum(axis=0)
         w *= 2.0 / max(float(w @ delta), 1e-300)  # the decisions at the class means are 1 and -1
         e = np.sqrt(squares @ (w * w))
         self.at = {"e": np.maximum(e, 1e-3 * e.sum()) if e.any() else np.ones(len(squares))}
-        a *= FIRST_SHARE * min(1.0 / max(self._longest(delta), 1e-300), C / float(a.max()))
+        a *= FIRST_SHARE * min(1.0 / max(self._longest(delta), 1e-300), float(np.min(C / a)))
         super().__init__(rows, y, C, a, given=self.at)
 
     def _Q(self) -> NDArray:
@@ -150,7 +149,7 @@ class SoftMarginPoint(HingeInteriorPoint):
 
     def _relative_gap(self, excess: float) -> float:
         a, longest = self.at["a"], max(self._longest(self.at["v"]), 1e-300)
-        room = max(1.0, self.C / float(a.max()))  # a may also be scaled up, within norms and C
+        room = max(1.0, float(np.min(self.C / a)))  # a may also be scaled up, within norms and C
         bound = float(a.sum()) * min(1.0 / longest, room)
         value = min(excess + self._dual_value(), self.trivial)
         return (value - bound) / max(bound, 1e-300)
