@@ -5,40 +5,45 @@
 The last row is the coefficient limit, ``-sum(u)/limit >= -1``; the right side is 1 for all other
 rows. With the multipliers lam of the rows, ``s = c - A'lam >= 0`` and ``cost - lam >= 0``, the
 complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` are driven to zero at the same
-rate. Each iteration has Mehrotra's predictor and corrector and Gondzio's further correctors. With
-``Theta = u/s`` and ``D = xi/(cost - lam) + z/lam`` the Newton equations are
+rate. Each iteration has Mehrotra's predictor and corrector. With ``Theta = u/s`` and
+``D = xi/(cost - lam) + z/lam`` the Newton equations are
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
+
+Three classes solve these equations:
+
+=========== ============================================== ========================================
+class       when                                           operations per iteration
+=========== ============================================== ========================================
+Reduced     until conjugate gradients fail                 ``n_rows^2 n_columns``, Cholesky
+Whole       after that, up to 8001 rows and columns        ``(n_rows + n_columns)^3``, LU
+OfLowRank   a Gram matrix of rank r far below n            ``n r^2``, QR and LU of order 2r
+=========== ============================================== ========================================
 
 `Reduced` eliminates du. The remaining equations are
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b;
 
 and their matrix is positive definite. The terms in theta cancel, as ``y'dlam = r_b``; they remove
-the nearly singular direction that is due to the free b. Conjugate gradients solve the equations.
-The preconditioner is a Cholesky factor of the matrix without rows of large D and columns of small
-Theta.
+the nearly singular direction that is due to the free b. Conjugate gradients remove the rounding
+errors of the Cholesky factor.
 
 `Whole` factorises the Newton equations without elimination. The time is several times longer, but
 the condition number of A is not squared. The Gram matrix of a smooth kernel on data of few
 dimensions is nearly singular, and solutions of the reduced equations then have no correct digits.
 
-`OfLowRank` is for a Gram matrix of numerical rank r far below n. With a pivoted Cholesky factor
-``K = F F'`` the matrix of the program is ``A = P Q'``. With the QR factorizations
-``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S`` the unknowns are ``p = U'D^{1/2} dlam``
-and ``q = V'Theta^{-1/2} du``:
+`OfLowRank` uses a pivoted Cholesky factor ``K = F F'``, with which the matrix of the program is
+``A = P Q'``. With the QR factorizations ``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S``
+the unknowns are ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du``:
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 
-An iteration takes time of order ``n r^2`` instead of ``n^3``, and no n x n matrix is formed.
-Products like ``P'D^{-1}P`` would lose digits, as entries of D and of Theta differ by many powers of
-ten.
+No n x n matrix is formed. Products like ``P'D^{-1}P`` would lose digits, as entries of D and of
+Theta differ by many powers of ten.
 
 References
 ----------
 S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM J. Optim. 2, 1992.
-J. Gondzio: Multiple centrality corrections in a primal-dual method for linear programming.
-Comput. Optim. Appl. 6, 1996.
 """
 
 from __future__ import annotations
@@ -46,11 +51,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dsyrk, dtrsv
 from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf
 from scipy.sparse.linalg import LinearOperator, cg
@@ -124,117 +129,61 @@ SMALLEST_SCALE = 1e-300
 #: Relative shifts of the diagonal, tried in turn until the Cholesky factorization succeeds.
 DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 
-#: Solver of the Newton equations: maps (r, r_u, r_b) to (du, dlam, db).
-System = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float]]
-
-
-class NotSolved(Exception):
-    """Raised if the reduced equations are too badly conditioned to be solved."""
-
-
-class Workspace:
-    """Arrays that all iterations reuse; their allocation takes as long as their computation."""
-
-    def __init__(self, A: NDArray) -> None:
-        n_rows, n_columns = A.shape
-        self.A, self.squares = A, A * A
-        self._part = np.empty(n_rows * (n_columns + 1))
-        self._matrix = np.empty(n_rows * n_rows)
-
-    def product(self, rows: NDArray, columns: NDArray, scale: NDArray, border: NDArray) -> NDArray:
-        """Return the lower triangle of ``B B'`` with ``B = [A[rows, columns] * scale, border]``.
-
-        The result is valid until the next call and may be overwritten.
-        """
-        m, k = len(rows), len(columns)
-        whole = self.A.shape == (m, k)
-        part = self._part[: m * (k + 1)].reshape(m, k + 1)
-        np.multiply(self.A if whole else self.A[np.ix_(rows, columns)], scale, out=part[:, :-1])
-        part[:, -1] = border
-        out = self._matrix[: m * m].reshape((m, m), order="F")
-        return dsyrk(1.0, part.T, trans=1, lower=1, c=out, overwrite_c=1)
-
 
 class Reduced:
-    """The Newton equations after elimination of du, with D = `diagonal` and Theta = `weight`.
+    """The Newton equations after elimination of du, solved by preconditioned conjugate gradients.
 
-    The Cholesky factor contains the rows for which D is below `threshold` times the diagonal of
-    ``A Theta A'``. `NotSolved` is raised if the Cholesky factorization fails or the conjugate
-    gradients do not converge.
+    Raises LinAlgError if the Cholesky factorization fails or conjugate gradients do not converge.
     """
 
     def __init__(
-        self,
-        workspace: Workspace,
-        y: NDArray,
-        diagonal: NDArray,
-        weight: NDArray,
-        threshold: float,
-        max_steps: int = MAX_CG_STEPS,
+        self, A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray, max_steps: int
     ) -> None:
+        self.A, self.y, self.diagonal, self.weight = A, y, diagonal, weight
         self.max_steps = max_steps
-        self.A, self.y, self.diagonal, self.weight = workspace.A, y, diagonal, weight
-        self.steps, squares = 0, workspace.squares
-        curvature = squares @ weight
-        self.theta = float(curvature.mean())
-        self._rest = diagonal + curvature
-        near = diagonal < threshold * curvature
-        near[diagonal.argmin()] = True  # LAPACK does not factor an empty matrix
-        self._near = np.flatnonzero(near)
-        gain = weight * (np.where(near, 1 / diagonal, 0.0) @ squares)
-        self._factor = self._factorise(workspace, np.flatnonzero(gain > 0.1 / threshold))
+        self.theta = float((np.square(A) @ weight).mean())
+        part = np.column_stack([A * np.sqrt(weight), np.sqrt(self.theta) * y])
+        for shift in DIAGONAL_SHIFTS:
+            matrix = dsyrk(1.0, part.T, trans=1, lower=1)
+            entries = np.einsum("ii->i", matrix)  # a view
+            entries[:] = (entries + diagonal) * (1 + shift)
+            self._factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+            if not failure:
+                break
+        else:
+            raise LinAlgError("the reduced equations are not positive definite")
         self._along_b = self._solve(y)
 
     def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
         """Return (du, dlam, db)."""
-        A, y, weight = self.A, self.y, self.weight
-        lam = self._solve(r + A @ (weight * r_u) + self.theta * r_b * y)
-        b = float((y @ lam - r_b) / (y @ self._along_b))
+        lam = self._solve(r + self.A @ (self.weight * r_u) + self.theta * r_b * self.y)
+        b = float((self.y @ lam - r_b) / (self.y @ self._along_b))
         lam = lam - b * self._along_b
-        return weight * (lam @ A - r_u), lam, b
-
-    def _factorise(self, workspace: Workspace, columns: NDArray) -> NDArray:
-        near, root = self._near, np.sqrt(self.weight[columns])
-        for shift in DIAGONAL_SHIFTS:
-            matrix = workspace.product(near, columns, root, np.sqrt(self.theta) * self.y[near])
-            diagonal = np.einsum("ii->i", matrix)  # a view
-            diagonal[:] = (diagonal + self.diagonal[near]) * (1 + shift)
-            factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
-            if not failure:
-                return factor
-        raise NotSolved
+        return self.weight * (lam @ self.A - r_u), lam, b
 
     def _solve(self, right: NDArray) -> NDArray:
-        steps = 0
+        def product(v: NDArray) -> NDArray:
+            image = self.A @ (self.weight * (v @ self.A))
+            return self.diagonal * v + image + self.theta * (self.y @ v) * self.y
 
-        def count(_: NDArray) -> None:
-            nonlocal steps
-            steps += 1
+        def precondition(v: NDArray) -> NDArray:
+            half = dtrsv(self._factor, v, lower=1)  # half the time of cho_solve
+            return dtrsv(self._factor, half, lower=1, trans=1)
 
         shape = (len(right), len(right))
+        operators = (LinearOperator(shape, one, dtype=float) for one in (product, precondition))
+        matrix, inverse = operators
         x, failure = cg(
-            LinearOperator(shape, self._apply, dtype=float),
+            matrix,
             right,
-            x0=self._precondition(right),
+            x0=precondition(right),
             rtol=CG_TOLERANCE,
             maxiter=self.max_steps,
-            M=LinearOperator(shape, self._precondition, dtype=float),
-            callback=count,
+            M=inverse,
         )
         if failure:
-            raise NotSolved
-        self.steps = max(self.steps, steps)
+            raise LinAlgError("conjugate gradients do not converge")
         return x
-
-    def _apply(self, v: NDArray) -> NDArray:
-        image = self.A @ (self.weight * (v @ self.A))
-        return self.diagonal * v + image + self.theta * (self.y @ v) * self.y
-
-    def _precondition(self, v: NDArray) -> NDArray:
-        out = v / self._rest
-        half = dtrsv(self._factor, v[self._near], lower=1)  # half the time of cho_solve
-        out[self._near] = dtrsv(self._factor, half, lower=1, trans=1)
-        return out
 
 
 class Refined(ABC):
@@ -260,17 +209,13 @@ class Refined(ABC):
         return u, lam, b
 
 
-class ScaledLU:
-    """LU factorization of a symmetric matrix after equilibration; the matrix is overwritten."""
-
-    def __init__(self, matrix: NDArray) -> None:
-        self._scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
-        matrix *= self._scale
-        matrix *= self._scale[:, None]
-        self._lu, self._pivots, _ = dgetrf(matrix.T, overwrite_a=True)
-
-    def solve(self, right: NDArray) -> NDArray:
-        return self._scale * dgetrs(self._lu, self._pivots, self._scale * right)[0]
+def scaled_lu(matrix: NDArray) -> Callable[[NDArray], NDArray]:
+    """Return a solver of a symmetric system, by LU after equilibration; overwrites the matrix."""
+    scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
+    matrix *= scale
+    matrix *= scale[:, None]
+    lu, pivots, _ = dgetrf(matrix.T, overwrite_a=True)
+    return lambda right: scale * dgetrs(lu, pivots, scale * right)[0]
 
 
 class Whole(Refined):
@@ -283,10 +228,10 @@ class Whole(Refined):
         matrix[:m, m:-1], matrix[m:-1, :m] = A, A.T
         matrix[:m, -1] = matrix[-1, :m] = y
         np.einsum("ii->i", matrix)[:-1] = np.concatenate([diagonal, -self.inverse])
-        self._lu = ScaledLU(matrix)
+        self._lu = scaled_lu(matrix)
 
     def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
-        solution, m = self._lu.solve(np.concatenate([r, r_u, [r_b]])), len(r)
+        solution, m = self._lu(np.concatenate([r, r_u, [r_b]])), len(r)
         return solution[m:-1], solution[:m], float(solution[-1])
 
 
@@ -340,12 +285,12 @@ class OfLowRank(Refined):
         matrix += matrix.T
         matrix[np.arange(p), np.arange(p)] = 1.0
         matrix[np.arange(p, p + q), np.arange(p, p + q)] = -1.0
-        self._lu = ScaledLU(matrix)
+        self._lu = scaled_lu(matrix)
 
     def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
         r, r_u = r / self._row_root, r_u * self._column_root
         r_in, r_u_in = r @ self._rows, r_u @ self._columns
-        p, q, b = np.split(self._lu.solve(np.concatenate([r_in, r_u_in, [r_b]])), self._ends)
+        p, q, b = np.split(self._lu(np.concatenate([r_in, r_u_in, [r_b]])), self._ends)
         lam = (self._rows @ (p - r_in) + r) / self._row_root
         u = (self._columns @ (q + r_u_in) - r_u) * self._column_root
         return u, lam, float(b[0])
@@ -353,12 +298,6 @@ class OfLowRank(Refined):
 
 #: Step length relative to the step length to the boundary.
 BOUNDARY_FRACTION = 0.995
-
-#: Maximum number of Gondzio's correctors per iteration.
-MAX_CORRECTORS = 2
-
-#: Target range of the complementarity products for the correctors, relative to the target mu.
-PRODUCT_BAND = (0.1, 10.0)
 
 #: `Whole` replaces `Reduced` if a step increases the primal residual to more than this.
 REDUCED_RESIDUAL_LIMIT = 1e-6
@@ -388,7 +327,10 @@ class LpInteriorPoint:
         limit: float,
         multiplier: float | None = None,
     ) -> None:
-        _check_memory(A)
+        needed = (PART_GRAMS - 1) * A.nbytes
+        if needed > LEAST_CHECKED_BYTES:
+            task = f"MMRM, an interior point of {len(y)} rows and {len(c)} coefficients,"
+            refuse_what_does_not_fit(task, needed)
         self.limit = limit
         last = np.full(len(c), -1 / limit)
         self.A: Any = A.with_row(last) if isinstance(A, LowRank) else np.vstack([A, last])
@@ -405,7 +347,6 @@ class LpInteriorPoint:
             lam=np.append(point.lam, paid),
         )
         self.iterations = 0
-        self.threshold = 100.0
         self.ill_conditioned = isinstance(A, LowRank)
 
     @property
@@ -450,7 +391,7 @@ class LpInteriorPoint:
         zeros = [np.zeros_like(product) for product in (self.point.u, rows, rows)]
         try:
             step = self._direction(system, (np.zeros_like(rows), columns, balance), zeros)
-        except NotSolved:
+        except LinAlgError:
             return
         self.point = self.point.moved(step, 0.0, self._lengths(step, BOUNDARY_FRACTION)[1])
 
@@ -494,23 +435,27 @@ class LpInteriorPoint:
         if system is None:
             return None
         try:
-            step = self._refined(system, residuals, self._step(system, residuals, target))
-        except NotSolved:
+            step = self._step(system, residuals, target)
+            left = residuals[0] - (self.A @ step.u + self.y * step.b + step.xi - step.z)
+            if not self.ill_conditioned and np.abs(left).max() >= 0.1 * REDUCED_RESIDUAL_LIMIT:
+                zeros = [np.zeros_like(product) for product in (step.u, step.xi, step.z)]
+                rest = (left, zeros[0], residuals[2] - self.y @ step.lam)
+                step = step.moved(self._direction(system, rest, zeros), 1.0, 1.0)
+        except LinAlgError:
             self.ill_conditioned = True
             return self._iterate(residuals, target)
         lengths = self._lengths(step, BOUNDARY_FRACTION)
         moved = self.point.moved(step, *lengths)
         drift = np.abs(self._row_residual(moved)).max()
-        if not self.ill_conditioned and drift > max(
-            REDUCED_RESIDUAL_LIMIT, np.abs(residuals[0]).max()
-        ):
+        limit = max(REDUCED_RESIDUAL_LIMIT, np.abs(residuals[0]).max())
+        if not self.ill_conditioned and drift > limit:
             self.ill_conditioned = True
             return self._iterate(residuals, target)
         self.point = moved
         return lengths
 
     def _step(
-        self, system: System, residuals: tuple[NDArray, NDArray, NDArray], target: float
+        self, system: Reduced | Refined, residuals: tuple[NDArray, NDArray, NDArray], target: float
     ) -> Iterate:
         """Return Mehrotra's predictor and corrector step."""
         p, count = self.point, len(self.c) + 2 * len(self.y)
@@ -522,46 +467,11 @@ class LpInteriorPoint:
         goal = max(sigma * mu, target / count)
         second = (affine.u * affine.s, -affine.xi * affine.lam, affine.z * affine.lam)
         wanted = [goal - q - d for q, d in zip(products, second, strict=True)]
-        step = self._direction(system, residuals, wanted)
-        return self._corrected(system, residuals, wanted, step, goal)
-
-    def _corrected(
-        self,
-        system: System,
-        residuals: tuple[NDArray, NDArray, NDArray],
-        wanted: list[NDArray],
-        step: Iterate,
-        goal: float,
-    ) -> Iterate:
-        """Add Gondzio's correctors while the sum of the step lengths grows by at least 0.01."""
-        for _ in range(MAX_CORRECTORS):
-            lengths = self._lengths(step, 1.0)
-            if min(lengths) > 0.9:
-                return step
-            longer = [min(1.0, length + 0.1) for length in lengths]
-            trial = self.point.moved(step, *longer)
-            pulls = [
-                np.clip(q, PRODUCT_BAND[0] * goal, PRODUCT_BAND[1] * goal) - q
-                for q in (
-                    trial.u * trial.s,
-                    trial.xi * (self.cost - trial.lam),
-                    trial.z * trial.lam,
-                )
-            ]
-            wanted = [
-                w + np.maximum(q, -PRODUCT_BAND[1] * goal)
-                for w, q in zip(wanted, pulls, strict=True)
-            ]
-            corrected = self._direction(system, residuals, wanted)
-            gained = sum(self._lengths(corrected, 1.0)) - sum(lengths)
-            if gained < 0.01:
-                return step
-            step = corrected
-        return step
+        return self._direction(system, residuals, wanted)
 
     def _direction(
         self,
-        system: System,
+        system: Reduced | Refined,
         residuals: tuple[NDArray, NDArray, NDArray],
         wanted: list[NDArray],
     ) -> Iterate:
@@ -579,17 +489,6 @@ class LpInteriorPoint:
             s=rd - lam @ self.A,
         )
 
-    def _refined(
-        self, system: System, residuals: tuple[NDArray, NDArray, NDArray], step: Iterate
-    ) -> Iterate:
-        """Refine a step of the reduced equations if its row residual is large."""
-        left = residuals[0] - (self.A @ step.u + self.y * step.b + step.xi - step.z)
-        if self.ill_conditioned or np.abs(left).max() < 0.1 * REDUCED_RESIDUAL_LIMIT:
-            return step
-        zeros = [np.zeros_like(product) for product in (step.u, step.xi, step.z)]
-        rest = (left, zeros[0], residuals[2] - self.y @ step.lam)
-        return step.moved(self._direction(system, rest, zeros), 1.0, 1.0)
-
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
         """Return `fraction` of the primal and dual step lengths to the boundary; at most 1."""
         p = self.point
@@ -597,11 +496,7 @@ class LpInteriorPoint:
         dual = min(_reach(p.lam, step.lam), _reach(self.slack, -step.lam), _reach(p.s, step.s))
         return min(1.0, fraction * primal), min(1.0, fraction * dual)
 
-    @cached_property
-    def _workspace(self) -> Workspace:
-        return Workspace(self.A)
-
-    def _system(self) -> System | None:
+    def _system(self) -> Reduced | Refined | None:
         """Return a solver of the Newton equations at the current iterate.
 
         Returns None if `Reduced` fails and the system is too large for `Whole`.
@@ -612,34 +507,13 @@ class LpInteriorPoint:
         large = sum(self.A.shape) > MAX_WHOLE_ORDER
         if not self.ill_conditioned:
             most = MAX_CG_STEPS_OF_LARGE if large else MAX_CG_STEPS
-            equations = self._workspace, self.y, diagonal, weight
             try:
-                reduced = Reduced(*equations, self.threshold, most)
-            except NotSolved:
+                return Reduced(self.A, self.y, diagonal, weight, most)
+            except LinAlgError:
                 self.ill_conditioned = True
-            else:
-                self._adapt(reduced.steps)
-                return reduced
         if isinstance(self.A, LowRank):
             return OfLowRank(self.A, self.y, diagonal, weight)
-        if large:
-            return None
-        return Whole(self.A, self.y, diagonal, weight)
-
-    def _adapt(self, steps: int) -> None:
-        """Enlarge the next preconditioner after many conjugate gradient steps, shrink after few."""
-        if steps > 12:
-            self.threshold = min(self.threshold * 3, 1e6)
-        elif steps < 4:
-            self.threshold = max(self.threshold / 1.3, 1.0)
-
-
-def _check_memory(A: NDArray | LowRank) -> None:
-    """Raise an error if the workspace for A exceeds the free memory."""
-    needed = (PART_GRAMS - 1) * A.nbytes
-    if needed > LEAST_CHECKED_BYTES:
-        task = f"MMRM, an interior point of {A.shape[0]} rows and {A.shape[1]} coefficients,"
-        refuse_what_does_not_fit(task, needed)
+        return None if large else Whole(self.A, self.y, diagonal, weight)
 
 
 def _reach(value: NDArray, step: NDArray) -> float:

@@ -1,4 +1,4 @@
-"""Inside the routes of the MMRM: certificates, vertices, Newton equations, restricted programs."""
+"""Inside the routes of the MMRM: certificates, vertices, restricted programs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.mmrm import interior
 from mmbench.machines.mmrm.certificate import best, certify, recertified
-from mmbench.machines.mmrm.interior import Iterate, LpInteriorPoint, Reduced, Whole, Workspace
+from mmbench.machines.mmrm.interior import Iterate, LpInteriorPoint
 from mmbench.machines.mmrm.mmrm import solve_kernel
 from mmbench.machines.mmrm.program import Guess, KernelProgram
 from mmbench.machines.mmrm.rounds import RestrictedProgram
@@ -153,48 +152,6 @@ def test_a_part_that_leaves_rows_out_is_a_relaxation():
     assert iterate.run(1e-7)
     assert iterate.objective <= whole.value + 1e-6
     assert iterate.objective >= 2 - 1e-6  # bounded by the class means of the rest
-
-
-@pytest.mark.parametrize("spread", [1, 3])
-def test_both_newton_systems_solve_the_same_equations(spread):
-    rng = np.random.RandomState(0)
-    A, y = rng.normal(size=(12, 9)), np.where(np.arange(12) % 2, 1.0, -1.0)
-    diagonal, weight = 10 ** rng.uniform(-spread, spread, 12), 10 ** rng.uniform(-1, spread, 9)
-    r, r_u, r_b = rng.normal(size=12), rng.normal(size=9), 0.3
-    for system in (
-        Reduced(Workspace(A), y, diagonal, weight, threshold=100.0),
-        Reduced(Workspace(A), y, diagonal, weight, threshold=0.01),
-        Whole(A, y, diagonal, weight),
-    ):
-        u, lam, b = system(r, r_u, r_b)
-        np.testing.assert_allclose(diagonal * lam + A @ u + b * y, r, atol=1e-7)
-        np.testing.assert_allclose(lam @ A - u / weight, r_u, atol=1e-7)
-        assert y @ lam == pytest.approx(r_b, abs=1e-9)
-
-
-@pytest.mark.parametrize("ill_conditioned", [False, True])
-def test_the_interior_point_solves_a_small_program_with_both_systems(ill_conditioned):
-    program = small_program(n=30)
-    whole = solve_reference(program)
-    A, n = program.block(program.rows, program.columns), 30
-    start = Iterate(np.ones(n), 0.0, np.ones(n), np.ones(n), np.full(n, 0.05), np.full(n, 0.05))
-    iterate = LpInteriorPoint(A, program.y, program.c, program.cost, start, program.limit)
-    iterate.ill_conditioned = ill_conditioned
-    assert iterate.run(1e-8)
-    assert iterate.objective == pytest.approx(whole.value, rel=1e-7)
-    assert iterate.ill_conditioned == ill_conditioned
-
-
-def test_a_part_too_large_for_the_whole_system_takes_more_steps_of_conjugate_gradients(monkeypatch):
-    monkeypatch.setattr(interior, "MAX_WHOLE_ORDER", 0)
-    monkeypatch.setattr(interior, "MAX_CG_STEPS", 1)
-    program = small_program(n=30)
-    A, n = program.block(program.rows, program.columns), 30
-    start = Iterate(np.ones(n), 0.0, np.ones(n), np.ones(n), np.full(n, 0.05), np.full(n, 0.05))
-    iterate = LpInteriorPoint(A, program.y, program.c, program.cost, start, program.limit)
-    iterate.threshold = 1.0
-    assert iterate.run(1e-8)
-    assert iterate.objective == pytest.approx(solve_reference(program).value, rel=1e-7)
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 1e-9])

@@ -13,7 +13,7 @@ from mmbench.kernels import Kernel
 from mmbench.machines import MMRM
 from mmbench.machines.base import problem
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.mmrm import mmrm
+from mmbench.machines.mmrm import interior, mmrm
 
 #: name: data set, classes, every how many rows, parameters, route of solver="auto"
 REAL = {
@@ -132,6 +132,14 @@ def test_a_nearly_singular_kernel_is_solved_to_the_last_digits(real_data):
     assert abs(fit.gap) < 1e-8
     reference = fit_of(X, y, gamma=1.0, C=0.05, solver="reference")
     assert reference.objective >= fit.objective - 1e-6
+
+
+@pytest.mark.parametrize("gamma", [2.0**-5, 0.5])
+def test_parts_too_large_for_an_lu_factorization_are_solved(real_data, monkeypatch, gamma):
+    monkeypatch.setattr(interior, "MAX_WHOLE_ORDER", 0)
+    X, y = scaled_pair(real_data, "heart", 0, 1, 1)
+    fit = fit_of(X, y, gamma=gamma, C_factor=30.0, solver="interior")
+    assert (fit.status, fit.route) == (Status.OPTIMAL, "interior")
 
 
 @pytest.mark.parametrize("factor", [1.1, 30.0])
