@@ -26,7 +26,7 @@ to two equal rows, which also yield two equal features.
 | `Fit.route` | condition | operations per C |
 | --- | --- | --- |
 | Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
-| Cholesky | other kernels | n^3 / 3 |
+| Cholesky | other kernels; with (32), if K K' has no accurate factor, eigenvectors of K | n^3 / 3 |
 | printed system | ``solver="reference"`` | n^3 |
 
 References
@@ -113,6 +113,8 @@ class LSSVM(WeightedClassifier):
         rows_per_feature=ROWS_PER_FEATURE,
     )
     sparse_input = True
+    #: Version 2: with (32), a ridge below the rounding errors of K K' takes the eigenvectors of K.
+    version: ClassVar[int] = 2
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")
     class_weight: dict | str | None = class_weight()
@@ -170,18 +172,17 @@ def train_lssvm(
     gram, y = gram if weights is None else scaled(gram, root), root * problem.y
     route = "Cholesky in features" if isinstance(gram, FeatureGram) else "Cholesky"
     rows: Any = gram
-    a = None  # None if the coefficients are w: linear machines, and (32)
     if isinstance(gram, FeatureGram) and not squared:
-        rows = gram.features
+        rows, a = gram.features, None
         coef, b = solve_weights(rows, y, costs, root)
         given = [{"w": w} for w in coef.T]
     else:
         solve: Callable[..., Solutions] = solve_printed if reference else solve_path
         route = "printed system" if reference else route
         found = solve(gram, y, costs, squared, root)
-        coef, b, a = found.coef, found.b, None if squared else found.a
+        coef, b, a = found.coef, found.b, found.a
         given = [{"coef": root * own} for own in coef.T]
-    fits = _certificates(rows, y, root, np.array(costs), coef, b, a)
+    fits = _certificates(rows, y, root, np.array(costs), coef, b, a, squared or a is None)
     seconds = (time.perf_counter() - started) / len(costs)
     return [
         BinaryModel(intercept=float(one), fit=replace(fit, seconds=seconds, route=route), **own)
@@ -197,16 +198,17 @@ def _certificates(
     coef: NDArray,
     b: NDArray,
     a: NDArray | None,
+    of_weights: bool,
 ) -> list[Fit]:
     """Return the certificates for all values of C, computed together by matrix products.
 
     `rows` and `y` are multiplied by the square roots of the weights, and `root` replaces the vector
-    of ones in (37). If `a` is None, `coef` contains w, and ``a = C (y - F w - b)`` with F = `rows`
-    satisfies the dual system except for ``w = F'a``, which is (36).
+    of ones in (37). If `of_weights` is true, `coef` contains w; if `a` is None, ``a = C (y - F w -
+    b)`` with F = `rows` satisfies the dual system except for ``w = F'a``, which is (36).
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)
-    of_weights, a = a is None, costs * errors if a is None else a
+    a = costs * errors if a is None else a
     shares = (root @ a) / (root @ root)
     centred = a - np.outer(root, shares)  # dual feasible, since root'centred = 0
     if of_weights:

@@ -124,6 +124,8 @@ def solve_path(
             root = vectors * np.sqrt(np.maximum(values, 0))
         rows = MappedRows(F, map=root)
         square = weighted_product(rows, np.ones(F.shape[0]))
+    elif 1 / max(costs) < np.finfo(float).eps * np.linalg.norm(gram) ** 2:
+        return _by_eigenvectors(gram, y, costs, border)
     else:
         square = gram @ gram.T
     columns = zip(*(_by_primal(rows, square, y, C, border) for C in costs), strict=True)
@@ -183,6 +185,29 @@ def _by_primal(
         w, b = w + step - more * from_border, b + more
         residual = y - rows @ w - b * border
     return C * residual, w, b
+
+
+def _by_eigenvectors(
+    gram: NDArray, y: NDArray, costs: Sequence[float], border: NDArray
+) -> Solutions:
+    """Return the solutions for ``G = K K'`` from an eigendecomposition of K.
+
+    If the ridge is below the rounding errors of ``K K'``, a Cholesky factor of their sum consists
+    of rounding errors. The second pass of the loop is one step of iterative refinement.
+    """
+    eigenvalues, vectors = eigh(gram, check_finite=False)
+    C, values, of_border = np.array(costs), eigenvalues[:, None], (vectors.T @ border)[:, None]
+    inverses = 1 / (values**2 + 1 / C)
+    w, b, residual = np.zeros((len(y), len(C))), np.zeros(len(C)), np.tile(y[:, None], len(C))
+    for _ in range(2):
+        of_w, right = vectors.T @ w, vectors.T @ residual
+        a = inverses * (right + values * of_w)
+        more = (of_border * a).sum(axis=0) / (of_border**2 * inverses).sum(axis=0)
+        a = a - more * inverses * of_border
+        step = inverses * (values * right - of_w / C - more * values * of_border)
+        w, b = w + vectors @ step, b + more
+        residual = y[:, None] - gram @ w - np.outer(border, b)
+    return Solutions(vectors @ a, w, b)
 
 
 def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDArray, float]:

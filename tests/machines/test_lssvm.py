@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import MinMaxScaler
 
 from mmbench.errors import Status
@@ -230,3 +230,20 @@ def test_columns_of_any_unit_are_solved_to_the_last_digits():
         (fit,) = LSSVM(kernel="linear", C=C).fit(X, y).fits_
         assert fit.status is Status.OPTIMAL
         assert abs(fit.gap) < 1e-12
+
+
+@pytest.mark.parametrize("classes", [(0, 1), (0, 2), (1, 2)])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_kernel_values_of_raw_features_are_not_squared(classes, C):
+    """The entries of K are 1e12, so a factor of I/C + K K' would consist of rounding errors."""
+    X, y = load_wine(return_X_y=True)
+    pair = np.isin(y, classes)
+    fast, same = (
+        LSSVM(reading="empirical", kernel="poly", degree=2, C=C, solver=solver).fit(
+            X[pair], y[pair]
+        )
+        for solver in ("auto", "reference")
+    )
+    assert fast.score(X[pair], y[pair]) == same.score(X[pair], y[pair]) == 1.0
+    assert 0 < fast.fits_[0].objective < same.fits_[0].objective
+    assert fast.fits_[0].objective == pytest.approx(fast.fits_[0].bound, rel=0.1)
