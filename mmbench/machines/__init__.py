@@ -17,20 +17,21 @@ from mmbench.plugins import with_plugins
 
 if TYPE_CHECKING:
     from mmbench.machines.base.estimator import PairwiseClassifier
-    from mmbench.machines.fsvm.fsvm import FSVM
-    from mmbench.machines.klda import KLDA
-    from mmbench.machines.lssvm import LSSVM
-    from mmbench.machines.mamc import MAMC
-    from mmbench.machines.minimax.lda import LDA
-    from mmbench.machines.minimax.m4 import M4
-    from mmbench.machines.minimax.mempm import MEMPM
-    from mmbench.machines.minimax.mpm import MPM
-    from mmbench.machines.mmrm.mmrm import MMRM
-    from mmbench.machines.radius.mrsvm import MRSVM
-    from mmbench.machines.radius.rsvm import RSVMMuPlus, RSVMPlus
-    from mmbench.machines.rmm import RMM
-    from mmbench.machines.sigma_svm import SigmaSVM
-    from mmbench.machines.svm import SVM
+    from mmbench.machines.fsvm.fsvm import FSVM as FSVM
+    from mmbench.machines.klda import KLDA as KLDA
+    from mmbench.machines.lssvm import LSSVM as LSSVM
+    from mmbench.machines.mamc import MAMC as MAMC
+    from mmbench.machines.minimax.lda import LDA as LDA
+    from mmbench.machines.minimax.m4 import M4 as M4
+    from mmbench.machines.minimax.mempm import MEMPM as MEMPM
+    from mmbench.machines.minimax.mpm import MPM as MPM
+    from mmbench.machines.mmrm.mmrm import MMRM as MMRM
+    from mmbench.machines.radius.mrsvm import MRSVM as MRSVM
+    from mmbench.machines.radius.rsvm import RSVMMuPlus as RSVMMuPlus
+    from mmbench.machines.radius.rsvm import RSVMPlus as RSVMPlus
+    from mmbench.machines.rmm import RMM as RMM
+    from mmbench.machines.sigma_svm import SigmaSVM as SigmaSVM
+    from mmbench.machines.svm import SVM as SVM
 
 MACHINES = {
     "svm": "mmbench.machines.svm:SVM",
@@ -121,29 +122,8 @@ ALIASES = {
     "fsvm_15": Alias("fsvm", {"rounds": 15, "decrease": 0.0}, "F-SVM, 15 rounds"),
 }
 
-__all__ = [
-    "ALIASES",
-    "FSVM",
-    "KLDA",
-    "LDA",
-    "LSSVM",
-    "M4",
-    "MACHINES",
-    "MAMC",
-    "MEMPM",
-    "MMRM",
-    "MPM",
-    "MRSVM",
-    "RMM",
-    "SVM",
-    "Alias",
-    "RSVMMuPlus",
-    "RSVMPlus",
-    "SigmaSVM",
-    "alias_of",
-    "machine_class",
-    "make_machine",
-]
+__all__ = ["ALIASES", "MACHINES", "Alias", "alias_of", "machine_class", "make_machine"]
+__all__ += [path.rpartition(":")[2] for path in MACHINES.values()]
 
 
 def alias_of(name: str) -> Alias:

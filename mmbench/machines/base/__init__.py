@@ -9,29 +9,21 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import Status
 
 if TYPE_CHECKING:
-    from mmbench.machines.base.estimator import (
-        PairwiseClassifier,
-        WeightedClassifier,
-        class_weight,
-        kernel_parameter,
-        row_weights,
-    )
-    from mmbench.machines.base.parameters import (
-        Param,
-        choice,
-        parameter,
-        positive,
-    )
-    from mmbench.machines.base.problem import (
-        BinaryModel,
-        BinaryProblem,
-        Fit,
-        judged,
-    )
-    from mmbench.machines.base.search_space import (
-        MemoryNeeds,
-        SearchSpace,
-    )
+    from mmbench.machines.base.estimator import PairwiseClassifier as PairwiseClassifier
+    from mmbench.machines.base.estimator import WeightedClassifier as WeightedClassifier
+    from mmbench.machines.base.estimator import class_weight as class_weight
+    from mmbench.machines.base.estimator import kernel_parameter as kernel_parameter
+    from mmbench.machines.base.estimator import row_weights as row_weights
+    from mmbench.machines.base.parameters import Param as Param
+    from mmbench.machines.base.parameters import choice as choice
+    from mmbench.machines.base.parameters import parameter as parameter
+    from mmbench.machines.base.parameters import positive as positive
+    from mmbench.machines.base.problem import BinaryModel as BinaryModel
+    from mmbench.machines.base.problem import BinaryProblem as BinaryProblem
+    from mmbench.machines.base.problem import Fit as Fit
+    from mmbench.machines.base.problem import judged as judged
+    from mmbench.machines.base.search_space import MemoryNeeds as MemoryNeeds
+    from mmbench.machines.base.search_space import SearchSpace as SearchSpace
 
 #: Exported names, by the module that defines them.
 _NAMES = {
@@ -41,24 +33,8 @@ _NAMES = {
     "search_space": "MemoryNeeds SearchSpace",
 }
 
-__all__ = [
-    "BinaryModel",
-    "BinaryProblem",
-    "Fit",
-    "MemoryNeeds",
-    "PairwiseClassifier",
-    "Param",
-    "SearchSpace",
-    "Status",
-    "WeightedClassifier",
-    "choice",
-    "class_weight",
-    "judged",
-    "kernel_parameter",
-    "parameter",
-    "positive",
-    "row_weights",
-]
+__all__ = ["Status"]
+__all__ += [name for names in _NAMES.values() for name in names.split()]
 
 
 def __getattr__(name: str) -> Any:

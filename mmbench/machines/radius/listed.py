@@ -26,7 +26,8 @@ the number of pairs.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,50 +52,13 @@ REFINEMENTS = 2
 RestrictedSolution = tuple[NDArray, NDArray | None, NDArray, NDArray, int]
 
 
-class ProgramColumns:
-    """Named blocks of columns of a cone program, as in ``ProgramColumns(w=d, b=1)``."""
+def product_cones(d: int) -> list[sparse.sparray]:
+    """Return the columns of e, mu and w in the cones ``e_k mu_k >= w_k^2``.
 
-    def __init__(self, **sizes: int):
-        ends = np.cumsum(list(sizes.values()))
-        self.at = {
-            name: slice(int(end) - size, int(end))
-            for (name, size), end in zip(sizes.items(), ends, strict=True)
-        }
-        self.n = int(ends[-1])
-
-    def rows(self, n_rows: int, parts: Mapping[str, sparse.sparray | NDArray]) -> sparse.sparray:
-        """Return a matrix of all columns that is zero outside the given blocks of columns."""
-        blocks = [
-            sparse.csr_array(parts[name])
-            if name in parts
-            else sparse.csr_array((n_rows, where.stop - where.start))
-            for name, where in self.at.items()
-        ]
-        return sparse.hstack(blocks)
-
-    def margins(
-        self, rows: NDArray, y: NDArray, slack_unit: float | NDArray = 1.0
-    ) -> sparse.sparray:
-        """Return the matrix of the constraints ``-y_i (w'z_i + b) - slack_unit xi_i <= -1``."""
-        n, signs = len(y), -y[:, None]
-        xi = sparse.diags_array(-slack_unit * np.ones(n))
-        parts = {"w": signs * rows, "b": signs, "xi": xi}
-        return self.rows(n, parts)
-
-    def products(self, d: int, second: str | None) -> tuple[sparse.sparray, NDArray]:
-        """Return matrix and right side of the cone constraints ``e_k mu_k >= w_k^2``.
-
-        The vector ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a second-order cone. `second` is
-        the name of mu; if None, the constraints are ``e_k >= w_k^2``.
-        """
-        take = [
-            sparse.kron(sparse.eye_array(d), np.array(column)[:, None])
-            for column in ([-0.5, -0.5, 0.0], [-0.5, 0.5, 0.0], [0.0, 0.0, -1.0])
-        ]
-        parts = {"e": take[0], "w": take[2]}
-        if second is not None:
-            return self.rows(3 * d, parts | {second: take[1]}), np.zeros(3 * d)
-        return self.rows(3 * d, parts), np.tile([0.5, -0.5, 0.0], d)
+    The vector ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a second-order cone.
+    """
+    parts = [-0.5, -0.5, 0.0], [-0.5, 0.5, 0.0], [0.0, 0.0, -1.0]
+    return [sparse.kron(sparse.eye_array(d), np.array(part)[:, None]) for part in parts]
 
 
 def solve_cone(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
@@ -110,43 +74,46 @@ def solve_cone(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSo
     (n, d), m, simplex, y = problem.rows.shape, len(pairs), problem.simplex, problem.y
     squares, costs = problem.squares(pairs), problem.C * np.ones(n)
     smaller = float(min(costs[y > 0].sum(), costs[y < 0].sum()))
+    of_e, of_mu, of_w = product_cones(d)
+    of_r, eye, signs = np.full((m, 1), -1.0), sparse.eye_array(n), -y[:, None]
     if simplex:
         unit = 2.0 * smaller + 0.5 * problem.lam * float(squares.mean(axis=1).max())
-        scale, lengths = np.full(d, np.sqrt(unit)), {"mu": 0.5 * squares}
+        scale, lengths = np.full(d, np.sqrt(unit)), [None, 0.5 * squares]
     else:
         unit = max(1.0, problem.lam, float(costs.max()))
         scale = np.sqrt(4.0 * smaller / (1.0 + problem.lam * squares.max(axis=0)))
-        lengths = {"e": 0.5 * scale**2 * squares}
-    columns = ProgramColumns(w=d, b=1, xi=n, e=d, mu=d if simplex else 0, r=1)
-    cost = np.zeros(columns.n)
-    cost[columns.at["e"]], cost[columns.at["r"]] = 0.5 * scale**2, problem.lam
-    cost[columns.at["xi"]] = problem.C
-    cones, sides = columns.products(d, "mu" if simplex else None)
-    inequalities = [
-        columns.margins(problem.rows * scale, y),
-        columns.rows(n, {"xi": -sparse.eye_array(n)}),
-        columns.rows(m, lengths | {"r": np.full((m, 1), -1.0)}),
-        cones,
+        lengths = [0.5 * scale**2 * squares, None]
+    blocks: list[list[Any]] = [  # columns of w, b, xi, e, mu and r
+        [signs * (problem.rows * scale), signs, -eye, None, None, None],
+        [None, None, -eye, None, None, None],
+        [None, None, None, *lengths, of_r],
+        [of_w, None, None, of_e, of_mu, None],
     ]
-    sum_of_mu = columns.rows(1, {"mu": np.ones((1, d))} if simplex else {})
+    sides = np.zeros(3 * d)
+    if not simplex:  # mu_k = 1
+        blocks, sides = [row[:4] + row[5:] for row in blocks], np.tile([0.5, -0.5, 0.0], d)
+    of_mu_and_r = np.append(np.zeros(d * simplex), problem.lam)
+    cost = np.concatenate([np.zeros(d + 1), costs, 0.5 * scale**2, of_mu_and_r])
+    of_sum = np.zeros((int(simplex), len(cost)))
+    of_sum[:, -1 - d : -1] = 1.0
     program = ConeProgram(
         c=cost / unit,
-        A=sparse.csc_array(sum_of_mu)[: int(simplex)],
+        A=sparse.csc_array(of_sum),
         b=np.ones(int(simplex)),
-        G=sparse.csc_array(sparse.vstack(inequalities)),
+        G=sparse.csc_array(sparse.block_array(blocks)),
         h=np.concatenate([-np.ones(n), np.zeros(n + m), sides]),
         n_linear=2 * n + m,
         cones=(3,) * d,
     )
     found = solve_socp(program, tol=tol)
     given = bool(np.isfinite(found.x).all() and np.isfinite(found.z).all())
-    if not given or (simplex and found.x[columns.at["mu"]].max() <= ZERO_WEIGHT):
+    if not given or (simplex and found.x[-1 - d : -1].max() <= ZERO_WEIGHT):
         mu = np.full(d, 1.0 / d) if simplex else None
         return np.zeros(d), mu, np.zeros(n), np.zeros(m), found.iterations
     u, theta = unit * y * found.z[:n], unit * found.z[2 * n : 2 * n + m]
-    w, mu = found.x[columns.at["w"]] * scale, None
+    w, mu = found.x[:d] * scale, None
     if simplex:
-        w, mu = without_zeros(w, found.x[columns.at["mu"]])
+        w, mu = without_zeros(w, found.x[-1 - d : -1])
     return w, mu, u, theta, found.iterations
 
 

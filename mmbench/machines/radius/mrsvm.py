@@ -39,7 +39,7 @@ from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds
 from mmbench.machines.base.threshold import balanced
-from mmbench.machines.radius.listed import ProgramColumns, without_zeros
+from mmbench.machines.radius.listed import product_cones, without_zeros
 from mmbench.machines.radius.pairs import quotient
 from mmbench.machines.radius.rsvm import RadiusMachine, ScaledFeatures
 from mmbench.machines.svm import tolerance
@@ -95,7 +95,7 @@ class MRSVM(RadiusMachine):
         w, u, route = np.zeros(rows.shape[1]), np.zeros(len(y)), "majority"
         for _ in range(MAX_PROGRAMS):
             unit = value
-            program, columns = cone_program(rows, y, C, squares, unit)
+            program, d = cone_program(rows, y, C, squares, unit), rows.shape[1]
             found = solve_socp(program, tol=float(np.clip(0.01 * tol, 1e-10, 1e-5)))
             iterations += found.iterations
             if np.isfinite(found.x).all() and np.isfinite(found.z).all():
@@ -104,8 +104,8 @@ class MRSVM(RadiusMachine):
                 v, slackness = rows.T @ (y * a), float(np.sum(a * a / (2.0 * C)))
                 largest = float((v**2 + squares * slackness).max())
                 bound = max(bound, float(a.sum()) / (2.0 * max(largest, 1e-300)))
-                w_k, mu = without_zeros(found.x[columns.at["w"]], found.x[columns.at["mu"]])
-                w_k, b_k = np.sqrt(unit) * w_k, float(found.x[columns.at["b"]][0])
+                w_k, mu = without_zeros(found.x[:d], found.x[-1 - d : -1])
+                w_k, b_k = np.sqrt(unit) * w_k, float(found.x[d])
                 slack, radius_k = np.maximum(0.0, 1.0 - y * (rows @ w_k + b_k)), float(mu @ squares)
                 reached = 0.5 * quotient(w_k, mu) + float(C @ slack**2) / max(radius_k, 1e-300)
                 if reached < value:
@@ -127,30 +127,32 @@ class MRSVM(RadiusMachine):
 
 def cone_program(
     rows: NDArray, y: NDArray, C: NDArray, squares: NDArray, unit: float
-) -> tuple[ConeProgram, ProgramColumns]:
+) -> ConeProgram:
     """Return (3) as a cone program with the value divided by `unit` and w by the root of `unit`.
 
-    The solver's accuracy is absolute, so `unit` should be of the order of the optimum. The column
-    zeta is ``C sum xi^2 / sum mu R^2`` and the columns xi are ``sqrt(C / max R^2) xi``, also in
-    these units.
+    The solver's accuracy is absolute, so `unit` should be of the order of the optimum. The columns
+    are w, b, xi, e, mu and zeta; zeta is ``C sum xi^2 / sum mu R^2`` and the columns xi are
+    ``sqrt(C / max R^2) xi``, also in these units.
     """
-    (n, d), radius = rows.shape, squares.max()
-    columns = ProgramColumns(w=d, b=1, xi=n, e=d, mu=d, zeta=1)
-    cost = np.zeros(columns.n)
-    cost[columns.at["e"]], cost[columns.at["zeta"]] = 0.5, 1.0
-    products, sides = columns.products(d, "mu")
+    (n, d), radius, signs = rows.shape, squares.max(), -y[:, None]
+    of_e, of_mu, of_w = product_cones(d)
+    slack = -sparse.diags_array(np.sqrt(unit / C * radius))
     # the cone of ((zeta + sum mu R^2)/2, (zeta - sum mu R^2)/2, xi)
     ends, halves = np.array([[-0.5], [-0.5]]), np.array([[-0.5], [0.5]]) * squares / radius
-    both = columns.rows(2, {"zeta": ends, "mu": halves})
-    slack = columns.rows(n, {"xi": -sparse.eye_array(n)})
-    margins = columns.margins(np.sqrt(unit) * rows, y, slack_unit=np.sqrt(unit / C * radius))
-    program = ConeProgram(
+    blocks: list[list[Any]] = [
+        [signs * (np.sqrt(unit) * rows), signs, slack, None, None, None],
+        [of_w, None, None, of_e, of_mu, None],
+        [None, None, None, None, halves, ends],
+        [None, None, -sparse.eye_array(n), None, None, None],
+    ]
+    cost, of_sum = np.zeros(3 * d + n + 2), np.zeros((1, 3 * d + n + 2))
+    cost[d + 1 + n : 2 * d + 1 + n], cost[-1], of_sum[0, -1 - d : -1] = 0.5, 1.0, 1.0
+    return ConeProgram(
         c=cost,
-        A=sparse.csc_array(columns.rows(1, {"mu": np.ones((1, d))})),
+        A=sparse.csc_array(of_sum),
         b=np.ones(1),
-        G=sparse.csc_array(sparse.vstack([margins, products, both, slack])),
-        h=np.concatenate([-np.ones(n), sides, np.zeros(n + 2)]),
+        G=sparse.csc_array(sparse.block_array(blocks)),
+        h=np.concatenate([-np.ones(n), np.zeros(3 * d + n + 2)]),
         n_linear=n,
         cones=(3,) * d + (n + 2,),
     )
-    return program, columns
