@@ -1,0 +1,85 @@
+"""Pages, docstrings, comments and messages keep to the words of the field.
+
+Counts patterns of sentences that have to be read twice: clauses in place of a term, conditions that
+begin with "where", numbers without a noun, verbs of persons for arrays. The ceilings may only fall.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import itertools
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Pages that a person writes; those computed from results are left out.
+PAGES = sorted(
+    path
+    for path in (ROOT / "docs").rglob("*.md")
+    if not {"_build", "tables", "gallery", "generated"} & set(path.parts)
+)
+#: A sentence with such words has to be read twice.
+HABITS = re.compile(
+    r"\bso many\b|\bso much\b|\bsuch (?:a )?ones?\b|\b(?:that|those) of\b|\bof those\b"
+    r"|(?<![A-Za-z] )\b[Ww]hat (?!was reproduced|was run)"
+    r"(?:is|was|were|has|had|a|an|the|it|they|comes?|goes|stands)\b"
+    r"|\b[Ww]here (?:there|it|they|that|this|none|one|no)\b|\bcomes? in\b|\bjoins\b"
+    r"|\b(?:is|are|was|were) told\b|\btells? (?:of|that|what|how)\b|\bat hand\b"
+    r"|\b(?:line|row|cell|split|job|pair|column|page|set) "
+    r"a (?:job|row|split|set|data set|cell|machine)\b"
+)
+CEILINGS = {"pages": 9, "package": 32}
+
+
+def text_of_page(path: Path) -> str:
+    """Return a page without code."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"`[^`]*`", "", re.sub(r"```.*?```", "", text, flags=re.S))
+
+
+def text_of_module(path: Path) -> str:
+    """Return the docstrings, comments and strings of a module; strings hold its messages."""
+    source = path.read_text(encoding="utf-8")
+    strings = [
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    return "\n".join(strings + comments)
+
+
+TEXTS = {
+    "pages": lambda: {path: text_of_page(path) for path in PAGES},
+    "package": lambda: {p: text_of_module(p) for p in sorted((ROOT / "mmbench").rglob("*.py"))},
+}
+
+
+@pytest.mark.parametrize("kind", CEILINGS)
+def test_habits_become_fewer(kind):
+    found = [
+        f"{path.relative_to(ROOT)}: {' '.join(text[max(0, m.start() - 30) : m.end() + 30].split())}"
+        for path, text in TEXTS[kind]().items()
+        for m in HABITS.finditer(text)
+    ]
+    assert len(found) <= CEILINGS[kind], "\n".join(found)
+    assert len(found) > CEILINGS[kind] - 10, f"lower the ceiling of {kind} to {len(found)}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_pages_have_one_title_and_no_level_is_skipped(path):
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.S)
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", text, re.M)]
+    assert levels[:1] in ([], [1]) and levels.count(1) <= 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_pictures_have_an_alternative_text(path):
+    text = path.read_text(encoding="utf-8")
+    assert all(len(alt.split()) >= 3 for alt in re.findall(r"!\[([^\]]*)\]", text))
