@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmbench.commands.options import Options, Say, has_terminal
 from mmbench.config.model import Config, DatasetEntry
@@ -103,7 +103,12 @@ def plan_experiments(
             for entry in config.datasets:
                 if entry.label in wanted.get("dataset", {entry.label}):
                     _prepare(config, entry, options, say)
-    planned = [_planned(config, wanted, options, say is not None) for config in configs]
+    results, planned = Path(options.results), []
+    for config in configs:
+        jobs = plan(config, Path(options.store), options.mirror, allow_network=say is not None)
+        kept, whole = keep_only(jobs, wanted), plan_of(config, jobs)
+        source = results / config.source.name if config.source else None
+        planned.append(PlannedExperiment(config, kept, whole, results / config.name, source))
     planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
     planned = [one for one in planned if one.jobs]
     if not planned:
@@ -141,11 +146,9 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)
     data = load_dataset(ref, store=store, mirror=options.mirror, progress=has_terminal())
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
-    smallest, largest = protocol.subsets[0], protocol.subsets[-1]
-    splits = [
-        split_at(rule, data, repeat=repeat, fold=fold, seed=protocol.seeds[0], max_train=subset)
-        for subset in dict.fromkeys((smallest, largest))
-    ]
+    at: dict[str, Any] = {"repeat": repeat, "fold": fold, "seed": protocol.seeds[0]}
+    subsets = dict.fromkeys((protocol.subsets[0], protocol.subsets[-1]))  # smallest and largest
+    splits = [split_at(rule, data, max_train=subset, **at) for subset in subsets]
     # splits are stratified, so that all have the class counts of the first split of the smallest
     # size
     searched = any(machine.grid for machine in config.machines.values())
@@ -156,17 +159,6 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
             raise UserError(f"data set {data.name!r}: in the training part, {problem} of 'select'")
     for warning in data.warnings:
         say(f"{entry.source or entry.label}: warning: {warning}")
-
-
-def _planned(
-    config: Config, wanted: dict[str, set[str]], options: Options, allow_network: bool
-) -> PlannedExperiment:
-    jobs = plan(config, Path(options.store), options.mirror, allow_network)
-    results = Path(options.results)
-    source = results / config.source.name if config.source else None
-    return PlannedExperiment(
-        config, keep_only(jobs, wanted), plan_of(config, jobs), results / config.name, source
-    )
 
 
 def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> PlannedExperiment:
@@ -208,15 +200,10 @@ def run_planned(
         for damage in RecordStore(folder).damage():
             say(f"{folder}: {damage}; it is replaced")
     store = RecordStore.create(folder, to_yaml(experiment.config), experiment.plan)
-    groups = [experiment.jobs]
-    if options.by_machine:
-        groups = [
-            [job for job in experiment.jobs if job.column == column]
-            for column in experiment.config.machines
-        ]
     done = Summary()
-    for group in filter(None, groups):
-        if done.interrupted:
+    for column in experiment.config.machines if options.by_machine else [None]:
+        group = [job for job in experiment.jobs if column in (None, job.column)]
+        if done.interrupted or not group:
             done.left += len(group)
             continue
         run(

@@ -54,7 +54,14 @@ def evaluate(
         "decisions": rounded(decisions),
         "y_test": storable(data.y_test),
     }
-    return metrics, arrays | of_classes(machine, data.X_test)
+    if isinstance(machine, ForeignClassifier):
+        found = {"probabilities": machine.class_probabilities(data.X_test)}
+        found["scores"] = machine.class_scores(data.X_test)
+        if np.array_equal(found["scores"], found["probabilities"]):
+            del found["scores"]
+        known = {name: values for name, values in found.items() if values is not None}
+        arrays |= {"classes": storable(machine.classes_), **known} if known else {}
+    return metrics, arrays
 
 
 def rounded(decisions: NDArray) -> NDArray:
@@ -72,18 +79,6 @@ def rounded(decisions: NDArray) -> NDArray:
         for short, long in zip(single.T, decisions.T, strict=True)
     )
     return single if same else decisions
-
-
-def of_classes(machine: PairwiseClassifier, X: NDArray) -> dict[str, NDArray]:
-    """Return the class scores and probabilities of a classifier of another package."""
-    if not isinstance(machine, ForeignClassifier):
-        return {}
-    scores, probabilities = machine.class_scores(X), machine.class_probabilities(X)
-    found = {"probabilities": probabilities}
-    if probabilities is None or not np.array_equal(scores, probabilities):
-        found["scores"] = scores
-    known = {name: values for name, values in found.items() if values is not None}
-    return {"classes": storable(machine.classes_), **known} if known else {}
 
 
 def count_errors(

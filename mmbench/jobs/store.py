@@ -26,7 +26,7 @@ import stat
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -300,20 +300,13 @@ class RecordStore:
                 f"{self._records}: is a link, which is not followed; "
                 "link the results folder itself, or move the records into it"
             )
-        if not (folder / CONFIG).is_file() and not self._restore():
+        if not (folder / CONFIG).is_file():
+            with suppress(BadRecord, OSError):  # a lost configuration is restored from the plan
+                if (plan := self.plan()) and plan.config:
+                    write_atomically(folder / CONFIG, lambda f: f.write(plan.config.encode()))
+                    return
             kind = "does not exist" if not folder.exists() else f"has no {CONFIG}"
             raise UserError(f"{folder}: {kind}, so it is not the results folder of an experiment")
-
-    def _restore(self) -> bool:
-        """Restore a missing configuration from the plan; return whether this was possible."""
-        try:
-            plan = self.plan()
-            if plan is None or not plan.config:
-                return False
-            write_atomically(self.folder / CONFIG, lambda file: file.write(plan.config.encode()))
-        except (BadRecord, OSError):
-            return False
-        return True
 
     @classmethod
     def create(cls, folder: Path, config: str, plan: Plan | None = None) -> RecordStore:
@@ -375,12 +368,10 @@ class RecordStore:
             If the disk is full or write permission is missing.
         """
         key = record["key"]
-        found = self.find(key)
-        if found is not None and is_done(found):
+        if self.has(key):
             raise FileExistsError(f"{self.path_of(key)}: a finished record is never replaced")
-        data = _npz(arrays) if arrays else None
-        digest = _sha256(data) if data else None
-        text = sealed({**record, "arrays": digest}, indent=1)
+        data = _npz(arrays) if arrays else b""
+        text = sealed({**record, "arrays": _sha256(data) if data else None}, indent=1)
         try:
             if data:
                 write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
@@ -437,9 +428,9 @@ class RecordStore:
         except (FileNotFoundError, BadRecord):
             return None
 
-    def has(self, job: Job) -> bool:
+    def has(self, key: str) -> bool:
         """Return whether a job has a result."""
-        record = self.find(job.key)
+        record = self.find(key)
         return record is not None and is_done(record)
 
     def arrays(self, key: str) -> dict[str, NDArray]:
@@ -472,10 +463,9 @@ class RecordStore:
         list of Path or None
             None if there is no intact plan, as current records cannot be identified without it.
         """
-        try:
+        plan = None
+        with suppress(BadRecord):
             plan = self.plan()
-        except BadRecord:
-            plan = None
         if plan is None:
             return None
         files = (path for path in self._records.iterdir() if path.suffix in (".json", ".npz"))

@@ -15,7 +15,7 @@ from mmbench.jobs.data import Prepared
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import Choice, Clock, merged, middle
 from mmbench.machines.base.estimator import PairwiseClassifier
-from mmbench.selection import Selection, select
+from mmbench.selection import select
 
 
 def job_seeds(job: Job) -> dict[str, int]:
@@ -52,8 +52,25 @@ def train(
     search: dict[str, Any] = {"scores": [], "n_points": min(1, len(job.grid))}
     selected: Choice = {name: values[0] for name, values in job.grid}
     if job.n_points > 1:  # a grid with a single point is not evaluated
+        given = own_part(machine, job, choice)
+        if isinstance(given, dict):
+            machine.set_params(**given)
         with clock.stage("selection"):
-            found = _search(machine, job, data, choice, threads, seeds["selection"])
+            found = select(
+                machine,
+                data.X_pool,
+                data.y_pool,
+                dict(job.grid),
+                **{**vars(job.select), "prefer": dict(job.select.prefer)},
+                groups=data.groups_pool,
+                ordered=job.split.rule == "time_series",
+                seed=seeds["selection"],
+                n_jobs=threads,
+                n_train=len(data.y_train),
+                pair_params=given if isinstance(given, list) else None,
+                tol=None if "tol" in dict(job.params) else machine.search_space.tol,
+                stages=machines.alias_of(job.machine).stages,
+            )
         search, selected = {**vars(found), "n_points": found.n_points}, found.params
     choice = merged(choice, selected)
     with clock.stage("training"), spread or nullcontext(), warnings.catch_warnings():
@@ -82,35 +99,6 @@ def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
         return {n: v for n, v in params.items() if n in machine.parameters and n not in fixed}
 
     return [part(params) for params in choice] if isinstance(choice, list) else part(choice)
-
-
-def _search(
-    machine: PairwiseClassifier,
-    job: Job,
-    data: Prepared,
-    inherited: Choice,
-    threads: int,
-    seed: int,
-) -> Selection:
-    """Search the job's grid with the inherited parameters fixed."""
-    given = own_part(machine, job, inherited)
-    if isinstance(given, dict):
-        machine = machine.set_params(**given)
-    return select(
-        machine,
-        data.X_pool,
-        data.y_pool,
-        dict(job.grid),
-        **{**vars(job.select), "prefer": dict(job.select.prefer)},
-        groups=data.groups_pool,
-        ordered=job.split.rule == "time_series",
-        seed=seed,
-        n_jobs=threads,
-        n_train=len(data.y_train),
-        pair_params=given if isinstance(given, list) else None,
-        tol=None if "tol" in dict(job.params) else machine.search_space.tol,
-        stages=machines.alias_of(job.machine).stages,
-    )
 
 
 @cache

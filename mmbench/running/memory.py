@@ -118,13 +118,9 @@ def _training_bytes(
     """Return the memory of a binary training without its data: mainly (blocks of) Gram matrices."""
     params = dict(job.params)
     largest = {name: values[-1] for name, values in job.grid if len(values)}
-    return machine.needs_at({**params, **largest}).training_bytes(
-        job.kernel,
-        (n_rows, n_columns),
-        params.get("solver") == "reference",
-        cache_bytes(params.get("cache_size")),
-        itemsize,
-    )
+    needs, shape = machine.needs_at({**params, **largest}), (n_rows, n_columns)
+    reference, cache = params.get("solver") == "reference", cache_bytes(params.get("cache_size"))
+    return needs.training_bytes(job.kernel, shape, reference, cache, itemsize)
 
 
 def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int:
@@ -135,13 +131,11 @@ def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
-    fold = _training_bytes(
-        job, machine, int(share * sizes.largest_pair), sizes.n_features, itemsize
-    )
+    n_rows = int(share * sizes.largest_pair)
+    fold = _training_bytes(job, machine, n_rows, sizes.n_features, itemsize)
     # A linear kernel stores no matrix; with validation on left-out rows there is a single fold.
-    if job.kernel == "linear" or job.validates_on_rest:
-        return threads * fold
-    if not stores_pairs(sizes.largest_pair, job.kernel, single):  # too large to be stored
+    stored = stores_pairs(sizes.largest_pair, job.kernel, single)  # else too large to be stored
+    if job.kernel == "linear" or job.validates_on_rest or not stored:
         return threads * fold
     # With several kernel widths, the base matrix is stored in addition to the kernel matrix.
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1

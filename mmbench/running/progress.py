@@ -81,11 +81,10 @@ def describe(job: Job) -> str:
     The split is included except for the rule "official"; the kernel is included except for
     classifiers of other packages.
     """
-    degree = "" if job.degree is None else str(job.degree)
     split = job.split
     numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"
     size = "" if split.size is None else f" {split.size} rows"
-    kernel = "" if ":" in job.machine else f" {job.kernel}{degree}"
+    kernel = "" if ":" in job.machine else f" {job.kernel}{job.degree or ''}"
     return f"{job.dataset.name}{numbers} {job.column}{kernel}{size}"
 
 
@@ -162,8 +161,7 @@ class TimeLeft:
             return None
         mean = self._seconds.total() / self._count.total()
         means = {kind: self._seconds[kind] / self._count[kind] for kind in self._count}
-        rest = sum(count * means.get(kind, mean) for kind, count in self._open.items())
-        return rest / max(1, slots)
+        return sum(n * means.get(kind, mean) for kind, n in self._open.items()) / max(1, slots)
 
 
 def kind_of(job: Job) -> tuple:

@@ -142,9 +142,9 @@ class Schedule:
 
     def _seconds(self, job: Job) -> float:
         """Return the expected seconds of a job plus the longest chain of jobs that depend on it."""
-        own = self._expected(job)
+        seconds = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
-        return float("inf") if own is None else own + after
+        return float("inf") if seconds is None else seconds + after
 
     def _start(self, job: Job, slots: int) -> Start:
         alone = not self._running and slots == self.slots
