@@ -167,7 +167,7 @@ def run(
     mirror: str | None = MIRROR,
     store: Path = STORE,
     only: list[str] | None = option(
-        "FIELD=NAME", "Run a part of the jobs: dataset=NAME or machine=NAME; repeatable."
+        "FIELD=NAME", "Run one dataset=NAME or machine=NAME; repeatable."
     ),
     dry_run: bool = flag("--dry-run", "Print the jobs with counts and memory, and run nothing."),
     smoke: bool = flag("--smoke", "Run a quick check: real data, few splits and grid points."),
@@ -175,12 +175,8 @@ def run(
     strict: bool = flag("--strict", "Exit with code 1 also if a fit is not optimal."),
     time_limit: str | None = option("TIME", "Stop a job after this time, such as 90s or 1h."),
     memory_limit: str | None = option("SIZE", "Stop a job at this memory, such as 500MB or 8GB."),
-    scheduler: str | None = option(
-        "ADDRESS", "Run on the Dask cluster with this scheduler; 'local' starts a cluster here."
-    ),
-    rerun: str | None = option(
-        "changed", "Run finished jobs again if the sources of their machine have changed."
-    ),
+    scheduler: str | None = option("ADDRESS", "Run on this Dask cluster, or on a 'local' one."),
+    rerun: str | None = option("changed", "Run jobs again if their machine's sources changed."),
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""
     options = {name: value for name, value in locals().items() if value is not None}
@@ -242,15 +238,11 @@ def echo_text(text: str) -> None:
 @app.command()
 def table(
     results: list[Path] = TABLES,
-    fmt: str | None = option(
-        "FORMAT", "markdown, csv or latex [default: by the suffix of --output].", "--format"
-    ),
+    fmt: str | None = option("markdown|csv|latex", "Format [default: by --output].", "--format"),
     layout: str | None = option("NAME", "Layout [default: the experiment's own]."),
     output: Path | None = OUTPUT,
     mix: bool = MIX,
-    metric: list[str] | None = option(
-        "NAME", "Show auc, mcc, confusion_matrix, ... of the stored predictions; repeatable."
-    ),
+    metric: list[str] | None = option("NAME", "Show auc, mcc, or another metric; repeatable."),
     include_failed: bool = flag("--include-failed", "Count splits with a failed fit in means."),
 ) -> None:
     """Print tables of stored records beside the published values."""
@@ -297,9 +289,7 @@ def report(
 @app.command()
 def export(
     results: list[Path] = TABLES,
-    fmt: str | None = option(
-        "FORMAT", "csv or parquet [default: by the suffix of --output].", "--format"
-    ),
+    fmt: str | None = option("csv|parquet", "Format [default: by --output].", "--format"),
     output: Path | None = OUTPUT,
     predictions: bool = flag("--predictions", "Write one row per test row, not per split."),
 ) -> None:

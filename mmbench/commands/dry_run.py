@@ -64,7 +64,9 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
         largest = max(largest, memory)
         counts = (len(jobs), sum(job.key in stored for job in jobs), points or "-")
         fits = n_fits(job, points) * len(jobs)
-        rows.append((job.dataset.name, _kernel(job), job.column, *counts, fits, readable(memory)))
+        foreign = issubclass(machine_class(job.machine), ForeignClassifier)
+        kernel = "-" if foreign else f"{job.kernel} {job.degree or ''}".rstrip()
+        rows.append((job.dataset.name, kernel, job.column, *counts, fits, readable(memory)))
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
     lines += [f"  {text}" for text in aligned(rows, n_words=3)]
     if experiment.config.published_only:
@@ -72,12 +74,6 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
     lines.append(f"largest job: about {readable(largest)} of memory")
     rest = [job for job in experiment.jobs if job.key not in stored]
     return "\n".join([*lines, _time_text(rest, here, reference, slots)])
-
-
-def _kernel(job: Job) -> str:
-    if issubclass(machine_class(job.machine), ForeignClassifier):
-        return "-"
-    return job.kernel + ("" if job.degree is None else f" {job.degree}")
 
 
 def _time_text(

@@ -118,8 +118,11 @@ def easy(
     """
     from mmbench.commands.outputs import figure, table
 
-    path = data if isinstance(data, str | Path) else _written(data, Path(results))
-    config = config_for(Path(path), target, options.pop("set", ()), all_machines, say)
+    if not isinstance(data, str | Path):
+        frame, data = data, Path(results) / "frame.csv"  # a file that workers can read
+        data.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(data, lambda file: frame.to_csv(file, index=False))
+    config = config_for(Path(data), target, options.pop("set", ()), all_machines, say)
     (finished,) = run(config, results, say=say, by_machine=True, **options)
     folder = finished.folder
     if not any((folder / "records").glob("*.npz")):  # no job has a result
@@ -186,14 +189,6 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
             size = max(inner, -(-protocol.max_train // len(kept)))
             yield f"protocol.max_train={{per_class: {size}}}"
             say(f"trains on at most {size} rows of each class, as some classes are rare")
-
-
-def _written(frame: pd.DataFrame, results: Path) -> Path:
-    """Write a data frame to a file that workers can read, and return its path."""
-    path = results / "frame.csv"
-    results.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, lambda file: frame.to_csv(file, index=False))
-    return path
 
 
 def experiment_of(path: Path, target: str | int | None, every: bool = False) -> dict[str, Any]:

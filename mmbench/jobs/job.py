@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -131,9 +130,7 @@ class Job:
     @property
     def parents(self) -> tuple[str, ...]:
         """Keys of the jobs whose selected parameters this job inherits."""
-        if self.parent is None:
-            return ()
-        return (self.parent,) if isinstance(self.parent, str) else self.parent
+        return (self.parent,) if isinstance(self.parent, str) else self.parent or ()
 
     @property
     def shares(self) -> bool:
@@ -175,11 +172,6 @@ class Job:
     def degree(self) -> int | None:
         """Degree of the polynomial kernel; None for other kernels or if the degree is selected."""
         return dict(self.params).get("degree") if self.kernel == "poly" else None
-
-    @property
-    def n_points(self) -> int:
-        """Number of grid points; 1 if no parameter is selected."""
-        return math.prod(len(values) for _, values in self.grid)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job in JSON types; `from_dict` is the inverse."""

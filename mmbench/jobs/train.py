@@ -51,7 +51,7 @@ def train(
         rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
     search: dict[str, Any] = {"scores": [], "n_points": min(1, len(job.grid))}
     selected: Choice = {name: values[0] for name, values in job.grid}
-    if job.n_points > 1:  # a grid with a single point is not evaluated
+    if any(len(values) > 1 for _, values in job.grid):  # a single point is not evaluated
         given = own_part(machine, job, choice)
         if isinstance(given, dict):
             machine.set_params(**given)

@@ -287,9 +287,7 @@ class _Worker:
         """Handle messages and output of the process; return the future of its task if it ended."""
         if self.output in ready:
             self._show()
-        if self.connection in ready:
-            return self._receive()
-        return self._check_limits() if self.limits != NO_LIMITS else None
+        return self._receive() if self.connection in ready else self._check_limits()
 
     def _receive(self) -> Future | None:
         try:
@@ -320,17 +318,16 @@ class _Worker:
             end = time.monotonic()
             self.next_look = end + (end - now) / MEMORY_LOOK_SHARE
             if reached["bytes"] > limits.memory:
-                return self._stop(LimitReached(Status.MEMORY_LIMIT, reached))
+                return self._stop(Status.MEMORY_LIMIT, reached)
         if limits.time is not None and self.begun:
             grace = max(GRACE_SECONDS, GRACE_SHARE * limits.time)
             if reached["seconds"] > limits.time + grace:
-                return self._stop(LimitReached(Status.TIME_LIMIT, reached))
+                return self._stop(Status.TIME_LIMIT, reached)
         return None
 
-    def _stop(self, error: LimitReached) -> Future:
-        future = self._end(error)
-        self.kill()
-        return future
+    def _stop(self, status: Status, reached: dict[str, Any]) -> Future:
+        self._release()
+        return self._end(LimitReached(status, reached))
 
     def _show(self) -> None:
         """Print the output of the process, up to `OUTPUT_BYTES` per task."""
@@ -354,7 +351,6 @@ class _Worker:
         assert self.process is not None
         code = self.process.wait(timeout=10)
         self._show()
-        self.kill_process()
         self._release()
         if self.cancelled:
             return self._end(WorkerDied("the run of the task was cancelled"))
@@ -365,29 +361,29 @@ class _Worker:
             self.sent_again = True
             self._send()
             return None
-        if code >= 0:
-            return self._end(WorkerDied(f"the worker process ended with exit status {code}"))
-        hint = ", perhaps because memory ran out" if -code == signal.SIGKILL else ""
-        text = f"the worker process was ended by {signal.Signals(-code).name}{hint}"
-        return self._end(WorkerDied(text))
+        how = f"ended with exit status {code}"
+        if code < 0:
+            hint = ", perhaps because memory ran out" if -code == signal.SIGKILL else ""
+            how = f"was ended by {signal.Signals(-code).name}{hint}"
+        return self._end(WorkerDied(f"the worker process {how}"))
 
     def kill(self) -> None:
         """Kill the process and drop its task."""
         self.future = None
-        self.kill_process()
         self._release()
 
     def kill_process(self) -> None:
         """Kill the process and the processes that it has started; may be called from any thread."""
-        process = self.process
-        if process is not None:
+        if (process := self.process) is not None:
             with suppress(ProcessLookupError, PermissionError):  # the process group is empty
                 os.killpg(process.pid, signal.SIGKILL)
             process.kill()
             process.wait()
 
     def _release(self) -> None:
+        """Kill the process and close its streams."""
         if self.process is not None:
+            self.kill_process()
             self.connection.close()
             os.close(self.output)
         self.process = None
