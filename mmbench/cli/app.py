@@ -6,7 +6,6 @@ needs when it is called, so that ``mmbench --help`` does not wait for the import
 """
 
 import errno
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from typer.core import TyperGroup
 
 from mmbench import __version__
 from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
+from mmbench.commands.options import has_terminal
+from mmbench.commands.options import to_stderr as say
 from mmbench.errors import UserError, visible
 
 EXIT_WRONG_INPUT = 2
@@ -54,12 +55,6 @@ def _stop(message: str, code: int) -> typer.Exit:
 def echo(text: str, **options: Any) -> None:
     """Print a text with its control characters as escapes."""
     typer.echo(visible(text), **options)
-
-
-def say(line: str) -> None:
-    """Print a line to the standard error stream, which may be closed or full."""
-    with suppress(OSError):
-        echo(line, err=True)
 
 
 def group(text: str, **options: Any) -> typer.Typer:
@@ -307,7 +302,7 @@ def clean(
     results: list[Path] = FOLDERS,
     yes: bool = flag("--yes", "Remove the records instead of listing them."),
 ) -> None:
-    """List records that the current settings do not use, or remove them."""
+    """List or remove records that the current settings do not use."""
     from mmbench.commands.outputs import clean as remove
 
     for line in remove(results, yes):
@@ -366,7 +361,6 @@ def verify(
 def _echo_outcomes(verb: str, names: list[str] | None, mirror: str | None, store: Path) -> None:
     """Print outcomes of data sets one by one; then exit with code 1 if a data set failed."""
     from mmbench.commands import data
-    from mmbench.commands.options import has_terminal
 
     good = True
     for outcome in getattr(data, verb)(names or None, store, mirror, progress=has_terminal()):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cache
 from math import ceil
 from pathlib import Path
@@ -24,7 +23,7 @@ from mmbench.jobs.store import Key, RecordStore, key_of
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.resources import REFERENCE
-from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, stored_numbers
+from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
 from mmbench.running.progress import duration, readable
 from mmbench.running.runner import has_other_sources
 from mmbench.tables.results import CSV, read_reference
@@ -136,18 +135,33 @@ def n_fits(job: Job, points: int) -> int:
 
 
 def sizes_of(job: Job) -> Sizes:
-    """Return the numbers of rows and columns of a job's data."""
+    """Return the numbers of rows and columns of a job's data; the data of cards are not read.
+
+    Unless a card states the sizes of a split, all rows that are not test rows are training rows.
+    """
     counts, n_features, n_stored = _class_counts(job.dataset)
-    card = job.dataset.card
-    test = train = None
+    split, card, total = job.split, job.dataset.card, sum(counts)
+    argument = split.args[0] if split.args else 0.0
+    share = 1 / argument if split.rule in ("kfold", "time_series") else argument
+    n_test: int | None = None
+    n_train: int | None = None
     if card is not None:
-        expect = card.expect
-        part = {"official": expect.official, "predefined": expect.predefined}.get(job.split.rule)
-        test, train = (part.test, part.train) if part else (None, None)
-        if job.dataset.classes:  # estimate the rows of these classes in the card's split
-            share = sum(counts) / expect.shape[0]
-            test, train = (n and ceil(share * n) for n in (test, train))
-    return replace(planned_sizes(job, counts, n_features, test, train), n_stored=n_stored)
+        parts = {"official": card.expect.official, "predefined": card.expect.predefined}
+        if part := parts.get(split.rule):
+            # an estimate of the rows of some classes in the card's split
+            kept = total / card.expect.shape[0] if job.dataset.classes else 1.0
+            n_test, n_train = (n and ceil(kept * n) for n in (part.test, part.train))
+    n_test = round(total * share) if n_test is None else n_test
+    n_train = total - n_test if n_train is None else n_train
+    most = split.size or split.max_train or total
+    if isinstance(most, tuple):
+        counts = [min(count, most[1]) for count in counts]
+    else:
+        counts = [-(-count * min(n_train, most) // total) for count in counts]
+    steps = dict(job.dataset.preprocess)
+    n_columns = steps.get("pca") or 2 * (steps.get("pair_pca") or 0) or n_features
+    rest = max(0, total - n_test - sum(counts)) if job.validates_on_rest else 0
+    return Sizes(tuple(counts), n_test, int(n_columns), n_features, rest, n_stored)
 
 
 @cache

@@ -82,10 +82,8 @@ class DaskExecutor:
             import distributed
         _silence()
         self._modules, self._say, self._address = tuple(modules), say, address
-        if address == "local":
-            self._cluster: Any = _local_cluster(slots)
-        else:
-            self._cluster = None
+        self._cluster: Any = _local_cluster(slots) if address == "local" else None
+        if self._cluster is None:
             _check_greeting(address)
         words = ""
         try:
@@ -194,8 +192,8 @@ class DaskExecutor:
     def _parcel(self, job: Any, context: Any) -> Any:
         """Return the data files of a job as a Dask object that workers can retrieve."""
         if job.dataset_hash not in self._parcels:
-            [sent] = self._client.scatter([pack(job, context.data, context.mirror)])
-            self._parcels[job.dataset_hash] = sent
+            parcel = pack(job, context.data, context.mirror)
+            [self._parcels[job.dataset_hash]] = self._client.scatter([parcel])
         return self._parcels[job.dataset_hash]
 
     @contextmanager
@@ -247,10 +245,10 @@ def _check_greeting(address: str) -> None:
             return
         with socket.create_connection((place.hostname, place.port), ANSWER_SECONDS) as connection:
             greeting = connection.recv(8)
-    except TimeoutError:
-        raise UserError(f"scheduler {address}: no answer within {ANSWER_SECONDS} s") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"scheduler {address}: no answer ({error})") from None
+        late = isinstance(error, TimeoutError)
+        why = f"within {ANSWER_SECONDS} s" if late else f"({error})"
+        raise UserError(f"scheduler {address}: no answer {why}") from None
     if not greeting or int.from_bytes(greeting, "little") > MOST_GREETING_BYTES:
         raise UserError(f"scheduler {address}: the server there is no Dask scheduler")
 

@@ -6,7 +6,6 @@ message in its record. Machines declare the memory of a training; the memory of 
 from the matrices that `selection.views` stores.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,33 +67,6 @@ def stored_numbers(X: Any) -> int | None:
     A column index counts as half a number.
     """
     return None if isinstance(X, np.ndarray) else 1 + int(1.5 * X.nnz / X.shape[0])
-
-
-def planned_sizes(
-    job: Job,
-    class_counts: Sequence[int],
-    n_features: int,
-    test_rows: int | None = None,
-    train_rows: int | None = None,
-) -> Sizes:
-    """Return the sizes of a job from the class counts of the whole data set, without reading it.
-
-    `test_rows` and `train_rows` are the numbers of rows on a card, for official and predefined
-    splits. By default, all rows that are not test rows are training rows.
-    """
-    total, argument = sum(class_counts), job.split.args[0] if job.split.args else 0.0
-    share = 1 / argument if job.split.rule in ("kfold", "time_series") else argument
-    n_test = round(total * share) if test_rows is None else test_rows
-    most = job.split.size or job.split.max_train or total
-    if isinstance(most, tuple):
-        counts = tuple(min(count, most[1]) for count in class_counts)
-    else:
-        n_train = min(total - n_test if train_rows is None else train_rows, most)
-        counts = tuple(-(-count * n_train // total) for count in class_counts)
-    steps = dict(job.dataset.preprocess)
-    n_columns = steps.get("pca") or 2 * (steps.get("pair_pca") or 0)
-    rest = max(0, total - n_test - sum(counts)) if job.validates_on_rest else 0
-    return Sizes(counts, n_test, int(n_columns or n_features), n_features, rest)
 
 
 def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:

@@ -203,10 +203,8 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
         data.class_counts, len(data.y_test), n_columns, data.n_raw, n_rest, n_stored
     )
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
-    if not memory.threads_that_fit(job, sizes, 1, free):
-        need, free_text = memory.estimate_bytes(job, sizes), readable(free)
-        raise NotEnoughMemory(
-            f"needs about {readable(need)} of memory, {free_text} may be used; {ADVICE}"
-        )
+    if (need := memory.estimate_bytes(job, sizes)) > free:
+        amounts = f"{readable(need)} of memory, {readable(free)} may be used"
+        raise NotEnoughMemory(f"needs about {amounts}; {ADVICE}")
     # estimates are upper bounds, so a job with an estimate above its limit is tried on one thread
     return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1

@@ -22,7 +22,7 @@ from mmbench.jobs.train import job_seeds, make_machine, own_part, rehearse
 from mmbench.machines import KLDA, MACHINES, MMRM, SVM, SigmaSVM
 from mmbench.running import memory
 from mmbench.running.local import LocalExecutor
-from mmbench.running.memory import Sizes, estimate_bytes, planned_sizes, threads_that_fit
+from mmbench.running.memory import Sizes, estimate_bytes, threads_that_fit
 from mmbench.running.worker import Context, execute
 
 
@@ -278,12 +278,12 @@ class TestMemory:
         assert estimate_bytes(job, sizes, 8) == estimate_bytes(job, sizes, 1)
 
     def test_a_plan_knows_the_sizes_without_the_data(self, job):
-        sizes = planned_sizes(job, (59, 71, 48), n_features=13)
+        sizes = sizes_of(job)  # of the card of wine
         record_sizes = (178 - 53, 53, 13, 13)
         assert (sizes.n_test, sizes.n_features, sizes.n_raw) == record_sizes[1:]
         assert abs(sizes.n_train - record_sizes[0]) <= 3
         fewer = replace(job, split=replace(job.split, max_train=50))
-        assert planned_sizes(fewer, (59, 71, 48), n_features=13).n_train <= 53
+        assert sizes_of(fewer).n_train <= 53
 
     def test_a_card_with_many_draws_is_planned_by_one_of_them(self, job):
         split = replace(job.split, rule="predefined", args=())
