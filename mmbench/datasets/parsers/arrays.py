@@ -20,10 +20,10 @@ def _reading(path: Path, fault: str) -> Iterator[None]:
     except MemoryError:
         raise
     except Exception as error:  # a damaged file may raise any exception
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        if "allow_pickle" in reason:
+        fault += f" ({(str(error) or type(error).__name__).splitlines()[0]})"
+        if "Object arrays" in str(error):
             fault = "holds arrays of Python objects; save numbers, and text by y.astype(str)"
-        raise ValueError(f"{path.name}: {fault} ({reason})") from error
+        raise ValueError(f"{path.name}: {fault}") from error
 
 
 def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
