@@ -157,7 +157,9 @@ def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArr
     gram = plane.kernel(rows, rows)
     cross, among = (gram, gram) if same else (plane.kernel(rows, U), plane.kernel(U, U))
     with np.errstate(divide="ignore", invalid="ignore"):  # w = 0 has neither margin nor ratios
-        ball = enclosing_ball(gram)
+        # radii do not depend on the origin, but lose digits far from it
+        centred = rows - rows.mean(axis=0) if plane.kernel is LINEAR else None
+        ball = enclosing_ball(gram if centred is None else centred @ centred.T)
         return {
             **dict(zip(("negative", "positive"), plane.pair, strict=True)),
             "n_negative": int((t < 0).sum()),

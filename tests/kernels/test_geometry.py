@@ -308,6 +308,12 @@ def test_what_motions_and_scale_change(rng, scale):
     np.testing.assert_allclose(other[free], frame[free], rtol=1e-7, atol=1e-9)
 
 
+def test_radii_lose_no_digit_far_from_the_origin(pair):
+    X, y = pair
+    near, far = (mmbench.geometry(([1.0, 2.0], 0.0), X + shift, y) for shift in (0.0, 2.0**20))
+    np.testing.assert_allclose(far[["R", "R_bound", "Rbar"]], near[["R", "R_bound", "Rbar"]])
+
+
 # -- Rademacher bounds ---------------------------------------------------------------------------
 
 
