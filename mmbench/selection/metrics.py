@@ -105,6 +105,13 @@ def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
     return float(squares.mean() / 2 if len(classes) == 2 else squares.mean())
 
 
+#: Ranking of the test rows by one-vs-one machines, for the legend of a table.
+RANKED = (
+    "One-vs-one machines rank the rows by the decision value of two classes; of more than two "
+    "classes by the votes of the class, rows with equal votes by the summed decision values of the "
+    "class; in a tied vote the first of the tied classes has the largest score of the row"
+)
+
 METRICS = {
     "accuracy": Metric("Accuracy", "predictions", _accuracy),
     "balanced_accuracy": Metric(
@@ -130,16 +137,14 @@ METRICS = {
         "scores",
         _of_ranks("roc_auc_score"),
         "area under the ROC curve; of more than two classes the mean over classes of each against "
-        "the rest. One-vs-one machines rank rows by the decision value of two classes, and of more "
-        "by the votes of the class, moved by less than half a vote by the summed decision values",
+        f"the rest. {RANKED}",
     ),
     "average_precision": Metric(
         "Average precision",
         "scores",
         _of_ranks("average_precision_score"),
-        "of the second of two classes, of more the mean over classes of each against the rest; "
-        "rows are ranked by decision values, of more than two classes by votes moved by less than "
-        "half a vote by the summed decision values",
+        "of the second of two classes, of more the mean over classes of each against the rest. "
+        f"{RANKED}",
     ),
     "log_loss": Metric(
         "Log loss",

@@ -101,6 +101,29 @@ def test_votes_rank_rows_of_many_classes(results):
     assert cells_of(table(experiment.folder, metrics=["auc"]), "mine")[2] == "1.000"
 
 
+def test_a_tied_vote_ranks_as_the_legend_says(results):
+    """Three rows have one vote for each class; the third class has the largest decisions."""
+    experiment = results.experiment("three", datasets=["mine"], machines=["svm"])
+    cycle = np.array([-1.0, 2.0, -1.0])  # 0 before 1, 2 before 0, 1 before 2
+    clear = np.array([1.0, -1.0, -1.0])  # two votes for class 1, one for class 0
+    arrays = {
+        "y_test": np.array([0, 0, 2, 1, 1, 1]),
+        "decisions": np.array([cycle, 2 * cycle, 3 * cycle, clear, clear, clear], np.float32),
+        "predicted": np.array([0, 0, 0, 1, 1, 1]),
+    }
+    experiment.add(experiment.job("mine", "svm"), per_pair=PAIRS, arrays=arrays)
+    text = table(experiment.folder, metrics=["auc"])
+    assert "in a tied vote the first of the tied classes has the largest score of the row" in text
+    summed = np.outer([1, 2, 3], [-1, 0, 1])
+    scores = 1 + summed / (3 * (abs(summed) + 1))
+    scores[:, 0] = scores[:, 2]  # the first class has the score of the third
+    clear_scores = np.tile([1, 2, 0] + np.array([0, 2, -2]) / [3, 9, 9], (3, 1))
+    every = np.vstack([scores, clear_scores])
+    y = arrays["y_test"]
+    expected = np.mean([roc_auc_score(y == k, every[:, k]) for k in range(3)])
+    assert cells_of(text, "mine")[2] == f"{expected:.3f}"
+
+
 def test_one_test_row_has_no_correlation_and_predictions_no_ranks(results):
     experiment = results.experiment("one", datasets=["mine"], machines=["svm"])
     arrays = {name: values[:1] for name, values in two_classes(0).items()}
