@@ -359,9 +359,9 @@ class Selected(NamedTuple):
     #: Lower median of the selected values over splits (and over pairs of classes if parameters are
     #: selected per pair), which is a value of the grid.
     median: float
-    #: Number of selections.
+    #: Number of selections of numbers.
     n: int
-    #: Numbers of selections of the smallest and of the largest value of the grid, in words.
+    #: Numbers of selections of the ends of the grid and of values that are no number, in words.
     note: str
     #: The median and these numbers, for a table cell.
     text: str
@@ -393,7 +393,7 @@ def selected(records: Sequence[Record]) -> list[Selected]:
             notes.append(f"{word} in {count} of {n} choices, which the median leaves out")
             texts.append(f"{word} {count}/{n}")
         text = f"{name} {middle:.3g}" + (f" ({', '.join(texts)})" if texts else "")
-        found.append(Selected(name, middle, n, "; ".join(notes), text))
+        found.append(Selected(name, middle, len(values), "; ".join(notes), text))
     return found
 
 

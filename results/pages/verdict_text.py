@@ -110,6 +110,13 @@ class Verdict:
         rows = (row for row in self.sheet.rows if row.metric == "accuracy_pct")
         return [row.key for row in rows if row.measured is None]
 
+    @cached_property
+    def without_auc(self) -> list[str]:
+        """The cells with predictions but no AUC, as printed."""
+        rows = (row for row in self.sheet.rows if row.metric == "auc" and row.measured is None)
+        keys = (row.key for row in rows if row.key not in self.lacking)
+        return [f"{self.label(k.machine)} on {k.dataset} ({k.kernel})" for k in keys]
+
     @property
     def pictures(self) -> list[tuple[str, str]]:
         """The pictures beside the table, each with what it shows."""
