@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -86,3 +88,14 @@ def test_reports_are_written_of_what_is_installed(installed: Path, tmp_path: Pat
     mmbench(installed, tmp_path, f"report {table} --output site")
     assert (tmp_path / "site" / "usps_rbf" / "index.html").is_file()
     assert (tmp_path / "site" / "assets" / "report.js").is_file()
+
+
+def test_every_dependency_has_its_licence_on_the_page():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = ("solvers", "report", "lfw", "dask", "parquet", "keel")
+    optional = [name for extra in extras for name in project["optional-dependencies"][extra]]
+    page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| ([\w-]+) \| [A-Zm*]", page, re.M)
+    assert sorted(
+        {re.split(r"[<>=;\[ ]", name)[0] for name in project["dependencies"] + optional}
+    ) == sorted(listed)

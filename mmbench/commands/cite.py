@@ -19,7 +19,9 @@ SOFTWARE = f"""\
 @software{{mmbench,
   author  = {{{{The mmbench developers}}}},
   title   = {{mmbench: max-margin classifiers and the experiments of their papers}},
+  year    = {{2026}},
   version = {{{__version__}}},
+  note    = {{BSD-3-Clause licence}},
 }}"""
 
 

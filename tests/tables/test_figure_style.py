@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 from helpers.drawn import figure
 
+from mmbench.errors import UserError
 from mmbench.tables.figures.style import COLOURS, COLUMN, DASHES, MARKS, PAGE, SETTINGS, drawing
 
 
@@ -42,3 +44,10 @@ def test_the_style_is_that_of_the_figure_alone(tmp_path) -> None:
     with drawing(tmp_path / "one.png", COLUMN, 1.0):
         assert rcParams["font.size"] == 8
     assert dict(rcParams) == before
+
+
+def test_without_matplotlib_a_figure_names_the_extra(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    figure = drawing(tmp_path / "one.svg", COLUMN, 2.0)
+    with pytest.raises(UserError, match=r"pip install 'mmbench\[report\]'"):
+        figure.__enter__()

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmbench.errors import extra
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -67,8 +69,9 @@ def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
     The suffix of `output` (pdf, png, svg) determines the format; `width` (`COLUMN` or `PAGE`) and
     `height` are in inches.
     """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    with extra("report", "a figure"):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
 
     with rc_context(SETTINGS):
         canvas = Figure(figsize=(width, height), layout="constrained")
