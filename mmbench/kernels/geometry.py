@@ -120,7 +120,7 @@ def geometry(
     import pandas as pd
 
     y = np.asarray(y)
-    data: NDArray = X.toarray() if issparse(X) else np.asarray(X, dtype=float)
+    data = _dense(X).astype(float, copy=False)
     given = (kernel, getattr(machine, "kernel", None))
     rows = np.arange(len(data)) if PRECOMPUTED in given else data
     lines = []
@@ -129,7 +129,7 @@ def geometry(
         if not (low.any() and high.any()):
             raise UserError(f"no rows of class {plane.pair[int(low.any())]!s} in y")
         own, t = rows[low | high], np.where(high, 1.0, -1.0)[low | high]
-        lines.append(_quantities(plane, own, t, D, own if U is None else np.asarray(U)))
+        lines.append(_quantities(plane, own, t, D, own if U is None else _dense(U)))
     return pd.DataFrame(lines)
 
 
@@ -192,24 +192,21 @@ def _hyperplanes(
             raise UserError(
                 f"{len(normals)} normals and {len(b)} biases for {len(pairs)} pairs of classes"
             )
-        for k, pair in enumerate(pairs):
-            yield (
-                Hyperplane(pair, values, rows, normals[k], b[k])
-                if kernel is not None
-                else (_linear(pair, normals[k], b[k]))
-            )
+        for pair, normal, own in zip(pairs, normals, b, strict=True):
+            if kernel is None:
+                yield _linear(pair, normal, own)
+            else:
+                yield Hyperplane(pair, values, rows, normal, float(own))
     elif hasattr(machine, "fits_") and hasattr(machine, "kernels_"):
         for k, fit in enumerate(machine.fits_):
             if hasattr(machine, "coef_"):
                 yield _linear(fit.pair, machine.coef_[k], machine.intercept_[k])
                 continue
             own = values if is_given(machine.kernel) else machine.kernels_[k]
-            support = (
-                machine.support_ if machine.kernel == PRECOMPUTED else machine.support_vectors_
-            )
-            yield Hyperplane(
-                fit.pair, own, support, machine.dual_coef_[k], float(machine.intercept_[k])
-            )
+            known = machine.kernel != PRECOMPUTED
+            support = _dense(machine.support_vectors_) if known else machine.support_
+            bias = float(machine.intercept_[k])
+            yield Hyperplane(fit.pair, own, support, machine.dual_coef_[k], bias)
     elif hasattr(machine, "n_support_"):
         yield from _libsvm(machine, rows, values)
     elif hasattr(machine, "coef_") and hasattr(machine, "classes_"):
@@ -222,13 +219,17 @@ def _hyperplanes(
             yield _linear(tuple(machine.classes_[[i, j]]), w[j] - w[i], b[j] - b[i])
     else:
         raise UserError(
-            f"{type(machine).__name__} has no hyperplanes: neither dual coefficients nor coef_; "
-            "of a Pipeline pass the fitted classifier and the transformed rows"
+            f"{type(machine).__name__} has no hyperplanes: it is not fitted, or has neither dual "
+            "coefficients nor coef_; of a Pipeline pass the last step and the transformed rows"
         )
 
 
 def _linear(pair: tuple, w: NDArray, b: float) -> Hyperplane:
     return Hyperplane(pair, LINEAR, w[None], np.ones(1), float(b))
+
+
+def _dense(rows: Any) -> NDArray:
+    return rows.toarray() if issparse(rows) else np.asarray(rows)
 
 
 def _libsvm(machine: Any, rows: NDArray, values: Callable) -> Iterator[Hyperplane]:
@@ -240,15 +241,14 @@ def _libsvm(machine: Any, rows: NDArray, values: Callable) -> Iterator[Hyperplan
     """
     from sklearn.metrics.pairwise import pairwise_kernels
 
-    support = rows[machine.support_]
-    if not is_given(machine.kernel):
+    if is_given(machine.kernel):
+        support = rows[machine.support_]
+    else:
         names = ("degree", "coef0")
         settings = {"gamma": machine._gamma, **{name: getattr(machine, name) for name in names}}
         values = partial(pairwise_kernels, metric=machine.kernel, filter_params=True, **settings)
-        support = machine.support_vectors_
-    dual, b = machine.dual_coef_, machine.intercept_
-    if issparse(dual):
-        dual, support = dual.toarray(), support.toarray()
+        support = _dense(machine.support_vectors_)
+    dual, b = _dense(machine.dual_coef_), machine.intercept_
     if len(machine.classes_) == 2:
         yield Hyperplane(tuple(machine.classes_), values, support, dual[0], float(b[0]))
         return

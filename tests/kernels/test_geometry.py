@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -203,6 +204,14 @@ def test_weights_and_coefficients_are_hyperplanes_too(pair):
         np.testing.assert_allclose(found.to_numpy(float), expected.to_numpy(float), rtol=1e-8)
 
 
+@pytest.mark.parametrize("machine", [SVM(gamma=0.1), SVC(gamma=0.1), SVM(kernel="linear")])
+def test_sparse_rows_and_other_rows_than_in_training_are_accepted(wine, machine):
+    X, y = wine
+    dense = mmbench.geometry(machine.fit(X, y), X[::3], y[::3])
+    sparse = mmbench.geometry(machine.fit(csr_array(X), y), csr_array(X[::3]), y[::3])
+    np.testing.assert_allclose(sparse.to_numpy(float), dense.to_numpy(float), rtol=1e-3)
+
+
 def test_one_hyperplane_a_class_separates_a_pair_by_the_difference(wine):
     X, y = wine
     model = LogisticRegression().fit(X, y)
@@ -222,6 +231,8 @@ def test_input_without_hyperplanes_is_named(pair):
 
     with pytest.raises(UserError, match="KNeighborsClassifier has no hyperplanes"):
         mmbench.geometry(KNeighborsClassifier().fit(X, y), X, y)
+    with pytest.raises(UserError, match="SVM has no hyperplanes: it is not fitted"):
+        mmbench.geometry(SVM(), X, y)
     with pytest.raises(UserError, match="1 normals and 1 biases for 3 pairs"):
         mmbench.geometry((X[0], 0.0), X[:30], np.arange(30) % 3)
     with pytest.raises(UserError, match="no rows of class 2"):
