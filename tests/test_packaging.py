@@ -95,7 +95,7 @@ def test_every_dependency_has_its_licence_on_the_page():
     extras = ("solvers", "report", "lfw", "dask", "parquet", "keel")
     optional = [name for extra in extras for name in project["optional-dependencies"][extra]]
     page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| ([\w-]+) \| [A-Zm*]", page, re.M)
+    listed = re.findall(r"^\| ([a-z][\w-]*) \|", page, re.M)
     assert sorted(
         {re.split(r"[<>=;\[ ]", name)[0] for name in project["dependencies"] + optional}
     ) == sorted(listed)
