@@ -84,6 +84,15 @@ def data_heads(name: Callable[[Key], str], head: str = "data") -> Heads:
     return {Column(head, "left"): name}
 
 
+def size_heads(sheet: Sheet, heads: Mapping[str, str], group: str = "") -> Heads:
+    """Return columns with the sizes of a data set, given the name of each size by heading."""
+
+    def text(size: str) -> Callable[[Key], object]:
+        return lambda place: sheet.sizes.get(place.dataset, {}).get(size, NOTHING)
+
+    return {Column(head, group=group): text(size) for head, size in heads.items()}
+
+
 def results(
     sheet: Sheet,
     metric: str,

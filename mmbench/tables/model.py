@@ -71,6 +71,14 @@ class Table:
     footnotes: list[str] = field(default_factory=list)
 
 
+def once(rows: list[list[str]]) -> list[list[str]]:
+    """Return rows in which the first text is empty if the row above starts with the same text."""
+    above = ["", *(row[0] for row in rows)]
+    return [
+        ["" if row[0] == head else row[0], *row[1:]] for row, head in zip(rows, above, strict=False)
+    ]
+
+
 KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": "RBF kernel"}
 
 

@@ -137,6 +137,13 @@ class Sheet:
         return found
 
     @property
+    def metric(self) -> str:
+        """Metric of the comparison: error counts if only these are published, else accuracy."""
+        published = {row.metric for row in self.rows if row.published is not None}
+        counts = "errors_count" in published and METRIC not in published
+        return "errors_count" if counts else METRIC
+
+    @property
     def rule(self) -> str:
         """Rule of the train/test splits, as in `SplitRef`; empty without records."""
         rules = (record.job.split.rule for cell in self.cells.values() for record in cell.records)

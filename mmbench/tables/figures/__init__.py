@@ -68,16 +68,12 @@ def choose(name: str, results: Sequence[Experiment]) -> Experiment:
 
 def figures_of(results: Experiment) -> list[str]:
     """Return the names of the figures in the report of an experiment or of its smoke version."""
-    plan = results.plan
+    experiment = results.plan.name.partition("-")[0]
     figures = {name: resolve_name(path) for name, path in FIGURES.items()}
     return [
         name
         for name, figure in figures.items()
-        if name == plan.layout
-        or any(
-            plan.name == own or plan.name.startswith(f"{own}-")
-            for own in getattr(figure, "EXPERIMENTS", ())
-        )
+        if name == results.plan.layout or experiment in getattr(figure, "EXPERIMENTS", ())
         if _suffices(figure, results)
     ]
 

@@ -38,27 +38,26 @@ def draw(experiment: Experiment, output: Path) -> str:
     """
     sheet = sheet_of(experiment)
     try:
-        panels = {kernel_caption(*kernel): ranks_of(sheet, kernel) for kernel in sheet.kernels}
+        found = {kernel_caption(*kernel): ranks_of(sheet, kernel) for kernel in sheet.kernels}
     except ValueError as error:
         raise UserError(f"{experiment.name}: {error}") from None
     labels = {machine: sheet.label(machine) for machine in sheet.machines}
     # Depth of each panel in text lines: the bars, and the longer column of labels.
     depths = [
         FIRST_LABEL + BAR_STEP * len(ranks.cliques()) + (len(ranks.means) + 1) // 2
-        for ranks in panels.values()
+        for ranks in found.values()
     ]
-    n_machines = max(len(ranks.means) for ranks in panels.values())
+    n_machines = max(len(ranks.means) for ranks in found.values())
     width = COLUMN if n_machines <= MAX_IN_A_COLUMN else PAGE
     with drawing(output, width, sum(0.65 + LINE * depth for depth in depths)) as canvas:
-        grid = canvas.subplots(
-            len(panels), 1, squeeze=False, height_ratios=[depth + 3 for depth in depths]
-        )[:, 0]
-        for axes, depth, (kernel, ranks) in zip(grid, depths, panels.items(), strict=True):
+        heights = [depth + 3 for depth in depths]
+        grid = canvas.subplots(len(found), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, depth, (kernel, ranks) in zip(grid, depths, found.items(), strict=True):
             axes.set_title(f"{kernel}: mean ranks over {ranks.n} data sets")
             axes.set(xlim=(-0.1, len(ranks.means) + 1.1), ylim=(depth, -1.6))
             axes.axis("off")
             _panel(axes, ranks, labels)
-    return "\n".join(f"{kernel}. {_describe(ranks, labels)}" for kernel, ranks in panels.items())
+    return "\n".join(f"{kernel}. {_describe(ranks, labels)}" for kernel, ranks in found.items())
 
 
 def _panel(axes: Axes, ranks: Ranks, labels: dict[str, str]) -> None:
@@ -90,10 +89,11 @@ def _panel(axes: Axes, ranks: Ranks, labels: dict[str, str]) -> None:
 
 
 def _describe(ranks: Ranks, labels: dict[str, str]) -> str:
-    groups = [", ".join(labels[machine] for machine in group) for group in ranks.cliques()]
+    means = ", ".join(f"{labels[machine]} {ranks.means[machine]:.2f}" for machine in ranks.order)
+    groups = (", ".join(map(labels.__getitem__, group)) for group in ranks.cliques())
     return "\n".join([
         f"Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, p = {ranks.p:.2g}",
         f"Nemenyi: critical difference {ranks.critical_difference:.2f} at {LEVEL:g}",
-        "Mean ranks: " + ", ".join(f"{labels[m]} {ranks.means[m]:.2f}" for m in ranks.order),
+        f"Mean ranks: {means}",
         *(f"Not significantly different: {group}" for group in groups),
     ])  # fmt: skip

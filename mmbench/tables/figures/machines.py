@@ -6,12 +6,10 @@ from pathlib import Path
 from statistics import fmean
 
 from mmbench.errors import UserError
-from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures.style import PAGE, colour, drawing, name_lines
+from mmbench.tables.figures.style import PAGE, colour, name_lines, panels
 from mmbench.tables.model import join, kernel_caption
 from mmbench.tables.results import Experiment
-from mmbench.tables.sheet import Sheet
 
 #: The figure can be drawn for any machines.
 MACHINE = None
@@ -24,37 +22,26 @@ def draw(experiment: Experiment, output: Path) -> str:
 
     Raises UserError if no machine has a result.
     """
-    sheet = sheet_of(experiment, "machines")
-    panels = {row: values for row in sheet.places if (values := accuracies(sheet, row))}
-    if not panels:
+    sheet, found = sheet_of(experiment, "machines"), {}
+    for place in sheet.places:
+        # Sorted by mean in ascending order; equal machines are in the reverse order of the table.
+        keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
+        values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
+        if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
+            found[place] = own
+    if not found:
         raise UserError(f"{experiment.name}: no machine has a result")
-    heights = [FRAME + LINE * len(values) for values in panels.values()]
     lines = []
-    with drawing(output, PAGE, sum(heights)) as canvas:
-        grid = canvas.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-        for axes, (key, values) in zip(grid, panels.items(), strict=True):
-            for k, splits in enumerate(values.values()):
+    with panels(output, PAGE, [FRAME + LINE * len(values) for values in found.values()]) as grid:
+        for axes, (place, values) in zip(grid[:, 0], found.items(), strict=True):
+            for k, (_, splits) in enumerate(values):
                 axes.plot(splits, [k] * len(splits), "o", ms=4, mew=0, color=colour(0), alpha=0.4)
                 axes.plot([fmean(splits)], [k], "|", ms=13, mew=2, color=colour(1))
-            name_lines(axes, list(values))
-            size = "" if key.size is None else f", {key.size} rows"
-            title = join(key.dataset, f"({kernel_caption(key.kernel, key.degree)}{size})")
+            name_lines(axes, [label for label, _ in values])
+            size = "" if place.size is None else f", {place.size} rows"
+            title = join(place.dataset, f"({kernel_caption(place.kernel, place.degree)}{size})")
             axes.set_title(title)
-            means = (f"{label} {fmean(splits):.1f}" for label, splits in reversed(values.items()))
+            means = (f"{label} {fmean(splits):.1f}" for label, splits in reversed(values))
             lines.append(f"{title}: {', '.join(means)}")
-        grid[-1].set_xlabel("accuracy on each test part (%), and mean")
+        grid[-1, 0].set_xlabel("accuracy on each test part (%), and mean")
     return "\n".join(lines)
-
-
-def accuracies(sheet: Sheet, key: Key) -> dict[str, list[float]]:
-    """Return the accuracies of each machine on a data set, sorted by mean in ascending order.
-
-    Machines with equal means are in the reverse order of the sheet. The machine in `key` is
-    ignored.
-    """
-    found = {
-        sheet.label(machine): list(splits.values())
-        for machine in reversed(sheet.machines)
-        if (splits := sheet.by_split(key._replace(machine=machine)))
-    }
-    return dict(sorted(found.items(), key=lambda item: fmean(item[1])))

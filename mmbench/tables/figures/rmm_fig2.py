@@ -10,26 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing, mark
-from mmbench.tables.layouts.rmm_fig2 import (
-    COLD,
-    SVM,
-    Curve,
-    Curves,
-    curves,
-    exponent,
-    gram_curve,
-    sizes_of,
-    whole,
-)
+from mmbench.tables.layouts.rmm_fig2 import COLD, GRAM, SVM, exponent, seconds
 from mmbench.tables.model import kernel_caption
 from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 #: Machine whose results the figure needs.
@@ -48,19 +39,20 @@ def draw(experiment: Experiment, output: Path) -> str:
     if len(bases) > 1:
         raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
     base = bases.pop()
-    if len(sizes_of(sheet, base)) < 2:
+    after, whole = seconds(sheet, base)
+    if len(after) < 2:
         raise UserError(f"{experiment.name}: the figure needs several training sizes in max_train")
-    after, gram = curves(sheet, base), gram_curve(sheet, base)
-    parts = {"After the Gram matrix": after, "Whole training": whole(after, gram)}
+    gram = whole.pop(GRAM).dropna()
+    parts = {"After the Gram matrix": after, "Whole training": whole}
     labels = {machine: sheet.label(machine) for machine in after}
     data = f"{base.dataset} {' and '.join(experiment.records[0].job.dataset.classes)}".strip()
     with drawing(output, PAGE, 4.2) as canvas:
         panels = canvas.subplots(1, 2, sharey=True)
         for axes, (name, times) in zip(panels, parts.items(), strict=True):
             _draw_curves(axes, times, labels)
-            if gram and times is after:
-                label = f"Gram matrix: {_power(gram)}"
-                axes.loglog(list(gram), list(gram.values()), ":", color="0.5", label=label)
+            if len(gram) and times is after:
+                label = f"{GRAM}: {_power(gram)}"
+                axes.loglog(gram.index, gram, ":", color="0.5", label=label)
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
@@ -73,34 +65,29 @@ def draw(experiment: Experiment, output: Path) -> str:
     return "\nwhole trainings:\n".join(_describe(times, labels) for times in parts.values())
 
 
-def _draw_curves(axes: Axes, times: Curves, labels: Mapping[str, str]) -> None:
+def _draw_curves(axes: Axes, times: Any, labels: Mapping[str, str]) -> None:
     """Draw one curve per machine; the same RMM with and without a warm start shares a colour."""
     names = list(dict.fromkeys(labels[machine].removesuffix(COLD) for machine in times))
     for machine, curve in times.items():
-        k, cold = names.index(labels[machine].removesuffix(COLD)), labels[machine].endswith(COLD)
-        axes.loglog(
-            list(curve),
-            list(curve.values()),
-            "--" if cold else "-",
-            color=colour(k),
-            marker=mark(k),
-            mfc="none" if cold else colour(k),
-            label=f"{labels[machine]}: {_power(curve)}",
-        )
+        label = labels[machine]
+        k, cold = names.index(label.removesuffix(COLD)), label.endswith(COLD)
+        style = {"color": colour(k), "marker": mark(k), "mfc": "none" if cold else colour(k)}
+        known, text = curve.dropna(), f"{label}: {_power(curve)}"
+        axes.loglog(known.index, known, "--" if cold else "-", label=text, **style)
 
 
-def _power(curve: Curve) -> str:
-    slope = exponent(curve)
-    return f"$n^{{{slope.value:.2f}}}$" if slope else "no exponent"
+def _power(curve: pd.Series) -> str:
+    slope = exponent(curve).partition(" ")[0]
+    return f"$n^{{{slope}}}$" if slope else "no exponent"
 
 
-def _describe(times: Curves, labels: Mapping[str, str]) -> str:
+def _describe(times: Any, labels: Mapping[str, str]) -> str:
     """Return one text line per machine: exponent, and time and ratio at the largest size."""
     lines = []
     for machine, curve in times.items():
-        size, last = max(curve.items())
-        svm = times[SVM].get(size)
+        size = curve.last_valid_index()
+        last, svm = curve[size], times[SVM].get(size)
         ratio = f", {last / svm:.2f} times the SVM" if svm and machine != SVM else ""
-        text = str(exponent(curve) or "none")
+        text = exponent(curve) or "none"
         lines.append(f"{labels[machine]:15} exponent {text}; {last:.3g} s of {size} rows{ratio}")
     return "\n".join(lines)

@@ -17,6 +17,7 @@ from mmbench.errors import extra
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 #: Widths of one column and of a page in inches.
 COLUMN, PAGE = 3.4, 7.0
@@ -77,6 +78,20 @@ def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
         canvas = Figure(figsize=(width, height), layout="constrained")
         yield canvas
         canvas.savefig(output, metadata=METADATA.get(output.suffix.lower()))
+
+
+@contextmanager
+def panels(
+    output: Path, width: float, heights: Sequence[float], ratios: Sequence[float] = (1,)
+) -> Iterator[NDArray]:
+    """Provide one row of axes per height in inches, shape (n_rows, n_columns), see `drawing`.
+
+    `ratios` are the relative widths of the columns.
+    """
+    with drawing(output, width, sum(heights)) as canvas:
+        yield canvas.subplots(
+            len(heights), len(ratios), squeeze=False, height_ratios=heights, width_ratios=ratios
+        )
 
 
 def name_lines(axes: Axes, names: Sequence[str], downwards: bool = False) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError
 from mmbench.tables.blocks import dataset_gaps, total_with_search
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures.style import PAGE, colour, drawing, name_lines
+from mmbench.tables.figures.style import PAGE, colour, name_lines, panels
 from mmbench.tables.frame import ACCURACY
 from mmbench.tables.model import kernel_caption
 from mmbench.tables.results import Experiment
@@ -44,17 +44,13 @@ def draw(experiment: Experiment, output: Path) -> str:
     Raises UserError if no machine shares two data sets with the first machine.
     """
     sheet = sheet_of(experiment)
-    panels = {kernel: points for kernel in sheet.kernels if len(points := _points(sheet, kernel))}
+    found = {kernel: points for kernel in sheet.kernels if len(points := _points(sheet, kernel))}
     first = sheet.label(sheet.machines[0]) if sheet.machines else "the first machine"
-    if not panels:
+    if not found:
         raise UserError(f"{experiment.name}: no machine beside {first} on two data sets")
-    heights = [FRAME + LINE * len(points) for points in panels.values()]
-    lines = []
-    with drawing(output, PAGE, sum(heights)) as canvas:
-        grid = canvas.subplots(
-            len(panels), 2, squeeze=False, height_ratios=heights, width_ratios=[3, 2]
-        )
-        for axes, (kernel, points) in zip(grid, panels.items(), strict=True):
+    heights, lines = [FRAME + LINE * len(points) for points in found.values()], []
+    with panels(output, PAGE, heights, ratios=(3, 2)) as grid:
+        for axes, (kernel, points) in zip(grid, found.items(), strict=True):
             _gains(axes[0], points, first)
             _times(axes[1], points, first)
             axes[0].set_title(kernel_caption(*kernel), loc="left")

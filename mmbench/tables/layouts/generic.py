@@ -21,9 +21,8 @@ def layout(sheet: Sheet) -> Table:
         blocks = [*grids(sheet), by_stage(sheet)]
         return compose(sheet, title, blocks, *definitions(sheet), metric=first)
     published = {row.metric for row in sheet.rows if row.published is not None}
-    counts = "errors_count" in published and METRIC not in published
-    metric = "errors_count" if counts else METRIC
-    title = "Errors on the test part" if counts else "Accuracy (%)"
+    metric = sheet.metric
+    title = "Accuracy (%)" if metric == METRIC else "Errors on the test part"
     if published & {"errors_count", METRIC}:
         title += ", measured / published"
     blocks = [results(sheet, metric, _accuracy_or_errors), by_stage(sheet)]

@@ -8,6 +8,7 @@ values.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from statistics import fmean
 
 import numpy as np
@@ -25,6 +26,7 @@ from mmbench.tables.blocks import (
     paired,
     results,
     signed,
+    size_heads,
     split_gaps,
     test_to_train,
     total,
@@ -40,6 +42,7 @@ from mmbench.tables.model import (
     kernel_text,
     measured_text,
     numbers,
+    once,
     published_text,
     seconds_text,
     words,
@@ -86,13 +89,10 @@ MMRM_SIZES = ("train", "test", "features", "classes")
 
 
 def _errors(sheet: Sheet) -> Grid:
-    def size(name: str) -> Callable[[Key], object]:
-        return lambda place: sheet.sizes.get(place.dataset, {}).get(f"n_{name}", NOTHING)
-
     def write(row: Row | None) -> str:
         return f"{measured_text(row)} / {published_text(row)}"
 
-    sizes = {Column(f"#{name}", group="Data info"): size(name) for name in MMRM_SIZES}
+    sizes = size_heads(sheet, {f"#{name}": f"n_{name}" for name in MMRM_SIZES}, "Data info")
     heads = {**data_heads(sheet.head, "data set"), **sizes}
     caption = "Errors: measured / published"
     return results(sheet, "errors_count", write, caption, heads, group=caption)
@@ -101,28 +101,20 @@ def _errors(sheet: Sheet) -> Grid:
 def _ties_and_seconds(sheet: Sheet) -> Grid:
     """Return tied votes, expected errors under random tie-breaking, and CPU seconds."""
     rows = []
-    for place in sheet.places:
-        head = sheet.name(place)
-        for machine in sheet.machines:
-            key = place._replace(machine=machine)
-            if sheet.value(key, "errors_count") is None:
-                continue
-            cells = [
-                measured_text(sheet.row(key, "n_ties")),
-                measured_text(sheet.row(key, "errors_expected"), 1),
-                *(seconds_text(sheet.value(key, f"seconds_{name}")) for name in STAGES),
-                measured_text(sheet.row(key, "n_support"), 0),
-            ]
-            rows.append([head, sheet.label(machine), *cells])
-            head = ""
+    for place, machine in product(sheet.places, sheet.machines):
+        key = place._replace(machine=machine)
+        if sheet.value(key, "errors_count") is not None:
+            seconds = (seconds_text(sheet.value(key, f"seconds_{stage}")) for stage in STAGES)
+            ties, support = (sheet.row(key, metric) for metric in ("n_ties", "n_support"))
+            expected = measured_text(sheet.row(key, "errors_expected"), 1)
+            texts = (measured_text(ties), expected, *seconds, measured_text(support, 0))
+            rows.append([sheet.name(place), sheet.label(machine), *texts])
     columns = (
-        *words("data set", "machine"),
-        *numbers("ties", "expected errors"),
-        *numbers(*STAGES, group="CPU seconds"),
-        *numbers("support vectors a pair"),
+        *(*words("data set", "machine"), *numbers("ties", "expected errors")),
+        *(*numbers(*STAGES, group="CPU seconds"), *numbers("support vectors a pair")),
     )
     caption = "Tied votes, errors expected under random tie-breaking, CPU seconds"
-    return Grid(columns, rows, caption)
+    return Grid(columns, once(rows), caption)
 
 
 mmrm_table2 = Layout(
@@ -244,31 +236,22 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
     that splits share (Nadeau and Bengio 2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
-    tests = ((f"less {sheet.label(machine)}", "p", "corrected p") for machine in others)
-    columns = (
-        *words("data"),
-        *(column for heads in tests for column in numbers(*heads)),
-        *words("better than both in the paper"),
-    )
+    heads = (h for m in others for h in (f"less {sheet.label(m)}", "p", "corrected p"))
     rows = []
     for place in places:
-        cells = [text for machine in others for text in _m4_test(sheet, place, machine)]
+        texts = [sheet.name(place, kernel=False)]
+        for machine in others:
+            gaps = split_gaps(sheet, place, "m4", machine)
+            texts.append(signed(fmean(gaps)) if gaps else NOTHING)
+            for ratio in (0.0, test_to_train(sheet, place)):
+                p, mark = paired_p(gaps, ratio), direction(fmean(gaps)) if gaps else ""
+                text = join("<0.001" if p < 0.001 else f"{p:.3f}", mark if p < LEVEL else "")
+                texts.append(NOTHING if p != p else text)
         claimed = place.dataset in SIGNIFICANT.get(place.kernel, ())
-        rows.append([sheet.name(place, kernel=False), *cells, "yes" if claimed else "no"])
+        rows.append([*texts, "yes" if claimed else "no"])
     caption = f"{caption}: accuracy of {sheet.label('m4')} less that of others"
-    return Grid(columns, rows, caption)
-
-
-def _m4_test(sheet: Sheet, place: Key, machine: str) -> list[str]:
-    gaps = split_gaps(sheet, place, "m4", machine)
-    if not gaps:
-        return [NOTHING] * 3
-    mean = fmean(gaps)
-    texts = [signed(mean)]
-    for p in (paired_p(gaps), paired_p(gaps, test_to_train(sheet, place))):
-        text = join("<0.001" if p < 0.001 else f"{p:.3f}", direction(mean) if p < LEVEL else "")
-        texts.append(NOTHING if p != p else text)
-    return texts
+    last = words("better than both in the paper")
+    return Grid((*words("data"), *numbers(*heads), *last), rows, caption)
 
 
 m4_table2 = Layout(
@@ -291,8 +274,6 @@ m4_table2 = Layout(
 # -- MAMC --------------------------------------------------------------------------------------
 
 MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
-#: Columns with data sizes in table 1 of the MAMC paper, with their headings.
-MAMC_SIZES = {"n_features": "inputs", "n_train": "train", "n_test": "test"}
 
 
 def best(lines: Iterable[Line], machines: Sequence[str], decimals: int) -> dict[str, tuple]:
@@ -315,11 +296,8 @@ def summary(lines: list[Line], machines: Sequence[str]) -> dict[str, list[str]]:
         return f"{fmean(means):.2f}" if means and len(means) == len(lines) else NOTHING
 
     def against(machine: str) -> str:
-        pairs = [
-            (line["mamc_bs"], line[machine])
-            for line in lines
-            if {"mamc_bs", machine} <= line.keys()
-        ]
+        both_ran = [line for line in lines if {"mamc_bs", machine} <= line.keys()]
+        pairs = [(line["mamc_bs"], line[machine]) for line in both_ran]
         pairs = [pair for pair in pairs if min(sample.n for sample in pair) > 1]
         return str(win_tie_loss(pairs)) if pairs and machine != "mamc_bs" else NOTHING
 
@@ -339,18 +317,21 @@ def _accuracies_and_counts(sheet: Sheet) -> Grid:
 def _mamc_sizes(sheet: Sheet) -> Grid:
     """Return table 1 of the paper: features, rows per split, and measured and published splits."""
     ours = {key.dataset: len(cell.counted) for key, cell in sheet.cells.items() if cell.counted}
-    rows = []
-    for dataset in sheet.datasets:
-        known = sheet.sizes.get(dataset, {})
-        published = [row["n_splits"] for row in sheet.published_of(dataset)]
-        rows.append([
-            sheet.name(Key(dataset, "", None, ""), kernel=False),
-            *(str(known.get(size, NOTHING)) for size in MAMC_SIZES),
-            str(ours.get(dataset, NOTHING)),
-            str(published[0]) if published else NOTHING,
-        ])  # fmt: skip
-    heads = (*MAMC_SIZES.values(), "splits run", "splits of the paper")
-    return Grid((*words("data"), *numbers(*heads)), rows, "The data sets (table 1)")
+
+    def theirs(place: Key) -> object:
+        return next((row["n_splits"] for row in sheet.published_of(place.dataset)), NOTHING)
+
+    sizes = {"inputs": "n_features", "train": "n_train", "test": "n_test"}
+    heads = {
+        **data_heads(lambda place: sheet.name(place, kernel=False)),
+        **size_heads(sheet, sizes),
+        Column("splits run"): lambda place: ours.get(place.dataset, NOTHING),
+        Column("splits of the paper"): theirs,
+    }
+    places = [Key(dataset, "", None, "") for dataset in sheet.datasets]
+    return by_machine(
+        sheet, sheet.chosen, "The data sets (table 1)", heads=heads, places=places, machines=()
+    )
 
 
 mamc_table2 = Layout(

@@ -7,6 +7,7 @@ classifies correctly, and CPU seconds.
 """
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from mmbench.tables.model import (
     Table,
     measured_text,
     numbers,
+    once,
     published_text,
     seconds_text,
     words,
@@ -64,46 +66,48 @@ def layout(sheet: Sheet) -> Table:
 
 
 def _errors(sheet: Sheet) -> Grid:
+    """Return the rows of each machine: measured, or single run and mean; and published."""
     rows = []
     for dataset in sheet.datasets:
         name = sheet.head(_place(dataset), kernel=False)
         for machine in sheet.machines:
-            for head, texts in _lines(sheet, dataset, machine).items():
-                rows.append([name, sheet.label(machine), head, *texts])
-                name = ""
-    return Grid(_columns(sheet, "machine", ""), rows, "Errors on the test digits")
+            keys = _keys(sheet, dataset, machine)
+            found = [sheet.row(key, METRIC) for key in keys]
+            several = any(row and row.sd is not None for row in found)
+            lines = {}
+            if several:
+                hits = (sheet.hits(key, FIRST) for key in keys)
+                lines["single run"] = [NOTHING if h is None else str((~h).sum()) for h in hits]
+            lines["mean" if several else "measured"] = [
+                sheet.marked(_mean(row), row, kernel=False) for row in found
+            ]
+            published = [published_text(row) for row in found]
+            if set(published) != {NOTHING}:  # on the larger sets, the paper omits some machines
+                lines["published"] = published
+            label = sheet.label(machine)
+            rows += [[name, label, head, *texts] for head, texts in lines.items() if any(found)]
+    return Grid(_columns(sheet, "machine", ""), once(rows), "Errors on the test digits")
 
 
-def _lines(sheet: Sheet, dataset: str, machine: str) -> dict[str, list[str]]:
-    """Return the rows of a machine by heading: measured, or single run and mean; and published."""
-    keys = _keys(sheet, dataset, machine)
-    found = [sheet.row(key, METRIC) for key in keys]
-    if not any(found):
-        return {}
-
-    def mean(row: Row | None) -> str:
-        spread = row is not None and row.sd is not None
-        return measured_text(row, 1 if spread else None, sd=True)
-
-    lines = {"measured": [sheet.marked(measured_text(row), row, kernel=False) for row in found]}
-    if any(row and row.sd is not None for row in found):
-        lines = {
-            "single run": [_single(sheet, key) for key in keys],
-            "mean": [sheet.marked(mean(row), row, kernel=False) for row in found],
-        }
-    published = [published_text(row) for row in found]
-    if set(published) != {NOTHING}:  # on the larger sets, the paper omits some machines
-        lines["published"] = published
-    return lines
+def _mean(row: Row | None) -> str:
+    return measured_text(row, None if row is None or row.sd is None else 1, sd=True)
 
 
 def _mcnemar(sheet: Sheet) -> Grid:
     """Return McNemar's test of RMM and SVM in the single run, per data set and kernel."""
-    rows = []
-    for dataset in sheet.datasets if {"rmm", "svm"} <= set(sheet.machines) else ():
-        keys = _keys(sheet, dataset, "rmm")
-        texts = [_discordant(sheet, key, key._replace(machine="svm")) for key in keys]
-        rows.append([sheet.name(_place(dataset), kernel=False), *texts])
+
+    def text(key: Key) -> str:
+        ours, theirs = (sheet.hits(key._replace(machine=m), FIRST) for m in ("rmm", "svm"))
+        if ours is None or theirs is None:
+            return NOTHING
+        wins, losses = int(np.sum(ours & ~theirs)), int(np.sum(theirs & ~ours))
+        return f"{wins} : {losses} ({mcnemar_p(wins, losses):.2g})"
+
+    datasets = sheet.datasets if {"rmm", "svm"} <= set(sheet.machines) else ()
+    rows = [
+        [sheet.name(_place(dataset), kernel=False), *map(text, _keys(sheet, dataset, ""))]
+        for dataset in datasets
+    ]
     caption = (
         "Single run: digits that only the RMM has right : that only the SVM has right (p-value of "
         "McNemar's exact test)"
@@ -111,25 +115,14 @@ def _mcnemar(sheet: Sheet) -> Grid:
     return Grid(_columns(sheet), rows, caption)
 
 
-def _discordant(sheet: Sheet, one: Key, other: Key) -> str:
-    ours, theirs = sheet.hits(one, FIRST), sheet.hits(other, FIRST)
-    if ours is None or theirs is None:
-        return NOTHING
-    wins, losses = int(np.sum(ours & ~theirs)), int(np.sum(theirs & ~ours))
-    return f"{wins} : {losses} ({mcnemar_p(wins, losses):.2g})"
-
-
 def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
     """Return a block with one row per data set and machine."""
     rows = []
-    for dataset in sheet.datasets:
-        name = sheet.name(_place(dataset), kernel=False)
-        for machine in sheet.machines:
-            texts = [show(key) for key in _keys(sheet, dataset, machine)]
-            if set(texts) != {NOTHING}:
-                rows.append([name, sheet.label(machine), *texts])
-                name = ""
-    return Grid(_columns(sheet, "machine"), rows, caption)
+    for dataset, machine in product(sheet.datasets, sheet.machines):
+        texts = [show(key) for key in _keys(sheet, dataset, machine)]
+        if set(texts) != {NOTHING}:
+            rows.append([sheet.name(_place(dataset), kernel=False), sheet.label(machine), *texts])
+    return Grid(_columns(sheet, "machine"), once(rows), caption)
 
 
 def _columns(sheet: Sheet, *heads: str) -> tuple[Column, ...]:
@@ -143,9 +136,3 @@ def _place(dataset: str) -> Key:
 
 def _keys(sheet: Sheet, dataset: str, machine: str) -> list[Key]:
     return [Key(dataset, kernel, degree, machine) for kernel, degree in sheet.kernels]
-
-
-def _single(sheet: Sheet, key: Key) -> str:
-    """Return the number of errors of the single run."""
-    hits = sheet.hits(key, FIRST)
-    return NOTHING if hits is None else str(int(np.sum(~hits)))

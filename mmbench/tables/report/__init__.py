@@ -12,7 +12,7 @@ from mmbench.tables.report.cell import write_cells
 from mmbench.tables.report.comparison import runs_to_compare, write_comparison
 from mmbench.tables.report.experiment import write_experiment
 from mmbench.tables.report.site import INDEX, Site
-from mmbench.tables.report.view import Names, View, summarize
+from mmbench.tables.report.view import View, summarize, unique_names
 from mmbench.tables.results import Experiment, each
 
 
@@ -29,8 +29,8 @@ def write_report(
     experiment can be shown.
     """
     site = Site(folder)
-    names = Names()
-    views = each(lambda run: View(run, names.free(run.name)), experiments, say)
+    names = unique_names(run.name for run in experiments)
+    views = each(lambda pair: View(*pair), zip(experiments, names, strict=True), say)
     for view in views:
         write_experiment(site, view)
         write_cells(site, view)

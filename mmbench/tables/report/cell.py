@@ -13,7 +13,7 @@ import pandas as pd
 
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.record import Record
-from mmbench.tables.frame import CONFUSION, SPLIT_COLUMNS, routes_text
+from mmbench.tables.frame import CONFUSION, SPLIT_COLUMNS, grouped, routes_text
 from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, details
@@ -96,14 +96,14 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     grid point. The result is None if there are no scores, or if the longest axis is too long.
     """
     records = [record for record in records if record.selection.get("scores")]
-    values: dict[str, set] = {}
-    for record in records:
-        for name, grid in record.job.grid:
-            values.setdefault(name, set()).update(map(_hashable, grid))
+    pairs = [
+        (name, value) for record in records for name, values in record.job.grid for value in values
+    ]
+    found = {name: set(map(_hashable, values)) for name, values in grouped(pairs).items()}
     grids = {
-        name: sorted(found, key=lambda value: (isinstance(value, str), value))
-        for name, found in values.items()
-        if len(found) > 1
+        name: sorted(values, key=lambda value: (isinstance(value, str), value))
+        for name, values in found.items()
+        if len(values) > 1
     }
     axes = sorted(grids, key=lambda name: -len(grids[name]))[:2]
     if not axes or len(grids[axes[0]]) > LONGEST:
@@ -159,12 +159,9 @@ def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
     A summary has the largest gap (infinite if the dual bound is unknown), the largest violation,
     and the means of the other numbers.
     """
-    fits_of: dict[str, list[Mapping[str, Any]]] = {}
-    for record in records:
-        for fit in record.per_pair:
-            fits_of.setdefault(" / ".join(map(str, fit["pair"])), []).append(fit)
+    every = (fit for record in records for fit in record.per_pair)
     lines = []
-    for pair, fits in fits_of.items():
+    for pair, fits in grouped((" / ".join(map(str, fit["pair"])), fit) for fit in every).items():
         ended = Counter(str(fit["status"]) for fit in fits)
         names = ["max_violation", "n_support", "iterations", "seconds"]
         numbers = pd.DataFrame(fits).reindex(columns=names).astype(float)

@@ -17,9 +17,10 @@ import pandas as pd
 
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import total
+from mmbench.tables.frame import METRIC, grouped
 from mmbench.tables.report.pictures import Point, Spec, axis, rule, scatter
 from mmbench.tables.report.site import Site
-from mmbench.tables.report.view import ACCURACY, View, run_facts, signed
+from mmbench.tables.report.view import View, run_facts, signed
 from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p
 
 #: Texts for the three tests: paired t-test, McNemar's test, and test by standard errors.
@@ -41,7 +42,7 @@ def changes(before: View, after: View) -> pd.DataFrame:
     rows = []
     for key in after.keys:
         old, new = (view.sheet.row(key, after.metric) for view in (before, after))
-        accuracies = [view.sheet.value(key, ACCURACY) for view in (before, after)]
+        accuracies = [view.sheet.value(key, METRIC) for view in (before, after)]
         if old is None or new is None or None in accuracies:
             continue
         seconds = [total(view.sheet, key) for view in (before, after)]
@@ -69,7 +70,7 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
     gaps = _gaps(before, after, key)
     if len(gaps) > 1:
         return fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)), PAIRED, paired_p(gaps)
-    old, new = (view.sheet.row(key, ACCURACY) for view in (before, after))
+    old, new = (view.sheet.row(key, METRIC) for view in (before, after))
     assert old is not None and old.measured is not None and new is not None
     gain = (new.measured or 0.0) - old.measured
     if gaps and (counts := _won_and_lost(before, after, key)):
@@ -90,7 +91,7 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
     common = sorted(old.keys() & new.keys())
     if any(old[at]["split_hash"] != new[at]["split_hash"] for at in common):
         return []
-    return [new[at][ACCURACY] - old[at][ACCURACY] for at in common]
+    return [new[at][METRIC] - old[at][METRIC] for at in common]
 
 
 def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None:
@@ -108,10 +109,7 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     If there are only two runs, they are compared even if their experiments have different names,
     provided that they share table cells.
     """
-    groups: dict[tuple[str, bool], list[View]] = {}
-    for view in views:
-        plan = view.sheet.plan
-        groups.setdefault((plan.name, plan.smoke), []).append(view)
+    groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]
     if len(views) == 2 and len(groups) == 2 and len({smoke for _, smoke in groups}) == 1:
         first, second = views
@@ -149,15 +147,17 @@ def _pictures(view: View, lines: Sequence[Any]) -> dict[str, Spec]:
     gains, times = [], []
     for change in lines:
         p = "" if math.isnan(change.p) else f" (corrected p {change.p:.2g})"
-        hint = f"B less A: {signed(change.gain, ACCURACY)} %{p}"
-        shared = {"hollow": change.beyond_noise, "hint": hint}
-        gains.append(Point(change.key, change.gain, error=2 * change.error, **shared))
+        hint = f"B less A: {signed(change.gain, METRIC)} %{p}"
+        error, hollow = 2 * change.error, change.beyond_noise
+        gains.append(Point(change.key, change.gain, error=error, hollow=hollow, hint=hint))
         if not math.isnan(change.ratio):
-            times.append(Point(change.key, change.ratio, **shared))
+            times.append(Point(change.key, change.ratio, hollow=hollow, hint=hint))
     root, gain = f"../{view.folder}/", axis("accuracy (%), B less A", zeroline=True)
     ratio, shapes = axis("CPU time, B over A", type="log"), [rule("x", 1.0)]
-    made = {
-        "gains": scatter(view, gains, gain, root=root),
-        "times": scatter(view, times, ratio, root=root, shapes=shapes),
+    drawn: dict[str, tuple[list[Point], dict, dict]]
+    drawn = {"gains": (gains, gain, {}), "times": (times, ratio, {"shapes": shapes})}
+    return {
+        name: scatter(view, points, x, root=root, **more)
+        for name, (points, x, more) in drawn.items()
+        if points
     }
-    return {name: spec for name, spec in made.items() if spec["data"]}

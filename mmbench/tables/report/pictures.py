@@ -14,8 +14,8 @@ from mmbench.jobs.record import plain
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import split_gaps, total_with_search
 from mmbench.tables.figures.style import colour
-from mmbench.tables.frame import Cell
-from mmbench.tables.report.view import ACCURACY, View, data_text, details, metric_name
+from mmbench.tables.frame import METRIC, Cell
+from mmbench.tables.report.view import View, data_text, details, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
 #: Heights in pixels of a picture, of the row per data set, and added to this row per machine.
@@ -83,9 +83,12 @@ def scatter(
     several = len(view.sheet.kernels) > 1
     traces = []
     for machine in machines or view.sheet.machines:
-        own = [point for point in points if point.key.machine == machine]
+        if not (own := [point for point in points if point.key.machine == machine]):
+            continue
         k, text = view.sheet.machines.index(machine), view.sheet.label(machine)
         mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in own]
+        symbols = [f"{mark}-open" if point.hollow else mark for point in own]
+        each = named or any(point.hollow for point in own)
         trace: dict[str, Any] = {
             "type": "scatter",
             "mode": "markers+text" if named else "markers",
@@ -95,11 +98,8 @@ def scatter(
             "hovertext": [_hover(view, point) for point in own],
             "hoverinfo": "text",
             "customdata": [f"{root}{page}" if page else "" for page in pages],
-            "marker": {"color": colour(k), "symbol": mark, "size": 10},
+            "marker": {"color": colour(k), "symbol": symbols if each else mark, "size": 10},
         }
-        if any(point.hollow for point in own) or named:
-            symbols = [f"{mark}-open" if point.hollow else mark for point in own]
-            trace["marker"]["symbol"] = symbols
         if named:
             trace["text"] = [f" {text} " if point.hollow else "" for point in own]
             trace |= {"textposition": "middle right", "cliponaxis": False}
@@ -107,12 +107,12 @@ def scatter(
             errors = [point.error for point in own]
             trace["error_x"] = {"type": "data", "array": errors, "thickness": 1, "width": 3}
             trace |= {"orientation": "h", "offsetgroup": label(text), "alignmentgroup": "all"}
-            keys = (point.key for point in own)
-            trace["y"] = [
-                label(data_text(key) if several or key.size is not None else key.dataset)
-                for key in keys
+            whole = [several or point.key.size is not None for point in own]
+            names = [
+                data_text(p.key) if w else p.key.dataset for p, w in zip(own, whole, strict=True)
             ]
-        traces += [trace] if own else []
+            trace["y"] = list(map(label, names))
+        traces.append(trace)
     layout |= {"height": HEIGHT, "xaxis": x, "yaxis": y}
     if y is None:
         n_lines = len({point.key._replace(machine="") for point in points})
@@ -124,15 +124,15 @@ def scatter(
 
 def _hover(view: View, point: Point) -> str:
     facts = [f"{name}: {value}" for name, value in details(view, point.key) if value]
-    hint = [point.hint] if point.hint else []
-    return "<br>".join([f"<b>{label(view.heading(point.key))}</b>", *map(label, [*facts, *hint])])
+    lines = map(label, filter(None, [*facts, point.hint]))
+    return "<br>".join([f"<b>{label(view.heading(point.key))}</b>", *lines])
 
 
 def pictures_of(view: View) -> dict[str, Spec]:
     """Return the non-empty pictures of an experiment, by name of the HTML element."""
     made = {"against-published": against_published(view)}
     if len(view.ran) > 1:
-        values = {key: view.sheet.value(key, ACCURACY) for key in view.sheet.keys}
+        values = {key: view.sheet.value(key, METRIC) for key in view.sheet.keys}
         accuracies = {key: value for key, value in values.items() if value is not None}
         made["machine-differences"] = machine_differences(view, accuracies)
         made["time-and-accuracy"] = time_and_accuracy(view, accuracies)
@@ -175,13 +175,10 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     starts = [start for start in starts if times.get(start)]
     relative, points = len(starts) > 1, []
     for start in starts:
-        for machine in view.ran[relative:]:
-            key = start._replace(machine=machine)
-            if (time := times.get(key)) and (unit := times[start]):
-                x, y = time, accuracies[key]
-                points.append(
-                    Point(key, *((x / unit, y - accuracies[start]) if relative else (x, y)))
-                )
+        unit, zero = (times[start] or 1.0, accuracies[start]) if relative else (1.0, 0.0)
+        for key in (start._replace(machine=machine) for machine in view.ran[relative:]):
+            if time := times.get(key):
+                points.append(Point(key, time / unit, accuracies[key] - zero))
     cost, gain, name = "CPU seconds a split", "accuracy (%)", view.sheet.label(view.ran[0])
     if relative:
         cost, gain = f"CPU time as a multiple of that of {name}", f"{gain} minus that of {name}"
@@ -192,10 +189,11 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
 
 def splits_picture(view: View, cell: Cell) -> Spec | None:
     """Return a picture of the accuracy of every split, with mean, published value and band."""
-    if len(cell.counted) < 2:
+    splits = cell.counted
+    if len(splits) < 2:
         return None
-    values = [row[ACCURACY] for row in cell.counted]
-    mean, row = fmean(values), view.sheet.row(cell.key, ACCURACY)
+    values = [split[METRIC] for split in splits]
+    mean, row = fmean(values), view.sheet.row(cell.key, METRIC)
     shapes, notes = [rule("y", mean)], {f"mean {mean:.2f}": mean}
     if row is not None and row.published is not None:
         shapes.append(rule("y", row.published, "dash"))
@@ -217,10 +215,7 @@ def splits_picture(view: View, cell: Cell) -> Spec | None:
         "mode": "markers",
         "x": list(range(1, len(values) + 1)),
         "y": values,
-        "hovertext": [
-            f"repeat {row['repeat']}, fold {row['fold']}: {row[ACCURACY]:.2f} %"
-            for row in cell.counted
-        ],
+        "hovertext": [f"repeat {r['repeat']}, fold {r['fold']}: {r[METRIC]:.2f} %" for r in splits],
         "hoverinfo": "text",
         "marker": {"color": colour(0), "size": 8},
         "showlegend": False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from itertools import chain, count
 from typing import Any
 
@@ -11,33 +12,38 @@ from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.jobs.store import CONFIG, Key
 from mmbench.tables.blocks import by_name
 from mmbench.tables.build import arrange, sheet_of
-from mmbench.tables.frame import ALL_IN_BAND, METRIC, PUBLISHED_ONLY, SECONDS, SELECTED, Row
-from mmbench.tables.model import NOTHING, join, kernel_text, seconds_text
+from mmbench.tables.frame import (
+    ALL_IN_BAND,
+    METRIC,
+    PUBLISHED_ONLY,
+    SECONDS,
+    SELECTED,
+    Row,
+    grouped,
+)
+from mmbench.tables.model import NOTHING, join, kernel_text, published_text, seconds_text
 from mmbench.tables.results import Experiment
 
 #: Maximum length of a name in characters; file systems allow 255 bytes.
 LENGTH = 80
 
 
-class Names:
-    """Unique names that are valid in all file systems and in URLs."""
+def unique_names(texts: Iterable[str]) -> list[str]:
+    """Return one name per text, which is valid in all file systems and in URLs.
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
+    A number is appended to a name that was used before.
 
-    def free(self, text: str) -> str:
-        """Return a valid name similar to a text, with a number appended if the name is in use.
-
-        Examples
-        --------
-        >>> names = Names()
-        >>> names.free("USPS <rbf>/svm"), names.free("usps rbf svm"), names.free("../..")
-        ('usps-rbf-svm', 'usps-rbf-svm-2', 'unnamed')
-        """
+    Examples
+    --------
+    >>> unique_names(["USPS <rbf>/svm", "usps rbf svm", "../.."])
+    ['usps-rbf-svm', 'usps-rbf-svm-2', 'unnamed']
+    """
+    names: dict[str, None] = {}
+    for text in texts:
         base = re.sub(r"[^a-z0-9_]+", "-", text.lower())[:LENGTH].strip("-_") or "unnamed"
-        names = chain([base], (f"{base}-{k}" for k in count(2)))
-        self._taken.add(name := next(name for name in names if name not in self._taken))
-        return name
+        numbered = chain([base], (f"{base}-{k}" for k in count(2)))
+        names[next(name for name in numbered if name not in names)] = None
+    return list(names)
 
 
 def data_text(key: Key) -> str:
@@ -52,9 +58,6 @@ def data_text(key: Key) -> str:
     return join(key.dataset, f"({', '.join([kernel_text(key.kernel, key.degree), *size])})")
 
 
-ACCURACY, ERRORS = METRIC, "errors_count"
-
-
 class View:
     """An experiment and the values that its pages share.
 
@@ -67,45 +70,38 @@ class View:
 
     def __init__(self, experiment: Experiment, folder: str):
         self.experiment, self.folder, self.name = experiment, folder, experiment.name
-        self.sheet = sheet_of(experiment)
-        self.cells = self.sheet.cells
-        self.table = arrange(self.sheet)
-        self.title = self.table.title.removeprefix(f"{self.name}: ")
         self.has_records, self.records = experiment.has_records, experiment.records
+        self.sheet = sheet = sheet_of(experiment)
+        self.cells, self.table = sheet.cells, arrange(sheet)
+        self.title = self.table.title.removeprefix(f"{self.name}: ")
         #: Text of the configuration of the run; empty without records.
         self.config = ""
         #: Remarks on the whole run; for a reference table, read from the Markdown file.
-        self.remarks = self.sheet.remarks
+        self.remarks = sheet.remarks
         if self.has_records:
-            path = experiment.folder / CONFIG
-            self.config = path.read_text(encoding="utf-8", errors="replace")
+            self.config = (experiment.folder / CONFIG).read_text("utf-8", "replace")
         else:
             lines = (experiment.text or "").splitlines()
-            items = (line[2:] for line in lines if line.startswith("- "))
-            self.remarks = (*experiment.remarks, *items)
-        published = {row.metric for row in self.sheet.rows if row.published is not None}
-        #: Metric of the comparison: error counts if only error counts are published, else accuracy.
-        self.metric = ERRORS if ERRORS in published and ACCURACY not in published else ACCURACY
-        rows = (self.sheet.row(key, self.metric) for key in self.sheet.keys)
+            self.remarks += tuple(line[2:] for line in lines if line.startswith("- "))
+        #: Metric of the comparison with published values.
+        self.metric = sheet.metric
+        rows = (sheet.row(key, self.metric) for key in sheet.keys)
         #: Rows of this metric, one per planned table cell, and the keys of these rows.
         self.rows = [row for row in rows if row is not None and row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
         #: Machines with results, in the order of the configuration.
-        self.ran = [machine for machine in self.sheet.configured if machine in ran]
+        self.ran = [machine for machine in sheet.configured if machine in ran]
         #: Keys of the table cells with missing results.
-        self.incomplete = frozenset(row.key for row in self.rows if self._lacks_results(row))
-        names = Names()
-        #: Paths of the pages of all table cells with records, relative to `folder`.
-        self.pages = {
-            key: f"cells/{names.free(f'{data_text(key)} {key.machine}')}.html"
-            for key, cell in self.cells.items()
-            if cell.records
+        self.incomplete = {
+            row.key
+            for row in self.rows
+            if (row.measured is None if row.key not in self.cells else self.cells[row.key].lacks)
         }
-
-    def _lacks_results(self, row: Row) -> bool:
-        cell = self.cells.get(row.key)
-        return len(cell.done) < cell.planned.n_splits if cell else row.measured is None
+        keys = [key for key, cell in self.cells.items() if cell.records]
+        names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
+        #: Paths of the pages of all table cells with records, relative to `folder`.
+        self.pages = dict(zip(keys, (f"cells/{name}.html" for name in names), strict=True))
 
     def heading(self, key: Key) -> str:
         """Return the title of a table cell: machine, data set, kernel and training size."""
@@ -113,8 +109,8 @@ class View:
 
 
 NAMES = {
-    ACCURACY: "accuracy (%)",
-    ERRORS: "errors",
+    METRIC: "accuracy (%)",
+    "errors_count": "errors",
     "errors_expected": "errors expected with ties drawn at random",
     "n_ties": "tied votes",
     "n_support": "support vectors a pair",
@@ -140,19 +136,19 @@ def metric_name(metric: str) -> str:
 
 def details(view: View, key: Key) -> Facts:
     """Return the facts about a table cell that are shown on hover or tap."""
-    rows = [row for metric in (ACCURACY, ERRORS) if (row := view.sheet.row(key, metric))]
+    sheet = view.sheet
+    rows = [row for metric in (METRIC, "errors_count") if (row := sheet.row(key, metric))]
     facts: Facts = []
     for row in rows:
         if row.metric == view.metric or row.published is not None:
             name = metric_name(row.metric)
             facts += [(name, measured(row)), (f"published {name}", published(row))]
             facts += [("difference", difference(row)), ("not compared", row.objection)]
-    times, used = by_name(view.sheet, key), view.sheet.plan.uses.get(key.machine)
-    seconds = ""
+    times, used, seconds = by_name(sheet, key), sheet.plan.uses.get(key.machine), ""
     if set(times.values()) != {None}:
         seconds = ", ".join(f"{name} {seconds_text(value)}" for name, value in times.items())
-        seconds += f"; selection taken over from {view.sheet.label(used)}" if used else ""
-    gap, tolerance, violation = (view.sheet.value(key, metric) for metric in CERTIFICATE)
+        seconds += f"; selection taken over from {sheet.label(used)}" if used else ""
+    gap, tolerance, violation = (sheet.value(key, metric) for metric in CERTIFICATE)
     return [
         *facts,
         ("parameters", parameters(view, key)),
@@ -172,11 +168,8 @@ def measured(row: Row) -> str:
 
 
 def published(row: Row) -> str:
-    """Return the published value with its printed uncertainty."""
-    if row.published is None:
-        return ""
-    spread = "" if row.published_spread is None else f" ({row.published_spread:g})"
-    return f"{row.published:g}{spread}"
+    """Return the published value with its printed uncertainty; empty if there is none."""
+    return "" if row.published is None else published_text(row)
 
 
 def difference(row: Row) -> str:
@@ -223,7 +216,7 @@ def number(value: float | None, metric: str) -> str:
     """
     if value is None:
         return ""
-    return f"{value:.{2 if metric == ACCURACY else 0 if float(value).is_integer() else 1}f}"
+    return f"{value:.{2 if metric == METRIC else 0 if float(value).is_integer() else 1}f}"
 
 
 def signed(value: float, metric: str) -> str:
@@ -246,38 +239,37 @@ RUN_WITH = "Run with "
 def summarize(view: View) -> dict[str, Any]:
     """Return the summary of an experiment: numbers under ``summary``, and texts for the pages."""
 
-    def values(metric: str) -> list[float]:
-        found = (view.sheet.value(key, metric) for key in view.keys)
-        return [value for value in found if value is not None]
-
-    compared = [row.in_band for row in view.rows if row.in_band is not None]
-    whole = [row for row in view.rows if row.key not in view.incomplete]
-    timed = (row for row in view.sheet.rows if row.metric in SECONDS)
+    sheet, rows = view.sheet, view.rows
+    compared = [row.in_band for row in rows if row.in_band is not None]
+    timed = (row for row in sheet.rows if row.metric in SECONDS)
     seconds = sum((row.measured or 0.0) * (row.n or 0) for row in timed)
     # Fits that stop by a rule of the machine, not by the gap, are stated apart. Gaps without a
     # tolerance are used only if no gap has a tolerance.
-    known, by_rule = [], []
-    for row in view.rows:
-        gap, tolerance = (view.sheet.value(row.key, m) for m in ("worst_gap", "gap_tolerance"))
+    known: list[tuple[float, float | None]] = []
+    by_rule = []
+    for row in rows:
+        gap, tolerance, _ = (sheet.value(row.key, metric) for metric in CERTIFICATE)
         if gap is not None and row.status == Status.STOPPED_BY_RULE:
             by_rule.append(gap)
         elif gap is not None:
             known.append((gap, tolerance))
-    with_tolerance = [pair for pair in known if pair[1] is not None]
-    gap, tolerance = max(with_tolerance or known, key=lambda pair: pair[0], default=(None, None))
-    violation = max(values("worst_violation"), default=None)
-    above = int(sum(values("gaps_above_tolerance")))
+    known = [pair for pair in known if pair[1] is not None] or known
+    gap, tolerance = max(known, key=lambda pair: pair[0], default=(None, None))
+    violations = [sheet.value(key, CERTIFICATE[2]) for key in view.keys]
+    violation = max((value for value in violations if value is not None), default=None)
+    above = int(sum(sheet.value(key, "gaps_above_tolerance") or 0.0 for key in view.keys))
     certificate = [gap_text(gap, tolerance, violation, unknown="not known")]
     certificate += [f"{above} gaps above"] if above else []
     certificate += [f"gap {max(by_rule):.1e} if stopped by the paper's rule"] if by_rule else []
     ran = [record for record in view.records if record.started]
     started = min((record.started for record in ran), default="")[:10]
     finished = max((record.finished for record in ran), default="")[:10]
-    statuses = {row.status for row in view.rows}
+    statuses = {row.status for row in rows}
+    whole = (row for row in rows if row.key not in view.incomplete)
     computers = (note.removeprefix(RUN_WITH) for note in view.remarks if note.startswith(RUN_WITH))
     return {
         "summary": {
-            "n_cells": len(view.rows),
+            "n_cells": len(rows),
             "n_compared": len(compared),
             "n_in_band": sum(compared),
             "n_incomplete": len(view.incomplete),
@@ -314,44 +306,40 @@ def data_facts(view: View) -> list[dict[str, Any]]:
     from mmbench.datasets import card_names, load_card
     from mmbench.tables.protocol import preprocessed
 
-    lines = []
-    for name in dict.fromkeys(record.job.dataset.name for record in view.records):
-        records = [record for record in view.records if record.job.dataset.name == name]
-        lines.append({
+    groups = grouped((record.job.dataset.name, record) for record in view.records)
+    return [
+        {
             "name": name,
             "card": load_card(name) if name in card_names() else None,
             "records": records,
             "preprocessing": preprocessed([record.job for record in records]),
-        })  # fmt: skip
-    return lines
+        }
+        for name, records in groups.items()
+    ]
 
 
 def run_facts(view: View) -> Facts:
     """Return versions, computers, threads, seeds and limits, with record counts if they differ."""
-    facts: dict[str, Counter[str]] = {}
+    facts: list[tuple[str, str]] = []
     for record in view.records:
         if not (run := record.environment):
             continue
-        threads, limits = run.get("threads", {}), record.limits
+        threads, time, memory = run.get("threads", {}), *map(record.limits.get, ("time", "memory"))
         pools = (f"{name}: {count}" for name, count in sorted(threads.get("libraries", {}).items()))
-        libraries = (f"{name} {version}" for name, version in run.get("libraries", {}).items())
         cores = f"{run['cores']} cores" if "cores" in run else ""
-        time, memory = limits.get("time"), limits.get("memory")
         bounds = [f"{time:g} s" if time else "", f"{memory / 1e6:.0f} MB" if memory else ""]
-        for name, value in {
-            "mmbench": run["mmbench"],
-            "Python": run["python"],
-            "computer": ", ".join(filter(None, [run["cpu"], cores, run.get("platform")])),
-            "libraries": ", ".join(libraries),
-            "threads": ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools]),
-            "master seed": str(record.seeds.get("master", record.job.split.seed)),
-            "limits of a job": ", ".join(filter(None, bounds)) or "none",
-        }.items():
-            facts.setdefault(name, Counter())[value] += 1
+        facts += [
+            ("mmbench", run["mmbench"]),
+            ("Python", run["python"]),
+            ("computer", ", ".join(filter(None, [run["cpu"], cores, run.get("platform")]))),
+            ("libraries", ", ".join(" ".join(pair) for pair in run.get("libraries", {}).items())),
+            ("threads", ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools])),
+            ("master seed", str(record.seeds.get("master", record.job.split.seed))),
+            ("limits of a job", ", ".join(filter(None, bounds)) or "none"),
+        ]
 
     def text(values: Counter[str]) -> str:
-        total = values.total()
-        counted = (f"{value} ({n} of {total} records)" for value, n in values.items())
+        counted = (f"{value} ({n} of {values.total()} records)" for value, n in values.items())
         return "; ".join(counted) if len(values) > 1 else next(iter(values))
 
-    return [(name, text(values)) for name, values in facts.items()]
+    return [(name, text(Counter(values))) for name, values in grouped(facts).items()]
