@@ -73,9 +73,8 @@ def allowed(seconds: float | None = None, memory: float | None = None) -> Allowa
     """
     around = _current.get()
     end = math.inf if seconds is None else time.monotonic() + seconds
-    return Allowance(
-        min(end, around.end), min(math.inf if memory is None else memory, around.memory)
-    )
+    most = math.inf if memory is None else memory
+    return Allowance(min(end, around.end), min(most, around.memory))
 
 
 @contextmanager
@@ -114,9 +113,7 @@ def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
     return joblib.delayed(partial(_call_within, _current.get(), function))
 
 
-def _call_within(
-    allowance: Allowance, function: Callable[..., Any], *args: Any, **kwargs: Any
-) -> Any:
+def _call_within(allowance: Allowance, function: Callable, *args: Any, **kwargs: Any) -> Any:
     with within(allowance):
         return function(*args, **kwargs)
 

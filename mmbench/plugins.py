@@ -33,7 +33,6 @@ def with_plugins(kind: str, own: Mapping[str, str]) -> dict[str, str]:
     for entry in entry_points(group=f"mmbench.{kind}"):
         if found.setdefault(entry.name, entry.value) != entry.value:
             package = entry.dist.name if entry.dist else "another package"
-            warnings.warn(
-                f"{package}: {kind} {entry.name!r} is left out, the name is taken", stacklevel=2
-            )
+            text = f"{package}: {kind} {entry.name!r} is left out, the name is taken"
+            warnings.warn(text, stacklevel=2)
     return found

@@ -114,7 +114,7 @@ def flag(name: str, text: str, **settings: Any) -> Any:
 
 CONFIG = {"show_default": False, "autocompletion": complete_config}
 MIRROR = option(
-    "DIR_OR_URL", "Folder or URL that holds data files, without internet.", envvar="MMBENCH_MIRROR"
+    "DIR_OR_URL", "Folder or URL with data files, to work offline.", envvar="MMBENCH_MIRROR"
 )
 STORE = option(
     "DIR",
@@ -319,6 +319,7 @@ def cite(name: str = argument("MACHINE|CONFIG", "A machine, or an experiment.", 
 
 # -- data --------------------------------------------------------------------------------------
 
+Names = list[str] | None
 NAMES = argument("NAME", "Data sets [default: all].", None, show_default=False)
 
 
@@ -343,17 +344,13 @@ def info(
 
 
 @data_app.command()
-def fetch(
-    names: list[str] | None = NAMES, mirror: str | None = MIRROR, store: Path = STORE
-) -> None:
+def fetch(names: Names = NAMES, mirror: str | None = MIRROR, store: Path = STORE) -> None:
     """Fetch data sets into the local store and check their hashes."""
     _echo_outcomes("fetch", names, mirror, store)
 
 
 @data_app.command()
-def verify(
-    names: list[str] | None = NAMES, mirror: str | None = MIRROR, store: Path = STORE
-) -> None:
+def verify(names: Names = NAMES, mirror: str | None = MIRROR, store: Path = STORE) -> None:
     """Compare the files that are here with their cards."""
     _echo_outcomes("verify", names, mirror, store)
 

@@ -68,10 +68,7 @@ def _of_experiment(name: str) -> list[str]:
         if entry.source is None:
             sets.setdefault(load_card(entry.label).citation, []).append(entry.label)
     notes = [f"Data: {', '.join(names)}. {source}" for source, names in sets.items()]
-    notes += [
-        f"{path}: has its own source" for path in sources if path not in (*MACHINES, "sklearn")
-    ]
-    return [
-        *entries_of(sources),
-        *(textwrap.indent(textwrap.fill(note, 96), "% ") for note in notes),
-    ]
+    others = [source for source in sources if source not in (*MACHINES, "sklearn")]
+    notes += [f"{path}: has its own source" for path in others]
+    comments = [textwrap.indent(textwrap.fill(note, 96), "% ") for note in notes]
+    return [*entries_of(sources), *comments]

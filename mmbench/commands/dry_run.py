@@ -90,9 +90,8 @@ def _time_text(
         by.append("the reference run, on its computer")
     more = f"; {len(keys) - len(seconds)} jobs of unknown time" * (len(seconds) < len(keys))
     processes = f"{slots} process" + "es" * (slots > 1)
-    return (
-        f"time: about {duration(sum(seconds) / slots)} with {processes} (by {'; '.join(by)}){more}"
-    )
+    about = duration(sum(seconds) / slots)
+    return f"time: about {about} with {processes} (by {'; '.join(by)}){more}"
 
 
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:

@@ -151,9 +151,8 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
     import pandas as pd
 
     paths = _paths(results)
-    make, columns = (
-        (prediction_rows, PREDICTION_COLUMNS) if predictions else (split_rows, SPLIT_COLUMNS)
-    )
+    make = prediction_rows if predictions else split_rows
+    columns = PREDICTION_COLUMNS if predictions else SPLIT_COLUMNS
     parts = []
     for item in read_results(paths, replan, say=say):
         if item.has_records:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mmbench.errors import Status, UserError
 
-SECONDS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
+SECONDS = {"": 1, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 BYTES = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "TiB": 2**40}
 
 
@@ -57,20 +57,17 @@ def parse_limits(time: object = None, memory: object = None) -> Limits:
     >>> parse_limits(90)
     Limits(time=90.0, memory=None)
     """
-    return Limits(
-        None if time is None else _amount("time", time, SECONDS, "s"),
-        None if memory is None else _amount("memory", memory, BYTES, "MB"),
-    )
+    return Limits(_amount("time", time, SECONDS), _amount("memory", memory, BYTES))
 
 
-def _amount(name: str, value: object, units: Mapping[str, int], default: str) -> float:
+def _amount(name: str, value: object, units: Mapping[str, int]) -> float | None:
     """Return an amount in seconds or bytes; only seconds may be given without a unit."""
+    if value is None:
+        return None
     match = re.fullmatch(r"(\d+(?:\.\d*)?(?:e\d+)?)\s*([A-Za-z]*)", str(value).strip())
     number, unit = match.groups() if match else ("0", "")
     known = {known.lower(): size for known, size in units.items()}
-    if default == "s":
-        known[""] = 1
     if float(number) > 0 and unit.lower() in known:
         return float(number) * known[unit.lower()]
-    example = "90 s, 30 min or 1 h" if default == "s" else "500 MB, 8 GB or 4 GiB"
+    example = "90 s, 30 min or 1 h" if name == "time" else "500 MB, 8 GB or 4 GiB"
     raise UserError(f"{name} limit {str(value)[:40]!r}: not an amount such as {example}")

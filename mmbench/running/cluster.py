@@ -75,9 +75,7 @@ class DaskExecutor:
     remote = True
     task_threads = 1
 
-    def __init__(
-        self, address: str, slots: int, modules: Sequence[str], say: Callable[[str], object]
-    ):
+    def __init__(self, address: str, slots: int, modules: Sequence[str], say: Callable):
         with extra("dask", "--scheduler"):
             import distributed
         _silence()
@@ -129,9 +127,7 @@ class DaskExecutor:
             hosts[worker.rpartition(":")[0]] += threads
         return max(hosts.values(), default=1)
 
-    def submit(
-        self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
-    ) -> Future:
+    def submit(self, function: Callable, *args: Any, limits: Limits = NO_LIMITS) -> Future:
         """Send a task to the cluster; the scheduler chooses the worker."""
         task = _Task(function, args, limits, Future())
         self._tasks[task.future] = task
@@ -424,10 +420,8 @@ class Spread:
 
     cpu_seconds, at_a_time = 0.0, 1
 
-    def __init__(
-        self, scheduler: tuple[str, str] | None, class_counts: Sequence[int], limits: Limits
-    ):
-        pays = len(class_counts) > 2 and sum(sorted(class_counts)[-2:]) >= LEAST_PAIR_ROWS
+    def __init__(self, scheduler: tuple[str, str] | None, counts: Sequence[int], limits: Limits):
+        pays = len(counts) > 2 and sum(sorted(counts)[-2:]) >= LEAST_PAIR_ROWS
         self._scheduler, self._limits = scheduler if pays else None, limits
         self._open = ExitStack()
 

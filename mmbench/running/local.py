@@ -164,9 +164,7 @@ class LocalExecutor:
         """Start the first worker process, so that it imports modules while this process goes on."""
         self._workers[0].spawn()
 
-    def submit(
-        self, function: Callable[..., Any], *args: Any, limits: Limits = NO_LIMITS
-    ) -> Future:
+    def submit(self, function: Callable, *args: Any, limits: Limits = NO_LIMITS) -> Future:
         """Start a task in a free slot.
 
         Raises RuntimeError if all slots are busy, and UserError if no process can be started.

@@ -38,11 +38,9 @@ def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
         found = Search(ref.card, Places(data, mirror)).local()
         if found is None or not found.paths:
             raise UserError(f"data set {ref.name!r} is neither here nor where its jobs run")
-        names = (
-            [str(path.relative_to(store.root)) for path in found.paths]
-            if found.packed
-            else [file.path for file in found.source.files]
-        )
+        names = [file.path for file in found.source.files]
+        if found.packed:
+            names = [str(path.relative_to(store.root)) for path in found.paths]
         files = dict(zip(names, found.paths, strict=True))
     if ref.folds is not None:
         files[_folds_name(job)] = Path(ref.folds)

@@ -197,11 +197,9 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     from mmbench.machines.base.search_space import ADVICE
     from mmbench.running import memory  # as in `_run`
 
-    n_rest = len(data.y_pool) - len(data.y_train)
+    n_test, n_rest = len(data.y_test), len(data.y_pool) - len(data.y_train)
     n_columns, n_stored = data.X_train.shape[1], memory.stored_numbers(data.X_train)
-    sizes = memory.Sizes(
-        data.class_counts, len(data.y_test), n_columns, data.n_raw, n_rest, n_stored
-    )
+    sizes = memory.Sizes(data.class_counts, n_test, n_columns, data.n_raw, n_rest, n_stored)
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
     if (need := memory.estimate_bytes(job, sizes)) > free:
         amounts = f"{readable(need)} of memory, {readable(free)} may be used"
