@@ -1,45 +1,60 @@
 """Data sets: cards, the local store, sources, user data, test splits and preprocessing.
 
-pandas, scikit-learn, scikit-image, pyarrow and requests are imported inside functions: each import
-can take seconds, and commands such as ``mmbench list`` need none of these packages.
+Modules are imported at the first use of one of their names, so that listing the cards imports no
+NumPy. pandas, scikit-learn, scikit-image, pyarrow and requests are imported inside functions: each
+import can take seconds.
 """
 
-from mmbench.datasets.card import Card, card_names, load_card
-from mmbench.datasets.dataset import Dataset, DatasetRef, check_classes, keep_classes, too_few_rows
-from mmbench.datasets.load import dataset_hash, load_dataset
-from mmbench.datasets.preprocess import check_steps, make_preprocess, parse_steps
-from mmbench.datasets.splits import (
-    RULES,
-    Split,
-    SplitRule,
-    parse_rule,
-    split_at,
-    split_rules,
-    split_slots,
-)
-from mmbench.datasets.user import FileOptions, UserTable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "RULES",
-    "Card",
-    "Dataset",
-    "DatasetRef",
-    "FileOptions",
-    "Split",
-    "SplitRule",
-    "UserTable",
-    "card_names",
-    "check_classes",
-    "check_steps",
-    "dataset_hash",
-    "keep_classes",
-    "load_card",
-    "load_dataset",
-    "make_preprocess",
-    "parse_rule",
-    "parse_steps",
-    "split_at",
-    "split_rules",
-    "split_slots",
-    "too_few_rows",
-]
+if TYPE_CHECKING:
+    from mmbench.datasets.card import Card as Card
+    from mmbench.datasets.card import card_names as card_names
+    from mmbench.datasets.card import load_card as load_card
+    from mmbench.datasets.dataset import Dataset as Dataset
+    from mmbench.datasets.dataset import DatasetRef as DatasetRef
+    from mmbench.datasets.dataset import check_classes as check_classes
+    from mmbench.datasets.dataset import keep_classes as keep_classes
+    from mmbench.datasets.dataset import too_few_rows as too_few_rows
+    from mmbench.datasets.load import dataset_hash as dataset_hash
+    from mmbench.datasets.load import load_dataset as load_dataset
+    from mmbench.datasets.preprocess import check_steps as check_steps
+    from mmbench.datasets.preprocess import make_preprocess as make_preprocess
+    from mmbench.datasets.preprocess import parse_steps as parse_steps
+    from mmbench.datasets.splits import RULES as RULES
+    from mmbench.datasets.splits import Split as Split
+    from mmbench.datasets.splits import SplitRule as SplitRule
+    from mmbench.datasets.splits import parse_rule as parse_rule
+    from mmbench.datasets.splits import split_at as split_at
+    from mmbench.datasets.splits import split_rules as split_rules
+    from mmbench.datasets.splits import split_slots as split_slots
+    from mmbench.datasets.user import FileOptions as FileOptions
+    from mmbench.datasets.user import UserTable as UserTable
+
+#: Names of the package, by the module that defines them.
+NAMES = {
+    "card": ("Card", "card_names", "load_card"),
+    "dataset": ("Dataset", "DatasetRef", "check_classes", "keep_classes", "too_few_rows"),
+    "load": ("dataset_hash", "load_dataset"),
+    "preprocess": ("check_steps", "make_preprocess", "parse_steps"),
+    "splits": (
+        "RULES",
+        "Split",
+        "SplitRule",
+        "parse_rule",
+        "split_at",
+        "split_rules",
+        "split_slots",
+    ),
+    "user": ("FileOptions", "UserTable"),
+}
+__all__ = [name for names in NAMES.values() for name in names]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name at its first use."""
+    for module, names in NAMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
