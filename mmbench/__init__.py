@@ -35,6 +35,7 @@ FUNCTIONS = {
     "export": "mmbench.commands.outputs",
     "load": "mmbench.results",
     "certify": "mmbench.commands.certify",
+    "refit": "mmbench.commands.refit",
     "geometry": "mmbench.kernels.geometry",
 }
 

@@ -200,6 +200,9 @@ def easy(
     set: list[str] | None = SET,
     all_machines: bool = flag("--all", "Run all machines, which takes many times as long."),
     show: bool = flag("--show", "Print the experiment as YAML to start from, and run nothing."),
+    save: Path | None = option(
+        "FILE", "Write the best machine, trained on all rows, to a .joblib."
+    ),
 ) -> None:
     """Compare machines on a table of your own data.
 
@@ -207,7 +210,10 @@ def easy(
     1000 training rows each. --show prints all settings.
     """
     from mmbench.commands import easy as command
+    from mmbench.commands.refit import check_file, refit, write
 
+    if save is not None:
+        check_file(save)
     if show:
         from mmbench.config.read import to_yaml
 
@@ -219,6 +225,10 @@ def easy(
     )
     if found.text:
         echo_text(found.text)
+    if save is not None and found.text:
+        model = refit(found.folder)
+        write(model, save)
+        say(f"{save}: {model.provenance_['machine']}, trained on all rows; its origin: .json")
     raise typer.Exit(found.exit_code)
 
 

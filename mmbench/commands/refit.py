@@ -1,0 +1,175 @@
+"""`mmbench.refit`: the chosen machine of an experiment as a fitted estimator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmbench.config.plan import replan
+from mmbench.errors import UserError, did_you_mean, listed
+from mmbench.jobs.record import Choice, middle
+from mmbench.jobs.train import job_seeds, make_machine, own_part
+from mmbench.tables.results import read_results
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+    from mmbench.jobs.record import Record
+
+
+def refit(
+    results: str | Path,
+    machine: str | None = None,
+    *,
+    dataset: str | None = None,
+    kernel: str | None = None,
+    store: str | Path = "datasets",
+    mirror: str | None = None,
+) -> Pipeline:
+    """Train a machine of an experiment on all rows of a data set.
+
+    Parameters
+    ----------
+    results : path
+        Folder of an experiment with records.
+    machine : str, optional
+        Column of the table; by default the column with the best mean accuracy.
+    dataset, kernel : str, optional
+        Data set and kernel; needed if the experiment has several.
+    store, mirror : path
+        Places of the data, as for `mmbench.run`.
+
+    Returns
+    -------
+    Pipeline
+        Preprocessing steps and the machine, fitted. Each parameter is the median of the values
+        that the splits have selected. The attribute ``provenance_`` has the experiment, the hash
+        of the data, the parameters, the certificates, and the expected accuracy: mean, standard
+        deviation and number of the splits.
+
+    Raises
+    ------
+    UserError
+        If there is no finished record of the machine, or the data have changed since the run.
+
+    Notes
+    -----
+    The expected accuracy was measured on splits whose training parts had fewer rows and parameters
+    of their own. Values of the best column are slightly too high, as it was chosen by them.
+
+    Examples
+    --------
+    >>> import mmbench
+    >>> model = mmbench.refit("results/mine", "rmm")  # doctest: +SKIP
+    >>> model.predict(X)  # doctest: +SKIP
+    """
+    from sklearn.pipeline import Pipeline
+
+    from mmbench.datasets import load_dataset, make_preprocess
+
+    records = _records(Path(results), machine, dataset, kernel)
+    record = records[0]
+    job = record.job
+    data = load_dataset(job.dataset, store=Path(store), mirror=mirror)
+    if data.content_hash != job.dataset_hash:
+        name = job.dataset.path or job.dataset.name
+        raise UserError(f"{name}: the data changed since the run; run the experiment again")
+    steps = make_preprocess(job.dataset.preprocess, data.n_categorical).fit(data.X)
+    X = steps.transform(data.X)
+    try:
+        choice: Choice = middle([r.selection.get("params", {}) for r in records])
+    except ValueError as error:
+        raise UserError(f"{results}: {error}") from None
+    fitted = make_machine(job, 1, job_seeds(job)["machine"])
+    own = own_part(fitted, job, choice)
+    if isinstance(own, list):
+        fitted.fit_pairs(X, data.y, own)
+    else:
+        fitted.set_params(**own).fit(X, data.y)
+    model = Pipeline([("preprocess", steps), ("machine", fitted)])
+    model.provenance_ = _provenance(records, fitted, own)
+    return model
+
+
+def check_file(path: Path) -> None:
+    """Raise UserError if a model cannot be written to a file."""
+    if path.suffix != ".joblib":
+        raise UserError(f"{path}: a model is written to a .joblib file")
+    if not path.parent.is_dir():
+        raise UserError(f"{path.parent}: no such folder")
+
+
+def write(model: Pipeline, path: Path) -> None:
+    """Write a model to a ``.joblib`` file, and its provenance to a JSON file beside it."""
+    import joblib
+
+    joblib.dump(model, path)
+    text = json.dumps(model.provenance_, indent=2, default=str)
+    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+
+
+def _records(
+    folder: Path, machine: str | None, dataset: str | None, kernel: str | None
+) -> list[Record]:
+    """Return the finished records of one column on one data set with one kernel."""
+    found = read_results([folder], replan)
+    if len(found) != 1:
+        names = listed([str(one.folder) for one in found])
+        raise UserError(f"{folder}: holds several experiments; name one of {names}")
+    records = [record for record in found[0].records if record.done]
+    if not records:
+        raise UserError(f"{folder}: no finished record of a machine")
+    if machine is None:
+        scores: dict[str, list[float]] = {}
+        for record in records:
+            scores.setdefault(record.job.column, []).append(record.metrics["accuracy_pct"])
+        machine = max(scores, key=lambda name: sum(scores[name]) / len(scores[name]))
+    chosen = {"machine": machine, "dataset": dataset, "kernel": kernel}
+    for what, name in chosen.items():
+        known = list(dict.fromkeys(_value(record, what) for record in records))
+        if name is None and len(known) > 1:
+            raise UserError(f"{folder}: several values of {what}; name one of {listed(known)}")
+        if name is not None and name not in known:
+            text = f"{folder}: no record of the {what} {name!r}"
+            raise UserError(f"{text}{did_you_mean(name, known)}; there are {listed(known)}")
+        records = [r for r in records if name is None or _value(r, what) == name]
+    if (
+        len({(record.job.split.size, dict(record.job.params).get("degree")) for record in records})
+        > 1
+    ):
+        raise UserError(f"{folder}: several training sizes or degrees; refit takes one of each")
+    return records
+
+
+def _value(record: Record, what: str) -> str:
+    job = record.job
+    return {"machine": job.column, "dataset": job.dataset.name, "kernel": job.kernel}[what]
+
+
+def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, Any]:
+    """Return the origin of a refitted model, in JSON types."""
+    import numpy as np
+
+    from mmbench import __version__
+
+    accuracies = [record.metrics["accuracy_pct"] for record in records]
+    job = records[0].job
+    return {
+        "mmbench": __version__,
+        "experiment": job.experiment,
+        "dataset": job.dataset.name,
+        "data_hash": job.dataset_hash,
+        "machine": job.column,
+        "kernel": job.kernel,
+        "selected_parameters": own,
+        "expected_accuracy_pct": {
+            "mean": float(np.mean(accuracies)),
+            "sd": float(np.std(accuracies, ddof=1)) if accuracies[1:] else None,
+            "n_splits": len(accuracies),
+        },
+        "fits": [
+            {"pair": [str(c) for c in fit.pair], "status": str(fit.status), "gap": float(fit.gap)}
+            for fit in fitted.fits_
+        ],
+    }

@@ -1,0 +1,84 @@
+"""`mmbench.refit`: the chosen machine of an experiment, fitted on all rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import StandardScaler
+
+import mmbench
+from mmbench.cli import main
+from mmbench.commands.refit import refit
+from mmbench.errors import UserError
+
+pytestmark = pytest.mark.usefixtures("one_process")
+
+EXPERIMENT = {
+    "name": "small",
+    "datasets": ["iris"],
+    "preprocess": "standard",
+    "kernel": "rbf",
+    "protocol": {"test": {"kfold": 2}},
+    "select": {"folds": 2},
+    "machines": {
+        "svm": {"grid": {"C": [1, 8], "gamma": [0.1]}},
+        "lda": {"use": "svm", "params": {"ridge": 0.1}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    (finished,) = mmbench.run(EXPERIMENT, tmp_path_factory.mktemp("results"), jobs=1)
+    return finished.folder
+
+
+def test_the_model_is_the_machine_with_the_selected_parameters_on_all_rows(folder):
+    model = mmbench.refit(folder, "svm")
+    X, y = load_iris(return_X_y=True)
+    C = model.provenance_["selected_parameters"]["C"]
+    assert C in (1, 8)
+    own = mmbench.SVM(C=C, gamma=0.1, kernel="rbf").fit(StandardScaler().fit_transform(X), y)
+    expected = own.decision_function(StandardScaler().fit_transform(X))
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-6)
+    assert model.score(X, model.predict(X)) == 1
+
+
+def test_the_origin_of_the_model_is_stated(folder):
+    origin = mmbench.refit(folder, "lda").provenance_
+    frame = mmbench.load(folder)
+    own = frame[frame.machine == "lda"]
+    assert origin["expected_accuracy_pct"]["mean"] == pytest.approx(own.accuracy_pct.mean())
+    assert origin["expected_accuracy_pct"]["n_splits"] == 2
+    assert origin["data_hash"] == own.data_hash.iloc[0]
+    assert {fit["status"] for fit in origin["fits"]} == {"optimal"}
+
+
+def test_without_a_name_the_best_column_is_taken(folder):
+    means = mmbench.load(folder).groupby("machine").accuracy_pct.mean()
+    assert means[mmbench.refit(folder).provenance_["machine"]] == means.max()
+
+
+def test_wrong_names_are_one_line(folder, tmp_path):
+    with pytest.raises(UserError, match="machine 'svn'; did you mean 'svm'"):
+        refit(folder, "svn")
+    with pytest.raises(UserError, match="kernel 'poly'"):
+        refit(folder, "svm", kernel="poly")
+
+
+def test_easy_saves_the_best_machine(tmp_path, monkeypatch, capsys):
+    X, y = load_iris(return_X_y=True)
+    table = tmp_path / "my.csv"
+    np.savetxt(table, np.column_stack([X, y]), "%g", ",", header="a,b,c,d,kind", comments="")
+    monkeypatch.chdir(tmp_path)
+    few = ["--set", "machines={lda: {params: {ridge: 0.1}}}", "--set", "protocol.test.kfold=2"]
+    assert main(["easy", "my.csv", "--target=kind", "--save", "my.txt", *few]) == 2
+    assert ".joblib" in capsys.readouterr().err
+    assert main(["easy", "my.csv", "--target=kind", "--save", "my.joblib", *few]) == 0
+    assert joblib.load("my.joblib").predict(X).shape == (150,)
+    assert json.loads(Path("my.json").read_text())["machine"] == "lda"
