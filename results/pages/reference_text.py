@@ -139,6 +139,13 @@ class Table:
         far = f"{count.of - count.near} {OUT_OF_BAND}" if count.of > count.near else ""
         return ", ".join(filter(None, [count.marks, far]))
 
+    def near_by_printed_errors(self) -> int:
+        """Count the accuracies that are near if the printed ± is the paper's standard error."""
+        rows = self.rows()
+        rows = rows[rows.in_band.notna()]
+        errors = (rows.se**2 + rows.published_spread.fillna(0.0) ** 2) ** 0.5
+        return int(((rows.measured - rows.published).abs() <= 2 * errors).sum())
+
     def order(self) -> str:
         """Return how many published differences beyond noise have the same sign here."""
         published, same, beyond = differences(_read(self.experiment).rows or ())
