@@ -12,6 +12,7 @@ import pytest
 import mmbench.results
 from mmbench.commands.outputs import export, table
 from mmbench.errors import Status, UserError
+from mmbench.resources import REFERENCE
 from mmbench.tables.frame import SPLIT_COLUMNS
 from mmbench.tables.results import PREDICTION_COLUMNS
 
@@ -136,3 +137,28 @@ def test_a_metric_that_is_no_number_is_a_failed_split(results) -> None:
     frame = mmbench.results.load(experiment.folder)
     assert frame.status.tolist() == ["optimal", "failed"]
     assert frame.reason[1] == "a metric is not a number"
+
+
+WITH_SPLITS = sorted(path.parent.name for path in REFERENCE.glob("*/splits.csv.gz"))
+
+
+@pytest.mark.parametrize("name", WITH_SPLITS)
+def test_means_of_the_splits_of_a_reference_are_in_its_table(name) -> None:
+    cells, splits = (
+        pd.read_csv(REFERENCE / name / "table.csv"),
+        mmbench.results.load(REFERENCE / name),
+    )
+    assert splits.experiment.eq(name).all() and splits.split_hash.notna().all()
+    place = ["dataset", "kernel", "degree", "machine", *(["size"] if "size" in cells else [])]
+    cells, splits = (table.fillna({"degree": -1, "size": -1}) for table in (cells, splits))
+    # a test row or two on the other side by another BLAS, as in scripts/compare_reference.py
+    for metric, tolerance in (("accuracy_pct", 0.1), ("errors_count", 2.0)):
+        rows = cells[(cells.metric == metric) & cells.measured.notna()].set_index(place)
+        means = splits.groupby(place)[metric].agg(["mean", "count"]).loc[rows.index]
+        assert means["count"].tolist() == rows.n.tolist()
+        differences = means["mean"].to_numpy(float) - rows.measured.to_numpy()
+        assert (abs(differences) <= tolerance / rows.n.to_numpy() ** 0.5).all()
+
+
+def test_the_splits_of_all_references_are_small() -> None:
+    assert sum(path.stat().st_size for path in REFERENCE.glob("*/splits.csv.gz")) < 8e6
