@@ -49,12 +49,9 @@ def load_configs(
         if isinstance(name, Config):
             configs.append(name)
             continue
-        if isinstance(name, Mapping):
-            path = Path("experiment")
-            config = config_of(name, path, overrides)
-        else:
-            path = find_config(name)
-            config = load_config(path, overrides)
+        path = Path("experiment") if isinstance(name, Mapping) else find_config(name)
+        content = name if isinstance(name, Mapping) else parse_yaml(read_text(path), str(path))
+        config = config_of(content, path, overrides)
         if config.name in seen:
             other = seen[config.name]
             raise UserError(f"{path}: name: {config.name!r} is also the name of {other}")

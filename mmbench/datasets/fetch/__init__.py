@@ -1,13 +1,9 @@
 """Search for the files of a data set in the local store, in a mirror and in its sources."""
 
-from mmbench.datasets.fetch.locate import (
-    Places,
-    Search,
-    SourceFiles,
-    Store,
-    copy_to_store,
-    find,
-    recipe_hash,
-)
-
-__all__ = ["Places", "Search", "SourceFiles", "Store", "copy_to_store", "find", "recipe_hash"]
+from mmbench.datasets.fetch.locate import Places as Places
+from mmbench.datasets.fetch.locate import Search as Search
+from mmbench.datasets.fetch.locate import SourceFiles as SourceFiles
+from mmbench.datasets.fetch.locate import Store as Store
+from mmbench.datasets.fetch.locate import copy_to_store as copy_to_store
+from mmbench.datasets.fetch.locate import find as find
+from mmbench.datasets.fetch.locate import recipe_hash as recipe_hash

@@ -218,16 +218,12 @@ class Search:
 
     def remote(self) -> SourceFiles | None:
         """Download the data into the store from the mirror's URL or a public source."""
-        if mirror := self.places.mirror_url:
-            for source in self.card.sources:
-                urls = [[f"{mirror}/{quote(file.path)}"] for file in source.files]
-                if urls and (found := self._fetch_files(source, urls)):
-                    return found
-        for source in filter(lambda source: source.is_public, self.card.sources):
-            if source.kind == "files":
-                found = self._fetch_files(source, [file.urls for file in source.files])
-            else:
-                found = self._fetch_arrays(source)
+        sources, mirror = self.card.sources, self.places.mirror_url
+        attempts = [(s, [[f"{mirror}/{quote(file.path)}"] for file in s.files]) for s in sources]
+        attempts = [(source, urls) for source, urls in attempts if mirror and urls]
+        attempts += [(s, [file.urls for file in s.files]) for s in sources if s.is_public]
+        for source, urls in attempts:
+            found = self._fetch_files(source, urls) if urls else self._fetch_arrays(source)
             if found:
                 return found
         return None
@@ -244,13 +240,15 @@ class Search:
         elif not tried:
             reason = card.not_public or "no public source is known"
             tried = [f"not in the store or the mirror, and {reason}"]
-        wanted = ", ".join(file.path for file in card.files)
-        mirror = f"set --mirror or MMBENCH_MIRROR to a place that has {wanted}" if wanted else ""
-        when = "again later" if places.allow_network else "with internet access"
-        public = any(source.is_public for source in card.sources)
-        online = f"run 'mmbench data fetch {card.name}' {when}" if public else ""
+        hints = []
+        if card.files:
+            wanted = ", ".join(file.path for file in card.files)
+            hints.append(f"set --mirror or MMBENCH_MIRROR to a folder or URL with {wanted}")
+        if any(source.is_public for source in card.sources):
+            when = "again later" if places.allow_network else "with internet access"
+            hints.append(f"run 'mmbench data fetch {card.name}' {when}")
         reason = f"cannot be found or downloaded ({'; '.join(tried)})"
-        return f"data set {card.name!r} {reason}; {' or '.join(filter(None, [mirror, online]))}"
+        return f"data set {card.name!r} {reason}; {' or '.join(hints)}"
 
     def _in_store(self, source: Source) -> SourceFiles | None:
         if source.kind == "keel" and not keel_is_installed():

@@ -19,11 +19,9 @@ from mmbench.datasets.user.formats import (
     read_file,
     sklearn_table,
 )
-from mmbench.datasets.user.options import FileOptions, UserTable
+from mmbench.datasets.user.options import FileOptions as FileOptions
+from mmbench.datasets.user.options import UserTable as UserTable
 from mmbench.errors import UserError
-
-__all__ = ["FileOptions", "UserTable", "load_user_data", "user_hash"]
-
 
 #: Version of the functions that read tables, part of the hash of a user's data. It must be
 #: increased if a table is read as other values than before.
