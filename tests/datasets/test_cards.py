@@ -146,7 +146,9 @@ def test_deviations_are_told_only_where_they_apply(mirror: Path, tmp_path: Path)
 def test_offline_and_without_files_the_message_says_what_to_do(tmp_path: Path):
     with pytest.raises(UserError) as error:
         load_dataset("usps", store=tmp_path, allow_network=False)
-    assert "set --mirror or MMBENCH_MIRROR to a folder or URL with usps/usps.npz" in str(error.value)
+    assert "set --mirror or MMBENCH_MIRROR to a folder or URL with usps/usps.npz" in str(
+        error.value
+    )
     assert "mmbench data fetch usps" in str(error.value)
     assert "\n" not in str(error.value)
 

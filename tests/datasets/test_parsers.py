@@ -29,6 +29,20 @@ def test_a_z_file_is_unpacked(tmp_path: Path):
     assert read_bytes(path) == ROWS
 
 
+def test_a_z_file_that_unfolds_is_left_at_the_limit(tmp_path: Path):
+    """Code k of a run of zeros stands for k + 1 zeros: 291 bytes unfold to 32,896."""
+    codes = [0, *range(257, 512)]
+    groups = [codes[k : k + 8] for k in range(0, 256, 8)]
+    packed = [
+        sum(code << 9 * k for k, code in enumerate(group)).to_bytes(9, "little") for group in groups
+    ]
+    path = tmp_path / "zeros.Z"
+    path.write_bytes(b"\x1f\x9d\x90" + b"".join(packed))
+    assert read_bytes(path) == bytes(256 * 257 // 2)
+    with pytest.raises(ValueError, match=r"zeros\.Z: 291 bytes that unpack to more than 1000"):
+        read_bytes(path, 1000)
+
+
 @pytest.mark.parametrize("data", [b"\x1f\x9d", b"\x1f\x9d\x88abc", Z_FILE[:3] + b"\xff\xff"])
 def test_a_damaged_z_file_is_refused(tmp_path: Path, data: bytes):
     path = tmp_path / "rows.data.Z"

@@ -14,20 +14,58 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from unlzw3 import unlzw
 
 from mmbench.datasets.dataset import Parsed, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: First bytes of a compressed file -> function that opens the file. The last entry is the format of
-#: the Unix program compress (``.Z``).
+
+class LzwFile(io.BytesIO):
+    """A file of the Unix program compress (``.Z``); `read` returns the decompressed content.
+
+    Codes of 9 to 16 bits are stored in groups of eight. If the table of codes outgrows the width of
+    the codes or is cleared (code 256), the rest of the group is padding.
+    """
+
+    def read(self, size: int | None = None, /) -> bytes:
+        """Return the content from its beginning; decompression stops beyond `size` bytes."""
+        data, content, start, bits, previous = self.getvalue(), bytearray(), 3, 9, b""
+        most_bits, has_clear_code = max(data[2] & 31, 10), data[2] >> 7
+        if data[2] & 96 or not 9 <= data[2] & 31 <= 16:
+            raise ValueError(f"has no valid header: {data[2]}")
+        table = cleared = [bytes([k]) for k in range(256)] + [b""] * has_clear_code
+        while start < len(data) and (size is None or len(content) <= size):
+            group, width = data[start : start + bits], bits
+            start += width
+            if len(group) * 8 % width >= 8:
+                raise EOFError("ends within a code")
+            for k in range(len(group) * 8 // width):
+                code = int.from_bytes(group, "little") >> (k * width) & ((1 << width) - 1)
+                if code == 256 and has_clear_code:
+                    table, previous, bits = cleared, b"", 9
+                    break
+                if code > len(table) or (code == len(table) and not previous):
+                    raise ValueError(f"has no code {code}")
+                text = table[code] if code < len(table) else previous + previous[:1]
+                content += text
+                if not previous:
+                    table = cleared.copy()
+                elif len(table) < 1 << most_bits:
+                    table.append(previous + text[:1])
+                previous = text
+                if len(table) == 1 << width and width < most_bits:
+                    bits = width + 1
+                    break
+        return bytes(content)
+
+
+#: First bytes of a compressed file -> function that opens the file.
 UNPACKERS: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
-    b"\x1f\x9d": lambda path: io.BytesIO(unlzw(path.read_bytes())),
+    b"\x1f\x9d": lambda path: LzwFile(path.read_bytes()),
 }
 #: Default value of the maximum size of a decompressed file, in bytes.
 MOST_BYTES = 2**30
@@ -60,7 +98,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     try:
         with opened(path) as file:
             content = file.read(most + 1)
-    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, LookupError, lzma.LZMAError, zlib.error) as error:
         raise ValueError(f"{path.name}: damaged or cut short ({error})") from error
     if len(content) > most:
         raise TooLarge(f"{path.name}: {size} bytes that unpack to more than {most}", 4 * most)
