@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
+from typer.testing import CliRunner
 
 import mmbench
-from mmbench.cli import main
+from mmbench.cli.app import app
 from mmbench.commands.refit import refit
 from mmbench.errors import UserError
 
@@ -71,14 +72,16 @@ def test_wrong_names_are_one_line(folder, tmp_path):
         refit(folder, "svm", kernel="poly")
 
 
-def test_easy_saves_the_best_machine(tmp_path, monkeypatch, capsys):
+def test_easy_saves_the_best_machine(tmp_path, monkeypatch):
     X, y = load_iris(return_X_y=True)
-    table = tmp_path / "my.csv"
-    np.savetxt(table, np.column_stack([X, y]), "%g", ",", header="a,b,c,d,kind", comments="")
+    table = np.column_stack([X, y])
     monkeypatch.chdir(tmp_path)
-    few = ["--set", "machines={lda: {params: {ridge: 0.1}}}", "--set", "protocol.test.kfold=2"]
-    assert main(["easy", "my.csv", "--target=kind", "--save", "my.txt", *few]) == 2
-    assert ".joblib" in capsys.readouterr().err
-    assert main(["easy", "my.csv", "--target=kind", "--save", "my.joblib", *few]) == 0
+    np.savetxt("my.csv", table, "%g", ",", header="a,b,c,d,kind", comments="")
+    few = ["--set", "machines={lda: {params: {ridge: 0.1}}}", "--set", "protocol.test={kfold: 2}"]
+    easy = ["easy", "my.csv", "--target=kind", *few, "--save"]
+    refused = CliRunner().invoke(app, [*easy, "my.txt"])
+    assert (refused.exit_code, ".joblib" in refused.stderr) == (2, True)
+    done = CliRunner().invoke(app, [*easy, "my.joblib"])
+    assert done.exit_code == 0, done.stderr
     assert joblib.load("my.joblib").predict(X).shape == (150,)
     assert json.loads(Path("my.json").read_text())["machine"] == "lda"
