@@ -150,8 +150,9 @@ class RMM(WeightedClassifier):
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
     version = SVM.version
-    #: Version 3 for the linear kernel: (13) is solved by the root search.
-    kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 3}
+    #: Version 3 for the linear kernel: (13) is solved by the root search; version 4: coordinate
+    #: descent.
+    kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 4}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

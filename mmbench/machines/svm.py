@@ -16,12 +16,14 @@ rows. Equation numbers follow the RMM paper.
 | SMO | kernels; linear with few rows per feature | `solvers.svm_dual.smo` |
 | SMO on working sets | problems of SMO without a stored Gram matrix | `solvers.svm_dual.smo` |
 | active set, interior point | linear, n > d and d <= 64, or n >= 4 d | `solvers.features` |
+| coordinate descent | linear, d > 64; sparse or many rows | `solvers.svm_dual.coordinates` |
 | warm start | linear, the solution at a neighbouring grid point is optimal | `solvers.features` |
 | libsvm | never: solver="reference" | `solvers.libsvm_` |
 
 With a linear kernel, if SMO ends without an optimal solution, the routes in the feature space
-continue, and vice versa. SMO alone leaves a gap of up to 0.7 on unscaled features; the interior
-point alone stalls if one of the classes is rare among many rows.
+continue, and vice versa; one of both continues after coordinate descent. SMO alone leaves a gap of
+up to 0.7 on unscaled features; the interior point alone stalls if one of the classes is rare among
+many rows.
 
 References
 ----------
@@ -36,17 +38,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, kernel_scaling
 from mmbench.machines.base.parameters import choice, parameter, positive
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
 from mmbench.machines.base.threshold import slack_penalties
 from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.rows import MappedRows
+from mmbench.solvers.svm_dual.coordinates import solve_by_coordinates
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_to_gap
 
@@ -62,6 +66,10 @@ FEW_FEATURES = 64
 
 #: Maximum number of features d of the interior point, which factors a d x d matrix per iteration.
 MOST_FEATURES = 5000
+
+#: Maximum gap of a solution of coordinate descent from which other routes continue; pairwise steps
+#: from multipliers that are far from optimal take longer than from zero.
+MOST_START_GAP = 0.1
 
 #: Up to this many rows SMO is also tried if the gap is closed but a KKT condition is violated.
 FEW_GRAM_ROWS = 100
@@ -110,10 +118,11 @@ class SVM(WeightedClassifier):
     sparse_input = translation_invariant = True
     #: Version 2: pairwise steps among all rows, without shrinking. Version 1 for the linear kernel:
     #: problems with many rows are solved exactly, so ties in a grid search may be broken
-    #: differently; version 2: problems with few rows and degenerate problems are exact too.
+    #: differently; version 2: problems with few rows and degenerate problems are exact too;
+    #: version 3: coordinate descent.
     #: Version 1 for ``rbf``: kernel values of more than 3000 rows are computed by NumPy.
     version: ClassVar[int] = 2
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 2, "rbf": 1}
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "rbf": 1}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -154,8 +163,18 @@ def _may_be_in_features(problem: BinaryProblem, solver: str) -> bool:
     return solver == "auto" and linear and d < n and d <= MOST_FEATURES
 
 
+def by_coordinates(problem: BinaryProblem, solver: str) -> bool:
+    """Whether coordinate descent is tried first."""
+    n, d = problem.X.shape
+    dense = isinstance(problem.X, np.ndarray) and STORED_ROWS < n < ROWS_PER_FEATURE * d
+    linear = problem.kernel.name == "linear" and problem.given_gram is None and solver == "auto"
+    return linear and d > FEW_FEATURES and (dense or issparse(problem.X))
+
+
 def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:
-    """Return the rows of a problem solved in the feature space, else its kernel matrix."""
+    """Return the rows of a problem solved without a Gram matrix, else its kernel matrix."""
+    if by_coordinates(problem, solver):
+        return MappedRows(problem.X)
     if in_features(problem, solver):
         return _rows(problem)
     return kernel_values(problem, solver, cache_size)
@@ -185,13 +204,21 @@ def solve_dual(
     B: float | None = None,
     cache_size: float | None = None,
 ) -> PiecewiseSolution:
-    """Solve the dual of an SVM or an RMM, in the feature space or by SMO.
+    """Solve the dual of an SVM or an RMM by coordinate descent, in the feature space or by SMO.
 
     `dual` contains the rows or the Gram matrix that `rows_or_gram` returns. If the first route ends
-    without an optimal solution, the other route continues, and the better solution is returned.
+    without an optimal solution, the next route continues, and the better solution is returned.
     `start` is the solution, or its u, at a neighbouring grid point.
     """
     y, n = problem.y, len(problem.y)
+    if by_coordinates(problem, solver):
+        found = solve_to_gap(dual, tol, gap_tolerance, start, solve_by_coordinates)
+        if found.status is Status.OPTIMAL or time_is_up():
+            return found
+        inside = in_features(problem, solver)
+        gram = _rows(problem) if inside else problem.matrix(cache_size)
+        dual = replace(dual, gram=gram)
+        start = found if found.gap <= MOST_START_GAP else start
     features_first = in_features(problem, solver)
     if features_first:
         u = start.u if isinstance(start, PiecewiseSolution) else start

@@ -1,0 +1,208 @@
+"""Dual coordinate descent for `PiecewiseQP` with a linear kernel: products with single rows only.
+
+The attribute `gram` of the problem contains the rows Z in place of the Gram matrix ``Z Z'``, and
+``w = Z'u`` is kept. For a fixed b there is no equality constraint: one coordinate step minimises
+
+    1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
+
+over a single u_i, with one product of the row with w and one update of w (Hsieh et al. 2008). The
+sum of the minimising u decreases in b, and the optimal b is its root, found by secants. Its slope
+is ``-e' K_FF^-1 e`` for the free rows F and ``e = (1, ..., 1)``, in magnitude at least
+``|F|^2 / ||Z_F' e||^2``, which gives the first step. Each minimum starts from the previous one, and
+its tolerance decreases with the steps of b.
+
+==================  ============================================  ================================
+route               condition                                     cost
+==================  ============================================  ================================
+coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 passes over the rows
+                    rows, or dense rows without a stored Gram
+                    matrix
+==================  ============================================  ================================
+
+The number of passes grows with ``C k(x, x)``. If long rows need more passes than are allowed, the
+caller continues with pairwise steps (`mmbench.machines.svm`).
+benchmarks/sparse_rows.py compares this route with pairwise steps and with liblinear.
+
+References
+----------
+C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan: A dual coordinate descent
+method for large-scale linear SVM. ICML 2008.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmbench.allowance import time_is_up
+from mmbench.errors import Status
+from mmbench.solvers.rows import MappedRows
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.steps import compiled, gains, optimality
+
+#: Maximum numbers of passes for the first minimum, and in total.
+FIRST_PASSES, MOST_PASSES = 40, 400
+
+#: Tolerance of the first minimum, and upper bounds of the next tolerances relative to the previous
+#: tolerance and to the step of b.
+FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
+
+#: Largest step of b, also taken if no row is free and the root is not bracketed.
+MOST_STEP = 1.0
+
+#: Tolerances, relative to `tol`, of the last minimum, and of the change of the decisions that makes
+#: the sum of u zero.
+LAST_SHARE, SUM_SHARE = 0.5, 0.1
+
+
+@dataclass
+class CoordinateDescent:
+    """State of coordinate descent; row i has `starts[i + 1] - starts[i]` values.
+
+    The values of row i begin at `values[starts[i]]`, and their columns at `columns[places[i]]`.
+    """
+
+    problem: PiecewiseQP
+    u: NDArray
+    b: float
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.problem.gram, MappedRows)
+        self.rows, X = self.problem.gram, self.problem.gram.X
+        n, d = X.shape
+        if isinstance(X, np.ndarray):
+            self.values, self.columns = np.ascontiguousarray(X).ravel(), np.arange(d)
+            self.starts, self.places = np.arange(n + 1) * d, np.zeros(n, np.int64)
+        else:
+            self.values, self.columns = X.data, X.indices
+            self.places = self.starts = X.indptr.astype(np.int64, copy=False)
+        self.columns = self.columns.astype(np.int32, copy=False)
+        # with a tiny norm an empty row moves to the knot that its loss prefers
+        self.squares = np.maximum(self.rows.squares(), np.finfo(float).tiny)
+        self.w, self.passes, self.most = self.rows.T @ self.u, 0.0, FIRST_PASSES
+        self.random = np.random.RandomState(0)
+
+    def ended(self) -> bool:
+        """Whether the number of passes or the time limit is reached."""
+        return self.passes >= self.most or time_is_up()
+
+    def minimise(self, tol: float) -> None:
+        """Take coordinate steps for the present b, until no row violates its condition by `tol`.
+
+        Rows at a knot that they do not leave are skipped until the other rows have converged.
+        """
+        n, problem = len(self.u), self.problem
+        order, margin = np.arange(n), np.inf
+        while not self.ended():
+            whole = len(order) == n
+            self.passes += len(order) / n
+            self.random.shuffle(order)
+            kept, worst = _pass(
+                *(self.values, self.columns, self.starts, self.places, self.squares),
+                *(problem.knots, problem.slopes, self.u, self.w, self.b, order, margin),
+            )
+            if worst > tol:
+                order, margin = order[:kept].copy(), worst
+            elif whole:
+                return
+            else:
+                order, margin = np.arange(n), np.inf
+
+    def run(self, tol: float) -> None:
+        """Find b, until the sum of u changes the decisions by at most SUM_SHARE tol."""
+        last, accuracy = LAST_SHARE * tol, FIRST_TOLERANCE
+        low, high, secant, before = -np.inf, np.inf, 0.0, (np.inf, np.inf)
+        while not self.ended():
+            self.minimise(accuracy)
+            self.most = self.most if self.ended() else MOST_PASSES
+            free, total = self.free(), float(self.u.sum())
+            sums = self.rows.T @ free.astype(float)
+            slope = free.sum() ** 2 / max(sums @ sums, np.finfo(float).tiny)
+            if accuracy <= last and abs(total) <= SUM_SHARE * tol * slope:
+                return
+            # `total` lies between the exact sums at ``b - accuracy`` and ``b + accuracy``
+            low = max(low, self.b - accuracy) if total > 0 else min(low, self.b - accuracy)
+            high = min(high, self.b + accuracy) if total < 0 else max(high, self.b + accuracy)
+            moved, changed = self.b - before[0], total - before[1]
+            if accuracy < abs(moved) * STEP_SHARE and changed * moved < 0:
+                secant = -changed / moved
+            before = self.b, total
+            slope = max(slope, secant, np.finfo(float).tiny)
+            step = total / slope  # huge if no row is free
+            if not max(low, self.b - MOST_STEP) < self.b + step < min(high, self.b + MOST_STEP):
+                ends = np.isfinite(low) and np.isfinite(high)
+                step = 0.5 * (low + high) - self.b if ends else np.copysign(MOST_STEP, total)
+            self.b += step
+            accuracy = max(last, min(TOLERANCE_SHARE * accuracy, STEP_SHARE * abs(step)))
+
+    def free(self) -> NDArray:
+        """Return which u_i lie inside a piece."""
+        return np.equal(*gains(self.u, self.problem.knots, self.problem.slopes))
+
+    def balanced(self) -> NDArray:
+        """Return feasible multipliers: free rows share the correction of the sum equally."""
+        free = self.free()
+        self.u[free] -= self.u.sum() / max(free.sum(), 1)
+        return self.problem.feasible(self.u)
+
+
+def solve_by_coordinates(
+    problem: PiecewiseQP, start: PiecewiseSolution | NDArray | None, tol: float
+) -> PiecewiseSolution:
+    """Solve by coordinate descent to the tolerance `tol` of the KKT conditions.
+
+    `problem` has rows in place of the Gram matrix. `start` need not be feasible.
+    """
+    u, b = (start.u, start.bias) if isinstance(start, PiecewiseSolution) else (start, 0.0)
+    u = np.zeros(len(problem.knots)) if u is None else problem.feasible(u)
+    steps = CoordinateDescent(problem, u, b)
+    steps.run(tol)
+    u = steps.balanced()
+    w = steps.rows.T @ u
+    decision = steps.rows @ w
+    bias, violation = optimality(decision, *gains(u, problem.knots, problem.slopes))
+    status = Status.OPTIMAL if violation <= tol else Status.INACCURATE
+    return problem.solution(
+        *(u, decision, bias, int(np.ceil(steps.passes)), status),
+        weights=w,
+        route="coordinate descent",
+    )
+
+
+@compiled()
+def _pass(
+    values, columns, starts, places, squares, knots, slopes, u, w, b, order, margin
+):  # fmt: skip
+    """Take one coordinate step per row in `order`; return the number of kept rows, and a violation.
+
+    The kept rows come first in `order`. A row at a knot is dropped if its decision would have to
+    change by more than `margin` before u_i leaves the knot. The violation is the largest change of
+    a decision by which a row missed its condition before its step.
+    """
+    kept, worst = 0, 0.0
+    for p in range(order.shape[0]):
+        i = order[p]
+        start, place, old = starts[i], places[i], u[i]
+        f = b
+        for k in range(starts[i + 1] - start):
+            f += w[columns[place + k]] * values[start + k]
+        new, room, missed = knots[i, slopes.shape[1]], np.inf, 0.0
+        found = False
+        for s in range(slopes.shape[1]):
+            slope = slopes[i, s] + f
+            if knots[i, s] <= old < knots[i, s + 1]:  # to the right of u
+                room, missed = min(room, slope), max(missed, -slope)
+            if knots[i, s] < old <= knots[i, s + 1]:  # to the left of u
+                room, missed = min(room, -slope), max(missed, slope)
+            goal = old - slope / squares[i]
+            if not found and goal < knots[i, s + 1]:
+                new, found = max(goal, knots[i, s]), True
+        if new != old:
+            u[i] = new
+            worst = max(worst, missed)
+            for k in range(starts[i + 1] - start):
+                w[columns[place + k]] += (new - old) * values[start + k]
+        if new != old or room < margin:
+            order[p], order[kept] = order[kept], i
+            kept += 1
+    return kept, worst
