@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, hstack, issparse, vstack
 
 from mmbench.errors import UserError, listed
 
@@ -185,32 +185,50 @@ def certify_file(
 
 def _certificate(problem: Binary) -> dict[str, Any]:
     """Return a row of the result of `certify`."""
-    from mmbench.solvers.result import relative_gap
-
     y, C, u = problem.y, problem.C, problem.u
     slack = np.maximum(0.0, 1.0 - y * problem.f)
     losses = slack**2 if problem.squared_loss else slack
     objective = 0.5 * problem.square + float(C @ losses)
-    dual, violation, n_support = np.nan, np.nan, np.count_nonzero(slack > 0)
+    dual, violation, n_support = np.nan, np.nan, int(np.count_nonzero(slack > 0))
     if u is not None:
         a = u * y
         dual = float(a.sum()) - 0.5 * problem.square
         sum_u = abs(float(u.sum())) if problem.free_intercept else 0.0
         violation = max(0.0, float((-a).max()), float((a - C).max()), sum_u)
-        n_support = np.count_nonzero(u)
+        n_support = int(np.count_nonzero(u))
     optimum, bound, f, status = _optimum(problem)
     own = dual if u is not None and violation <= DUAL_TOLERANCE * float(C.max()) else -np.inf
+    ours, theirs = (objective, dual, violation, own), (optimum, bound, status)
+    return _row(problem.pair, ours, theirs, problem.f, f, n_support)
+
+
+def _row(
+    pair: tuple[Any, Any],
+    ours: tuple[float, float, float, float],
+    theirs: tuple[float, float, Any],
+    f: NDArray,
+    optimal_f: NDArray,
+    n_support: int,
+) -> dict[str, Any]:
+    """Return a row of the result: a model beside the solution of mmbench.
+
+    `ours` are objective, dual, violation and lower bound of the model; `theirs` are objective,
+    bound and status of the solution; `f` and `optimal_f` are the decisions of both.
+    """
+    from mmbench.solvers.result import relative_gap
+
+    (objective, dual, violation, own), (optimum, bound, status) = ours, theirs
     return {
-        "pair": " / ".join(problem.pair),
+        "pair": f"{pair[0]} / {pair[1]}",
         "objective": objective,
         "dual": dual,
         "violation": violation,
         "optimum": optimum,
         "bound": bound,
         "gap": max(0.0, relative_gap(objective, max(own, bound))),
-        "decision_change": float(np.abs(f - problem.f).max()),
-        "labels_changed": int(np.count_nonzero((f > 0) != (problem.f > 0))),
-        "n_support": int(n_support),
+        "decision_change": float(np.abs(optimal_f - f).max()),
+        "labels_changed": int(np.count_nonzero((optimal_f > 0) != (f > 0))),
+        "n_support": n_support,
         "status": str(status),
     }
 
@@ -224,20 +242,14 @@ def _optimum(problem: Binary) -> tuple[float, float, NDArray, str]:
     X, y, C = problem.X, problem.y, problem.C
     if not problem.free_intercept:
         # With each row mirrored at the origin, and half of its penalty, b = 0 is optimal.
-        stack = np.vstack if isinstance(X, np.ndarray) else _stacked
-        X, y, C = stack([X, -X]), np.append(y, -y), np.append(C, C) / 2
+        X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
+        y, C = np.append(y, -y), np.append(C, C) / 2
     machine = SVM(kernel=problem.kernel, C=float(C.max()), tol=1e-6)
     fit = machine.fit(X, y, sample_weight=C / C.max()).fits_[0]
     f = machine.decision_function(X)[: len(problem.y)]
     if not problem.free_intercept:
         f = f - machine.intercept_[0]
     return fit.objective, fit.bound, f, str(fit.status)
-
-
-def _stacked(parts: list[Any]) -> Any:
-    from scipy.sparse import vstack
-
-    return csr_array(vstack(parts))
 
 
 def _newton(problem: Binary) -> tuple[float, float, NDArray, str]:
@@ -390,7 +402,7 @@ def _linear_problems(
         raise UserError("the model does not store its penalty C; give it: C=1.0, or --C 1.0")
     if has_intercept and scaling is not None:
         column = np.full((X.shape[0], 1), float(scaling))
-        X = csr_array(_hstacked(X, column)) if issparse(X) else np.hstack([X, column])
+        X = csr_array(hstack([X, csr_array(column)])) if issparse(X) else np.hstack([X, column])
         coef, intercepts = np.column_stack([coef, intercepts / scaling]), np.zeros(len(coef))
     pairwise = hasattr(model, "fits_")
     pairs: list[tuple[Any, Any]] = list(combinations(classes, 2))
@@ -409,12 +421,6 @@ def _linear_problems(
         yield Binary(names, part, "linear", y, penalties, f, square, None, free, squared)
 
 
-def _hstacked(X: Any, column: NDArray) -> Any:
-    from scipy.sparse import hstack
-
-    return hstack([X, csr_array(column)])
-
-
 def _class_weights(model: Any, labels: NDArray) -> NDArray:
     """Return the weight of the class of each row."""
     from sklearn.utils.class_weight import compute_sample_weight
@@ -428,30 +434,14 @@ def _by_reference(
     """Yield the certificates of a machine of mmbench beside those of its reference solver."""
     from sklearn.base import clone
 
-    from mmbench.solvers.result import relative_gap
-
-    reference = clone(model).set_params(solver="reference")
-    if sample_weight is None:
-        reference.fit(X, labels)
-    else:
-        reference.fit(X, labels, sample_weight=sample_weight)
-    ours, theirs = model.pairwise_decision_function(X), reference.pairwise_decision_function(X)
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    reference = clone(model).set_params(solver="reference").fit(X, labels, **weights)
+    f, g = model.pairwise_decision_function(X), reference.pairwise_decision_function(X)
     for k, (fit, other) in enumerate(zip(model.fits_, reference.fits_, strict=True)):
         rows, _ = _signs(labels, fit.pair)
-        f, g = ours[rows, k], theirs[rows, k]
-        yield {
-            "pair": f"{fit.pair[0]} / {fit.pair[1]}",
-            "objective": fit.objective,
-            "dual": fit.bound,
-            "violation": fit.max_violation,
-            "optimum": other.objective,
-            "bound": other.bound,
-            "gap": max(0.0, relative_gap(fit.objective, max(fit.bound, other.bound))),
-            "decision_change": float(np.abs(f - g).max()),
-            "labels_changed": int(np.count_nonzero((f > 0) != (g > 0))),
-            "n_support": fit.n_support,
-            "status": str(other.status),
-        }
+        ours = fit.objective, fit.bound, fit.max_violation, fit.bound
+        theirs = other.objective, other.bound, other.status
+        yield _row(fit.pair, ours, theirs, f[rows, k], g[rows, k], fit.n_support)
 
 
 def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:

@@ -103,14 +103,13 @@ def commit() -> str | None:
         if git.is_file():  # a worktree
             git = Path(git.read_text().partition(":")[2].strip())
         head = (git / "HEAD").read_text().strip()
-        if not head.startswith("ref: "):
+        if (name := head.removeprefix("ref: ")) == head:
             return head
         common = git / "commondir"
         shared = (git / common.read_text().strip()).resolve() if common.exists() else git
-        name = head.removeprefix("ref: ")
-        for folder in (git, shared):
-            if (folder / name).exists():
-                return (folder / name).read_text().strip()
+        for file in (git / name, shared / name):
+            if file.exists():
+                return file.read_text().strip()
         packed = (shared / "packed-refs").read_text().splitlines()
         return next((line.split()[0] for line in packed if line.endswith(name)), None)
     except OSError:
