@@ -35,17 +35,6 @@ STATUS = {
     "kMemoryLimit": Status.MEMORY_LIMIT,
 }
 
-#: HighsBasisStatus of a basic column or row.
-BASIC = 1
-
-
-@dataclass(frozen=True)
-class Basis:
-    """HighsBasisStatus of each column and row: 0 at lower, 1 basic, 2 at upper, 3 free at zero."""
-
-    columns: NDArray
-    rows: NDArray
-
 
 @dataclass(frozen=True, kw_only=True)
 class LpSolution(Result):
@@ -59,8 +48,8 @@ class LpSolution(Result):
     x: NDArray
     #: Multipliers of the rows; positive for a row at its lower bound. Shape (n_rows,).
     row_dual: NDArray
-    #: Basis; None if HiGHS ends without a valid basis.
-    basis: Basis | None
+    #: Masks of the basic columns and rows; None if HiGHS ends without a valid basis.
+    basic: tuple[NDArray, NDArray] | None
 
 
 @cache
@@ -178,9 +167,7 @@ def _solution(
         bound=row_part + col_part,
         violation=max(float(v.max(initial=0.0)) for v in violations),
         iterations=max(0, info.simplex_iteration_count),
-        basis=Basis(_statuses(basis.col_status), _statuses(basis.row_status))
-        if basis.valid
-        else None,
+        basic=(_is_basic(basis.col_status), _is_basic(basis.row_status)) if basis.valid else None,
     )
 
 
@@ -195,8 +182,8 @@ def _dual_value(dual: NDArray, lower: NDArray, upper: NDArray) -> tuple[float, N
     return float(dual[finite] @ bound[finite]), np.where(finite, 0.0, np.abs(dual))
 
 
-def _statuses(native: Any) -> NDArray:
-    return np.array([int(s) for s in native], dtype=np.int8)
+def _is_basic(native: Any) -> NDArray:
+    return np.array([status.name == "kBasic" for status in native], dtype=bool)
 
 
 def _vector(values: Any, size: int) -> NDArray:

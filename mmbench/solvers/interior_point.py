@@ -69,40 +69,24 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a C that may be far larger than the optimal multipliers.
 
+    C is multiplied by a ratio in turn, from the ratio times the first multipliers to the given C.
     `start` returns the initial point for a C and, except in the first call, for given multipliers.
     """
-    iterations = 0
+    iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
-        point = _solve_growing(start, C, tol, ratio)
-        iterations += point.iterations
+        point, a = start(C, None), None
+        smaller, ended = ratio * float(point.at["a"].max()), False
+        while not ended:
+            last = smaller >= largest
+            point = start(C if last else smaller * (C / largest), a)
+            point.run(tol)
+            iterations += point.iterations
+            a = point.at["a"]
+            free = bool((a < FREE_SHARE * (a + point.at["rest"])).all())
+            ended = last or (point.gap <= tol and free)
+            smaller *= ratio
         if point.gap <= STALLED_GAP or time_is_up():
             break
-    point.iterations = iterations
-    return point
-
-
-def _solve_growing(
-    start: Callable[[Any, NDArray | None], HingeInteriorPoint],
-    C: float | NDArray,
-    tol: float,
-    ratio: float,
-) -> HingeInteriorPoint:
-    """Multiply C by `ratio` in turn, from `ratio` times the first multipliers up to the given C."""
-    point, iterations = start(C, None), 0
-    smaller = ratio * float(point.at["a"].max())
-    largest = float(np.max(C))
-    while smaller < largest:
-        point = start(smaller * (C / largest), point.at["a"] if iterations else None)
-        point.run(tol)
-        iterations += point.iterations
-        a = point.at["a"]
-        if point.gap <= tol and bool((a < FREE_SHARE * (a + point.at["rest"])).all()):
-            break
-        smaller *= ratio
-    else:
-        point = start(C, point.at["a"] if iterations else None)
-        point.run(tol)
-        iterations += point.iterations
     point.iterations = iterations
     return point
 

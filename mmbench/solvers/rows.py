@@ -56,14 +56,12 @@ class MappedRows:
         return _Transposed(self)
 
     def __getitem__(self, index: NDArray | slice) -> NDArray:
-        return self._mapped(self._moved(self.X[index]))
+        part = self._moved(self.X[index])
+        return part if self.map is None else part @ self.map
 
     def _moved(self, part: NDArray | sparse.csr_array) -> NDArray:
         dense = part if isinstance(part, np.ndarray) else part.toarray()
         return dense if self.origin is None else dense - self.origin
-
-    def _mapped(self, part: NDArray) -> NDArray:
-        return part if self.map is None else part @ self.map
 
     def squares(self) -> NDArray:
         """Return the squared norm of each row, shape (n,)."""

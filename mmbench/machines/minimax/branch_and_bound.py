@@ -3,37 +3,24 @@
 import heapq
 from collections.abc import Callable, Sequence
 from itertools import count, pairwise
-from typing import Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from mmbench.allowance import time_is_up
 
 
-class Evaluated(Protocol):
-    """A point at which the function has been evaluated."""
-
-    @property
-    def at(self) -> float:
-        """Argument of the function."""
-
-    @property
-    def value(self) -> float:
-        """Function value at the argument."""
-
-
-Node = TypeVar("Node", bound=Evaluated)
-
-
 def minimise(
-    evaluate: Callable[[float], Node],
-    lower: Callable[[Node, Node], float],
-    ends: Sequence[Node],
+    evaluate: Callable[[float], Any],
+    lower: Callable[[Any, Any], float],
+    ends: Sequence[Any],
     tol: float,
     max_points: int = 300,
     narrowest: float = 0.0,
-) -> tuple[Node, float]:
+) -> tuple[Any, float]:
     """Return the best point between the first and the last of `ends`, and a lower bound.
+
+    A point, the result of `evaluate`, has the argument of the function as `at` and its `value`.
 
     `lower` returns a lower bound on the function between two evaluated points. The search stops at
     a relative gap of `tol`, or if the interval with the lowest bound is narrower than `narrowest`

@@ -101,22 +101,49 @@ class SpreadSolution(Result):
 
 
 def solve_spread(
-    program: SpreadProgram,
-    solver: str = "clarabel",
-    tol: float = 1e-9,
-    cone_a_row: bool = False,
+    program: SpreadProgram, solver: str = "clarabel", tol: float = 1e-9, cone_a_row: bool = False
 ) -> SpreadSolution:
     """Solve a spread program by Clarabel, or by ECOS if `solver` is "ecos".
 
-    With `cone_a_row` every row that contains exactly one spread is stated as a separate cone.
+    The variables of the cone program are x and the slacks of the rows with finite penalty. With
+    `cone_a_row` every row that contains exactly one spread is stated as a separate cone. A spread
+    is left out if it has no cost and occurs only in separate cones.
     """
-    layout = _Layout(program, cone_a_row)
-    native = "ecos" if solver == "ecos" else "clarabel"
-    found = solve_socp(layout.cone_program(), native, tol)
-    x = layout.point(found.x)
+    m, n = program.rows.shape
+    soft, scales = np.flatnonzero(program.soft), list(program.scales)
+    slack = np.full(m, -1)
+    slack[soft] = np.arange(n, n + len(soft))
+    single = (program.rows[:, scales] < 0).sum(axis=1) == 1
+    own, shared = np.flatnonzero(single & cone_a_row), np.flatnonzero(~(single & cone_a_row))
+    cones = _cones(program, own, shared, slack)
+    G, h = _inequalities(program, cones, shared, slack)
+    equation = np.zeros((0 if program.equation is None else 1, G.shape[1]))
+    if program.equation is not None:
+        equation[0, :n] = program.equation
+    used = np.flatnonzero((np.diff(G.indptr) > 0) | equation.any(axis=0))
+    cone_program = ConeProgram(
+        c=np.append(program.cost, program.penalties[soft])[used],
+        A=sparse.csc_array(equation[:, used]),
+        b=np.ones(len(equation)),
+        G=G[:, used],
+        h=h,
+        n_linear=len(shared) + len(soft),
+        cones=tuple(1 + len(cone.root) for cone in cones),
+    )
+    found = solve_socp(cone_program, "ecos" if solver == "ecos" else "clarabel", tol)
+    x = np.zeros(G.shape[1])
+    x[used] = found.x
+    for column, root in zip(scales, program.roots, strict=True):
+        if len(own) or column not in used:
+            x[column] = np.linalg.norm(root * x[: len(root)])
+    x = x[:n]
+    multipliers = np.empty(m)
+    multipliers[shared] = found.z[: len(shared)]
+    starts = cone_program.n_linear + np.cumsum([0, *cone_program.cones])[: len(own)]
+    multipliers[own] = [found.z[k] / cone.rho for k, cone in zip(starts, cones, strict=False)]
     return SpreadSolution(
         x,
-        layout.multipliers(found.z),
+        multipliers,
         -float(found.y[0]) if len(found.y) else 0.0,
         value=program.value(x),
         bound=found.bound,
@@ -134,121 +161,59 @@ class _Cone(NamedTuple):
     values: NDArray
     side: float
     root: NDArray
+    #: Coefficient of the spread in the row of the program, which is divided by it.
+    rho: float = 1.0
 
 
-class _Layout:
-    """Conversion of a spread program to the standard form of `ConeProgram`.
+def _cones(program: SpreadProgram, own: NDArray, shared: NDArray, slack: NDArray) -> list[_Cone]:
+    """Return the separate cones ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``, then the spreads.
 
-    The variables are x and the slacks of the rows with finite penalty. A spread is left out if it
-    has no cost, does not occur in the equation, and occurs only in rows with separate cones.
+    R_i excludes the coefficient of the spread, which is -rho.
     """
-
-    def __init__(self, program: SpreadProgram, cone_a_row: bool):
-        self.program = program
-        m, n = program.rows.shape
-        self.soft = np.flatnonzero(program.soft)
-        self.width = n + len(self.soft)
-        self.slack_of = np.full(m, -1)
-        self.slack_of[self.soft] = np.arange(n, self.width)
-        self.owners = self._owners() if cone_a_row else {}
-        self.shared = np.array([i for i in range(m) if i not in self.owners], dtype=int)
-        self.columns = np.arange(self.width)
-
-    def cone_program(self) -> ConeProgram:
-        """Return the cone program, and set `columns` to the indices of its variables."""
-        program, n_slack = self.program, len(self.soft)
-        n = len(program.cost)
-        cones = [self._own_cone(i) for i in self.owners] + self._shared_cones()
-        sides = [program.sides[self.shared], np.zeros(n_slack)]
-        sides += [np.append(cone.side, np.zeros(len(cone.root))) for cone in cones]
-        h = -np.concatenate(sides)
-        G = self._inequalities(cones, len(h))
-        equation = np.zeros((0 if program.equation is None else 1, self.width))
-        if program.equation is not None:
-            equation[0, :n] = program.equation
-        self.columns = np.flatnonzero((np.diff(G.indptr) > 0) | equation.any(axis=0))
-        return ConeProgram(
-            c=np.append(program.cost, program.penalties[self.soft])[self.columns],
-            A=sparse.csc_array(equation[:, self.columns]),
-            b=np.ones(len(equation)),
-            G=G[:, self.columns],
-            h=h,
-            n_linear=len(self.shared) + n_slack,
-            cones=tuple(1 + len(cone.root) for cone in cones),
-        )
-
-    def _inequalities(self, cones: Sequence[_Cone], height: int) -> sparse.csc_array:
-        """Return G: the rows with slacks, ``xi >= 0``, and the cones (head, then diagonal of root).
-
-        G is built from its non-zero entries: for small programs joining sparse blocks with SciPy
-        takes longer than the solver.
-        """
-        rows, slack = self.program.rows[self.shared], self.slack_of[self.shared]
-        n_rows, n_slack = len(rows), len(self.soft)
-        at, soft = rows.nonzero(), np.flatnonzero(slack >= 0)
-        entries = [
-            (*at, rows[at]),
-            (soft, slack[soft], np.ones(len(soft))),
-            (n_rows + np.arange(n_slack), self.slack_of[self.soft], np.ones(n_slack)),
-        ]
-        start = n_rows + n_slack
-        for cone in cones:
-            inside = np.arange(len(cone.root))
-            entries.append((np.full(len(cone.columns), start), cone.columns, cone.values))
-            entries.append((start + 1 + inside, inside, cone.root))
-            start += 1 + len(inside)
-        i, j, values = map(np.concatenate, zip(*entries, strict=True))
-        return sparse.csc_array((-values, (i, j)), shape=(height, self.width))
-
-    def point(self, found: NDArray) -> NDArray:
-        """Return x, including the values of the spreads that are not in the cone program."""
-        x = np.zeros(self.width)
-        x[self.columns] = found
-        for column, root in zip(self.program.scales, self.program.roots, strict=True):
-            if self.owners or column not in self.columns:
-                x[column] = np.linalg.norm(root * x[: len(root)])
-        return x[: len(self.program.cost)]
-
-    def multipliers(self, z: NDArray) -> NDArray:
-        """Return the multipliers of the rows, shape (n_rows,)."""
-        out = np.empty(len(self.program.rows))
-        out[self.shared] = z[: len(self.shared)]
-        height = len(self.shared) + len(self.soft)
-        for i, spread in self.owners.items():
-            out[i] = z[height] / -self.program.rows[i, self.program.scales[spread]]
-            height += 1 + len(self.program.roots[spread])
-        return out
-
-    def _owners(self) -> dict[int, int]:
-        """Return {row: index of its spread} for the rows that contain exactly one spread."""
-        taken = self.program.rows[:, list(self.program.scales)] < 0
-        single = np.flatnonzero(taken.sum(axis=1) == 1)
-        return {int(i): int(taken[i].argmax()) for i in single}
-
-    def _own_cone(self, i: int) -> _Cone:
-        """Return the cone ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``.
-
-        R_i excludes the coefficient of the spread, which is -rho.
-        """
-        spread = self.owners[i]
-        rho = -float(self.program.rows[i, self.program.scales[spread]])
-        head = self.program.rows[i].copy()
-        head[self.program.scales[spread]] = 0.0
+    cones = []
+    for i in own:
+        spread = int((program.rows[i, list(program.scales)] < 0).argmax())
+        head = program.rows[i].copy()
+        rho, head[program.scales[spread]] = -float(head[program.scales[spread]]), 0.0
         columns = head.nonzero()[0]
         values = head[columns]
-        if self.slack_of[i] >= 0:
-            columns, values = np.append(columns, self.slack_of[i]), np.append(values, 1.0)
-        side, root = self.program.sides[i] / rho, self.program.roots[spread]
-        return _Cone(columns, values * (1.0 / rho), side, root)
+        if slack[i] >= 0:
+            columns, values = np.append(columns, slack[i]), np.append(values, 1.0)
+        side, root = program.sides[i] / rho, program.roots[spread]
+        cones.append(_Cone(columns, values * (1.0 / rho), side, root, rho))
+    for column, root in zip(program.scales, program.roots, strict=True):
+        in_equation = program.equation is not None and program.equation[column] != 0
+        if program.cost[column] != 0 or program.rows[shared, column].any() or in_equation:
+            cones.append(_Cone(np.array([column]), np.ones(1), 0.0, root))
+    return cones
 
-    def _shared_cones(self) -> list[_Cone]:
-        program, cones = self.program, []
-        for column, root in zip(program.scales, program.roots, strict=True):
-            uses = [program.cost[column] != 0, program.rows[self.shared, column].any()]
-            uses.append(program.equation is not None and program.equation[column] != 0)
-            if any(uses):
-                cones.append(_Cone(np.array([column]), np.ones(1), 0.0, root))
-        return cones
+
+def _inequalities(
+    program: SpreadProgram, cones: Sequence[_Cone], shared: NDArray, slack: NDArray
+) -> tuple[sparse.csc_array, NDArray]:
+    """Return G and h: the rows with slacks, ``xi >= 0``, and the cones (head, diagonal of root).
+
+    G is built from its non-zero entries: for small programs joining sparse blocks with SciPy takes
+    longer than the solver.
+    """
+    rows, positive = program.rows[shared], slack[slack >= 0]
+    at, soft = rows.nonzero(), np.flatnonzero(slack[shared] >= 0)
+    start = len(rows) + len(positive)
+    entries = [
+        (*at, rows[at]),
+        (soft, slack[shared][soft], np.ones(len(soft))),
+        (np.arange(len(rows), start), positive, np.ones(len(positive))),
+    ]
+    sides = [program.sides[shared], np.zeros(len(positive))]
+    for cone in cones:
+        inside = np.arange(len(cone.root))
+        entries.append((np.full(len(cone.columns), start), cone.columns, cone.values))
+        entries.append((start + 1 + inside, inside, cone.root))
+        sides.append(np.append(cone.side, np.zeros(len(inside))))
+        start += 1 + len(inside)
+    i, j, values = map(np.concatenate, zip(*entries, strict=True))
+    shape = (start, program.rows.shape[1] + len(positive))
+    return sparse.csc_array((-values, (i, j)), shape=shape), -np.concatenate(sides)
 
 
 def margin_program(problem: MarginProblem) -> SpreadProgram:
@@ -266,43 +231,42 @@ def budget_program(problem: MarginProblem, rho: float) -> SpreadProgram:
 
 def fixed_program(problem: MarginProblem, rho: float) -> SpreadProgram:
     """Return the program "fixed rho"."""
-    rows, penalties = _rho_rows(problem, rho)
+    positive = problem.y > 0
+    rows, penalties = _rows(problem, -rho * np.column_stack([positive, ~positive]), 1.0)
+    if problem.removed:
+        rows[-1, -2:] = -rho
     equation = _columns(problem, problem.delta)
     return _program(problem, _columns(problem), rows, np.zeros(len(rows)), penalties, equation)
 
 
 def step_program(problem: MarginProblem, rho: float) -> SpreadProgram:
     """Return the program "step"."""
-    rows, _ = _rho_rows(problem, rho)
-    rows = np.column_stack([rows, np.ones(len(rows))])
-    cost = np.append(_columns(problem), 1.0)
-    equation = np.append(_columns(problem, problem.delta), 0.0)
-    penalties = np.full(len(rows), np.inf)
-    return _program(problem, cost, rows, np.zeros(len(rows)), penalties, equation)
+    fixed = fixed_program(problem, rho)
+    return replace(
+        fixed,
+        cost=np.append(fixed.cost, 1.0),
+        rows=np.column_stack([fixed.rows, np.ones(len(fixed.rows))]),
+        penalties=np.full(len(fixed.rows), np.inf),
+        equation=np.append(_columns(problem, problem.delta), 0.0),
+    )
 
 
 def _unit_rows(problem: MarginProblem, unit: float) -> tuple[NDArray, NDArray, NDArray]:
-    n = len(problem.y)
-    rows = _own_rows(problem, np.zeros((n, 2)))
-    sides, penalties = np.ones(n), unit * problem.weights * np.ones(n)
-    if problem.removed:
-        rows = np.vstack([rows, _columns(problem, problem.delta)])
-        sides, penalties = np.append(sides, 2.0), np.append(penalties, unit * problem.removed)
+    """Return the rows of "margin" with their sides, and penalties in the given unit."""
+    rows, penalties = _rows(problem, np.zeros((len(problem.y), 2)), unit)
+    sides = np.ones(len(rows))
+    sides[len(problem.y) :] = 2.0
     return rows, sides, penalties
 
 
-def _rho_rows(problem: MarginProblem, rho: float) -> tuple[NDArray, NDArray]:
-    positive = problem.y > 0
-    rows = _own_rows(problem, -rho * np.column_stack([positive, ~positive]))
-    penalties = problem.weights * np.ones(len(problem.y))
+def _rows(problem: MarginProblem, spreads: NDArray, unit: float) -> tuple[NDArray, NDArray]:
+    """Return the rows of the points and, with a reduction, of the means; and their penalties."""
+    rows = np.column_stack([problem.y[:, None] * problem.rows, problem.y, spreads])
+    penalties = np.full(len(rows), unit)
     if problem.removed:
-        rows = np.vstack([rows, _columns(problem, problem.delta, sx=-rho, sy=-rho)])
-        penalties = np.append(penalties, problem.removed)
+        rows = np.vstack([rows, _columns(problem, problem.delta)])
+        penalties = np.append(penalties, unit * problem.removed)
     return rows, penalties
-
-
-def _own_rows(problem: MarginProblem, spreads: NDArray) -> NDArray:
-    return np.column_stack([problem.y[:, None] * problem.rows, problem.y, spreads])
 
 
 def _columns(

@@ -127,8 +127,13 @@ def diagonalise(
     time, including `rows`.
     """
     sides = _sides(y, weights)
+
+    def data(var_x: NDArray, var_y: NDArray, free: bool = False) -> DiagonalData:
+        mean_x, mean_y = (_mean(rows, side) for side in sides)
+        return DiagonalData(rows, y, mean_x, mean_y, var_x, var_y, free, weights)
+
     if not rows.shape[1]:  # the kernel matrix is zero
-        return _diagonal_data(rows, y, np.zeros(0), np.zeros(0), weights=weights), carry
+        return data(np.zeros(0), np.zeros(0)), carry
     total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     for side in sides:
         total = _add_covariance(total, rows, side, 1.0)
@@ -138,7 +143,7 @@ def diagonalise(
         rows, carry = _changed(rows, lambda part: part @ change), carry @ change
         if free or not rows.shape[1]:  # no columns: all rows are equal
             none = np.zeros(rows.shape[1])
-            return _diagonal_data(rows, y, none, none, free, weights), carry
+            return data(none, none, free), carry
     else:
         total[np.diag_indices_from(total)] += both
         factor = cholesky(total, lower=True, overwrite_a=True, check_finite=False)
@@ -159,7 +164,7 @@ def diagonalise(
     del matrix
     rows, carry = _changed(rows, lambda part: part @ vectors), carry @ vectors
     values = np.clip(values, 0.0, 1.0)
-    return _diagonal_data(rows, y, values, 1.0 - values, weights=weights), carry
+    return data(values, 1.0 - values), carry
 
 
 def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
@@ -205,18 +210,6 @@ def _without_ridge(
     return vectors[:, has] / np.sqrt(values[has]), False
 
 
-def _diagonal_data(
-    rows: Rows,
-    y: NDArray,
-    var_x: NDArray,
-    var_y: NDArray,
-    free: bool = False,
-    weights: NDArray | None = None,
-) -> DiagonalData:
-    mean_x, mean_y = (_mean(rows, side) for side in _sides(y, weights))
-    return DiagonalData(rows, y, mean_x, mean_y, var_x, var_y, free, weights)
-
-
 class LinearCoordinates:
     """Coordinates for the linear kernel: the features, or a basis of the row span if d > n."""
 
@@ -239,20 +232,16 @@ class LinearCoordinates:
 
     def diagonal(self, ridge: float) -> DiagonalData:
         """Return the rows in diagonal coordinates for a relative ridge."""
-        ridges = self.ridges(ridge)
-        data, self.change = diagonalise(self.rows, self.y, *ridges, self.basis, self.weights)
-        return data
-
-    def ridges(self, ridge: float) -> tuple[float, float]:
-        """Return the absolute ridges of the positive and the negative class, ``ridge tr(Sc)/d``."""
-        amounts = []
+        amounts = []  # the absolute ridges of both classes, ``ridge tr(Sc)/d``
         for side in (self.y > 0, self.y < 0):
             weights = None if self.weights is None else self.weights[side]
             part = self.rows[side]
             part = part - np.average(part, axis=0, weights=weights)
             variances = np.average(part**2, axis=0, weights=weights)
             amounts.append(ridge * float(variances.sum()) / len(self.origin))
-        return amounts[0], amounts[1]
+        x, y = amounts
+        data, self.change = diagonalise(self.rows, self.y, x, y, self.basis, self.weights)
+        return data
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
         """Transform models from the coordinates of the last `diagonal` call to the features."""

@@ -21,7 +21,7 @@ increases without limit, and larger values of rho need not be searched.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,16 +50,30 @@ MAX_BRACKET_STEPS = 40
 
 @dataclass(frozen=True)
 class MeanSolution(Result):
-    """Solution of the normalization "mean"; `value` is ``C slack - rho``."""
+    """Solution of the program "fixed rho", and the multipliers for the lower bound.
 
-    #: Weights, shape (k,).
-    w: NDArray
-    b: float
+    `value` is ``C slack - rho``, and `bound` is a lower bound for all values of rho.
+    """
+
+    #: The fixed rho of the program.
+    at: float
     #: The best rho for (w, b), and the sum of slacks, which is an upper bound on g(rho).
     rho: float
     slack: float
+    #: Weights, shape (k,), and intercept.
+    w: NDArray
+    b: float
     #: Multipliers of the points, shape (n,).
     multipliers: NDArray
+    #: The vector ``sum a_i y_i z_i + c delta``, shape (k,).
+    target: NDArray
+    #: The sum ``sum_x a + c``.
+    weight: float
+    #: Multiplier gamma of the equation for the fixed rho, as returned by the solver.
+    gamma: float
+    #: Tolerance of ||p|| and ||q||, and the resulting tolerance of the objective.
+    residual: float
+    uncertainty: float
 
 
 def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MeanSolution:
@@ -77,51 +91,13 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     if ends[-1].weight * problem.C < search.kappa:  # C near least_penalty: no upper bound on rho
         bound = -np.inf
-    return MeanSolution(
-        best.w,
-        best.b,
-        best.rho,
-        best.slack,
-        best.a,
-        value=best.value,
-        bound=bound,
-        violation=abs(float(problem.delta @ best.w) - 1.0),
-        iterations=search.iterations,
-        status=Status.OPTIMAL,
-        route="branch and bound",
-    )
+    return replace(best, bound=bound, iterations=search.iterations)
 
 
 def least_penalty(problem: MarginProblem) -> float:
     """Return the largest C for which rho is unbounded."""
     spread = minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     return 1.0 / (spread * (min(problem.totals) + problem.removed))
-
-
-@dataclass(frozen=True)
-class _RhoSolution:
-    """Solution of the program "fixed rho", and the multipliers for the lower bound."""
-
-    #: The fixed rho of the program.
-    at: float
-    #: Objective at (w, b, rho), the best rho for (w, b), and the sum of slacks.
-    value: float
-    rho: float
-    slack: float
-    #: Weights, shape (k,), and intercept.
-    w: NDArray
-    b: float
-    #: Multipliers of the points, shape (n,).
-    a: NDArray
-    #: The vector ``sum a_i y_i z_i + c delta``, shape (k,).
-    target: NDArray
-    #: The sum ``sum_x a + c``.
-    weight: float
-    #: Multiplier gamma of the equation for the fixed rho, as returned by the solver.
-    gamma: float
-    #: Tolerance of ||p|| and ||q||, and the resulting tolerance of the objective.
-    residual: float
-    uncertainty: float
 
 
 class _RhoSearch:
@@ -133,7 +109,7 @@ class _RhoSearch:
         self.kappa, self.iterations = 1.0 / self.mpm.value, 0
         self._bounds: dict[tuple[float, float], float] = {}
 
-    def evaluate(self, at: float) -> _RhoSolution:
+    def evaluate(self, at: float) -> MeanSolution:
         """Solve the program "fixed rho"."""
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
@@ -151,9 +127,8 @@ class _RhoSearch:
         uncertainty = RESIDUAL_SHARE * self.tol * abs(problem.C * slack - rho)
         a = balanced(found.multipliers[:n], problem.y, problem.weights)
         c = float(np.clip(found.multipliers[n:].sum(), 0.0, problem.removed))
-        return _RhoSolution(
+        return MeanSolution(
             at,
-            problem.C * slack - rho,
             rho,
             slack,
             w,
@@ -164,6 +139,12 @@ class _RhoSearch:
             gamma=found.equation_multiplier,
             residual=0.5 * uncertainty / (problem.C * float(problem.spreads(w).sum())),
             uncertainty=uncertainty,
+            value=problem.C * slack - rho,
+            bound=-np.inf,
+            violation=abs(float(problem.delta @ w) - 1.0),
+            iterations=found.iterations,
+            status=Status.OPTIMAL,
+            route="branch and bound",
         )
 
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
@@ -183,7 +164,7 @@ class _RhoSearch:
         rho = max(0.0, float(ends[order[rises[0]]])) if len(rises) else 0.0
         return rho, float(np.maximum(0.0, rho * spreads - margins).sum())
 
-    def lower(self, left: _RhoSolution, right: _RhoSolution) -> float:
+    def lower(self, left: MeanSolution, right: MeanSolution) -> float:
         """Return a lower bound on the objective between two values of rho.
 
         The result is the larger of a bound by linear interpolation and a bound by the monotonicity
@@ -194,14 +175,14 @@ class _RhoSearch:
         monotone = max(0.0, self._bound(left, left.at) + left.at) - right.at
         return max([monotone, *([lowest_of_lines(*lines)] if lines else [])])
 
-    def _bound(self, point: _RhoSolution, rho: float) -> float:
+    def _bound(self, point: MeanSolution, rho: float) -> float:
         """Return ``C gamma(rho) - rho``, or minus infinity if no gamma exists."""
         asked = point.at, rho  # the intervals on both sides of a point need the same bound
         if asked not in self._bounds:
             self._bounds[asked] = self._bound_at(point, rho)
         return self._bounds[asked]
 
-    def _bound_at(self, point: _RhoSolution, rho: float) -> float:
+    def _bound_at(self, point: MeanSolution, rho: float) -> float:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:

@@ -40,7 +40,7 @@ from mmbench.machines.minimax.base import CovarianceMachine, certificate, majori
 from mmbench.machines.minimax.branch_and_bound import minimise
 from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.mpm import direction
-from mmbench.machines.minimax.spread import Direction
+from mmbench.machines.minimax.spread import Direction, spreads
 from mmbench.solvers.result import Result
 
 #: Maximum number of Dinkelbach iterations; the convergence is quadratic.
@@ -195,11 +195,8 @@ class _BetaSearch:
         room = max(0.0, 1.0 - kappa_y * spread_y)
         return min(room / spread_x, MAX_KAPPA) if spread_x > 0 else MAX_KAPPA
 
-    def _spreads(self, w: NDArray) -> tuple[float, float]:
-        x, y = (
-            float(np.sqrt(variance @ (w * w))) for variance in (self.data.var_x, self.data.var_y)
-        )
-        return x, y
+    def _spreads(self, w: NDArray) -> list[float]:
+        return spreads(w, self.data.var_x, self.data.var_y).tolist()
 
     def _weighted(self, weight_x: float, weight_y: float) -> Direction:
         data = self.data

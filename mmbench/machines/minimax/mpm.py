@@ -44,7 +44,7 @@ from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.minimax.base import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import DiagonalData
-from mmbench.machines.minimax.spread import Direction, GramSpread, minimax_direction
+from mmbench.machines.minimax.spread import Direction, GramSpread, minimax_direction, spreads
 
 
 class MPM(WeightedClassifier, SpreadMachine):
@@ -124,7 +124,7 @@ def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "au
     )
     found = solve_spread(program, solver)
     w = found.x[:k] / float(target @ found.x[:k])
-    spread_x, spread_y = (float(np.sqrt(variance @ (w * w))) for variance in (var_x, var_y))
+    spread_x, spread_y = spreads(w, var_x, var_y).tolist()
     return Direction(
         w,
         spread_x,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.base.threshold import balanced, best_bias
-from mmbench.machines.minimax.spread import minimax_direction
+from mmbench.machines.minimax.spread import minimax_direction, spreads
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import Rows
 
@@ -79,8 +79,7 @@ class MarginProblem:
 
     def spreads(self, w: NDArray) -> NDArray:
         """Return the spreads (sx, sy) along w, shape (2,)."""
-        squares = w * w
-        return np.sqrt(np.array([self.var_x @ squares, self.var_y @ squares]))
+        return spreads(w, self.var_x, self.var_y)
 
     def slack(self, w: NDArray, b: float) -> float:
         """Return the weighted sum of the slacks; the slack on the means has weight `removed`."""

@@ -115,6 +115,12 @@ def minimax(
     return found
 
 
+def spreads(w: NDArray, var_x: NDArray, var_y: NDArray) -> NDArray:
+    """Return the spreads (sx, sy) along w for diagonal covariances, shape (2,)."""
+    squares = w * w
+    return np.sqrt(np.array([var_x @ squares, var_y @ squares]))
+
+
 def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direction:
     """Minimise sx + sy over w with ``target'w = 1``, for diagonal covariances.
 
@@ -136,9 +142,7 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
     def trial(logit: float, _accuracy: float) -> Trial:
         # 1/theta = 1 + exp(-logit) and 1/(1 - theta) = 1 + exp(logit), without cancellation.
         w = t / (var_x * (1.0 + np.exp(-logit)) + var_y * (1.0 + np.exp(logit)))
-        squares = w * w
-        spread_x, spread_y = float(np.sqrt(var_x @ squares)), float(np.sqrt(var_y @ squares))
-        return Trial(w, float(t @ w), spread_x, spread_y)
+        return Trial(w, float(t @ w), *spreads(w, var_x, var_y).tolist())
 
     found = minimax(trial, 1e-14, "secant")
     names = ("w", "spread_x", "spread_y", "value", "bound")

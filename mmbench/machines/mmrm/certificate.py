@@ -29,6 +29,8 @@ INACCURATE_TOLERANCE = 1e-3
 class CertifiedSolution(Result):
     """A primal and a dual vector of a program, with objective value and lower bound.
 
+    The docstring of `mmbench.machines.mmrm.mmrm` lists the routes.
+
     The primal point is feasible: u satisfies the coefficient limit, and `value` includes the slack
     of rows with margins below 1. `violation` is the largest violation of ``A'lam <= c`` over all
     columns. With `violation` as the multiplier of the limit, lam is dual feasible. So `bound` is
@@ -42,9 +44,6 @@ class CertifiedSolution(Result):
     lam: NDArray
     #: Margins y f(x). Shape (n_rows,).
     margins: NDArray
-    iterations: int = 0
-    #: Name of the algorithm; the docstring of `mmbench.machines.mmrm.mmrm` lists all routes.
-    route: str = ""
     #: Entries of `Fit.extra` that exist for only one of the linear and the kernel machine.
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -59,7 +58,13 @@ class CertifiedSolution(Result):
 
 
 def certify(
-    program: Program, u: NDArray, b: float, lam: NDArray, tol: float, **fields: Any
+    program: Program,
+    u: NDArray,
+    b: float,
+    lam: NDArray,
+    tol: float,
+    iterations: int = 0,
+    route: str = "",
 ) -> CertifiedSolution:
     """Certify a solver's primal and dual vectors, after a projection onto their bounds."""
     total = float(np.abs(u := np.maximum(u, 0.0) if program.nonnegative else u).sum())
@@ -87,7 +92,8 @@ def certify(
         bound=float(lam.sum()) - program.limit * violation,
         violation=violation,
         status=Status.FAILED,
-        **fields,
+        iterations=iterations,
+        route=route,
     )
     return with_status(solution, tol)
 
@@ -119,8 +125,8 @@ def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -
     highest = max(solutions, key=lambda solution: solution.bound)
     if lowest is highest:
         return lowest
-    fields: dict[str, Any] = {"iterations": lowest.iterations, "route": lowest.route}
-    return certify(program, lowest.u, lowest.b, highest.lam, tol, **fields)
+    u, b, lam = lowest.u, lowest.b, highest.lam
+    return certify(program, u, b, lam, tol, lowest.iterations, lowest.route)
 
 
 def constant_bias(program: Program) -> float:
@@ -136,20 +142,9 @@ def constant_solution(
     program: Program, status: Status, route: str, iterations: int = 0
 ) -> CertifiedSolution:
     """Return w = 0 with the bound -inf, for a program without a solution."""
-    b = constant_bias(program)
-    margins = program.y * b
-    return CertifiedSolution(
-        u=np.zeros(program.n_columns),
-        b=b,
-        lam=np.zeros(len(program.y)),
-        margins=margins,
-        value=float(program.cost @ np.maximum(1 - margins, 0)),
-        bound=-np.inf,
-        violation=0.0,
-        status=status,
-        iterations=iterations,
-        route=route,
-    )
+    u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
+    found = certify(program, u, constant_bias(program), lam, 1.0, iterations, route)
+    return replace(found, bound=-np.inf, violation=0.0, status=status)
 
 
 def trivial_if_constant(program: Program, solution: CertifiedSolution) -> CertifiedSolution:

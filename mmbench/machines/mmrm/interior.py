@@ -130,6 +130,10 @@ SMALLEST_SCALE = 1e-300
 DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 
 
+#: Residuals of the rows of the program, of its columns, and of ``y'lam = 0``.
+Residuals = tuple[NDArray, NDArray, NDArray]
+
+
 class Reduced:
     """The Newton equations after elimination of du, solved by preconditioned conjugate gradients.
 
@@ -410,13 +414,9 @@ class LpInteriorPoint:
         missing = (self.point.xi - self.point.z + row_residual)[:-1]
         return float(self.c @ self.point.u + self.cost[:-1] @ np.maximum(missing, 0))
 
-    def _residuals(self) -> tuple[NDArray, NDArray, NDArray]:
+    def _residuals(self) -> Residuals:
         p = self.point
-        return (
-            self._row_residual(p),
-            self.c - p.lam @ self.A - p.s,
-            np.atleast_1d(-self.y @ p.lam),
-        )
+        return self._row_residual(p), self.c - p.lam @ self.A - p.s, np.atleast_1d(-self.y @ p.lam)
 
     def _row_residual(self, p: Iterate) -> NDArray:
         return self.right - (self.A @ p.u + self.y * p.b + p.xi - p.z)
@@ -424,9 +424,7 @@ class LpInteriorPoint:
     def _products_sum(self, p: Iterate) -> float:
         return float(p.u @ p.s + p.xi @ (self.cost - p.lam) + p.z @ p.lam)
 
-    def _iterate(
-        self, residuals: tuple[NDArray, NDArray, NDArray], target: float
-    ) -> tuple[float, float] | None:
+    def _iterate(self, residuals: Residuals, target: float) -> tuple[float, float] | None:
         """Take a step and return its primal and dual lengths.
 
         Returns None if the Newton equations cannot be solved.
@@ -454,9 +452,7 @@ class LpInteriorPoint:
         self.point = moved
         return lengths
 
-    def _step(
-        self, system: Reduced | Refined, residuals: tuple[NDArray, NDArray, NDArray], target: float
-    ) -> Iterate:
+    def _step(self, system: Reduced | Refined, residuals: Residuals, target: float) -> Iterate:
         """Return Mehrotra's predictor and corrector step."""
         p, count = self.point, len(self.c) + 2 * len(self.y)
         products = (p.u * p.s, p.xi * self.slack, p.z * p.lam)
@@ -470,10 +466,7 @@ class LpInteriorPoint:
         return self._direction(system, residuals, wanted)
 
     def _direction(
-        self,
-        system: Reduced | Refined,
-        residuals: tuple[NDArray, NDArray, NDArray],
-        wanted: list[NDArray],
+        self, system: Reduced | Refined, residuals: Residuals, wanted: list[NDArray]
     ) -> Iterate:
         """Return the Newton direction for the wanted changes of the complementarity products."""
         p, slack = self.point, self.slack

@@ -142,8 +142,8 @@ def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution |
     tight = (at["a"] / program.cost > at["surplus"]) & ~at_cost
     varied = np.flatnonzero(program.spread)
     partition = Partition(varied, np.flatnonzero(tight), np.flatnonzero(at_cost))
-    facts = {"iterations": point.iterations, "route": "features"}
-    found = certify(program, at["w"], float(at["b"]), _feasible(program, at["a"]), tol, **facts)
+    lam = _feasible(program, at["a"])
+    found = certify(program, at["w"], float(at["b"]), lam, tol, point.iterations, "features")
     return polished(program, found, partition, tol)
 
 

@@ -161,12 +161,12 @@ class KernelProgram(Program):
     def factor(self) -> NDArray | None:
         """Factor F with ``K / scale = F F'``, shape (n_rows, rank); None if the rank is large."""
 
-        def values(rows: NDArray, columns: NDArray) -> NDArray:
-            return self.kernel_values(rows, columns) / self.scale
-
         n = len(self.y)
         most = int(min(MOST_RANK_SHARE * n, MOST_RANK, MOST_NUMBERS / n))
-        return low_rank_factor(self.gram.diagonal() / self.scale, values, most)
+        diagonal = self.gram.diagonal() / self.scale
+        return low_rank_factor(
+            diagonal, lambda rows, columns: self.kernel_values(rows, columns) / self.scale, most
+        )
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a submatrix of A in float64, shape (len(rows), len(columns))."""
@@ -314,7 +314,8 @@ def low_rank_factor(
     if most < 1 or largest <= 0:
         return None
     every, some = np.arange(n), np.linspace(0, n - 1, min(n, most + most // 4)).astype(int)
-    if _rank(block(some, some), REMAINDER * largest) > most:
+    # the rank of the sample; a smaller number if it is indefinite
+    if dpstrf(block(some, some).T, tol=REMAINDER * largest, lower=1, overwrite_a=1)[2] > most:
         return None
     factor = np.empty((most, n))
     for k in range(most):
@@ -329,8 +330,3 @@ def low_rank_factor(
         diagonal -= factor[k] ** 2
         diagonal[pivot] = 0.0
     return None
-
-
-def _rank(matrix: NDArray, remainder: float) -> int:
-    """Return the rank of a positive semidefinite matrix; a smaller number if it is indefinite."""
-    return int(dpstrf(matrix.T, tol=remainder, lower=1, overwrite_a=1)[2])

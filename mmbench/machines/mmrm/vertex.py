@@ -18,7 +18,7 @@ from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import CertifiedSolution, best, certify, constant_solution
 from mmbench.machines.mmrm.interior import LpInteriorPoint
 from mmbench.machines.mmrm.program import Program
-from mmbench.solvers.highs_ import BASIC, solve_lp
+from mmbench.solvers.highs_ import solve_lp
 
 #: Tolerance for negative coefficients and multipliers of a vertex, relative to the largest
 #: coefficient or multiplier.
@@ -120,15 +120,8 @@ def polished(
     vertex = solve_vertex(program, partition)
     if vertex is None:
         return solution
-    exact = certify(
-        program,
-        vertex.u,
-        vertex.b,
-        vertex.lam,
-        tol,
-        iterations=solution.iterations,
-        route=solution.route,
-    )
+    u, b, lam = vertex.u, vertex.b, vertex.lam
+    exact = certify(program, u, b, lam, tol, solution.iterations, solution.route)
     return best(program, [solution, exact], tol)
 
 
@@ -166,11 +159,9 @@ def solve_reference(program: Program, tol: float = 1e-6) -> CertifiedSolution:
         return constant_solution(program, Status.UNBOUNDED, "highs", lp.iterations)
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
     u[columns], lam[rows] = lp.x[:k], lp.row_dual[:n]
-    found = certify(program, u, float(lp.x[k]), lam, tol, iterations=lp.iterations, route="highs")
-    if lp.basis is None:
+    found = certify(program, u, float(lp.x[k]), lam, tol, lp.iterations, "highs")
+    if lp.basic is None:
         return found
-    slack, active = lp.basis.columns[k + 1 :] == BASIC, lp.basis.rows[:n] != BASIC
-    positive = columns[lp.basis.columns[:k] == BASIC]
-    return polished(
-        program, found, Partition(positive, rows[active & ~slack], rows[active & slack]), tol
-    )
+    basic, slack, active = lp.basic[0][:k], lp.basic[0][k + 1 :], ~lp.basic[1][:n]
+    partition = Partition(columns[basic], rows[active & ~slack], rows[active & slack])
+    return polished(program, found, partition, tol)

@@ -76,13 +76,9 @@ class Shifted(KernelProgram):
         left *= (self.y * unit / self.scale)[:, None]
         return LowRank(left, factor * self.y[:, None])
 
-    def block(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a submatrix of A from kernel values, shape (len(rows), len(columns))."""
-        out = self.program.kernel_values(rows, columns)
-        out -= self.shift[columns]
-        out *= self.y[columns] / self.scale
-        out *= self.y[rows][:, None]
-        return out
+    def kernel_values(self, rows: NDArray, columns: NDArray) -> NDArray:
+        """Return a submatrix of the Gram matrix with shifted columns."""
+        return self.program.kernel_values(rows, columns) - self.shift[columns]
 
     def part(self, rows: NDArray) -> Any:
         """Return the principal submatrix of A with these row and column indices."""
@@ -108,8 +104,8 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
     """Solve program (30) with all rows and columns; `guess` is the warm start."""
     shifted = Shifted(program)
     solutions: list[CertifiedSolution] = []
-    for start in (_large_coefficients, _guessed_coefficients):
-        iterate = start(shifted, guess)
+    for large in (True, False):
+        iterate = _start(shifted, guess, large)
         for fine in FINE_TOLERANCES:
             converged = iterate.run(fine, MAX_ITER)
             iterate.restore_dual()
@@ -122,39 +118,27 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
     return solution
 
 
-def _large_coefficients(program: Shifted, guess: Guess) -> LpInteriorPoint:
-    """Start from lam = 1/n_class, for which A'lam = c, or from a multiple of it below the costs.
+def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
+    """Return an interior point with large coefficients or with the coefficients of the warm start.
 
-    The multiplier of the limit makes the multiple dual feasible. The coefficients are mu/s, as on
-    the central path.
+    lam is 1/n_class, for which A'lam = c, or a multiple of it below the costs. With large
+    coefficients, the multiplier of the limit makes lam dual feasible, and the coefficients are
+    mu/s, as on the central path.
     """
     rows = program.rows
-    cost, c, margins = program.cost[rows], program.c[rows], guess.margins[rows]
-    A, lam = program.part(rows), _shares(program, 0.9999)
+    cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]
+    share = min(1.0, (0.9999 if large else 0.9) * float(program.class_cost.min()))
+    A, lam = program.part(rows), share * cost / program.class_cost[(y > 0).astype(int)]
+    if not large:
+        u = guess.u[rows] * (program.scale / program.program.scale)
+        return LpInteriorPoint(A, y, c, cost, first_iterate(u, margins, lam, c), program.limit)
     z = np.maximum(margins - 1, 0.3)
     reduced = c - lam @ A
     multiplier = SMALL_REDUCED_COST * size_of(c) + 2 * float(np.abs(reduced).max())
     s = reduced + multiplier
     u = np.mean(z * lam) / s
     point = Iterate(u=u, b=0.0, xi=np.maximum(1 - margins, 0.01), z=z, lam=lam, s=s)
-    return LpInteriorPoint(A, program.y[rows], c, cost, point, program.limit, multiplier)
-
-
-def _guessed_coefficients(program: Shifted, guess: Guess) -> LpInteriorPoint:
-    """Start from the coefficients of the warm start."""
-    rows = program.rows
-    cost, c = program.cost[rows], program.c[rows]
-    u = guess.u[rows] * (program.scale / program.program.scale)
-    point = first_iterate(u, guess.margins[rows], _shares(program, 0.9), c)
-    return LpInteriorPoint(program.part(rows), program.y[rows], c, cost, point, program.limit)
-
-
-def _shares(program: Shifted, most: float) -> NDArray:
-    """Return lam = 1/n_class, or its largest multiple that is at most `most` times the costs."""
-    rows = program.rows
-    cost, class_cost = program.cost[rows], program.class_cost
-    share = min(1.0, most * float(class_cost.min()))
-    return share * cost / class_cost[(program.y[rows] > 0).astype(int)]
+    return LpInteriorPoint(A, y, c, cost, point, program.limit, multiplier)
 
 
 def _candidates(
@@ -171,7 +155,4 @@ def _candidates(
     vertex = solve_vertex(shifted, partition_of(iterate, rows, columns))
     if vertex is not None and vertex.signs_hold(shifted):
         points.append((*shifted.original(vertex.u, vertex.b), vertex.lam))
-    return [
-        certify(program, *point, tol, iterations=iterate.iterations, route="whole")
-        for point in points
-    ]
+    return [certify(program, *point, tol, iterate.iterations, "whole") for point in points]
