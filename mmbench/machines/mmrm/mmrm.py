@@ -157,7 +157,7 @@ class MMRM(WeightedClassifier):
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
         single_precision=False,  # coefficients of 1e6 cancel in the decisions
     )
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     #: Version 1: kernel values of more than 3000 rows are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1}
     #: `part_bytes` covers a stored kernel matrix and an interior point of up to 6000 rows and

@@ -24,24 +24,23 @@ from numpy.typing import NDArray
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import CertifiedSolution, certify, value_of
 from mmbench.machines.mmrm.interior import UNBOUNDED_VALUE, LpInteriorPoint, first_iterate
-from mmbench.machines.mmrm.program import NEAR_MARGIN, Guess, Program
+from mmbench.machines.mmrm.program import Guess, Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: Tolerances of the interior point in the first round, before pricing, and before the successive
-#: attempts to compute a vertex.
-FIRST_TOLERANCE, COARSE_TOLERANCE = 3e-2, 1e-3
+#: Tolerances of the interior point before pricing, and before the successive attempts to compute a
+#: vertex.
+COARSE_TOLERANCE = 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
-#: After a round, rows with a smaller margin are added; after the first round, rows with a margin
-#: below `NEAR_MARGIN`.
-FINE_MARGIN = 1.03
+#: Rows with a smaller margin are added.
+ADDED_MARGIN = 1.03
 
 #: Rows with a larger margin are removed from the restricted program.
 DROPPED_MARGIN = 1.3
 
 #: Number of columns added besides the columns of negative reduced cost, relative to the current
-#: number of columns: after the first round, and after later rounds.
-COARSE_COLUMN_SHARE, FINE_COLUMN_SHARE = 0.1, 0.03
+#: number of columns.
+ADDED_COLUMN_SHARE = 0.03
 
 #: Maximum number of pricing rounds.
 MAX_ROUNDS = 24
@@ -78,15 +77,6 @@ class RestrictedProgram:
 
     def solve(self) -> CertifiedSolution:
         """Add rows and columns until no row or column is violated, and certify the optimum."""
-        if not self._is_whole():
-            iterate = self._start()
-            iterate.run(FIRST_TOLERANCE)
-            self.iterations += iterate.iterations
-            first = self._extended(iterate)
-            margins, reduced = self._priced(first)
-            if self._is_unbounded(first.u, margins):
-                return self._certified(first)
-            self._add(margins, reduced, NEAR_MARGIN, COARSE_COLUMN_SHARE)
         optimum: RestrictedOptimum | None = None
         for _ in range(MAX_ROUNDS):
             iterate, optimum = self._start(), None
@@ -176,64 +166,43 @@ class RestrictedProgram:
         iterate.restore_dual()
         return replace(self._extended(iterate), converged=converged, support=partition.positive)
 
-    def _priced(self, optimum: RestrictedOptimum) -> tuple[NDArray, NDArray]:
-        """Return the margins of all rows and the reduced costs of all columns."""
+    def _add_violated(self, optimum: RestrictedOptimum) -> bool:
+        """Add violated rows and columns, and rows and columns near a violation.
+
+        Rows of large margin are removed. Returns False if no row or column is violated or the value
+        of the whole program is so negative that it is unbounded.
+        """
         program = self.program
         margins = program.forward(optimum.u) + program.y * optimum.b
-        return margins, program.c - program.adjoint(optimum.lam) + optimum.multiplier
-
-    def _add_violated(self, optimum: RestrictedOptimum) -> bool:
-        """Add violated rows and columns and remove rows of large margin.
-
-        Returns False if no row or column is violated or the program is unbounded.
-        """
-        margins, reduced = self._priced(optimum)
-        if self._is_unbounded(optimum.u, margins):
+        reduced = program.c - program.adjoint(optimum.lam) + optimum.multiplier
+        if value_of(program, optimum.u, margins) < -UNBOUNDED_VALUE:
             return False
-        rows = np.setdiff1d(self.program.rows, self.rows)
-        columns = np.setdiff1d(self.program.columns, self.columns)
+        rows = np.setdiff1d(program.rows, self.rows)
+        columns = np.setdiff1d(program.columns, self.columns)
         if not (
             np.any(margins[rows] < 1 - PRICING_TOLERANCE)
             or np.any(reduced[columns] < -PRICING_TOLERANCE)
         ):
             return False
         near = margins[self.rows] <= DROPPED_MARGIN
-        costly = optimum.lam[self.rows] >= self.program.cost[self.rows] / 2
-        self.rows = self.rows[near | costly]
-        self._add(margins, reduced, FINE_MARGIN, FINE_COLUMN_SHARE)
-        return True
-
-    def _is_unbounded(self, u: NDArray, margins: NDArray) -> bool:
-        """Whether the objective of the whole program at u is so negative that it is unbounded."""
-        return value_of(self.program, u, margins) < -UNBOUNDED_VALUE
-
-    def _add(self, margins: NDArray, reduced: NDArray, near: float, extra: float) -> None:
-        """Add rows with a margin below `near` and columns of negative reduced cost.
-
-        Further columns, in the order of reduced costs, are `extra` times the current number.
-        """
-        rows = np.setdiff1d(self.program.rows, self.rows)
+        costly = optimum.lam[self.rows] >= program.cost[self.rows] / 2
+        kept = self.rows[near | costly]
         rows = rows[np.argsort(margins[rows], kind="stable")]
-        rows = rows[margins[rows] < near][: max(50, len(self.rows) // 2)]
-        columns = np.setdiff1d(self.program.columns, self.columns)
+        rows = rows[margins[rows] < ADDED_MARGIN][: max(50, len(kept) // 2)]
         columns = columns[np.argsort(reduced[columns], kind="stable")]
-        count = int(np.sum(reduced[columns] < 0) + extra * len(self.columns))
-        self.rows = np.concatenate([self.rows, rows])
+        count = int(np.sum(reduced[columns] < 0) + ADDED_COLUMN_SHARE * len(self.columns))
+        self.rows = np.concatenate([kept, rows])
         self.columns = np.concatenate([self.columns, columns[:count]])
+        return True
 
     def _certified(self, optimum: RestrictedOptimum) -> CertifiedSolution:
         """Certify the optimum, first with the coefficients outside its support set to zero."""
         u = np.zeros_like(optimum.u)
         u[optimum.support] = optimum.u[optimum.support]
         for candidate in (u, optimum.u):
+            b, lam = optimum.b, optimum.lam
             solution = certify(
-                self.program,
-                candidate,
-                optimum.b,
-                optimum.lam,
-                self.tol,
-                iterations=self.iterations,
-                route="interior",
+                self.program, candidate, b, lam, self.tol, self.iterations, "interior"
             )
             if solution.status is Status.OPTIMAL:
                 break
