@@ -53,7 +53,7 @@ def run(
         If a configuration, an option or the data are not valid; no job has run in this case.
     """
     given = Options(results, **options)
-    executor = _executor(given, say)
+    executor = executor_for(given, say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned
         from mmbench.running.runner import EXIT_INTERRUPTED
@@ -68,7 +68,8 @@ def run(
         executor.close()
 
 
-def _executor(options: Options, say: Say) -> Executor:
+def executor_for(options: Options, say: Say) -> Executor:
+    """Return an executor on this computer or on the Dask cluster of the options."""
     if options.scheduler is not None:
         from mmbench.running.cluster import DaskExecutor
 

@@ -42,7 +42,7 @@ def fingerprint(machine: str) -> str:
         return ""
     digest = hashlib.sha256()
     for name in sorted(modules_behind(module)):
-        digest.update(f"{name} {_source(name)[0]}\n".encode())
+        digest.update(f"{name} {source_of(name)[0]}\n".encode())
     return digest.hexdigest()[:12]
 
 
@@ -55,12 +55,12 @@ def modules_behind(module: str) -> set[str]:
         name = todo.pop()
         if name not in seen and name.partition(".")[0] in packages:
             seen.add(name)
-            todo += _source(name)[1]
+            todo += source_of(name)[1]
     return seen
 
 
 @cache
-def _source(module: str) -> tuple[str, tuple[str, ...]]:
+def source_of(module: str) -> tuple[str, tuple[str, ...]]:
     """Return the hash of a module's syntax tree, and the modules that it imports."""
     spec = find_spec(module)
     if spec is None or not str(spec.origin).endswith(".py"):

@@ -80,13 +80,13 @@ class DaskExecutor:
             import distributed
         _silence()
         self._modules, self._say, self._address = tuple(modules), say, address
-        self._cluster: Any = _local_cluster(slots) if address == "local" else None
-        if self._cluster is None:
+        self.cluster: Any = _local_cluster(slots) if address == "local" else None
+        if self.cluster is None:
             _check_greeting(address)
         words = ""
         try:
-            self._client = distributed.Client(self._cluster or address, timeout=ANSWER_SECONDS)
-            self._own_address = self._client.scheduler_info()["address"]
+            self.client = distributed.Client(self.cluster or address, timeout=ANSWER_SECONDS)
+            self._own_address = self.client.scheduler_info()["address"]
         except Exception as error:  # various types: wrong address, certificate or protocol
             words = " ".join(str(error).split()) or type(error).__name__
         if words:
@@ -99,21 +99,21 @@ class DaskExecutor:
         self._parcels: dict[str, Any] = {}
         self._threads: dict[str, int] = {}
         self._looked = -POLL_SECONDS
-        self._batch = uuid4().hex  # identifier of the tasks that the next `cancel` ends
+        self.batch = uuid4().hex  # identifier of the tasks that the next `cancel` ends
 
     @property
     def scheduler(self) -> tuple[str, str] | None:
         """Address of the scheduler and identifier of the batch, for jobs that train pairs on it."""
-        return self._own_address, self._batch
+        return self._own_address, self.batch
 
     @property
     def slots(self) -> int:
         """Current number of threads of all workers; differing versions of new workers are said."""
-        if time.monotonic() - self._looked >= POLL_SECONDS and self._client.status == "running":
+        if time.monotonic() - self._looked >= POLL_SECONDS and self.client.status == "running":
             with self._reached():
-                found = self._client.nthreads()
+                found = self.client.nthreads()
                 new = [worker for worker in found if worker not in self._threads]
-                theirs = self._client.run(facts, workers=new, on_error="return") if new else {}
+                theirs = self.client.run(facts, workers=new, on_error="return") if new else {}
             self._threads, self._looked = found, time.monotonic()
             for line in sorted({line for other in theirs.values() for line in differences(other)}):
                 self._say(line)
@@ -138,7 +138,7 @@ class DaskExecutor:
         # pickled here, so that Dask does not search the arguments for Dask tasks
         payload = pickle.dumps((task.function, task.args, task.limits, self._modules))
         with self._reached():
-            task.remote = self._client.submit(run_here, payload, parcel, self._batch, pure=False)
+            task.remote = self.client.submit(run_here, payload, parcel, self.batch, pure=False)
             task.remote.add_done_callback(lambda _: self._ended.put(task))
 
     def wait(self, timeout: float | None = None) -> list[Future]:
@@ -189,7 +189,7 @@ class DaskExecutor:
         """Return the data files of a job as a Dask object that workers can retrieve."""
         if job.dataset_hash not in self._parcels:
             parcel = pack(job, context.data, context.mirror)
-            [self._parcels[job.dataset_hash]] = self._client.scatter([parcel])
+            [self._parcels[job.dataset_hash]] = self.client.scatter([parcel])
         return self._parcels[job.dataset_hash]
 
     @contextmanager
@@ -197,7 +197,7 @@ class DaskExecutor:
         """Raise UserError if the scheduler cannot be reached inside or at the end of a block."""
         try:
             yield
-            lost = self._client.status != "running"
+            lost = self.client.status != "running"
         except (OSError, RuntimeError):
             lost = True
         if lost:
@@ -209,18 +209,18 @@ class DaskExecutor:
     def cancel(self) -> None:
         """Cancel all running tasks of this run, and end their processes on the workers."""
         tasks, self._tasks = self._tasks, {}
-        if self._client.status == "running":
+        if self.client.status == "running":
             with suppress(OSError, RuntimeError):  # without a scheduler, workers end their tasks
-                self._client.cancel([task.remote for task in tasks.values()], force=True)
-                self._client.run(stop_here, self._batch, on_error="ignore")
-        self._batch = uuid4().hex
+                self.client.cancel([task.remote for task in tasks.values()], force=True)
+                self.client.run(stop_here, self.batch, on_error="ignore")
+        self.batch = uuid4().hex
 
     def close(self) -> None:
         """Disconnect from the cluster; shut down a local cluster."""
         with suppress(OSError, RuntimeError):  # the connection is lost already
-            self._client.close(timeout=ANSWER_SECONDS)
-        if self._cluster is not None:
-            self._cluster.close()
+            self.client.close(timeout=ANSWER_SECONDS)
+        if self.cluster is not None:
+            self.cluster.close()
 
 
 def _silence() -> None:
@@ -298,8 +298,8 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
 # -- inside a Dask worker -------------------------------------------------------------------------
 
 #: Executors of this Dask worker, each with the batch of its last task.
-_executors: dict[LocalExecutor, str] = {}
-_idle: list[LocalExecutor] = []
+executors: dict[LocalExecutor, str] = {}
+idle_executors: list[LocalExecutor] = []
 _stopped: set[str] = set()
 _lock = Lock()
 
@@ -310,8 +310,8 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
     if parcel is not None:
         unpack(parcel, args[1].data)
     with _lock:
-        executor = _idle.pop() if _idle else LocalExecutor(1, modules)
-        _executors[executor] = batch
+        executor = idle_executors.pop() if idle_executors else LocalExecutor(1, modules)
+        executors[executor] = batch
     try:
         future = executor.submit(function, *args, limits=limits)
         while not executor.wait(POLL_SECONDS):
@@ -319,7 +319,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
                 executor.kill()
     finally:
         with _lock:
-            _idle.append(executor)
+            idle_executors.append(executor)
     return future.result()
 
 
@@ -327,9 +327,9 @@ def stop_here(batch: str) -> None:
     """End the processes of a batch on this Dask worker, and tasks of the batch that begin later."""
     with _lock:
         _stopped.add(batch)
-        for executor, last in _executors.items():
+        for executor, last in executors.items():
             if last == batch:
-                executor.close() if executor in _idle else executor.kill()
+                executor.close() if executor in idle_executors else executor.kill()
 
 
 #: Minimum number of rows of the largest pair of classes; smaller pairs are not sent to workers, as
@@ -354,48 +354,48 @@ class PairBackend(ThreadingBackend):
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
         super().__init__(**options)
-        self._client, self._limits = client, limits
-        self._here, self._sum, self._batch = Lock(), Lock(), batch
+        self.client, self._limits = client, limits
+        self.busy, self._sum, self.batch = Lock(), Lock(), batch
         self._longest = LEAST_PATIENCE / PATIENCE_FACTOR
         self.cpu_seconds, self.n_sent = 0.0, 0
 
     def effective_n_jobs(self, n_jobs: int) -> int:
         """Return the number of simultaneous trainings; the machine's `n_jobs` is ignored."""
-        return sum(self._client.nthreads().values())
+        return sum(self.client.nthreads().values())
 
     def submit(self, func: Callable[[], Any], callback: Any = None) -> Any:
         """Start a training, in this process or on a worker; overrides a method of joblib."""
         return super().submit(partial(self._train, func), callback)
 
     def _train(self, func: Callable[[], Any]) -> Any:
-        here = self._here.acquire(blocking=False)
-        return self._train_here(func) if here else self._train_there(func)
+        free = self.busy.acquire(blocking=False)
+        return self.train_here(func) if free else self.train_there(func)
 
-    def _train_here(self, func: Callable[[], Any]) -> Any:
-        """Train in this process; the caller has acquired the lock `_here`."""
+    def train_here(self, func: Callable[[], Any]) -> Any:
+        """Train in this process; the caller has acquired the lock `busy`."""
         start = time.monotonic()
         try:
             return func()
         finally:
             self._longest = max(self._longest, time.monotonic() - start)
-            self._here.release()
+            self.busy.release()
 
-    def _train_there(self, func: Any) -> Any:
+    def train_there(self, func: Any) -> Any:
         """Train on a worker; if the result is late and this process is idle, train here."""
         from distributed import CancelledError, KilledWorker
         from distributed import TimeoutError as NotYet
 
         payload = pickle.dumps((train_items, (func.items,), self._limits, ()))
-        future = self._client.submit(
-            run_here, payload, None, self._batch, pure=False, priority=PRIORITY
+        future = self.client.submit(
+            run_here, payload, None, self.batch, pure=False, priority=PRIORITY
         )
         while True:
             try:
                 result, cpu = future.result(timeout=PATIENCE_FACTOR * self._longest)
             except (NotYet, KilledWorker, CancelledError) as error:
-                if self._here.acquire(blocking=not isinstance(error, NotYet)):
+                if self.busy.acquire(blocking=not isinstance(error, NotYet)):
                     future.cancel()
-                    return self._train_here(func)
+                    return self.train_here(func)
             else:
                 with self._sum:
                     self.cpu_seconds, self.n_sent = self.cpu_seconds + cpu, self.n_sent + 1

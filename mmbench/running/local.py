@@ -158,18 +158,18 @@ class LocalExecutor:
     def __init__(self, slots: int, modules: Sequence[str] = ()):
         check_platform()
         self.slots = self.task_threads = self.computer_slots = slots
-        self._workers = [_Worker(tuple(modules)) for _ in range(slots)]
+        self.workers = [_Worker(tuple(modules)) for _ in range(slots)]
 
     def start(self) -> None:
         """Start the first worker process, so that it imports modules while this process goes on."""
-        self._workers[0].spawn()
+        self.workers[0].spawn()
 
     def submit(self, function: Callable, *args: Any, limits: Limits = NO_LIMITS) -> Future:
         """Start a task in a free slot.
 
         Raises RuntimeError if all slots are busy, and UserError if no process can be started.
         """
-        for worker in self._workers:
+        for worker in self.workers:
             if worker.future is None:
                 return worker.start(function, args, limits)
         raise RuntimeError(f"all {self.slots} slots are busy")
@@ -179,7 +179,7 @@ class LocalExecutor:
 
         A task has the exception `WorkerDied` if its worker died or exceeded a limit.
         """
-        busy = [worker for worker in self._workers if worker.future is not None]
+        busy = [worker for worker in self.workers if worker.future is not None]
         end = time.monotonic() + (float("inf") if timeout is None else timeout)
         limited = any(worker.limits != NO_LIMITS for worker in busy)
         while busy:
@@ -193,13 +193,13 @@ class LocalExecutor:
 
     def cancel(self) -> None:
         """Kill the workers that run a task; idle workers are kept for further tasks."""
-        for worker in self._workers:
+        for worker in self.workers:
             if worker.future is not None:
                 worker.kill()
 
     def close(self) -> None:
         """Kill all workers."""
-        for worker in self._workers:
+        for worker in self.workers:
             worker.kill()
 
     def kill(self) -> None:
@@ -207,7 +207,7 @@ class LocalExecutor:
 
         The running tasks end with `WorkerDied`.
         """
-        for worker in self._workers:
+        for worker in self.workers:
             worker.cancelled = True
             worker.kill_process()
 

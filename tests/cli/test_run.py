@@ -26,7 +26,7 @@ machines:
 """
 
 #: What the fixture `one_process` replaces.
-WITH_WORKERS = launch._executor
+WITH_WORKERS = launch.executor_for
 
 
 def good_rows(n: int = 40) -> list[str]:
@@ -161,7 +161,7 @@ def test_run_resume_table_and_repair(tmp_path: Path, monkeypatch: pytest.MonkeyP
     text = (tmp_path / "mine.csv").read_text()
     (tmp_path / "mine.csv").write_text(text.replace("a,b,label", "a,b,c,label", 1))
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "_executor", WITH_WORKERS)
+        patch.setattr(launch, "executor_for", WITH_WORKERS)
         result = run(path)
     assert result.exit_code == 0, result.stderr
     assert "warning: constant columns (they cannot help): 'c'" in result.stderr

@@ -52,7 +52,7 @@ def test_a_plug_in_has_a_fingerprint_of_all_its_modules(tmp_path, monkeypatch):
     assert {"own_machines.step", "mmbench.machines.svm", "mmbench.kernels.matrix"} <= modules
     before = identity.fingerprint("own_machines.machine:Own")
     (folder / "step.py").write_text("STEP = 2\n")
-    for cached in (identity.fingerprint, identity._source):
+    for cached in (identity.fingerprint, identity.source_of):
         cached.cache_clear()
     assert identity.fingerprint("own_machines.machine:Own") != before
 

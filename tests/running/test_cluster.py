@@ -63,7 +63,7 @@ def lose_workers(executor, count, seed):
     """Kill so many Dask workers at random, each once it has had time to take a task."""
     rng, seen = random.Random(seed), set()
     while count:
-        alive = set(executor._client.run(os.getpid, on_error="ignore").values())
+        alive = set(executor.client.run(os.getpid, on_error="ignore").values())
         if ready := sorted(alive & seen):
             os.kill(rng.choice(ready), signal.SIGKILL)
             count -= 1
@@ -87,8 +87,8 @@ def test_five_lost_workers_cost_no_task(executor):
 
 
 def test_a_worker_that_joins_late_takes_part(executor):
-    executor._cluster.scale(3)
-    executor._client.wait_for_workers(3)
+    executor.cluster.scale(3)
+    executor.client.wait_for_workers(3)
     end = time.monotonic() + 20
     while executor.slots < 3 and time.monotonic() < end:
         time.sleep(0.1)
@@ -96,7 +96,7 @@ def test_a_worker_that_joins_late_takes_part(executor):
 
 
 def test_limits_and_crashes_are_those_of_a_local_process(executor, monkeypatch):
-    pids = set(executor._client.run(os.getpid).values())
+    pids = set(executor.client.run(os.getpid).values())
     late = executor.submit(hang, limits=Limits(time=0.3))
     crash = executor.submit(segfault)
     drain(executor, 2)
@@ -104,7 +104,7 @@ def test_limits_and_crashes_are_those_of_a_local_process(executor, monkeypatch):
     assert late.exception().status == Status.TIME_LIMIT
     assert isinstance(crash.exception(), WorkerDied)
     assert "SIGSEGV" in str(crash.exception())
-    assert set(executor._client.run(os.getpid).values()) == pids
+    assert set(executor.client.run(os.getpid).values()) == pids
 
 
 def test_cancel_ends_tasks_at_once_and_the_workers_stay(executor):
@@ -112,7 +112,7 @@ def test_cancel_ends_tasks_at_once_and_the_workers_stay(executor):
     processes = []
     while not processes:
         time.sleep(0.1)
-        pids = executor._client.run(os.getpid).values()
+        pids = executor.client.run(os.getpid).values()
         processes = [child for pid in pids for child in psutil.Process(pid).children()]
     executor.cancel()
     assert not psutil.wait_procs(processes, timeout=10)[1]
@@ -137,7 +137,7 @@ def test_the_end_of_a_run_ends_no_task_of_another_run_on_the_same_cluster():
             threads.submit(cluster.run_here, pickle.dumps((nap, (s, s), NO_LIMITS, ())), None, name)
             for s, name in ((600, "mine"), (4, "other"))
         )
-        while len(cluster._executors.keys() - set(cluster._idle)) < 2:
+        while len(cluster.executors.keys() - set(cluster.idle_executors)) < 2:
             time.sleep(0.05)
         time.sleep(1)
         cluster.stop_here("mine")
@@ -278,7 +278,7 @@ def test_fifty_lost_workers_lose_no_record(store, other_store, monkeypatch):
 def test_a_scheduler_that_dies_is_one_line():
     with cluster_in_threads(1) as executor:
         executor.submit(nap, 600)
-        executor._cluster.close()
+        executor.cluster.close()
         with pytest.raises(UserError, match="is gone; finished jobs are stored"):
             drain(executor, 1)
-        cluster.stop_here(executor._batch)
+        cluster.stop_here(executor.batch)

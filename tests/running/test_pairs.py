@@ -47,8 +47,8 @@ class Turn:
 def test_pairs_are_trained_there_as_here(executor):
     X, y = four_classes()
     here = SVM(C=3.0).fit(X, y)
-    backend = PairBackend(executor._client, NO_LIMITS)
-    backend._here = Turn(free=False)
+    backend = PairBackend(executor.client, NO_LIMITS)
+    backend.busy = Turn(free=False)
     with parallel_config(backend=backend):
         there = SVM(C=3.0).fit(X, y)
     assert backend.n_sent == 6
@@ -60,21 +60,21 @@ def test_pairs_are_trained_there_as_here(executor):
 def test_pairs_that_do_not_come_back_are_trained_here(executor):
     X, y = four_classes()
     payload = pickle.dumps((hang, (), Limits(time=20.0), ()))
-    busy = [executor._client.submit(run_here, payload, None, "t", pure=False) for _ in range(2)]
-    backend = PairBackend(executor._client, NO_LIMITS)
+    busy = [executor.client.submit(run_here, payload, None, "t", pure=False) for _ in range(2)]
+    backend = PairBackend(executor.client, NO_LIMITS)
     with parallel_config(backend=backend):
         there = SVM(C=3.0).fit(X, y)
     assert backend.n_sent == 0
     np.testing.assert_array_equal(SVM(C=3.0).fit(X, y).dual_coef_, there.dual_coef_)
-    executor._client.cancel(busy, force=True)
+    executor.client.cancel(busy, force=True)
     executor.cancel()
 
 
 def test_an_error_of_a_pair_is_that_of_the_job(executor):
-    backend = PairBackend(executor._client, NO_LIMITS)
-    backend._here = Turn(free=False)
+    backend = PairBackend(executor.client, NO_LIMITS)
+    backend.busy = Turn(free=False)
     with pytest.raises(ValueError, match="invalid literal"):
-        backend._train_there(Calls())
+        backend.train_there(Calls())
 
 
 class Calls:

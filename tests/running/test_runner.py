@@ -183,7 +183,7 @@ class KillsTheWorkersOnce(Lines):
 
     def __init__(self, total, executor):
         super().__init__(total, sys.stderr)
-        self.workers = executor._workers
+        self.workers = executor.workers
 
     def finished(self, job, record, left):
         super().finished(job, record, left)
