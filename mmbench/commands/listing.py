@@ -36,9 +36,9 @@ def dataset_rows() -> Rows:
 
 def layout_rows() -> Rows:
     """Return the table layouts and their descriptions."""
-    from mmbench.tables.layouts import list_layouts
+    from mmbench.tables.layouts import LAYOUTS
 
-    return list(list_layouts().items())
+    return [(name, _first_line(path)) for name, path in LAYOUTS.items()]
 
 
 def figure_rows() -> Rows:
@@ -73,12 +73,20 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
 
 
 def _first_line(path: str) -> str:
-    """Return the first line of the docstring of ``module`` or ``module:Class``."""
-    name, _, cls = path.partition(":")
+    """Return the first line of the description of ``module``, ``module:Class`` or ``module:name``.
+
+    A description is a docstring or, if a call is assigned to the name, its first argument.
+    """
+    name, _, attribute = path.partition(":")
     module = ast.parse(_source(name))
-    classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
-    text = ast.get_docstring(classes[cls] if cls else module) if cls in (*classes, "") else None
-    return (text or "").partition("\n")[0]
+    found: dict[str, str | None] = {"": ast.get_docstring(module)}
+    for node in module.body:
+        match node:
+            case ast.ClassDef(name=name):
+                found[name] = ast.get_docstring(node)
+            case ast.Assign([ast.Name(name)], ast.Call(args=[ast.Constant(str(text)), *_])):
+                found[name] = text
+    return (found.get(attribute) or "").partition("\n")[0]
 
 
 def _source(name: str) -> bytes:

@@ -225,16 +225,13 @@ def measured_lines(sheet: Sheet, places: Iterable[Key], metric: str = METRIC) ->
 
 def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, list[Line]]:
     """Return the measured results and the published results of each place."""
-    published = [
-        {
-            row["machine"]: Sample(row["value"], row["std"], row["n_splits"])
-            for row in sheet.published_of(place.dataset)
-            if row["metric"] == METRIC
-            and row["machine"] in sheet.machines
-            and row["kernel"] == place.kernel
-        }
-        for place in places
-    ]
+    rows = [row for row in sheet.published if row["metric"] == METRIC]
+    rows = [row for row in rows if row["machine"] in sheet.machines]
+    published: list[Line] = [{} for _ in places]
+    for place, line in zip(places, published, strict=True):
+        for row in rows:
+            if (row["dataset"], row["kernel"]) == (place.dataset, place.kernel):
+                line[row["machine"]] = Sample(row["value"], row["std"], row["n_splits"])
     return {"measured": measured_lines(sheet, places), "published": published}
 
 

@@ -150,13 +150,9 @@ class Layout:
     @classmethod
     def of_module(cls, module: ModuleType) -> "Layout":
         """Return the layout of a module with a function `layout`."""
-        return cls(
-            str(module.__doc__).partition("\n")[0],
-            published=getattr(module, "PUBLISHED", None),
-            sized=getattr(module, "SIZED", False),
-            any_metric=getattr(module, "ANY_METRIC", False),
-            function=module.layout,
-        )
+        names = [n for n in ("PUBLISHED", "SIZED", "ANY_METRIC") if hasattr(module, n)]
+        options = {name.lower(): getattr(module, name) for name in names}
+        return cls(str(module.__doc__).partition("\n")[0], function=module.layout, **options)
 
     def draw(self, sheet: Sheet) -> Table:
         """Return the table of a sheet."""

@@ -192,25 +192,24 @@ class Cell:
             return ""
         if not self.records and self.planned.n_splits:
             return "not run"
-        parts, n_done, n_splits = [], len(self.done), self.planned.n_splits
+        n_done, n_splits, parts, texts = len(self.done), self.planned.n_splits, [], []
         if n_done != n_splits:
             causes = Counter(record.reason or record.status for record in self.failed)
-            texts = [f"{count} failed ({reason})" for reason, count in causes.items()]
-            if absent := n_splits - len(self.records):
-                texts.append(f"{absent} not run")
-            parts.append(f"{n_done} of {n_splits} splits done, {', '.join(texts)}")
-            if n_splits == 1:
-                parts = [f"failed ({next(iter(causes))})"]
+            lost = [f"{count} failed ({reason})" for reason, count in causes.items()]
+            absent = n_splits - len(self.records)
+            lost += [f"{absent} not run"] if absent else []
+            several = f"{n_done} of {n_splits} splits done, {', '.join(lost)}"
+            parts.append(several if n_splits > 1 else f"failed ({next(iter(causes))})")
         statuses = self.fits["statuses"]
         if set(statuses) == {Status.UNCERTIFIED}:
             return "; ".join([*parts, NO_CERTIFICATES])
-        doubtful = [s for s in sorted(statuses) if s not in FINISHED]
-        texts = [f"{statuses[s]} {s.replace('_', ' ')}" for s in doubtful]
+        doubtful = (status for status in sorted(statuses) if status not in FINISHED)
+        texts += [f"{statuses[status]} {status.replace('_', ' ')}" for status in doubtful]
         if splits := sum(map(_has_failed_fit, self.done)):
             how = "counted all the same" if self.include_failed else "not counted"
             texts.append(f"{splits} of {n_done} splits {how}")
-        fits = [f"of {statuses.total()} fits {', '.join(texts)}"] if texts else []
-        return "; ".join([*parts, *fits])
+        parts += [f"of {statuses.total()} fits {', '.join(texts)}"] if texts else []
+        return "; ".join(parts)
 
     def code(self, name: str) -> str:
         """Return the distinct values of "version" or "fingerprint" of the machine's code."""
@@ -377,7 +376,7 @@ def selected(records: Sequence[Record]) -> list[Selected]:
 
     If all splits share parameters from another experiment, these parameters are returned too.
     """
-    choices = [(record, choice) for record in records for choice in _choices(record)]
+    choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
     grids |= {name: () for record, choice in choices if record.job.shares for name in choice}
     found = []
@@ -402,7 +401,7 @@ def selected(records: Sequence[Record]) -> list[Selected]:
     return found
 
 
-def _choices(record: Record) -> list[dict]:
+def choices_of(record: Record) -> list[dict]:
     """Return the selected parameters of a record: one dict, or one dict per pair of classes."""
     params = record.selection.get("params") or {}
     return params if isinstance(params, list) else [params]
@@ -465,21 +464,20 @@ def long_table(
 
 def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[Row]:
     """Return the rows of a table cell; without results, rows of accuracy and error count only."""
-    rows = []
+    rows, n = [], len(cell.done)
     for metric in AVERAGED if cell.done else AVERAGED[:2]:
         published = known.get((cell.key, metric))
         row = Row(cell.key, metric, cell.status, cell.note, **_mean(cell, metric))
         unknown = cell.planned.published_only and published is None
         if not unknown and (metric != SECONDS[-1] or row.measured is not None):
             rows.append(_compared(cell, row, published, compare) if published else row)
-    for metric in CERTIFIED if cell.done else ():
-        if (value := cell.fits[metric]) is not None:
-            row = Row(cell.key, metric, cell.status, cell.note)
-            rows.append(replace(row, measured=float(value), n=len(cell.done)))
-    for own in cell.selected:
-        row = Row(cell.key, f"{SELECTED}{own.name}", cell.status, own.note)
-        rows.append(replace(row, measured=own.median, n=own.n))
-    return rows
+    found = [(metric, cell.fits[metric], n, cell.note) for metric in CERTIFIED]
+    found += [(f"{SELECTED}{own.name}", own.median, own.n, own.note) for own in cell.selected]
+    return rows + [
+        Row(cell.key, metric, cell.status, note, measured=float(value), n=count)
+        for metric, value, count, note in found
+        if value is not None
+    ]
 
 
 def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[Row]:

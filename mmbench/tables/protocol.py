@@ -17,23 +17,19 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
     chosen = [job for job in jobs if job.grid]
     lines = [f"Test: {_each(jobs, tested)}."]
     if taken := [job for job in jobs if job.use == job.column]:
-        lines.append(
+        shared = (
             "One choice of parameters for all splits: the median of what "
             f"{len(taken[0].parents)} splits of another experiment selected on their training "
             "parts. Rows of these may test here."
-            if taken[0].shares
-            else "Parameters taken over from what another experiment selected."
         )
+        reused = "Parameters taken over from what another experiment selected."
+        lines.append(shared if taken[0].shares else reused)
     elif chosen:
         lines.append(f"Parameters chosen by {_each(chosen, selected)}; {_grids(jobs, label)}.")
-    calibrations = dict.fromkeys(
-        f"{label(job.column)}: {job.calibrate}, {job.calibration_folds} folds"
-        for job in jobs
-        if job.calibrate
-    )
-    if calibrations:
-        texts = "; ".join(calibrations)
-        lines.append(f"Calibrated on each training part, for probabilities: {texts}.")
+    calibrated = [job for job in jobs if job.calibrate]
+    texts = (f"{label(j.column)}: {j.calibrate}, {j.calibration_folds} folds" for j in calibrated)
+    if text := "; ".join(dict.fromkeys(texts)):
+        lines.append(f"Calibrated on each training part, for probabilities: {text}.")
     if steps := _each(jobs, preprocessed):
         lines.append(f"Preprocessing, fitted on each training part: {steps}.")
     return tuple(lines)
@@ -120,21 +116,16 @@ def _plain(value: Any) -> str:
 
 def _grids(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
     """Return the parameter grid of each machine, with the range over all jobs."""
-    axes: dict[str, dict[str, set]] = {}
-    sources: dict[str, str] = {}
+    sources = {job.column: [f"as {label(job.use)}"] for job in jobs if job.use}
+    axes: dict[str, dict[str, set]] = {job.column: {} for job in jobs}
     for job in jobs:
-        mine = axes.setdefault(job.column, {})
         for name, values in job.grid:
-            mine.setdefault(name, set()).update(values)
-        if job.use:
-            sources[job.column] = label(job.use)
-    parts = []
-    for column, mine in axes.items():
-        texts = [f"as {sources[column]}"] if column in sources else []
-        texts += [_axis(name, values) for name, values in mine.items()]
-        if texts:
-            parts.append(f"{label(column)}: {', '.join(texts)}")
-    return "; ".join(parts)
+            axes[job.column].setdefault(name, set()).update(values)
+    texts = {
+        column: [*sources.get(column, ()), *(_axis(*axis) for axis in found.items())]
+        for column, found in axes.items()
+    }
+    return "; ".join(f"{label(c)}: {', '.join(found)}" for c, found in texts.items() if found)
 
 
 def _axis(name: str, values: Iterable[object]) -> str:

@@ -166,31 +166,26 @@ class Sheet:
     def _environment(self) -> list[str]:
         """Return one line per computer and version of mmbench and Python in the records."""
         runs = (record.environment for record in self.experiment.records if record.done)
-        threads = grouped(
-            (f"mmbench {run['mmbench']}, Python {run['python']}, {run['cpu']}", run["threads"])
-            for run in runs
+        pairs = grouped(
+            (f"mmbench {r['mmbench']}, Python {r['python']}, {r['cpu']}", r["threads"]["pairs"])
+            for r in runs
         )
-        counts = {
-            computer: " or ".join(map(str, sorted({found["pairs"] for found in own})))
-            for computer, own in threads.items()
-        }
         return [
-            f"Run with {computer}; pairs of classes trained at a time: {count}."
-            for computer, count in counts.items()
+            f"Run with {computer}; pairs of classes trained at a time: "
+            f"{' or '.join(map(str, sorted(set(counts))))}."
+            for computer, counts in pairs.items()
         ]
 
     def _code(self) -> list[str]:
         """Return the versions of the machines' code, and the numbers of records of other code."""
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if record.code]
-        codes = grouped(
-            (
-                "{version}, {fingerprint}".format_map(record.code).removesuffix(", "),
-                self.label(record.job.column),
-            )
-            for record in known
+        text = "{version}, {fingerprint}"
+        names = (
+            (text.format_map(r.code).removesuffix(", "), self.label(r.job.column)) for r in known
         )
-        texts = (f"{', '.join(dict.fromkeys(names))} {text}" for text, names in codes.items())
+        codes = grouped(dict.fromkeys(names))
+        texts = (f"{', '.join(of)} {code.removesuffix(', ')}" for code, of in codes.items())
         changed = sum(record.code["fingerprint"] != _today(record.job.machine) for record in known)
         lines = []
         if known:

@@ -159,13 +159,11 @@ def win_tie_loss(pairs: Iterable[tuple[Sample, Sample]], level: float = WELCH_LE
     `pairs` has one pair of samples per data set; larger means are better. A difference is
     significant if Welch's test has a p-value below `level`.
     """
-    wins = ties = losses = 0
-    for one, other in pairs:
-        different = welch_p(one, other) < level
-        wins += different and one.mean > other.mean
-        losses += different and one.mean < other.mean
-        ties += not different
-    return Counts(wins, ties, losses)
+    signs = [
+        (one.mean > other.mean) - (one.mean < other.mean) if welch_p(one, other) < level else 0
+        for one, other in pairs
+    ]
+    return Counts(*map(signs.count, (1, 0, -1)))
 
 
 def best_and_worst(
@@ -184,9 +182,10 @@ def best_and_worst(
     counts = {name: [0, 0] for row in rows for name in row}
     for row in rows:
         printed = {n: v if decimals is None else round(v, decimals) for n, v in row.items()}
-        for side, extreme in enumerate((max(printed.values()), min(printed.values()))):
-            for name, value in printed.items():
-                counts[name][side] += value == extreme
+        best, worst = max(printed.values()), min(printed.values())
+        for name, value in printed.items():
+            counts[name][0] += value == best
+            counts[name][1] += value == worst
     return {name: (best, worst) for name, (best, worst) in counts.items()}
 
 

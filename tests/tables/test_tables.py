@@ -14,10 +14,11 @@ from helpers.drawn import table
 
 from mmbench import resources
 from mmbench.commands import outputs as tables
+from mmbench.commands.listing import layout_rows
 from mmbench.errors import Status, UserError
 from mmbench.jobs.job import SelectRef, SplitRef
 from mmbench.results import load
-from mmbench.tables.layouts import LAYOUTS, list_layouts
+from mmbench.tables.layouts import LAYOUTS
 
 
 def lines_of(text: str, start: str) -> list[str]:
@@ -220,8 +221,9 @@ def test_no_layout_loses_a_kernel_or_degree(results) -> None:
 
 
 def test_layouts_are_listed_with_what_they_show() -> None:
-    assert list(list_layouts()) == list(LAYOUTS)
-    assert all(text.endswith(".") for text in list_layouts().values())
+    rows = dict(layout_rows())
+    assert list(rows) == list(LAYOUTS)
+    assert all(text.endswith(".") for text in rows.values())
 
 
 # -- formats -----------------------------------------------------------------------------------

@@ -66,15 +66,12 @@ class Boundaries:
             grid = canvas.subplots(1, len(panels))
             for axes, (name, records) in zip(grid, panels.items(), strict=True):
                 job = next(iter(records.values())).job
-                data = prepare(
-                    job, Path("datasets"), None
-                )  # toy sets are generated, so no file is read
+                data = prepare(job, Path("datasets"), None)  # toy sets are generated, not read
                 decisions = {label(m): _decision(experiment, r, data) for m, r in records.items()}
                 axes.set_title(cls.sets[name])
                 _panel(axes, name, data, decisions, [*records, "bayes"])
-                texts = (
-                    f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items()
-                )
+                values = {label(m): r.metrics["accuracy_pct"] for m, r in records.items()}
+                texts = (f"{name} {value:.1f} %" for name, value in values.items())
                 lines.append(f"{cls.sets[name]}: draw {job.split.repeat + 1}, {', '.join(texts)}")
             handles, labels = canvas.axes[0].get_legend_handles_labels()
             canvas.legend(handles, labels, loc="outside lower center", ncols=4)
@@ -138,9 +135,8 @@ def _panel(
         style: dict[str, Any] = {"s": 8, "alpha": 0.45, "lw": 0.6, "label": f"{label}, test"}
         axes.scatter(test[:, 0], test[:, 1], marker=small, c=own, **style)
         style = {"s": 14, "lw": 0.8, "zorder": 3, "label": f"{label}, training"}
-        axes.scatter(
-            train[:, 0], train[:, 1], marker=hollow, facecolors="none", edgecolors=own, **style
-        )
+        style |= {"facecolors": "none", "edgecolors": own}
+        axes.scatter(train[:, 0], train[:, 1], marker=hollow, **style)
     both = np.vstack([data.X_train, data.X_test])
     margin = 0.04 * np.ptp(both, axis=0)
     (left, low), (right, high) = both.min(axis=0) - margin, both.max(axis=0) + margin

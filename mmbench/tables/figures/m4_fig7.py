@@ -41,8 +41,8 @@ def draw(experiment: Experiment, output: Path) -> str:
     done = [key for key in sheet.keys if sheet.value(key, "accuracy_pct") is not None]
     if len({key._replace(machine="") for key in done}) > 1:
         raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
-    rows = [_point(sheet, key, sheet.cells.get(key)) for key in done]
     columns = ["machine", "nu", "accuracy", "error", "ms", "kept", "n"]
+    rows = [_point(sheet, key, sheet.cells.get(key)) for key in done]
     points = pd.DataFrame(rows, columns=columns)
     is_mpm = points.machine == MPM
     curve, mpm = points[~is_mpm].sort_values("nu", kind="stable"), points[is_mpm]

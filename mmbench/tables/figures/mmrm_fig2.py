@@ -49,20 +49,16 @@ def draw(experiment: Experiment, output: Path) -> str:
     values = {row["metric"]: row["value"] for row in published_rows(PUBLISHED)}
     published = float(values["regression_slope"]), float(values["regression_intercept"])
     line, n = fit_line(points), int(points.separable.sum())
-    ours, label = "no line: the separable pairs are too few or have one margin ratio", ""
-    if line:
-        ours = equation(line.slope, line.intercept)
-        label = (
-            f"measured: {ours}\n({n} separable pairs, r = {line.rvalue:.2f}, p = {line.pvalue:.2g})"
-        )
-        trust = f"r = {line.rvalue:.3f}, p of the slope = {line.pvalue:.2g}, {n} separable pairs"
-        ours += f"  ({trust})"
+    ours = "no line: the separable pairs are too few or have one margin ratio"
     with drawing(output, COLUMN, 3.5) as canvas:
         axes = canvas.subplots()
         _scatter(axes, points)
         ends = np.array([points.ratio.min(), points.ratio.max()])
         if line:
+            ours, p = equation(line.slope, line.intercept), f"{line.pvalue:.2g}"
+            label = f"measured: {ours}\n({n} separable pairs, r = {line.rvalue:.2f}, p = {p})"
             axes.plot(ends, line.slope * ends + line.intercept, color=OURS, label=label)
+            ours += f"  (r = {line.rvalue:.3f}, p of the slope = {p}, {n} separable pairs)"
         label = f"published: {equation(*published)}"
         axes.plot(ends, published[0] * ends + published[1], color=THEIRS, ls="--", label=label)
         axes.set_xlabel("margin ratio ρ on the training rows of the pair")
@@ -141,10 +137,8 @@ def equation(slope: float, intercept: float) -> str:
 def _scatter(axes: Any, points: pd.DataFrame) -> None:
     """Draw separable pairs as filled and others as hollow points; label the worst pairs."""
     style = {"s": 12, "lw": 0.8, "edgecolors": OURS, "alpha": 0.75, "zorder": 3}
-    for separable, face, label in (
-        (True, OURS, "separable pair"),
-        (False, "none", "pair with slack"),
-    ):
+    kinds = ((True, OURS, "separable pair"), (False, "none", "pair with slack"))
+    for separable, face, label in kinds:
         own = points[points.separable == separable]
         if len(own):
             axes.scatter(own.ratio, own.accuracy, facecolors=face, label=label, **style)

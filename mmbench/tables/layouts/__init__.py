@@ -43,11 +43,6 @@ LAYOUTS = {
 LAYOUTS = with_plugins("layouts", LAYOUTS)
 
 
-def list_layouts() -> dict[str, str]:
-    """Return the description of each layout, by name."""
-    return {name: find_layout(name).about for name in LAYOUTS}
-
-
 def find_layout(name: str) -> Layout:
     """Return a layout by its name.
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -362,24 +363,19 @@ def _ratios(sheet: Sheet) -> Grid:
     for place in sheet.places:
         times = {m: total(sheet, place._replace(machine=m)) for m in sheet.machines}
         ours = {machine: seconds for machine, seconds in times.items() if seconds is not None}
-        theirs = {
-            row["machine"]: row["value"]
-            for row in sheet.published_of(place.dataset)
-            if row["metric"] == "seconds" and row["value"] is not None
-        }
+        printed = (row for row in sheet.published_of(place.dataset) if row["metric"] == "seconds")
+        theirs = {row["machine"]: row["value"] for row in printed if row["value"] is not None}
         whole += [ours] if len(ours) == len(sheet.machines) else []
         texts = [f"{_ratio(ours, m)} / {_ratio(theirs, m)}" for m in sheet.machines]
         rows.append([sheet.name(place), seconds_text(ours.get("mamc")), *texts])
     # The published counts are shown as printed, because some published times are lost.
-    values = {(row["machine"], row["metric"]): row["value"] for row in sheet.published}
-    printed = {
-        machine: f"{value:.0f}-{values[machine, 'worst_count']:.0f}"
-        for (machine, metric), value in values.items()
-        if metric == "best_count"
-    }
+    values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts = best_and_worst([{m: -s for m, s in line.items()} for line in whole], decimals=None)
-    counted = {machine: f"{fast}-{slow}" for machine, (fast, slow) in counts.items()}
-    texts = [f"{counted.get(m, NOTHING)} / {printed.get(m, NOTHING)}" for m in sheet.machines]
+    texts = []
+    for m in sheet.machines:
+        most: list[Any] = [values.get((metric, m)) for metric in ("best_count", "worst_count")]
+        theirs_text = NOTHING if None in most else "{:.0f}-{:.0f}".format(*most)
+        texts.append(f"{'-'.join(map(str, counts.get(m, ()))) or NOTHING} / {theirs_text}")
     rows.append(["shortest-longest", "", *texts])
     caption = "Ratio: measured / published"
     seconds = numbers(f"{sheet.label('mamc')} (s)")
@@ -439,17 +435,13 @@ def _milliseconds(sheet: Sheet) -> Iterable[Grid]:
         seconds = total(sheet, key, ("training",))
         return NOTHING if seconds is None else f"{1000 * seconds:.1f}"
 
+    caption = "CPU milliseconds of one training; published: lost."
+    heads = data_heads(lambda place: sheet.name(place, kernel=False))
     for kernel in sheet.kernels:
-        places = sheet.places_of(kernel)
+        places, name = sheet.places_of(kernel), f"{caption} {kernel_caption(*kernel)}"
         cells = {m: {text(place._replace(machine=m)) for place in places} for m in sheet.machines}
-        yield by_machine(
-            sheet,
-            text,
-            f"CPU milliseconds of one training; published: lost. {kernel_caption(*kernel)}",
-            heads=data_heads(lambda place: sheet.name(place, kernel=False)),
-            places=places,
-            machines=[machine for machine in sheet.machines if cells[machine] != {NOTHING}],
-        )
+        timed = [machine for machine in sheet.machines if cells[machine] != {NOTHING}]
+        yield by_machine(sheet, text, name, heads=heads, places=places, machines=timed)
 
 
 fsvm_table2 = Layout(

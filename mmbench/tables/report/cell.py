@@ -13,7 +13,7 @@ import pandas as pd
 
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.record import Record
-from mmbench.tables.frame import CONFUSION, SPLIT_COLUMNS, grouped, routes_text
+from mmbench.tables.frame import CONFUSION, SPLIT_COLUMNS, choices_of, grouped, routes_text
 from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, details
@@ -96,15 +96,11 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     grid point. The result is None if there are no scores, or if the longest axis is too long.
     """
     records = [record for record in records if record.selection.get("scores")]
-    pairs = [
-        (name, value) for record in records for name, values in record.job.grid for value in values
-    ]
-    found = {name: set(map(_hashable, values)) for name, values in grouped(pairs).items()}
-    grids = {
-        name: sorted(values, key=lambda value: (isinstance(value, str), value))
-        for name, values in found.items()
-        if len(values) > 1
-    }
+    grids = {}
+    for name, found in grouped(axis for record in records for axis in record.job.grid).items():
+        values = {_hashable(value) for grid in found for value in grid}
+        if len(values) > 1:
+            grids[name] = sorted(values, key=lambda value: (isinstance(value, str), value))
     axes = sorted(grids, key=lambda name: -len(grids[name]))[:2]
     if not axes or len(grids[axes[0]]) > LONGEST:
         return None
@@ -119,9 +115,8 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
         for k, record in enumerate(records)
         for line in record.selection["scores"]
     )
-    chosen = (record.selection.get("params") or {} for record in records)
-    flat = (choice for made in chosen for choice in (made if isinstance(made, list) else [made]))
-    choices = pd.DataFrame(map(point, flat), columns=["down", "across"]).value_counts()
+    chosen = (point(choice) for record in records for choice in choices_of(record))
+    choices = pd.DataFrame(chosen, columns=["down", "across"]).value_counts()
     best = 100 * scores.dropna().groupby(["down", "across", "split"]).score.max()
     mean = best.groupby(["down", "across"]).mean()
     heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN if all scores are equal

@@ -1,7 +1,6 @@
 """The page of an experiment: tables, pictures, table cells, failures, and facts about the run."""
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 from mmbench.errors import Status, UserError
@@ -68,14 +67,13 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
             return drawing(name, "", str(error))
         return drawing(name, file, words)
 
-    images: list[Path] = []
-    if not view.has_records:
-        images = sorted(view.experiment.folder.glob("*.png"))
-    for image in images:
-        shutil.copyfile(image, site.path(f"{view.folder}/figures/{image.name}"))
-    if images:
-        names = {image: view.name if image.stem == "figure" else image.stem for image in images}
-        return [drawing(name, f"figures/{image.name}") for image, name in names.items()]
+    drawn = []
+    for image in [] if view.has_records else sorted(view.experiment.folder.glob("*.png")):
+        file = f"figures/{image.name}"
+        shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
+        drawn.append(drawing(view.name if image.stem == "figure" else image.stem, file))
+    if drawn:
+        return drawn
     drawn = [draw(name) for name in figures_of(view.experiment)]
     # Machines are not ranked over several training sizes of one data set.
     ranks = [] if any(key.size is not None for key in view.keys) else [draw(RANKS)]
