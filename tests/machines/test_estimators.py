@@ -95,6 +95,18 @@ def test_works_in_pipelines_and_searches(machine, iris):
     assert GridSearchCV(pipe, grid, cv=2).fit(*iris).best_score_ > 0.6
 
 
+@pytest.mark.parametrize("kernel_scaling", ["none", "trace"])  # "trace": a kernel for each pair
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_single_rows_have_the_decisions_of_many(kernel, kernel_scaling, iris):
+    X, y = iris
+    machine = machine_class("svm")(kernel=kernel, gamma=0.5, kernel_scaling=kernel_scaling)
+    machine.fit(X[::2], y[::2])
+    many = machine.pairwise_decision_function(X)
+    for n in (1, 2, 40):
+        few = np.vstack([machine.pairwise_decision_function(X[i : i + n]) for i in range(0, 40, n)])
+        np.testing.assert_allclose(few, many[: len(few)], rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.filterwarnings("error", "ignore::sklearn.exceptions.ConvergenceWarning")
 def test_equal_rows_of_both_classes_have_an_answer(machine):
     for kernel in machine.kernels:

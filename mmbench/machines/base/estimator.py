@@ -21,6 +21,7 @@ import numpy as np
 from joblib import Parallel, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import (
@@ -43,6 +44,7 @@ from mmbench.kernels.matrix import (
 )
 from mmbench.machines.base.parameters import Declared, Param, choice, parameter, positive
 from mmbench.machines.base.problem import (
+    FEW_ROWS,
     BinaryModel,
     BinaryProblem,
     around,
@@ -323,8 +325,13 @@ class PairwiseClassifier(Declared, Estimator):
         if is_given(self.kernel):
             values = given_values(self.kernel, rows, self.support_vectors_, self.support_)
             return values @ self.dual_coef_.T + self.intercept_
+        kernels = list(dict.fromkeys(self.kernels_))
+        if len(kernels) == 1:
+            few = rows.shape[0] <= FEW_ROWS
+            coef = self._sparse_coef if few else self.dual_coef_
+            return expand(kernels[0], rows, self.support_vectors_, coef) + self.intercept_
         out = np.tile(self.intercept_, (rows.shape[0], 1))
-        for kernel in dict.fromkeys(self.kernels_):
+        for kernel in kernels:
             pairs = np.array([k for k, other in enumerate(self.kernels_) if other == kernel])
             support = np.flatnonzero(self.dual_coef_[pairs].any(axis=0))
             coef = self.dual_coef_[np.ix_(pairs, support)]
@@ -577,6 +584,7 @@ class PairwiseClassifier(Declared, Estimator):
         self.support_ = np.flatnonzero(dual_coef.any(axis=0))
         self.support_vectors_ = np.empty((0, 0)) if self.kernel == PRECOMPUTED else X[self.support_]
         self.dual_coef_ = dual_coef[:, self.support_]
+        self._sparse_coef = csr_array(self.dual_coef_)
 
 
 def _train_pair(

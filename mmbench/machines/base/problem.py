@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import FINISHED, Status
-from mmbench.kernels import Kernel
+from mmbench.kernels import Kernel, row_squares
 from mmbench.kernels.matrix import KernelMatrix, KernelRows, StoredGram
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
@@ -29,6 +29,10 @@ UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 #: Maximum relative excess of a lower bound over the objective that is attributed to rounding; with
 #: a larger excess the certificate is refused.
 FALSE_BOUND_EXCESS = 1e-3
+
+#: Up to this many rows, predictions multiply with the coefficients as a sparse array: each support
+#: vector has entries for c (c - 1) / 2 pairs of c classes, of which at most c - 1 are not zero.
+FEW_ROWS = 32
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
 BLOCK_BYTES = 2**24
@@ -264,23 +268,26 @@ class PartProblem(BinaryProblem):
         return self.whole.part(self.rows, self.rows).astype(float, copy=False)
 
 
-def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray) -> NDArray:
+def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_array) -> NDArray:
     """Return ``sum_i coef[p, i] k(support[i], x)`` of each row x of X, shape (len(X), len(coef)).
 
-    The kernel values are computed in blocks of rows of X.
+    The kernel values are computed in blocks of rows of X. `coef` may be sparse.
     """
     n, n_support = X.shape[0], support.shape[0]  # len() of a sparse array raises
-    out = np.zeros((n, len(coef)), dtype=coef.dtype)
+    out = np.zeros((n, coef.shape[0]), dtype=coef.dtype)
     if not n_support:
         return out
+    if n == 1 and kernel.name == "rbf" and not (issparse(X) or issparse(support)):
+        distances = row_squares(support - X)  # without a centred copy and its squares
+        return (coef @ kernel.apply(distances))[None, :]
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
-    step = max(1, BLOCK_BYTES // (coef.itemsize * n_support))
+    step = max(1, BLOCK_BYTES // (coef.dtype.itemsize * n_support))
     for start in range(0, n, step):
         block: Any = X[start : start + step]
         if issparse(block) != issparse(support):  # only dense rows are centred
             block = csr_array(block) if issparse(support) else block.toarray()
         rows = KernelRows(kernel, block, expansion.centre, coef.dtype)
-        out[start : start + step] = rows.values(expansion) @ coef.T
+        out[start : start + step] = (coef @ rows.values(expansion).T).T
     return out
 
 

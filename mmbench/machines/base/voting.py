@@ -26,12 +26,15 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 def votes(decisions: NDArray, n_classes: int) -> NDArray:
     """Count the votes of each class; a decision value of zero is a vote for the positive class."""
-    counts = np.zeros((len(decisions), n_classes), dtype=np.int64)
-    for k, (i, j) in enumerate(class_pairs(n_classes)):
-        positive = decisions[:, k] >= 0
-        counts[:, j] += positive
-        counts[:, i] += ~positive
-    return counts
+    signs = _signs(n_classes)
+    for_first = (signs < 0).sum(axis=0)  # votes if all decision values are negative
+    return (for_first + (decisions >= 0) @ signs).astype(np.int64)
+
+
+def _signs(n_classes: int) -> NDArray:
+    """Return 1.0 for the positive class of each pair, -1.0 for its negative class, else 0.0."""
+    low, high = np.transpose(class_pairs(n_classes))
+    return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 
 
 def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
@@ -74,11 +77,7 @@ def ovr_scores(decisions: NDArray, n_classes: int) -> NDArray:
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
     """Return the sum of the decision values for each class minus the sum against the class."""
-    confidence = np.zeros((len(decisions), n_classes))
-    for k, (i, j) in enumerate(class_pairs(n_classes)):
-        confidence[:, j] += decisions[:, k]
-        confidence[:, i] -= decisions[:, k]
-    return confidence
+    return decisions @ _signs(n_classes)
 
 
 def scores_of_votes(counts: NDArray, confidence: NDArray) -> NDArray:
