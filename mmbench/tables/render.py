@@ -128,7 +128,7 @@ def _column(cells: Sequence[str], align: str) -> list[str]:
 FORMULA = re.compile(r"[=+\-@\t\r]")
 #: Characters with a meaning in Markdown: ``a_b``, ``<0.1`` and ``[1]`` have none.
 MARKDOWN = re.compile(
-    r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=[(\[:])|&(?=#?\w+;)|~(?=~)|(?<=~)~"
+    r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=\()|^\[(?=[^\]]*\]:)|&(?=#?\w+;)|~(?=~)|(?<=~)~"
     r"|(?<![^\W_])_|_(?![^\W_])|^(?:>|#+(?=\s)|[+-](?=\s))"
 )
 

@@ -309,7 +309,9 @@ def test_names_make_no_links_pictures_or_code_in_markdown(results) -> None:
     text = table(experiment.folder)
     shown = r"![x\](http://a)\`b\` \_c\_ \_\_d\_\_ \~\~e\~\~ \<i>\&lt;\\ a_b\\x1b"
     assert shown in text
-    assert r"[y\]: http://a\\x07" in text
+    assert r"[y]: http://a\\x07" in text
+    experiment.fail(experiment.job("[z]: http://b", "svm"))
+    assert r"| \[z]: http://b" in table(experiment.folder)
     markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
     html = markdown.render(text)
     assert not re.search(r"<(a|img|code|em|s|i|blockquote)\b", html)
