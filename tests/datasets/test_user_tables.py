@@ -257,6 +257,27 @@ def test_what_is_read_but_hardly_meant_is_reported(tmp_path: Path, content: str,
     assert [warning in line for line in data.warnings] == [True]
 
 
+@pytest.mark.parametrize(
+    ("cells", "decimal", "hint"),
+    [
+        (["1.234,5", "1.234"], ",", "say thousands: ."),
+        (["1.234", "2.345"], ",", "say thousands: ."),
+        (["1.5", "2.25"], ",", "say decimal: ."),
+        (["1,234.5", "1,234,567"], ".", "say thousands: ,"),
+        (["1_000", "2_000"], ".", "say thousands: _"),
+        (["12 000", "2"], ".", 'say thousands: " "'),
+        (["1-2", "3-4"], ".", ""),
+    ],
+)
+def test_categories_that_look_like_numbers_with_marks_get_the_hint(tmp_path, cells, decimal, hint):
+    rows = "".join(f"{cells[k % 2]};{'xy'[k % 3 == 0]}\n" for k in range(30))
+    data = load(
+        tmp_path, "my.csv", "a;kind\n" + rows, ["one_hot"], categorical="auto", decimal=decimal
+    )
+    warnings = [line for line in data.warnings if repr(cells[0]) in line]
+    assert [hint in line for line in warnings] == [True] * bool(hint)
+
+
 def test_a_first_row_of_data_is_no_pair_of_equal_names(tmp_path: Path):
     line = refusal(tmp_path, "my.csv", "1,1,x\n2,3,y\n", target=-1)
     assert line.endswith("are named '1'; say header: false if the first line holds data")

@@ -46,6 +46,8 @@ DATE = re.compile(r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
 #: Integers up to this absolute value are represented exactly as float64.
 EXACT = 2**53
+#: Pattern of numbers in which marks may group the digits.
+GROUPED = re.compile(r"\s*[+-]?[0-9][0-9.,'_ ]*")
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 
 
@@ -328,6 +330,10 @@ def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
     holds = f"column {column.name!r} holds"
     if words and all(is_number(text.replace(",", ".", 1)) for text in texts):
         return [f"{holds} categories such as {words[0]!r}: are they numbers, with decimal: ','?"]
+    pointed = words or (texts if options.decimal == "," else [])
+    if pointed and all(GROUPED.fullmatch(text) for text in texts):
+        hint = _hint(pointed[0], options, False, str(column.name))
+        return [f"{holds} categories such as {pointed[0]!r}{hint}"] if hint else []
     if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):
         said = f"{holds} numbers and {', '.join(map(repr, words))}, all taken as categories"
         return [f"{said}; leave a cell empty where a value is missing"]
