@@ -29,20 +29,31 @@ Replan = Callable[[Path], Plan | None]
 
 @dataclass(frozen=True)
 class Experiment:
-    """The plan and the records of one experiment, or the reference table of an earlier run."""
+    """The plan and the records of one experiment, or the reference table of an earlier run.
+
+    Attributes
+    ----------
+    folder : Path
+    plan : Plan
+        For a reference table, the plan of the configuration of the same name.
+    records : list of Record
+        Records of planned jobs, including failed jobs; empty for a reference table.
+    remarks : tuple of str
+        Remarks printed below the tables: damaged records, and records with other settings.
+    include_failed : bool, default=False
+        Whether splits with a failed fit are averaged too.
+    rows : list of Row, optional
+        Long table of a reference table; None for an experiment with records.
+    deviations : mapping of str to sequence of str
+        Differences of a reference table's data from the paper's data, by data set.
+    """
 
     folder: Path
-    #: Plan; for a reference table, of the configuration of the same name, which names the layout.
     plan: Plan
-    #: Records of planned jobs, including failed jobs; empty for a reference table.
     records: list[Record] = field(default_factory=list)
-    #: Remarks printed below the tables: damaged records, and records with other settings.
     remarks: tuple[str, ...] = ()
-    #: Whether splits with a failed fit are averaged too.
     include_failed: bool = False
-    #: Long table of a reference table; None for an experiment with records.
     rows: list[Row] | None = None
-    #: Differences of a reference table's data from the paper's data, by data set.
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
