@@ -6,7 +6,7 @@ size, averaged over splits.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,24 +46,25 @@ def plan(
     for entry in config.datasets:
         dataset = entry.ref(config.steps_of(entry))
         content = dataset_hash(dataset, store=store, mirror=mirror, allow_network=allow_network)
+        data = {"dataset": dataset, "dataset_hash": content}
         splits = split_refs(config, dataset) or split_refs(
             config, load_dataset(dataset, store=store, mirror=mirror, allow_network=allow_network)
         )
-        for kernel, degree in kernels_and_degrees(config):
-            degrees = [d for k, d in kernels_and_degrees(config) if k == kernel]
-            drafts = [
-                _draft(config, entry, column, kernel, degree, dataset=dataset, dataset_hash=content)
-                for column in config.machines
-                if kernel in config.kernels_of(column)
-                and (degree in degrees[:1] or not config.machines[column].estimator)
-            ]
-            for split in splits:
-                keys: dict[str, str] = {}
-                for draft in drafts:
-                    parent = keys[draft.use] if draft.use else None
-                    job = replace(draft, split=split, parent=parent)
-                    keys[job.column] = job.key
-                    jobs.append(job)
+        for kernel, degrees in degrees_by_kernel(config).items():
+            run = [name for name in config.machines if kernel in config.kernels_of(name)]
+            for degree in degrees:
+                drafts = [
+                    _draft(config, entry, column, kernel, degree, **data)
+                    for column in run
+                    if degree == degrees[0] or not config.machines[column].estimator
+                ]
+                for split in splits:
+                    keys: dict[str, str] = {}
+                    for draft in drafts:
+                        parent = keys[draft.use] if draft.use else None
+                        job = replace(draft, split=split, parent=parent)
+                        keys[job.column] = job.key
+                        jobs.append(job)
     if config.source is None or config.parameters_from is None:
         return jobs
     theirs = plan(config.source, store, mirror, allow_network)
@@ -130,11 +131,10 @@ def _draft(
     )
 
 
-def kernels_and_degrees(config: Config) -> list[tuple[str, int | None]]:
-    """Return the kernels of an experiment, the polynomial kernel once per degree."""
+def degrees_by_kernel(config: Config) -> dict[str, Sequence[int | None]]:
+    """Return the polynomial degrees of each kernel of an experiment; [None] for other kernels."""
     kernels = dict.fromkeys(k for name in config.machines for k in config.kernels_of(name))
-    degrees = config.degree or [DEFAULT_DEGREE]
-    return [(k, d) for k in kernels for d in (degrees if k == "poly" else [None])]
+    return {k: (config.degree or [DEFAULT_DEGREE]) if k == "poly" else [None] for k in kernels}
 
 
 def split_refs(config: Config, dataset: DatasetRef | Dataset) -> list[SplitRef]:
@@ -243,22 +243,16 @@ def _cells(config: Config) -> Iterator[tuple[Key, int]]:
 
     Cells are ordered by data set, kernel, machine, degree and training size.
     """
-    kernels = dict.fromkeys(kernel for kernel, _ in kernels_and_degrees(config))
     for entry in config.datasets:
         n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))
         n_splits = n_splits or Counter(dict.fromkeys(config.protocol.sizes, 0))
-        for kernel in kernels:
+        for kernel, degrees in degrees_by_kernel(config).items():
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
             for machine in (*run, *config.published_only):
-                for degree in _degrees(config, machine, kernel):
+                shown = degrees
+                if kernel == "poly" and machine in run:  # None if the machine selects the degree
+                    params = (settings(config, machine, kernel, degree)[0] for degree in degrees)
+                    shown = list(dict.fromkeys(values.get("degree") for values in params))
+                for degree in shown:
                     for size, count in n_splits.items():
                         yield Key(entry.label, kernel, degree, machine, size), count
-
-
-def _degrees(config: Config, machine: str, kernel: str) -> list[int | None]:
-    """Return the degrees of a machine's table cells; None if the machine selects the degree."""
-    degrees = [degree for name, degree in kernels_and_degrees(config) if name == kernel]
-    if machine in config.published_only or kernel != "poly":
-        return degrees
-    stated = (settings(config, machine, kernel, degree)[0].get("degree") for degree in degrees)
-    return list(dict.fromkeys(stated))

@@ -290,12 +290,8 @@ def load_card(name: str) -> Card:
         content = yaml.load(known[name].read_text("utf-8"), LOADER)
         return Card.model_validate({"name": name, **content})
     except (ValidationError, yaml.YAMLError, TypeError, UnicodeDecodeError, OSError) as error:
-        raise UserError(f"{known[name]}: not a valid card: {_first(error)}") from None
-
-
-def _first(error: Exception) -> str:
-    """Return the first fault of a card in one line."""
-    if isinstance(error, ValidationError):
-        fault = error.errors()[0]
-        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-    return str(error)
+        reason = str(error)
+        if isinstance(error, ValidationError):
+            fault = error.errors()[0]
+            reason = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        raise UserError(f"{known[name]}: not a valid card: {reason}") from None

@@ -160,10 +160,8 @@ def _checked(name: Any, argument: Any) -> Any:
         needs = "a whole number of components of at least 1"
     elif name in IMPUTERS:
         fits, needs = argument in STRATEGIES, f"one of {', '.join(STRATEGIES)}"
-    elif argument is not None:
-        raise ValueError(f"{name} takes no number, got {argument!r}")
     else:
-        return None
+        fits, needs = argument is None, "no number"
     if not fits:
         raise ValueError(f"{name} needs {needs}, got {argument!r}")
     return argument

@@ -87,7 +87,7 @@ def test_a_fitted_pipeline_can_be_cloned_and_pickled():
         ("pca", "pca needs a whole number"),
         ({"divide": 0}, "divide needs a number above 0"),
         ({"divide": "255"}, "divide needs a number above 0"),
-        ({"minmax": 1}, "minmax takes no number"),
+        ({"minmax": 1}, "minmax needs no number"),
         ({"pca": 2, "divide": 3}, r"a name or \{name: number\}"),
         ([["minmax"]], r"a name or \{name: number\}"),
         (7, r"a name or \{name: number\}"),

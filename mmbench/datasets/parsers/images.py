@@ -34,8 +34,9 @@ LBP_PATTERNS = 59
 def describe(images: NDArray, descriptor: str) -> NDArray:
     """Return the descriptors as 8-bit integers, shape (n_images, n_values)."""
     if descriptor not in DESCRIPTORS:
-        nearest = did_you_mean(descriptor, DESCRIPTORS)
-        raise ValueError(f"unknown descriptor {descriptor!r}{nearest}")
+        raise ValueError(
+            f"unknown descriptor {descriptor!r}{did_you_mean(descriptor, DESCRIPTORS)}"
+        )
     return np.array([DESCRIPTORS[descriptor](image) for image in images])
 
 

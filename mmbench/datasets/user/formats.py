@@ -227,8 +227,8 @@ def _decoded(content: bytes, encoding: str) -> str:
         text = content[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
         hint = "; state its encoding, such as latin-1" if encoding == "utf-8" and not mark else ""
-        place = len(mark) + error.start
-        raise ValueError(f"not {encoding} text (byte {place}){hint}") from error
+        position = len(mark) + error.start
+        raise ValueError(f"not {encoding} text (byte {position}){hint}") from error
     if not text.strip():
         raise ValueError("the file is empty")
     if "\0" in text:
