@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -18,6 +21,8 @@ from mmbench import FSVM, LDA, M4, MAMC, MEMPM, MMRM, MPM, RMM, SVM, SigmaSVM
 from mmbench.errors import UserError
 from mmbench.kernels import Kernel
 from mmbench.kernels.geometry import enclosing_ball
+from mmbench.machines import MACHINES as MACHINES_BY_NAME
+from mmbench.machines import make_machine
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +173,27 @@ def test_pairs_of_an_svc_are_those_of_its_decision_function(wine, params):
         t = np.where(labels[own] == row["positive"], -1, 1)
         assert row["B"] == pytest.approx(np.abs(f[own, k]).max())
         assert row["margin"] * row["norm"] == pytest.approx((t * f[own, k]).min())
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize("name", MACHINES_BY_NAME)
+def test_every_machine_has_the_decisions_of_its_hyperplanes(wine, name, kernel):
+    X, y = wine
+    machine = make_machine(name)
+    if kernel not in machine.kernels:
+        pytest.skip(f"{name} has no kernel {kernel}")
+    machine.set_params(kernel=kernel)
+    if "ridge" in machine.get_params() and kernel != "linear":
+        machine.set_params(ridge=1e-2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        f = machine.fit(X[::3], y[::3]).pairwise_decision_function(X)
+    frame = mmbench.geometry(machine, X, y)
+    for k, row in frame.iterrows():
+        own = np.isin(y, [row["negative"], row["positive"]])
+        t = np.where(y[own] == row["positive"], 1, -1)
+        assert row["B"] == pytest.approx(np.abs(f[own, k]).max(), rel=1e-6)
+        assert row["margin"] * row["norm"] == pytest.approx((t * f[own, k]).min(), rel=1e-6)
 
 
 def test_our_svm_and_libsvm_have_the_same_geometry(wine):
