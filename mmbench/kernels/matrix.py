@@ -205,10 +205,6 @@ class KernelRows:
         return self.kernel.apply(out, out=out)
 
 
-#: Size in bytes of a block of kernel values in `StoredGram.product`, so that it fits in the cache.
-BLOCK_BYTES = 2**18
-
-
 class StoredGram:
     """A symmetric kernel matrix in memory, shared by several problems.
 
@@ -224,9 +220,9 @@ class StoredGram:
     --------
     >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
     >>> kernel = Kernel("poly", degree=2)
-    >>> StoredGram(kernel, kernel.base(X, X)).product(np.ones((2, 1)))
-    array([[ 2.],
-           [10.]])
+    >>> StoredGram(kernel, kernel.base(X, X)).values
+    array([[1., 1.],
+           [1., 9.]])
     """
 
     def __init__(self, kernel: Kernel, base: NDArray, overwrite: bool = False):
@@ -256,26 +252,6 @@ class StoredGram:
     def part(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a copy of some rows and columns, shape (len(rows), len(columns))."""
         return submatrix(self.values, rows, columns)
-
-    def product(self, V: NDArray) -> NDArray:
-        """Return ``K V`` of shape (n_samples, V.shape[1]).
-
-        If the kernel values are not stored yet, the product computes them by blocks and does not
-        store them, except with ``overwrite=True``.
-        """
-        if self._overwrite or self._values is not None:
-            return self.values @ V
-        base, n = self._base, self.n
-        step = max(1, BLOCK_BYTES // (n * base.itemsize))
-        block, out = np.empty(step * n, base.dtype), np.zeros((n, V.shape[1]), base.dtype)
-        for start in range(0, n, step):
-            # The matrix is symmetric: each block starts at the diagonal.
-            rows = base[start : start + step, start:]
-            values = self._kernel.apply(rows, out=block[: rows.size].reshape(rows.shape))
-            stop = start + len(rows)
-            out[start:stop] += values @ V[start:]
-            out[stop:] += values[:, len(rows) :].T @ V[start:stop]
-        return out
 
 
 #: Minimum and maximum size in bytes of a block of kernel values, and its maximum number of rows. A
@@ -384,18 +360,7 @@ class KernelMatrix:
             self._make_room(self._most_stored(n))
             larger = min(2 * n, self.most_part_rows, self._most_beside(self._store.most))
             self._memory = np.empty(max(n, larger) ** 2, self.dtype)  # for larger submatrices too
-        out = self._memory[: n**2].reshape(n, n)
-        slots = self._store.slots(rows)
-        stored, missing = slots >= 0, np.flatnonzero(slots < 0)
-        if 2 * len(missing) > n:
-            out = some.values(some, out)
-        else:
-            _copy_entries(self._store.values, slots[stored], rows, np.flatnonzero(stored), out)
-            values = some.take(missing).values(some)
-            out[missing], out[:, missing] = values, values.T
-        if self._kernel.name == "rbf":
-            np.fill_diagonal(out, 1)
-        return out
+        return some.values(some, self._memory[: n**2].reshape(n, n))
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a submatrix in float64, shape (len(rows), len(columns))."""
@@ -493,14 +458,10 @@ class _RowStore:
         self._row_of, self._asked_at = np.full(most, -1), np.zeros(most, dtype=int)
         self._time = 0
 
-    def slots(self, rows: NDArray) -> NDArray:
-        """Return the slot of each row in `values`, -1 if a row is not stored."""
-        return self._slot_of[rows]
-
     def find(self, rows: NDArray) -> NDArray:
-        """Return `slots` and mark the rows as most recently used."""
+        """Return the slots of the rows in `values`, -1 if not stored; mark them as just used."""
         self._time += 1
-        slots = self.slots(rows)
+        slots = self._slot_of[rows]
         self._asked_at[slots[slots >= 0]] = self._time
         return slots
 
@@ -534,12 +495,3 @@ def accumulate(values, rows, coefficients, out):
         row, coefficient = values[rows[s]], coefficients[s]
         for p in range(out.shape[0]):
             out[p] += coefficient * row[p]
-
-
-@njit(nogil=True, cache=True)
-def _copy_entries(values, slots, columns, places, out):
-    """Copy some columns of the stored row in each slot to the given row of `out`."""
-    for k in range(slots.shape[0]):
-        row, to = values[slots[k]], out[places[k]]
-        for j in range(columns.shape[0]):
-            to[j] = row[np.uintp(columns[j])]  # unsigned: no test for negative indices

@@ -26,7 +26,7 @@ estimators. NIPS 20, 2008.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -114,24 +114,13 @@ class MAMC(WeightedClassifier):
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
         """Train at all grid points; the class sums are computed once."""
-        (models,) = self.train_folds([problem], points)
-        return models
-
-    def train_folds(
-        self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
-    ) -> Iterator[list[BinaryModel]]:
-        """Train at all grid points on all folds with one product with the stored kernel matrix."""
-        started = time.perf_counter()
-        problems, own = list(problems), self.get_params()
         if any("class_weight" in point for point in points):  # class weights change the class sums
-            for problem in problems:
-                yield [self.with_params(point).train(problem) for point in points]
-            return
-        weights = [row_weights(problem, self.class_weight) for problem in problems]
-        sums = class_sums(problems, weights)
-        seconds = (time.perf_counter() - started) / (len(problems) * len(points))
-        for problem, s, fold in zip(problems, weights, sums, strict=True):
-            yield [_at(problem.y, s, fold, seconds, {**own, **point}) for point in points]
+            return [self.with_params(point).train(problem) for point in points]
+        started, own = time.perf_counter(), self.get_params()
+        s = row_weights(problem, self.class_weight)
+        sums = class_sums(problem, s)
+        seconds = (time.perf_counter() - started) / len(points)
+        return [_at(problem.y, s, sums, seconds, {**own, **point}) for point in points]
 
 
 class ClassSums(NamedTuple):
@@ -144,34 +133,24 @@ class ClassSums(NamedTuple):
     whole: NDArray | None = None
 
 
-def class_sums(
-    problems: Sequence[BinaryProblem], weights: Sequence[NDArray | None] | None = None
-) -> list[ClassSums]:
-    """Return the class sums of each problem; `weights` contains the row weights of each problem.
+def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassSums:
+    """Return the class sums; `weights` are the row weights.
 
-    If all problems are folds of one stored kernel matrix, the class sums of all folds are computed
-    by one product with this matrix. Otherwise, kernel values are computed in blocks and not stored,
-    unless a kernel matrix is given.
+    The sums of a fold of a stored kernel matrix are a product with this matrix. Otherwise, kernel
+    values are computed in blocks and not stored, unless a kernel matrix is given.
     """
-    weights = weights or [None] * len(problems)
-    shares = [_shares(problem.y, s) for problem, s in zip(problems, weights, strict=True)]
-    parts = [problem for problem in problems if isinstance(problem, PartProblem)]
-    if len(parts) < len(problems) or any(part.whole is not parts[0].whole for part in parts):
-        return [ClassSums(_sums(*pair)) for pair in zip(problems, shares, strict=True)]
-    whole = parts[0].whole
-    columns = np.zeros((whole.n, 2 * len(parts)), dtype=whole.dtype)
-    for k, (part, own) in enumerate(zip(parts, shares, strict=True)):
-        columns[part.rows, 2 * k : 2 * k + 2] = own
-    sums = np.split(whole.product(columns), len(parts), axis=1)
-    return [ClassSums(of[part.rows], of) for part, of in zip(parts, sums, strict=True)]
-
-
-def _sums(problem: BinaryProblem, shares: NDArray) -> NDArray:
+    shares = _shares(problem.y, weights)
+    if isinstance(problem, PartProblem):
+        columns = np.zeros((problem.whole.n, 2), dtype=problem.whole.dtype)
+        columns[problem.rows] = shares
+        sums = problem.whole.values @ columns
+        return ClassSums(sums[problem.rows], sums)
     if problem.given_gram is not None:
-        return problem.given_gram @ shares
+        return ClassSums(problem.given_gram @ shares)
     if problem.kernel.name == "linear":
-        return problem.X @ (problem.X.T @ shares)
-    return expand(problem.kernel, problem.X, problem.X, np.ascontiguousarray(shares.T))
+        return ClassSums(problem.X @ (problem.X.T @ shares))
+    columns = np.ascontiguousarray(shares.T)
+    return ClassSums(expand(problem.kernel, problem.X, problem.X, columns))
 
 
 def _shares(y: NDArray, weights: NDArray | None) -> NDArray:

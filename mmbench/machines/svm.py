@@ -120,9 +120,9 @@ class SVM(WeightedClassifier):
     #: problems with many rows are solved exactly, so ties in a grid search may be broken
     #: differently; version 2: problems with few rows and degenerate problems are exact too;
     #: version 3: coordinate descent.
-    #: Version 1 for ``rbf``: kernel values of more than 3000 rows are computed by NumPy.
+    #: Version 1 for ``rbf`` and ``poly``: NumPy computes the kernel values of more than 3000 rows.
     version: ClassVar[int] = 2
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "rbf": 1}
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "poly": 1, "rbf": 1}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

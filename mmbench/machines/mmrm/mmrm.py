@@ -158,8 +158,8 @@ class MMRM(WeightedClassifier):
         single_precision=False,  # coefficients of 1e6 cancel in the decisions
     )
     version: ClassVar[int] = 5
-    #: Version 1: kernel values of more than 3000 rows are computed by NumPy.
-    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1}
+    #: Version 1: NumPy computes the kernel values of more than 3000 rows.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
     #: `part_bytes` covers a stored kernel matrix and an interior point of up to 6000 rows and
     #: coefficients; the 60,000 rows of MNIST need 5000. Larger interior points check the free
     #: memory.
