@@ -65,13 +65,12 @@ class InnerSplits:
 class SearchRows:
     """The rows of a grid search: first the training rows, then rows used for validation only.
 
-    `labels` contains the class index of each row, and -1 if the class has no training rows;
-    `planned` is the number of binary trainings of the whole search.
+    `labels` contains the class index of each row, and -1 if the class has no training rows.
     """
 
-    planned = 0
-
-    def __init__(self, X: NDArray, y: NDArray, n_train: int | None, cut: InnerSplits):
+    def __init__(
+        self, X: NDArray, y: NDArray, n_train: int | None, cut: InnerSplits, n_points: int
+    ):
         self.n_train = len(y) if n_train is None else n_train
         kept = slice(None) if cut.on_rest else slice(self.n_train)
         classes = np.unique(y[: self.n_train])
@@ -81,17 +80,14 @@ class SearchRows:
         self.X_train = self.X[: self.n_train]  # determine gamma="scale" in the final fit
         self.pairs = class_pairs(len(classes))
         self._cut = cut
+        self._planned = n_points * cut.n_splits * len(self.pairs)  # binary trainings
         self._done: list[int] = []  # shared by all threads
-
-    def plan(self, n_points: int) -> None:
-        """Set the number of grid points, from which `planned` follows."""
-        self.planned = n_points * self._cut.n_splits * len(self.pairs)
 
     def count(self, n_trainings: int) -> None:
         """Add to the number of completed binary trainings; raise OutOfTime if no time is left."""
         self._done.append(n_trainings)
         if time_is_up():
-            raise OutOfTime(sum(self._done), self.planned)
+            raise OutOfTime(sum(self._done), self._planned)
 
     def splits(self, rows: NDArray) -> Splits:
         """Return the inner splits of some rows, as indices into `rows`."""

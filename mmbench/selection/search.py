@@ -137,8 +137,8 @@ def select(
     parts = [grid_points(part) for part in staged(grid, stages)]
     if tol is not None:
         machine = machine.with_params({"tol": tol})
-    data = SearchRows(X, y, n_train, InnerSplits(folds, split, repeats, seed, groups, ordered))
-    data.plan(sum(map(len, parts)))
+    cut = InnerSplits(folds, split, repeats, seed, groups, ordered)
+    data = SearchRows(X, y, n_train, cut, sum(map(len, parts)))
     own = machine.search_space.prefer.items()
     rule = {**(prefer or {}), **{k: v for k, v in own if k not in (prefer or {})}}
     given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]
@@ -152,7 +152,11 @@ def select(
             raise ValueError(f"{metric} has no value where the rows held out are of one class")
         winners = [best_point(points, table.mean(axis=1), rule) for table in tables]
         best = float(np.mean([t[k].mean() for t, k in zip(tables, winners, strict=True)]))
-        scores += _score_rows([{**chosen, **point} for point in points], np.mean(tables, axis=0))
+        means = np.mean(tables, axis=0)
+        scores += [
+            {**chosen, **point, "score": float(row.mean()), "sd": float(row.std())}
+            for point, row in zip(points, means, strict=True)
+        ]
         if scope == "pair":
             given = [{**own, **points[k]} for own, k in zip(given, winners, strict=True)]
         else:
@@ -160,11 +164,3 @@ def select(
             given = [{**own, **chosen} for own in given]
     per_pair = scope == "pair" or pair_params is not None
     return Selection(given if per_pair else chosen, scores, best)
-
-
-def _score_rows(points: list[GridPoint], table: NDArray) -> list[dict[str, Any]]:
-    means, deviations = table.mean(axis=1), table.std(axis=1)
-    return [
-        {**point, "score": float(mean), "sd": float(sd)}
-        for point, mean, sd in zip(points, means, deviations, strict=True)
-    ]

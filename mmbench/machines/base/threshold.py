@@ -178,11 +178,7 @@ def reference_bias(
         bottom = lower.max()
         top = scores[(y > 0) & (scores > bottom + resolution)].min()  # (25), arg min
         b, rho = -(top + bottom) / 2, (top - bottom) / 2  # (20)
-        slack = rho - y * (scores + b)
-        # the two rows next to the gap, and their duplicates, have zero slack up to rounding
-        wrong = slack > rho / 2
-        cost = own[wrong].sum().item(), float(own[wrong] @ slack[wrong])
-        candidates.append(Bias(b, rho, *cost))
+        candidates.append(given_bias(b, scores, y, weights, rho))
     if not candidates:
         return one_class_bias(scores, y, weights)
     errors, slack_sums, rho, b = (

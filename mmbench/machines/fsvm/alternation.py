@@ -132,10 +132,8 @@ def alternate(
     M = np.diag(1.0 / np.sqrt(rows.s))
     planes = train_hyperplanes(rows, first, C, starts, tol, solver)
     start, iterations = planes.u, np.array(planes.iterations)
-    bound, values = (
-        lower_bound(planes.q, planes.multipliers, rows.s),
-        [_value(M, planes, rows.s, C, eps)],
-    )
+    bound = lower_bound(planes.q, planes.multipliers, rows.s)
+    values = [_value(M, planes, rows.s, C, eps)]
     while len(values) <= rounds and planes.status is not Status.ITERATION_LIMIT:
         if time_is_up():
             break

@@ -236,18 +236,14 @@ class FSVM(WeightedClassifier, JointClassifier):
     def _refuse_large(self, weights: NDArray | None) -> None:
         """Raise ValueError if a penalty is outside the range in which (12) can be computed."""
         ratio, limits = self._ratio, f"{1 / LARGEST_RATIO:g} and {LARGEST_RATIO:g}"
-        if not 1.0 / LARGEST_RATIO <= ratio <= LARGEST_RATIO:
-            raise ValueError(
-                f"{type(self).__name__}: C / sqrt(rho) must lie between {limits}, got {ratio:g}"
-            )
-        heaviest = 1.0 if weights is None else float(np.max(weights))
+        heaviest = 1.0 if weights is None else max(1.0, float(np.max(weights)))
         if isinstance(self.class_weight, Mapping):
             heaviest *= max([1.0, *map(float, self.class_weight.values())])
-        if not ratio * heaviest <= LARGEST_RATIO:
-            raise ValueError(
-                f"{type(self).__name__}: C / sqrt(rho) times the largest weight must be at most "
-                f"{LARGEST_RATIO:g}, got {ratio * heaviest:g}; divide the weights by a constant"
-            )
+        if not 1.0 / LARGEST_RATIO <= ratio <= LARGEST_RATIO / heaviest:
+            text = f"C / sqrt(rho) must lie between {limits}, got {ratio:g}"
+            if heaviest > 1:
+                text += f" times the weight {heaviest:g}; divide the weights by a constant"
+            raise ValueError(f"{type(self).__name__}: {text}")
 
     @property
     def _components(self) -> float | None:

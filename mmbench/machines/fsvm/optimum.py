@@ -279,17 +279,12 @@ def _advance(at: ADMMState, U: NDArray, adapt: bool) -> ADMMState:
     left, sizes, right = np.linalg.svd(relaxed + at.D, full_matrices=False)
     V = (left * np.maximum(sizes - sqrt(2.0) / at.penalty, 0.0)) @ right
     D = at.D + relaxed - V
-    if not adapt:
-        return ADMMState(V, D, at.penalty, at.u)
-    primal = _size(U - V) / max(_size(V), _size(U))
-    dual = _size(V - at.V) / _size(D)
-    factor = sqrt(primal / dual)
-    if 1.0 / SMALLEST_PENALTY_CHANGE <= factor <= SMALLEST_PENALTY_CHANGE:
-        return ADMMState(V, D, at.penalty, at.u)
+
+    def size(*matrices: NDArray) -> float:
+        return max(1e-12, *(float(np.linalg.norm(matrix)) for matrix in matrices))
+
+    factor = sqrt(size(U - V) / size(V, U) / (size(V - at.V) / size(D)))
+    if not adapt or 1.0 / SMALLEST_PENALTY_CHANGE <= factor <= SMALLEST_PENALTY_CHANGE:
+        factor = 1.0
     factor = min(max(factor, 1.0 / LARGEST_PENALTY_CHANGE), LARGEST_PENALTY_CHANGE)
     return ADMMState(V, D / factor, at.penalty * factor, at.u)
-
-
-def _size(matrix: NDArray) -> float:
-    """Return the Frobenius norm, at least 1e-12."""
-    return max(float(np.linalg.norm(matrix)), 1e-12)
