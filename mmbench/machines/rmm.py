@@ -141,10 +141,7 @@ class RMM(WeightedClassifier):
         },
         prefer={
             **SVM.search_space.prefer,
-            "B": "small",
-            "B_fraction": "small",
-            "D": "small",
-            "nu": "small",
+            **dict.fromkeys(("B", "B_fraction", "D", "nu"), "small"),
         },
     )
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs

@@ -39,8 +39,8 @@ P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008.
 """
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -184,28 +184,28 @@ def train_sigma_svm(
     scatter = None
     for D in dict(penalties):
         started = time.perf_counter()
-        kernel: InverseKernel | SpectralKernel | None
-        kernel = None if decompose else inverse_kernel(problem, D)
-        if kernel is None:
+        modified = None if decompose else inverse_kernel(problem, D)
+        if modified is None:
             if scatter is None:
                 if in_features(problem, solver):
                     scatter = spectrum_of_many(problem.X, weights)
                 else:
                     scatter = spectrum(problem, weights=weights)
-            kernel = SpectralKernel(scatter, D)
+            modified = spectral_kernel(problem, scatter, D)
+        twin, original = modified
         points = {k: C for k, (own, C) in enumerate(penalties) if own == D}
-        modified, start = kernel.problem(problem), None
+        start = None
         shared = (time.perf_counter() - started) / len(points)
         for k in sorted(points, key=points.__getitem__):
             C = points[k] if weights is None else points[k] * weights
-            svm = train_svm(modified, C, solver, tol, start)
+            svm = train_svm(twin, C, solver, tol, start)
             start = svm.state
-            model = replace(kernel.original(svm), state=svm)
+            model = replace(original(svm), state=svm)
             objective = primal_objective(problem, model, D, points[k], weights)
             bound = svm.fit.bound
             if D < 1:
                 dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # before any scaling
-                lower = dual_bound(problem, svm.state.u, kernel.original(dual), D, weights)
+                lower = dual_bound(problem, svm.state.u, original(dual), D, weights)
                 bound = max(0.0, min(lower, bound))  # in this order 0 if `lower` is not a number
             seconds = svm.fit.seconds + shared
             fit = replace(svm.fit, objective=objective, bound=bound, seconds=seconds)
@@ -278,42 +278,30 @@ def dual_bound(
         return float(value - rounding - 0.5 * residual**2 / (1 - D))
 
 
-@dataclass(frozen=True)
-class InverseKernel:
-    """The kernel matrix of (4) for one D, computed by an inverse."""
-
-    #: Matrix of (4). Shape (n, n).
-    gram: NDArray
-    #: Column means of the uncentred Gram matrix. Shape (n,).
-    means: NDArray
-    D: float
-
-    def problem(self, problem: BinaryProblem) -> BinaryProblem:
-        """Return the problem of the SVM with the kernel (4)."""
-        return BinaryProblem(problem.X, problem.y, problem.kernel, self.gram)
-
-    def original(self, svm: BinaryModel) -> BinaryModel:
-        """Return the model with coefficients for the kernel of the data, from the SVM with (4)."""
-        assert svm.coef is not None
-        n, D, weights = len(svm.coef), self.D, svm.coef
-        if D > 0:
-            weights = ((n / D) * weights - self.gram @ weights) * (D / (n * (1 - D)))
-            weights -= weights.mean()  # 1'u = 0, and 1 is an eigenvector of P
-        intercept = svm.intercept - float(self.means @ weights)
-        return BinaryModel(intercept=intercept, fit=svm.fit, coef=weights)
+#: The problem of the SVM with the kernel (4), and the function that converts a model of this SVM to
+#: the kernel of the data.
+Modified = tuple[BinaryProblem, Callable[[BinaryModel], BinaryModel]]
 
 
-def inverse_kernel(problem: BinaryProblem, D: float) -> InverseKernel | None:
-    """Return (4) between the training rows; None if rounding errors are too large, as at D = 1."""
+def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
+    """Return the problem with (4) by an inverse; None if rounding errors are large, as at D = 1."""
     given = problem.gram
     n, means = len(given), given.mean(axis=0, dtype=np.float64)
     # The transpose of a symmetric array has the same values in LAPACK's column-major order.
     matrix = np.array(given.T, dtype=np.float64, order="F")
     matrix -= means
     matrix -= (means - means.mean())[:, None]
+
+    def original(svm: BinaryModel) -> BinaryModel:
+        coef: Any = svm.coef
+        if D > 0:
+            coef = ((n / D) * coef - matrix.T @ coef) * (D / (n * (1 - D)))
+            coef -= coef.mean()  # 1'u = 0, and 1 is an eigenvector of P
+        return BinaryModel(svm.intercept - float(means @ coef), svm.fit, coef=coef)
+
     if D == 0:
         _mirror(matrix)  # means are subtracted in two steps, which leaves rounding asymmetries
-        return InverseKernel(matrix.T, means, D)
+        return BinaryProblem(problem.X, problem.y, problem.kernel, matrix.T), original
     trace, s = float(np.trace(matrix)), n * (1 - D) / D
     if s < LEAST_SHIFT * trace or trace < LEAST_EIGENVALUE_RATIO * n * s:
         return None
@@ -321,11 +309,11 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> InverseKernel | None:
     factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
     if failed:
         return None
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    inverse *= -s * n / D
-    inverse[np.diag_indices(n)] += n / D
-    _mirror(inverse)  # LAPACK computes the lower triangle only
-    return InverseKernel(inverse.T, means, D)
+    matrix, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    matrix *= -s * n / D
+    matrix[np.diag_indices(n)] += n / D
+    _mirror(matrix)  # LAPACK computes the lower triangle only
+    return BinaryProblem(problem.X, problem.y, problem.kernel, matrix.T), original
 
 
 def _mirror(matrix: NDArray) -> None:
@@ -337,34 +325,21 @@ def _mirror(matrix: NDArray) -> None:
         matrix[own, start + CHUNK_ROWS :] = matrix[start + CHUNK_ROWS :, own].T
 
 
-@dataclass(frozen=True)
-class SpectralKernel:
-    """The kernel (4) for one D, computed from the eigendecomposition of the total scatter."""
+def spectral_kernel(problem: BinaryProblem, scatter: Spectrum, D: float) -> Modified:
+    """Return the problem with (4), from the eigendecomposition of the total scatter."""
+    inverse = (1 - D) + D * scatter.variances
+    least = LEAST_VARIANCE * inverse.max() if D == 1 and not scatter.linear else 0.0
+    # diagonal of ((1-D) I + D Sigma)^-1; at D = 1, of the pseudo-inverse
+    metric = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > least)
+    root, X = np.sqrt(metric), problem.X
 
-    scatter: Spectrum
-    D: float
-
-    @property
-    def metric(self) -> NDArray:
-        """Diagonal of ``((1-D) I + D Sigma)^-1``; at D = 1, diagonal of the pseudo-inverse."""
-        metric = (1 - self.D) + self.D * self.scatter.variances
-        singular = self.D == 1 and not self.scatter.linear
-        least = LEAST_VARIANCE * metric.max() if singular else 0.0
-        return np.divide(1.0, metric, out=np.zeros_like(metric), where=metric > least)
-
-    def problem(self, problem: BinaryProblem) -> BinaryProblem:
-        """Return the problem of the SVM with the kernel (4)."""
-        scatter, root = self.scatter, np.sqrt(self.metric)
-        if isinstance(scatter.rows, MappedRows):
-            rows: Any = MappedRows(problem.X, scatter.origin, scatter.basis * root)
-            return BinaryProblem(rows, problem.y, problem.kernel)
-        half = scatter.rows * root
-        return BinaryProblem(problem.X, problem.y, problem.kernel, half @ half.T)
-
-    def original(self, svm: BinaryModel) -> BinaryModel:
-        """Return the model for the kernel of the data, with ``w = ((1-D) I + D Sigma)^-1 Z'u``."""
-        scatter, metric = self.scatter, self.metric
-        w = metric * (scatter.rows.T @ svm.coef) if svm.w is None else np.sqrt(metric) * svm.w
+    def original(svm: BinaryModel) -> BinaryModel:
+        w = metric * (scatter.rows.T @ svm.coef) if svm.w is None else root * svm.w
         weights, intercept = scatter.original(w, svm.intercept)
-        place = "w" if scatter.linear else "coef"
-        return BinaryModel(intercept=intercept, fit=svm.fit, **{place: weights})
+        return BinaryModel(intercept, svm.fit, **{"w" if scatter.linear else "coef": weights})
+
+    if isinstance(scatter.rows, MappedRows):
+        rows: Any = MappedRows(X, scatter.origin, scatter.basis * root)
+        return BinaryProblem(rows, problem.y, problem.kernel), original
+    half = scatter.rows * root
+    return BinaryProblem(X, problem.y, problem.kernel, half @ half.T), original

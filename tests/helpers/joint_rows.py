@@ -16,7 +16,7 @@ COSTS = (0.03, 0.3, 3.0)
 def rows_of(found: Spectrum, labels: np.ndarray) -> JointRows:
     pairs = [pair_rows(labels, i, j) for i, j in class_pairs(int(labels.max()) + 1)]
     s = found.variances + 1e-8 * found.variances.mean()
-    return JointRows(found.rows, s, pairs)
+    return JointRows(found.rows, s, pairs, [1.0] * len(pairs))
 
 
 def random_problem(seed: int, n: int = 24, d: int = 4) -> tuple[np.ndarray, np.ndarray]:

@@ -210,10 +210,9 @@ class PairwiseClassifier(Declared, Estimator):
     time_limit: float | None = parameter(
         None,
         positive(optional=True),
-        "Seconds for `fit`, shared among the pairs of classes that are left. A solver that reaches "
-        "its share ends some steps later with its best solution: see `status` and `gap` in "
-        "`fits_`. Closed forms ignore it. Pairs for which no time is left are not begun, and "
-        "predict the larger class.",
+        "Seconds for `fit`, shared among the remaining pairs of classes. A solver returns its best "
+        "solution when its share is over (see `status` and `gap` in `fits_`); closed forms ignore "
+        "it. A pair for which no time is left predicts the larger class.",
     )
 
     #: Offset subtracted from the features before a linear machine is trained, to avoid cancellation

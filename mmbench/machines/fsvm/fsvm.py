@@ -319,7 +319,9 @@ class ComponentSpace:
     ):
         s = components.variances + ridge * components.variances.mean()
         pairs = [pair_rows(problem.labels, i, j) for i, j in problem.pairs]
-        self.rows = JointRows(components.rows, np.where(s > 0, s, 1.0), pairs, weights)
+        ones: Sequence[NDArray | float] = [1.0] * len(pairs)
+        factors = ones if weights is None else weights
+        self.rows = JointRows(components.rows, np.where(s > 0, s, 1.0), pairs, factors)
         self.components = components
         self.states: dict[Any, Any] = {}
         self._transformed: dict[str, list[PairRows]] = {}

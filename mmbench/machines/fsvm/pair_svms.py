@@ -78,19 +78,18 @@ class JointRows:
     s: NDArray
     #: Row indices and signs (-1.0, +1.0) of each pair of classes.
     pairs: list[tuple[NDArray, NDArray]]
-    #: Factors of C in the penalty on slack, one array per pair; None if all factors are 1.
-    weights: list[NDArray] | None = None
+    #: Factors of C in the penalty on slack for each pair: 1, or an array.
+    weights: Sequence[NDArray | float]
 
     @property
     def costs(self) -> list[NDArray]:
         """Factors of C in the penalty on slack, one array per pair."""
-        return self.weights or [np.ones(len(y)) for _, y in self.pairs]
+        return [c * np.ones(len(y)) for c, (_, y) in zip(self.weights, self.pairs, strict=True)]
 
     def transformed(self, root: NDArray) -> list[PairRows]:
         """Return each pair's rows transformed for ``M = root root'``; a vector means diag(root)."""
         T = self.Z * root if root.ndim == 1 else self.Z @ root
-        weights: Sequence[Any] = [1.0] * len(self.pairs) if self.weights is None else self.weights
-        return [PairRows(T[i], y, c) for c, (i, y) in zip(weights, self.pairs, strict=True)]
+        return [PairRows(T[i], y, c) for c, (i, y) in zip(self.weights, self.pairs, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)

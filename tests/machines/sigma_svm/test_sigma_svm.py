@@ -16,7 +16,7 @@ from mmbench.kernels import Kernel
 from mmbench.machines import SVM, SigmaSVM, sigma_svm
 from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.kernel_pca import spectrum
-from mmbench.machines.sigma_svm import SHARES, SpectralKernel, inverse_kernel, train_sigma_svm
+from mmbench.machines.sigma_svm import SHARES, inverse_kernel, spectral_kernel, train_sigma_svm
 from mmbench.machines.svm import train_svm
 from mmbench.selection import select
 
@@ -57,7 +57,7 @@ def test_linear_kernel_is_the_formula_with_the_covariance_itself(pair, D):
     mu = X.mean(axis=0)
     M = (1 - D) * np.eye(X.shape[1]) + D * (X.T @ X / n - np.outer(mu, mu))
     expected = (X - mu) @ np.linalg.solve(M, (X - mu).T)
-    found = SpectralKernel(spectrum(problem), D).problem(problem).gram
+    found = spectral_kernel(problem, spectrum(problem), D)[0].gram
     np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
 
 
@@ -189,8 +189,8 @@ def test_small_problems_with_repeated_rows_are_certified(n, C, D, seed, kernel):
 @pytest.mark.parametrize("D", [0.0, 0.01, 0.5, 0.999, 1 - 1e-6])
 def test_an_inverse_gives_what_the_decomposition_does(pair, kernel, D, monkeypatch):
     problem, C = pair(kernel), 10.0
-    found = inverse_kernel(problem, D).gram
-    gram = SpectralKernel(spectrum(problem), D).problem(problem).gram
+    found = inverse_kernel(problem, D)[0].gram
+    gram = spectral_kernel(problem, spectrum(problem), D)[0].gram
     np.testing.assert_allclose(found, gram, atol=1e-8 * np.abs(gram).max())
     np.testing.assert_array_equal(found, found.T)
     (model,) = train_sigma_svm(problem, [(D, C)], tol=1e-8)
