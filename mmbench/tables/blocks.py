@@ -343,7 +343,7 @@ def dataset_gaps(
     return [sign_of(metric) * (line[machine].mean - line[reference].mean) for line in common]
 
 
-def test_to_train(sheet: Sheet, place: Key) -> float:
+def size_ratio(sheet: Sheet, place: Key) -> float:
     """Return the ratio of the numbers of test and training rows; 0 if they are unknown."""
     sizes = sheet.sizes.get(place.dataset, {})
     return sizes["n_test"] / sizes["n_train"] if {"n_test", "n_train"} <= sizes.keys() else 0.0

@@ -5,10 +5,13 @@ from __future__ import annotations
 from statistics import fmean
 
 import pytest
+from helpers.drawn import cells_of, table
 
-from mmbench.tables.layouts.papers import MAMC_MACHINES, summary
+from mmbench.resources import REFERENCE
 from mmbench.tables.published import load_published, published_rows
 from mmbench.tables.statistics import Counts, Sample, best_and_worst, welch_p, win_tie_loss
+
+MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +61,25 @@ def test_best_and_worst_follow_but_for_the_two_counts_that_the_paper_has_wrong(l
     assert counts == printed | {"mamc_bsg": (1, 0), "mamc": (0, 12)}
 
 
-def test_rows_under_the_lines(lines):
-    rows = summary(lines, list(MAMC_MACHINES))
-    assert rows["Average"] == ["84.12", "84.18", "83.60", "65.43", "85.34", "85.26"]
-    assert rows["W/T/L"] == ["–", "1/11/1", "1/12/0", "13/0/0", "1/4/8", "2/3/8"]
+def test_rows_under_the_lines():
+    text = table(REFERENCE / "mamc_table2", layout="mamc_table2")
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    heads = [line[0] if line else "" for line in lines]
+    rows = {head: lines[heads.index(head) + 1] for head in ("Average", "best/worst", "W/T/L")}
+    assert rows["Average"] == [
+        "",
+        "published",
+        *["84.12", "84.18", "83.60", "65.43", "85.34", "85.26"],
+    ]
+    assert rows["best/worst"][2:] == ["1/0", "1/0", "2/1", "0/12", "6/0", "4/0"]
+    assert rows["W/T/L"][2:] == ["–", "1/11/1", "1/12/0", "13/0/0", "1/4/8", "2/3/8"]
 
 
-def test_a_machine_that_misses_a_data_set_has_no_average(lines):
-    holed = [dict(line) for line in lines]
-    del holed[3]["svm"]
-    rows = summary(holed, list(MAMC_MACHINES))
-    assert rows["Average"][-1] == "–"
-    assert rows["Average"][0] == "84.12"
-    assert Counts(*map(int, rows["W/T/L"][-1].split("/"))) == Counts(2, 3, 7)
+def test_a_machine_that_misses_a_data_set_has_no_average(results):
+    experiment = results.experiment("mamc_table2", layout="mamc_table2")
+    for dataset, machine in (("ida_heart", "mamc_bs"), ("ida_heart", "svm"), ("ida_banana", "svm")):
+        experiment.add(experiment.job(dataset, machine))
+    assert cells_of(table(experiment.folder), "Average")[2:] == ["–", "90.00"]
 
 
 def test_samples_without_spread_are_equal_or_different():

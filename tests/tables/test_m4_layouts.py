@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from helpers.drawn import cells_of, table
 
-from mmbench.tables.layouts.papers import percentile
 from mmbench.tables.statistics import paired_p
 
 MACHINES = ("m4", "svm", "mpm")
@@ -56,11 +55,6 @@ def test_the_mark_of_a_draw_allows_for_its_own_deviation(results):
     assert "98.9 ± 0.1 ~" in text
     assert "within 2 standard errors of the difference" in text
     assert "sd sqrt(1/n + 1/m) with our standard deviation, n our draws" in text
-
-
-def test_a_percentile_counts_equal_draws_half():
-    assert percentile([1.0, 2.0, 3.0], 2.5) == pytest.approx(200 / 3)
-    assert percentile([2.0, 2.0], 2.0) == 50
 
 
 def test_the_means_of_a_table_are_tested_with_and_without_the_correction(results):

@@ -7,8 +7,8 @@ import pytest
 from helpers.drawn import cells_of, figure, table
 
 from mmbench.errors import UserError
-from mmbench.tables.layouts.papers import MAMC_MACHINES
 
+MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
 DATASETS = ("ida_heart", "ida_banana", "ida_thyroid")
 ERRORS = dict(zip(MAMC_MACHINES, (20, 21, 22, 60, 18, 17), strict=True))
 

@@ -26,8 +26,8 @@ from mmbench.tables.blocks import (
     label,
     ranks_of,
     signed,
+    size_ratio,
     split_gaps,
-    test_to_train,
     with_results,
 )
 from mmbench.tables.compose import compose
@@ -179,7 +179,7 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]
     gaps = {key: split_gaps(sheet, key, key.machine, sheet.machines[0], metric) for key in keys}
-    raw = [paired_p(gaps[key], test_to_train(sheet, key)) for key in keys]
+    raw = [paired_p(gaps[key], size_ratio(sheet, key)) for key in keys]
     corrected = dict(zip(keys, holm(raw).tolist(), strict=True))
 
     def difference(key: Key) -> str:
@@ -199,7 +199,7 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
         return str(Counts(*map(signs.count, (1, 0, -1))))
 
     def posterior(key: Key) -> str:
-        ratio = test_to_train(sheet, key)
+        ratio = size_ratio(sheet, key)
         return str(correlated_posterior(gaps[key], rope_of(metric), ratio) or NOTHING)
 
     captions = {

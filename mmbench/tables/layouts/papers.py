@@ -28,8 +28,8 @@ from mmbench.tables.blocks import (
     results,
     signed,
     size_heads,
+    size_ratio,
     split_gaps,
-    test_to_train,
     total,
 )
 from mmbench.tables.compose import STANDARD_DEVIATION, Layout
@@ -244,7 +244,7 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
         for machine in others:
             gaps = split_gaps(sheet, place, "m4", machine)
             texts.append(signed(fmean(gaps)) if gaps else NOTHING)
-            for ratio in (0.0, test_to_train(sheet, place)):
+            for ratio in (0.0, size_ratio(sheet, place)):
                 p, mark = paired_p(gaps, ratio), direction(fmean(gaps)) if gaps else ""
                 text = join("<0.001" if p < 0.001 else f"{p:.3f}", mark if p < LEVEL else "")
                 texts.append(NOTHING if p != p else text)
