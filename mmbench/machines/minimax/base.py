@@ -91,6 +91,11 @@ class CovarianceMachine(PairwiseClassifier):
     kernel: Any = kernel_parameter("linear")
     tol: float = parameter(1e-6, positive(), "Relative gap of an optimal solution.")
 
+    @property
+    def total_only(self) -> bool:
+        """Whether the machine depends on the covariances only by their sum."""
+        return False
+
     def solve(self, data: DiagonalData) -> BinaryModel:
         """Return the model of one binary problem, with `w` in the coordinates of `data`."""
         raise TypeError(f"{type(self).__name__} does not implement solve")
@@ -236,7 +241,8 @@ def train_in_coordinates(
     for ridge in dict.fromkeys(machine.ridge for machine in machines):
         members = [k for k, machine in enumerate(machines) if machine.ridge == ridge]
         try:
-            data = replace(coordinates.diagonal(ridge), classes=problem.classes)
+            total_only = all(machines[k].total_only for k in members)
+            data = replace(coordinates.diagonal(ridge, total_only), classes=problem.classes)
         except LinAlgError as error:
             raise ValueError(
                 "the class covariances are singular to working precision with "

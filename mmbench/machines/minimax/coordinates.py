@@ -118,13 +118,15 @@ def diagonalise(
     ridge_y: float,
     carry: NDArray,
     weights: NDArray | None = None,
+    total_only: bool = False,
 ) -> tuple[DiagonalData, NDArray]:
     """Transform the rows to coordinates in which the covariances are diagonal and sum to I.
 
     Let ``Sx + Sy = L L'``. The rows ``F L^-T`` have the class covariances A and I - A, and the
     eigenvectors of A diagonalise both matrices. The rows must have mean zero; the rows of `carry`
-    are transformed with the same map. At most four arrays of the size of `rows` exist at the same
-    time, including `rows`.
+    are transformed with the same map. If only the sum of the covariances is needed, A is not
+    computed, and I/2 is returned for both. At most four arrays of the size of `rows` exist at the
+    same time, including `rows`.
     """
     sides = _sides(y, weights)
 
@@ -154,6 +156,9 @@ def diagonalise(
         rows, carry = _changed(rows, whitened), whitened(carry)
         del factor
     del total
+    if total_only:
+        half = np.full(rows.shape[1], 0.5)
+        return data(half, half), carry
     # A = cov_x + ridge_x L^-1 L^-T, and I = cov_x + cov_y + (ridge_x + ridge_y) L^-1 L^-T.
     share = ridge_x / both if both else 0.5
     matrix = np.zeros((rows.shape[1], rows.shape[1]), order="F")
@@ -170,20 +175,17 @@ def diagonalise(
 def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
     """Return the transformed rows; if `rows` are `MappedRows`, only their map is transformed."""
     if isinstance(rows, MappedRows):
-        return replace(rows, map=change(np.asarray(rows.map)))
+        return replace(rows, map=change(np.eye(rows.shape[1]) if rows.map is None else rows.map))
     return change(rows)
 
 
 def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -> NDArray:
     """Add a multiple of a class covariance to the lower triangle of a matrix, in place."""
-    mean, factor = _mean(rows, side), factor / float(side.sum())
-    for own in blocks(*rows.shape):
-        weights = side[own]
-        part = rows[own][weights > 0]
-        if len(part):
-            part -= mean
-            part *= np.sqrt(weights[weights > 0])[:, None]
-            matrix = blas.dsyrk(factor, part.T, beta=1, c=matrix, lower=True, overwrite_c=True)
+    mean, factor, members = _mean(rows, side), factor / float(side.sum()), np.flatnonzero(side)
+    for own in blocks(len(members), rows.shape[1]):
+        part = rows[members[own]] - mean
+        part *= np.sqrt(side[members[own]])[:, None]
+        matrix = blas.dsyrk(factor, part.T, beta=1, c=matrix, lower=True, overwrite_c=True)
     return matrix
 
 
@@ -226,12 +228,10 @@ class LinearCoordinates:
             return
         self.basis = np.eye(d)
         mapped = n >= LEAST_MAPPED_ROWS
-        self.rows = (
-            MappedRows(problem.X, self.origin, self.basis) if mapped else problem.X - self.origin
-        )
+        self.rows = MappedRows(problem.X, self.origin) if mapped else problem.X - self.origin
 
-    def diagonal(self, ridge: float) -> DiagonalData:
-        """Return the rows in diagonal coordinates for a relative ridge."""
+    def diagonal(self, ridge: float, total_only: bool = False) -> DiagonalData:
+        """Return the rows in diagonal coordinates for a relative ridge; see `diagonalise`."""
         amounts = []  # the absolute ridges of both classes, ``ridge tr(Sc)/d``
         for side in (self.y > 0, self.y < 0):
             weights = None if self.weights is None else self.weights[side]
@@ -240,7 +240,9 @@ class LinearCoordinates:
             variances = np.average(part**2, axis=0, weights=weights)
             amounts.append(ridge * float(variances.sum()) / len(self.origin))
         x, y = amounts
-        data, self.change = diagonalise(self.rows, self.y, x, y, self.basis, self.weights)
+        data, self.change = diagonalise(
+            self.rows, self.y, x, y, self.basis, self.weights, total_only
+        )
         return data
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
@@ -270,11 +272,13 @@ class KernelCoordinates:
         self.origin = self.rows.mean(axis=0)
         self.rows -= self.origin
 
-    def diagonal(self, ridge: float) -> DiagonalData:
-        """Return the rows in diagonal coordinates for a relative ridge."""
+    def diagonal(self, ridge: float, total_only: bool = False) -> DiagonalData:
+        """Return the rows in diagonal coordinates for a relative ridge; see `diagonalise`."""
         amount = ridge * self.unit
         carry = self.origin[None]
-        self.last, carried = diagonalise(self.rows, self.y, amount, amount, carry, self.weights)
+        self.last, carried = diagonalise(
+            self.rows, self.y, amount, amount, carry, self.weights, total_only
+        )
         self.shift = carried[0]
         return self.last
 

@@ -71,6 +71,10 @@ class LDA(WeightedClassifier, CovarianceMachine):
         "A closed form, or the same criterion as a cone program by Clarabel.",
     )
 
+    @property
+    def total_only(self) -> bool:
+        return self.scatter == "mean"
+
     def solve(self, data: DiagonalData) -> BinaryModel:
         if data.equal_means:
             return majority_model(data, Status.TRIVIAL, "the class means are equal")
