@@ -87,7 +87,7 @@ def geometry(
     U : array-like of shape (n_rows, n_features), optional
         Rows that bound the projections in ``U_G`` and ``U_H``; row numbers if the kernel is
         "precomputed". By default the rows of the pair; for a valid generalization bound the paper
-        requires an independent sample.
+        requires an independent sample. The time for ``U_H`` grows with the cube of their number.
 
     Returns
     -------
