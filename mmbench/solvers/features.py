@@ -92,7 +92,7 @@ def solve_in_features(
     best: PiecewiseSolution | None = None
     iterations = 0
     for candidate, spent in _candidates(dual, y, C, B, start):
-        iterations += spent
+        iterations = spent
         found = _measured(dual, candidate, iterations, tol, gap_tolerance)
         if best is None or found.status is Status.OPTIMAL or found.gap < best.gap:
             best = found
@@ -116,7 +116,7 @@ def solve_near(
 def _candidates(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None, start: NDArray | None
 ) -> Iterator[tuple[Candidate, int]]:
-    """Yield feasible candidates with their numbers of iterations, in the order of the routes."""
+    """Yield feasible candidates in the order of the routes, with all iterations so far."""
     rows = _rows(dual)
     if B == 0 or start is not None:  # if B is zero, every decision is zero
         u = np.zeros(len(y)) if B == 0 else dual.feasible(start)  # type: ignore[arg-type]
@@ -129,11 +129,10 @@ def _candidates(
         exact = settle(dual, _guess(point, C))
         ends.append(Candidate(point.dual_variables(), point.at["w"], "interior point"))
         if exact is not None:
-            yield exact, point.iterations + 1 - spent
             spent = point.iterations + 1
+            yield exact, spent
     for end in reversed(ends):  # at the smaller gap, rounding errors may have spoilt the point
-        yield _feasible(dual, end, C), max(point.iterations - spent, 0)
-        spent = point.iterations
+        yield _feasible(dual, end, C), max(point.iterations, spent)
 
 
 def _rows(dual: PiecewiseQP) -> Rows:
@@ -231,7 +230,10 @@ def settle(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     moves to the next knot or piece, and the system is solved again.
     """
     rows, knots, index = _rows(dual), dual.knots, np.arange(len(u))
-    place, slopes = _places(dual, u)
+    # position 2 j at knot j, 2 j + 1 inside the piece above; slopes beyond the ends are infinite
+    place = 2 * (knots < u[:, None]).sum(axis=1) - ~(knots == u[:, None]).any(axis=1)
+    beyond = np.full((len(u), 1), np.inf)
+    slopes = np.hstack([-beyond, dual.slopes, beyond])
     for _ in range(MAX_ROUNDS):
         piece = place // 2
         free = np.flatnonzero(place % 2)
@@ -273,15 +275,3 @@ def _on_slopes(
             return None
         u, w, b, total = u + found[0], w + part.T @ found[0], b + found[1], 0.0
     return u, w, b
-
-
-def _places(dual: PiecewiseQP, u: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the position of each u, and the slopes below and above each knot.
-
-    The position is ``2 j`` at knot j and ``2 j + 1`` inside the piece above knot j. Slopes beyond
-    the first and last knot are infinite.
-    """
-    place = 2 * (dual.knots < u[:, None]).sum(axis=1)
-    place -= ~(dual.knots == u[:, None]).any(axis=1)
-    beyond = np.full((len(u), 1), np.inf)
-    return place, np.hstack([-beyond, dual.slopes, beyond])

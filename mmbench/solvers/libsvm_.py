@@ -60,7 +60,12 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
     from libsvm.svmutil import svm_train
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
-    rows = _numbered_rows(gram)
+    # The first column has the row numbers, starting at 1. The sparse type stores all zeros: libsvm
+    # copies sparse arrays in compiled code, but dense arrays element by element in Python.
+    n = len(gram)
+    values = np.column_stack([np.arange(1.0, n + 1), gram])
+    columns = np.tile(np.arange(n + 1, dtype=np.int32), n)
+    rows = csr_matrix((values.ravel(), columns, np.arange(0, n * (n + 1) + 1, n + 1)))
     with openmp().limit(limits=1):
         model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
     # libsvm's positive class is the class of the first row
@@ -91,16 +96,3 @@ def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArra
     model = SVC(C=1.0, kernel="precomputed", tol=tol, cache_size=CACHE_MB)
     model.fit(gram, y, sample_weight=C)
     return model.support_, model.dual_coef_[0], float(model.intercept_[0])
-
-
-def _numbered_rows(gram: NDArray) -> csr_matrix:
-    """Return libsvm's input format of a precomputed kernel.
-
-    The first column contains the row numbers, starting at 1, and the other columns contain the
-    kernel values. The returned array has a sparse type but stores all zeros: libsvm's package
-    copies sparse arrays in compiled code, but dense arrays element by element in Python.
-    """
-    n = len(gram)
-    values = np.column_stack([np.arange(1.0, n + 1), gram])
-    columns = np.tile(np.arange(n + 1, dtype=np.int32), n)
-    return csr_matrix((values.ravel(), columns, np.arange(0, n * (n + 1) + 1, n + 1)))

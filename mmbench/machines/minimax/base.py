@@ -231,13 +231,12 @@ def train_in_coordinates(
 ) -> list[BinaryModel]:
     """Train machines with the same kernel on one problem.
 
-    The computation time of the shared coordinates is divided equally among the models.
+    The computation time is divided equally among the models.
     """
     started = time.perf_counter()
     linear = problem.kernel.name == "linear"
     coordinates = LinearCoordinates(problem) if linear else KernelCoordinates(problem)
     models: dict[int, BinaryModel] = {}
-    training = 0.0
     for ridge in dict.fromkeys(machine.ridge for machine in machines):
         members = [k for k, machine in enumerate(machines) if machine.ridge == ridge]
         try:
@@ -248,19 +247,13 @@ def train_in_coordinates(
                 "the class covariances are singular to working precision with "
                 f"ridge={ridge:g}: take a larger one, or scale the data"
             ) from error
-        found = []
-        for k in members:
-            began = time.perf_counter()
-            if data.free:
-                model = separating_model(data)
-            else:
-                model = machines[k].solve(data.with_scatter(machines[k].scatter))
-            seconds = time.perf_counter() - began
-            training += seconds
-            found.append(replace(model, fit=replace(model.fit, seconds=seconds)))
+        found = [
+            separating_model(data)
+            if data.free
+            else machines[k].solve(data.with_scatter(machines[k].scatter))
+            for k in members
+        ]
         models.update(zip(members, coordinates.models(found), strict=True))
-    shared = (time.perf_counter() - started - training) / len(models)
-    return [
-        replace(models[k], fit=replace(models[k].fit, seconds=models[k].fit.seconds + shared))
-        for k in range(len(machines))
-    ]
+    seconds = (time.perf_counter() - started) / len(models)
+    ordered = [models[k] for k in range(len(machines))]
+    return [replace(model, fit=replace(model.fit, seconds=seconds)) for model in ordered]

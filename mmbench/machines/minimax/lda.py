@@ -36,7 +36,7 @@ from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.mpm import direction
-from mmbench.machines.minimax.spread import Direction
+from mmbench.solvers.result import Result
 
 
 class LDA(WeightedClassifier, CovarianceMachine):
@@ -82,23 +82,19 @@ class LDA(WeightedClassifier, CovarianceMachine):
         if self.solver == "auto":
             w = delta / total
             w /= float(delta @ w)
-            spread = float(np.sqrt(total @ (w * w)))
-            bound = 1.0 / float(np.sqrt(delta @ (delta / total)))
-            found = Direction(
-                w,
-                spread,
-                0.0,
-                value=spread,
-                bound=bound,
+            found: Result = Result(
+                value=float(np.sqrt(total @ (w * w))),
+                bound=1.0 / float(np.sqrt(delta @ (delta / total))),
                 violation=abs(float(delta @ w) - 1.0),
                 iterations=0,
                 status=Status.OPTIMAL,
                 route="closed form",
             )
         else:
-            found = direction(delta, total, np.zeros(len(total)), self.solver)
-        b = self._intercept(data, found.w)
-        return BinaryModel(b, certificate(found, self.tol, len(data.y)), w=found.w)
+            found = along = direction(delta, total, np.zeros(len(total)), self.solver)
+            w = along.w
+        fit = certificate(found, self.tol, len(data.y))
+        return BinaryModel(self._intercept(data, w), fit, w=w)
 
     def _intercept(self, data: DiagonalData, w: NDArray) -> float:
         y, costs = data.y, data.costs(self.class_weight)

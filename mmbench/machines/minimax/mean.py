@@ -31,7 +31,7 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.branch_and_bound import lowest_of_lines, minimise
-from mmbench.machines.minimax.cones import fixed_program, solve_program, solve_spread
+from mmbench.machines.minimax.cones import fixed_program, solve_spread
 from mmbench.machines.minimax.problem import MarginProblem
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
@@ -107,16 +107,13 @@ class _RhoSearch:
         self.problem, self.solver, self.tol = problem, solver, tol
         self.mpm = minimax_direction(problem.delta, problem.var_x, problem.var_y)
         self.kappa, self.iterations = 1.0 / self.mpm.value, 0
-        self._bounds: dict[tuple[float, float], float] = {}
 
     def evaluate(self, at: float) -> MeanSolution:
         """Solve the program "fixed rho"."""
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
-        if self.solver == "reference":
-            found = solve_spread(program, "clarabel", 1e-3 * self.tol, cone_a_row=at > 0)
-        else:
-            found = solve_program(program, self.solver, self.tol)
+        a_row = self.solver == "reference" and at > 0
+        found = solve_spread(program, self.solver, min(1e-9, 1e-3 * self.tol), cone_a_row=a_row)
         self.iterations += found.iterations
         w, b = found.x[:k], float(found.x[k])
         scale = float(problem.delta @ w)
@@ -177,12 +174,6 @@ class _RhoSearch:
 
     def _bound(self, point: MeanSolution, rho: float) -> float:
         """Return ``C gamma(rho) - rho``, or minus infinity if no gamma exists."""
-        asked = point.at, rho  # the intervals on both sides of a point need the same bound
-        if asked not in self._bounds:
-            self._bounds[asked] = self._bound_at(point, rho)
-        return self._bounds[asked]
-
-    def _bound_at(self, point: MeanSolution, rho: float) -> float:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:

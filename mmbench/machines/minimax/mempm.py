@@ -24,7 +24,7 @@ K. Huang, H. Yang, I. King, M. Lyu, L. Chan: The minimum error minimax probabili
 2004.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -96,26 +96,18 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
         search = _BetaSearch(data, self.solver)
         best, bound = minimise(search.evaluate, search.lower, search.ends(), 0.5 * self.tol)
         alpha, beta = accuracy(best.kappa_x), accuracy(best.kappa_y)
-        found = Result(
-            value=best.value,
-            bound=bound,
-            violation=abs(float(data.delta @ best.w) - 1.0),
-            iterations=search.iterations,
-            status=Status.OPTIMAL,
-            route="branch and bound",
-        )
+        found = replace(best, bound=bound, iterations=search.iterations)
         fit = certificate(found, self.tol, len(data.y), alpha=alpha, beta=beta)
         b = best.kappa_x * best.spread_x - float(best.w @ data.mean_x)
         return BinaryModel(b, fit, w=best.w)
 
 
 @dataclass(frozen=True)
-class _BetaSolution:
+class _BetaSolution(Result):
     """The best direction for a fixed beta."""
 
-    #: ``arctan(kap(beta))``, and the objective.
+    #: ``arctan(kap(beta))``.
     at: float
-    value: float
     #: Weights, shape (k,).
     w: NDArray
     #: Spread of the positive class along w, kap(alpha), and kap(beta).
@@ -157,12 +149,17 @@ class _BetaSearch:
                 break
         return _BetaSolution(
             angle,
-            error(self.theta, kappa_x, kappa_y),
             best,
             self._spreads(best)[0],
             kappa_x,
             kappa_y,
             self._refuted(kappa_x, kappa_y),
+            value=error(self.theta, kappa_x, kappa_y),
+            bound=0.0,
+            violation=abs(float(self.data.delta @ best) - 1.0),
+            iterations=0,
+            status=Status.OPTIMAL,
+            route="branch and bound",
         )
 
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:

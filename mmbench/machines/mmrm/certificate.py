@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.machines.base.threshold import balanced
 from mmbench.machines.mmrm.program import Program
 from mmbench.solvers.result import Result
 
@@ -70,7 +71,7 @@ def certify(
     total = float(np.abs(u := np.maximum(u, 0.0) if program.nonnegative else u).sum())
     if total > program.limit:
         u = u * (program.limit / total)
-    lam = _balanced(program, lam)
+    lam = balanced(lam, program.y, program.cost)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
     # if margins are below 1 by rounding errors only, scaling u and b up removes the slack
@@ -101,14 +102,6 @@ def certify(
 def value_of(program: Program, u: NDArray, margins: NDArray) -> float:
     """Return the objective of (28) or (30) at u, given ``y f(x)``."""
     return float(program.c @ u + program.cost @ np.maximum(1 - margins, 0))
-
-
-def _balanced(program: Program, lam: NDArray) -> NDArray:
-    """Return multipliers with 0 <= lam <= cost and y'lam = 0, the condition of the free b."""
-    lam = np.clip(lam, 0.0, program.cost)
-    sums = np.array([lam[program.y < 0].sum(), lam[program.y > 0].sum()])
-    shrunk = sums.min() / np.maximum(sums, np.finfo(np.float64).tiny)
-    return lam * shrunk[(program.y > 0).astype(int)]
 
 
 def with_status(solution: CertifiedSolution, tol: float) -> CertifiedSolution:

@@ -216,7 +216,14 @@ class MMRM(WeightedClassifier):
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         gram = None if self.kernel == "linear" else _gram(problem)
         started = time.perf_counter()
-        program = self._program(problem, gram)
+        cost = slack_costs(problem, self.C, self.C_factor, self.class_weight)
+        limit, weights = self.coefficient_limit, problem.weights
+        program: LinearProgram | KernelProgram
+        if gram is None:
+            program = LinearProgram(problem.X, problem.y, cost, limit, weights)
+        else:
+            cost = without_repeats(problem.X, problem.y, cost)
+            program = KernelProgram(gram, problem.y, cost, limit, weights)
         solution = self._solve(program, problem, None if warm is None else warm.state)
         solution = trivial_if_constant(program, solution)
         facts = margin_facts(program.y, solution.margins, problem.weights)
@@ -224,7 +231,7 @@ class MMRM(WeightedClassifier):
         if self.bias == "ratio" and facts["separable"]:
             b = ratio_bias(program.y, solution.margins, b, problem.weights)
         limited = program.nonnegative and solution.limited(program, self.tol)
-        limit = {"at_coefficient_limit": limited} if program.nonnegative else {}
+        at_limit = {"at_coefficient_limit": limited} if program.nonnegative else {}
         fit = Fit(
             status=solution.status,
             objective=solution.value,
@@ -234,23 +241,13 @@ class MMRM(WeightedClassifier):
             seconds=time.perf_counter() - started,
             n_support=int(np.count_nonzero(solution.u if program.nonnegative else solution.lam)),
             route=solution.route,
-            extra={**facts, **solution.facts, **limit},
+            extra={**facts, **solution.facts, **at_limit},
         )
         if isinstance(program, LinearProgram):
             w, b = program.weights(solution.u, b)
             return BinaryModel(intercept=b, fit=fit, w=w, state=solution)
         coef = program.coefficients(solution.u)
         return BinaryModel(intercept=b, fit=fit, coef=coef, state=solution)
-
-    def _program(
-        self, problem: BinaryProblem, gram: NDArray | KernelMatrix | None
-    ) -> LinearProgram | KernelProgram:
-        cost = slack_costs(problem, self.C, self.C_factor, self.class_weight)
-        limit, weights = self.coefficient_limit, problem.weights
-        if gram is None:
-            return LinearProgram(problem.X, problem.y, cost, limit, weights)
-        cost = without_repeats(problem.X, problem.y, cost)
-        return KernelProgram(gram, problem.y, cost, limit, weights)
 
     def _solve(
         self,

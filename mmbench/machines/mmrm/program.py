@@ -64,7 +64,6 @@ class Program(ABC):
         self,
         y: NDArray,
         cost: NDArray,
-        n_columns: int,
         class_sums: NDArray,
         limit: float,
         weights: NDArray,
@@ -73,8 +72,8 @@ class Program(ABC):
         self.row_weights = weights
         self.y = y
         self.cost = cost
-        self.n_columns = n_columns
-        self.columns = np.arange(n_columns)
+        self.n_columns = class_sums.shape[1]
+        self.columns = np.arange(self.n_columns)
         self.class_sums = class_sums
 
     @abstractmethod
@@ -148,7 +147,7 @@ class KernelProgram(Program):
         self.scale = abs(mean) or 1.0  # a precomputed matrix may have a negative mean
         weights = np.ones(len(y)) if weights is None else weights
         sums = [y * self._product(np.where(y == sign, sign * weights, 0.0)) for sign in (-1.0, 1.0)]
-        super().__init__(y, cost, len(y), np.array(sums), limit, weights)
+        super().__init__(y, cost, np.array(sums), limit, weights)
         self.columns = self.rows
 
     def kernel_values(self, rows: NDArray, columns: NDArray) -> NDArray:
@@ -228,7 +227,7 @@ class LinearProgram(Program):
         else:
             self.Z = MappedRows(X, self.centre, np.diag(1 / self.scale))
             sums = [self.Z.T @ np.where(y == sign, sign * weights, 0.0) for sign in (-1.0, 1.0)]
-        super().__init__(y, cost, X.shape[1], np.array(sums), limit, weights)
+        super().__init__(y, cost, np.array(sums), limit, weights)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a submatrix of A, shape (len(rows), len(columns))."""

@@ -80,7 +80,8 @@ class RestrictedProgram:
         optimum: RestrictedOptimum | None = None
         for _ in range(MAX_ROUNDS):
             iterate, optimum = self._start(), None
-            coarse = not self._is_whole() and iterate.run(COARSE_TOLERANCE)
+            restricted = min(len(self.rows), len(self.columns)) < len(self.program.rows)
+            coarse = restricted and iterate.run(COARSE_TOLERANCE)
             if coarse and self._add_violated(self._extended(iterate)):
                 self.iterations += iterate.iterations
                 continue
@@ -88,9 +89,6 @@ class RestrictedProgram:
             if not optimum.converged or not self._add_violated(optimum):
                 break
         return self._certified(optimum or self._optimum(self._start()))
-
-    def _is_whole(self) -> bool:
-        return min(len(self.rows), len(self.columns)) == len(self.program.rows)
 
     def _start(self) -> LpInteriorPoint:
         """Return an interior point at the guess's u and at lam = 1/n_class, for which A'lam = c.

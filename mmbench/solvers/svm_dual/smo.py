@@ -95,20 +95,12 @@ Start = PiecewiseSolution | NDArray | None
 
 
 @dataclass
-class WorkingSets:
-    """State of SMO on working sets; `Descent` describes the fields.
+class WorkingSets(Descent):
+    """State of SMO on working sets of rows.
 
     `rounding` is the expected rounding error of `decision`.
     """
 
-    problem: PiecewiseQP
-    diagonal: NDArray
-    u: NDArray
-    decision: NDArray
-    tol: float
-    left: int
-    bias: float = 0.0
-    violation: float = np.inf
     rounding: float = 0.0
 
     def __post_init__(self) -> None:
@@ -238,16 +230,13 @@ def solve_smo(
     is libsvm's ``max(10**7, 100 n)`` steps. The status is ``inaccurate`` if rounding errors prevent
     further steps. Raises ValueError if the Gram matrix or the start is not finite.
     """
+    gram, in_sets = problem.gram, isinstance(problem.gram, KernelMatrix)
     problem = replace(
         problem,
-        gram=problem.gram
-        if isinstance(problem.gram, KernelMatrix)
-        else np.ascontiguousarray(problem.gram),
+        gram=gram if isinstance(gram, KernelMatrix) else np.ascontiguousarray(gram),
         knots=np.ascontiguousarray(problem.knots, dtype=float),
         slopes=np.ascontiguousarray(problem.slopes, dtype=float),
     )
-    gram = problem.gram
-    in_sets = isinstance(gram, KernelMatrix)
     diagonal = np.array(gram.diagonal(), dtype=float)  # a contiguous copy is faster to read
     if not np.isfinite(diagonal).all():
         raise ValueError("the kernel matrix has values that are not finite; scale the data")
