@@ -262,7 +262,7 @@ def _unit_rows(problem: MarginProblem, unit: float) -> tuple[NDArray, NDArray, N
 def _rows(problem: MarginProblem, spreads: NDArray, unit: float) -> tuple[NDArray, NDArray]:
     """Return the rows of the points and, with a reduction, of the means; and their penalties."""
     rows = np.column_stack([problem.y[:, None] * problem.rows, problem.y, spreads])
-    penalties = np.full(len(rows), unit)
+    penalties = unit * problem.weights * np.ones(len(rows))
     if problem.removed:
         rows = np.vstack([rows, _columns(problem, problem.delta)])
         penalties = np.append(penalties, unit * problem.removed)
