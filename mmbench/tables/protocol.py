@@ -26,6 +26,11 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
         lines.append(shared if taken[0].shares else reused)
     elif chosen:
         lines.append(f"Parameters chosen by {_each(chosen, selected)}; {_grids(jobs, label)}.")
+    if len({job.kernel for job in jobs}) > 1:
+        foreign = grouped((job.kernel, label(job.column)) for job in jobs if ":" in job.machine)
+        for kernel, names in foreign.items():
+            columns = ", ".join(dict.fromkeys(names))
+            lines.append(f"Without a kernel, shown in the rows of {kernel}: {columns}.")
     calibrated = [job for job in jobs if job.calibrate]
     texts = (f"{label(j.column)}: {j.calibrate}, {j.calibration_folds} folds" for j in calibrated)
     if text := "; ".join(dict.fromkeys(texts)):

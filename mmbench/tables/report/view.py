@@ -46,7 +46,7 @@ def unique_names(texts: Iterable[str]) -> list[str]:
     return list(names)
 
 
-def data_text(key: Key) -> str:
+def data_text(key: Key, with_kernel: bool = True) -> str:
     """Return data set, kernel and training size of a table cell as text.
 
     Examples
@@ -54,8 +54,9 @@ def data_text(key: Key) -> str:
     >>> data_text(Key("usps", "poly", 2, "svm", 1000))
     'usps (poly 2, 1000 rows)'
     """
-    size = [] if key.size is None else [f"{key.size} rows"]
-    return join(key.dataset, f"({', '.join([kernel_text(key.kernel, key.degree), *size])})")
+    parts = [kernel_text(key.kernel, key.degree)] if with_kernel else []
+    parts += [] if key.size is None else [f"{key.size} rows"]
+    return join(key.dataset, f"({', '.join(parts)})" if parts else "")
 
 
 class View:
@@ -83,6 +84,8 @@ class View:
         else:
             lines = (experiment.text or "").splitlines()
             self.remarks += tuple(line[2:] for line in lines if line.startswith("- "))
+        #: Columns of other packages' classifiers, to which the kernel does not apply.
+        self.foreign = {record.job.column for record in self.records if ":" in record.job.machine}
         #: Metric of the comparison with published values.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
@@ -105,7 +108,8 @@ class View:
 
     def heading(self, key: Key) -> str:
         """Return the title of a table cell: machine, data set, kernel and training size."""
-        return f"{self.sheet.label(key.machine)} on {data_text(key)}"
+        text = data_text(key, key.machine not in self.foreign)
+        return f"{self.sheet.label(key.machine)} on {text}"
 
 
 NAMES = {

@@ -85,6 +85,22 @@ def test_a_grid_with_none_is_shown_with_it(results, pages) -> None:
     assert "C 3 (None 2/3)" in found["trees/index.html"].text
 
 
+def test_a_classifier_without_a_kernel_has_none_in_its_name(results, pages) -> None:
+    experiment = results.experiment("trees", datasets=["iris"], machines=["svm"])
+    for kernel in ("linear", "rbf"):
+        experiment.add(experiment.job("iris", "svm", kernel=kernel))
+    tree = "sklearn.tree:DecisionTreeClassifier"
+    experiment.add(experiment.job("iris", tree, variant="tree", kernel="linear"))
+    found = pages(experiment.folder)
+    assert re.search(
+        "<h1>(?i:tree) on iris</h1>", found["trees/cells/iris-linear-tree.html"].path.read_text()
+    )
+    assert "<h1>SVM on iris (rbf)</h1>" in found["trees/cells/iris-rbf-svm.html"].path.read_text()
+    assert re.search(
+        "Without a kernel, shown in the rows of linear: (?i:tree)", found["trees/index.html"].text
+    )
+
+
 def test_a_report_that_fails_does_not_block_the_next_one(usps, tmp_path, monkeypatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
         patch.setattr("mmbench.tables.report.write_experiment", lambda *_: 1 / 0)
