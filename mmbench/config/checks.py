@@ -43,8 +43,7 @@ def check(config: Config) -> None:
     columns = _check_machines(config)
     _check_shared_kernel_keys(config, columns)
     if config.select.validation == "rest" and config.protocol.max_train is None:
-        message = "validation: rest needs protocol.max_train, which leaves rows for it"
-        raise Fault(message, "select", "validation")
+        raise Fault("rest needs protocol.max_train, which leaves rows", "select", "validation")
     _check_datasets(config, columns)
     _check_grid_points(config, columns)
     _check_published(config)
@@ -210,8 +209,7 @@ def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> N
 
 def _check_calibration(config: Config, column: MachineColumn) -> None:
     if column.entry.calibrate and (config.source or config).select.scope == "pair":
-        message = "probabilities need one parameter set for all class pairs"
-        raise ValueError(f"{message}; use scope: global")
+        raise ValueError("probabilities need one parameter set for all pairs; use scope: global")
     if column.entry.calibrate and config.protocol.test.rule == "time_series":
         raise ValueError("needs folds of all training rows, not time_series")
 

@@ -39,9 +39,10 @@ from mmbench.config.values import (
     parse_seeds,
     resolve,
 )
-from mmbench.datasets import RULES, DatasetRef, SplitRule, UserTable, parse_rule
+from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
+from mmbench.datasets.splits import SplitRule
 from mmbench.errors import UserError
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits

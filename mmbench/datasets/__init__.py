@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mmbench.datasets.preprocess import parse_steps as parse_steps
     from mmbench.datasets.splits import RULES as RULES
     from mmbench.datasets.splits import Split as Split
-    from mmbench.datasets.splits import SplitRule as SplitRule
     from mmbench.datasets.splits import parse_rule as parse_rule
     from mmbench.datasets.splits import split_at as split_at
     from mmbench.datasets.splits import split_rules as split_rules
@@ -38,15 +37,7 @@ NAMES = {
     "dataset": ("Dataset", "DatasetRef", "check_classes", "keep_classes", "too_few_rows"),
     "load": ("dataset_hash", "load_dataset"),
     "preprocess": ("check_steps", "make_preprocess", "parse_steps"),
-    "splits": (
-        "RULES",
-        "Split",
-        "SplitRule",
-        "parse_rule",
-        "split_at",
-        "split_rules",
-        "split_slots",
-    ),
+    "splits": ("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
     "user": ("FileOptions", "UserTable"),
 }
 __all__ = [name for names in NAMES.values() for name in names]

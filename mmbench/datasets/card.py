@@ -261,9 +261,13 @@ def card_names() -> list[str]:
 def _card_files(folders: str) -> dict[str, Traversable]:
     """Return the file of each card, by name: cards of mmbench, plug-ins and the user's folders."""
     found: dict[str, Traversable] = {}
-    packages = [_package(path) for path in with_plugins("cards", {}).values()]
-    paths = map(Path, filter(None, folders.split(os.pathsep)))
-    for folder in (files("mmbench.datasets") / "cards", *packages, *paths):
+    sources: list[Traversable] = [files("mmbench.datasets") / "cards"]
+    for path in with_plugins("cards", {}).values():
+        try:
+            sources.append(files(path))
+        except ImportError as error:
+            raise UserError(f"the cards of {path} cannot be found: {error}") from None
+    for folder in (*sources, *map(Path, filter(None, folders.split(os.pathsep)))):
         if not folder.is_dir():
             raise UserError(f"{FOLDERS}: {folder}: no such folder")
         for file in folder.iterdir():
@@ -271,13 +275,6 @@ def _card_files(folders: str) -> dict[str, Traversable]:
             if name != file.name and found.setdefault(name, file) is not file:
                 raise UserError(f"{file}: there is a card {name!r} already, {found[name]}")
     return found
-
-
-def _package(path: str) -> Traversable:
-    try:
-        return files(path)
-    except ImportError as error:
-        raise UserError(f"the cards of {path} cannot be found: {error}") from None
 
 
 @cache

@@ -302,8 +302,7 @@ class Search:
         with self.store.scratch() as scratch, self._noting_failure():
             data = obtain(self.card, source, scratch, self.places.progress)
             if problem := disagreement(data, self.card.expected(source)):
-                name = f"{source.label} holds other data than the card states"
-                raise SourceError(f"{name}: {problem}")
+                raise SourceError(f"{source.label} differs from its card: {problem}")
             write_packed(scratch / "packed.npz", data)
             self.store.admit(scratch / "packed.npz", path)
             return SourceFiles(self.card, source, (path,))
