@@ -81,13 +81,15 @@ class Experiment:
         """Return the stored arrays of a record; empty if there are none."""
         return self.store.arrays(record.key) if record.arrays else {}
 
-    @property
+    @cached_property
     def cells(self) -> list[Cell]:
         """Table cells in the order of the plan, including cells without records."""
         found = {record.key: record for record in self.records}
-        groups = [[found[key] for key in cell.jobs if key in found] for cell in self.plan.cells]
-        settings: tuple[Any, ...] = self.name, self.include_failed, self.arrays
-        return [Cell(*pair, *settings) for pair in zip(self.plan.cells, groups, strict=True)]
+        cells = []
+        for cell in self.plan.cells:
+            records = [found[key] for key in cell.jobs if key in found]
+            cells.append(Cell(cell, records, self.name, self.include_failed, self.arrays))
+        return cells
 
     @property
     def splits(self) -> Path | None:
