@@ -166,11 +166,20 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
         part, sums = out[start : start + step], squares[start : start + step, None] + others
         part *= -2
         part += sums
-        if exact:
-            near = part < NEAR_SHARE * sums  # x'x + z'z - 2x'z cancels
-            for i in np.flatnonzero(near.any(axis=1)):
-                part[i, near[i]] = row_squares(X[start + i] - Z[near[i]])
-        np.maximum(part, 0, out=part)
+        if X is Z:
+            own = np.arange(len(part))
+            part[own, start + own] = np.inf  # 0 at the end
+        least = part.min(initial=np.inf)
+        if exact and least < NEAR_SHARE * largest:
+            sums *= NEAR_SHARE
+            close = np.flatnonzero(part < sums)  # x'x + z'z - 2x'z cancels
+            near, columns = np.divmod(close, part.shape[1])
+            pairs = max(1, CHUNK_BYTES // (8 * X.shape[1]))
+            for some in (slice(k, k + pairs) for k in range(0, len(near), pairs)):
+                differences = X[start + near[some]] - Z[columns[some]]
+                part[near[some], columns[some]] = row_squares(differences)
+        if least < 0:
+            np.maximum(part, 0, out=part)
     if X is Z:
         np.fill_diagonal(out, 0)
     return out
