@@ -23,6 +23,9 @@ from mmbench.solvers.result import Result
 
 Matrix: TypeAlias = NDArray | sparse.csr_array | sparse.csc_array
 
+#: Lower and upper bounds.
+Bounds: TypeAlias = tuple[NDArray, NDArray]
+
 #: Status for each name of HighsModelStatus; every other name means FAILED.
 STATUS = {
     "kOptimal": Status.OPTIMAL,
@@ -138,12 +141,7 @@ def _check(native_status: Any) -> None:
 
 
 def _solution(
-    highs: Any,
-    status: Status,
-    c: NDArray,
-    A: Matrix,
-    rows: tuple[NDArray, NDArray],
-    columns: tuple[NDArray, NDArray],
+    highs: Any, status: Status, c: NDArray, A: Matrix, rows: Bounds, columns: Bounds
 ) -> LpSolution:
     """Return the solution, with value, bound and violation recomputed from the problem's arrays."""
     native, info, basis = highs.getSolution(), highs.getInfo(), highs.getBasis()
@@ -151,14 +149,8 @@ def _solution(
     activity = A @ x
     row_part, row_sign = _dual_value(dual, *rows)
     col_part, col_sign = _dual_value(c - A.T @ dual, *columns)
-    violations = [
-        rows[0] - activity,
-        activity - rows[1],
-        columns[0] - x,
-        x - columns[1],
-        row_sign,
-        col_sign,
-    ]
+    violations = [rows[0] - activity, activity - rows[1], columns[0] - x, x - columns[1]]
+    violations += [row_sign, col_sign]
     return LpSolution(
         status=status,
         x=x,

@@ -166,19 +166,15 @@ class HingeInteriorPoint:
         surplus, slack = np.maximum(margin, 0.0) + room, np.maximum(-margin, 0.0) + room
         self.at |= {"surplus": surplus, "slack": slack}
         if B is not None:
-            self._bound_decisions(B, float((surplus * a).mean()) / B)
+            self.B = B
+            self.bounds = (("p", "above", -1.0), ("q", "below", 1.0))
+            n, multiplier = len(y), float((surplus * a).mean()) / B
+            margin = surplus - slack + 1.0
+            self.at |= {"p": np.full(n, multiplier), "q": np.full(n, multiplier)}
+            self.at |= {"above": B - margin, "below": B + margin}
+            self.positive = (*self.positive, "above", "below", "p", "q")
+            self.products = (*self.products, ("above", "p", 1.0), ("below", "q", 1.0))
         self._evaluate()
-
-    def _bound_decisions(self, B: float, multiplier: float) -> None:
-        """Add the bounds -B and B on the decisions; `multiplier` is the initial p_i and q_i."""
-        at, n = self.at, len(self.y)
-        self.B = B
-        self.bounds = (("p", "above", -1.0), ("q", "below", 1.0))
-        margin = at["surplus"] - at["slack"] + 1.0
-        at |= {"p": np.full(n, multiplier), "q": np.full(n, multiplier)}
-        at |= {"above": B - margin, "below": B + margin}
-        self.positive = (*self.positive, "above", "below", "p", "q")
-        self.products = (*self.products, ("above", "p", 1.0), ("below", "q", 1.0))
 
     def run(self, tol: float, max_iter: int = 100) -> None:
         """Iterate until the gap is at most `tol`, steps become too short, or a limit is reached."""

@@ -218,25 +218,19 @@ def _inequalities(
 
 def margin_program(problem: MarginProblem) -> SpreadProgram:
     """Return the program "margin"."""
-    rows, sides, penalties = _unit_rows(problem, problem.C)
-    return _program(problem, _columns(problem, sx=1.0, sy=1.0), rows, sides, penalties)
+    return _program(problem, _columns(problem, sx=1.0, sy=1.0), 0.0, 1.0, problem.C)
 
 
 def budget_program(problem: MarginProblem, rho: float) -> SpreadProgram:
     """Return the program "budget"."""
-    rows, sides, penalties = _unit_rows(problem, 1.0)
     equation = _columns(problem, sx=0.5 * rho, sy=0.5 * rho)
-    return _program(problem, _columns(problem), rows, sides, penalties, equation)
+    return _program(problem, _columns(problem), 0.0, 1.0, equation=equation)
 
 
 def fixed_program(problem: MarginProblem, rho: float) -> SpreadProgram:
     """Return the program "fixed rho"."""
-    positive = problem.y > 0
-    rows, penalties = _rows(problem, -rho * np.column_stack([positive, ~positive]), 1.0)
-    if problem.removed:
-        rows[-1, -2:] = -rho
     equation = _columns(problem, problem.delta)
-    return _program(problem, _columns(problem), rows, np.zeros(len(rows)), penalties, equation)
+    return _program(problem, _columns(problem), rho, 0.0, equation=equation)
 
 
 def step_program(problem: MarginProblem, rho: float) -> SpreadProgram:
@@ -251,24 +245,6 @@ def step_program(problem: MarginProblem, rho: float) -> SpreadProgram:
     )
 
 
-def _unit_rows(problem: MarginProblem, unit: float) -> tuple[NDArray, NDArray, NDArray]:
-    """Return the rows of "margin" with their sides, and penalties in the given unit."""
-    rows, penalties = _rows(problem, np.zeros((len(problem.y), 2)), unit)
-    sides = np.ones(len(rows))
-    sides[len(problem.y) :] = 2.0
-    return rows, sides, penalties
-
-
-def _rows(problem: MarginProblem, spreads: NDArray, unit: float) -> tuple[NDArray, NDArray]:
-    """Return the rows of the points and, with a reduction, of the means; and their penalties."""
-    rows = np.column_stack([problem.y[:, None] * problem.rows, problem.y, spreads])
-    penalties = unit * problem.weights * np.ones(len(rows))
-    if problem.removed:
-        rows = np.vstack([rows, _columns(problem, problem.delta)])
-        penalties = np.append(penalties, unit * problem.removed)
-    return rows, penalties
-
-
 def _columns(
     problem: MarginProblem, w: NDArray | None = None, sx: float = 0.0, sy: float = 0.0
 ) -> NDArray:
@@ -280,12 +256,24 @@ def _columns(
 def _program(
     problem: MarginProblem,
     cost: NDArray,
-    rows: NDArray,
-    sides: NDArray,
-    penalties: NDArray,
+    rho: float,
+    side: float,
+    unit: float = 1.0,
     equation: NDArray | None = None,
 ) -> SpreadProgram:
-    k = len(problem.delta)
+    """Return a program with the rows ``y_i (w'z_i + b) >= side + rho s_i - xi_i``.
+
+    The penalties are the row weights times `unit`. With a reduction the last row is the constraint
+    on the class means.
+    """
+    n, k, positive = len(problem.y), len(problem.delta), problem.y > 0
+    spreads = -rho * np.column_stack([positive, ~positive])
+    rows = np.column_stack([problem.y[:, None] * problem.rows, problem.y, spreads])
+    sides, penalties = np.full(n, side), unit * problem.weights * np.ones(n)
+    if problem.removed:
+        rows = np.vstack([rows, _columns(problem, problem.delta, -rho, -rho)])
+        sides = np.append(sides, 2.0 * side)
+        penalties = np.append(penalties, unit * problem.removed)
     roots = (np.sqrt(problem.var_x), np.sqrt(problem.var_y))
     return SpreadProgram(cost, rows, sides, penalties, roots, (k + 1, k + 2), equation)
 
