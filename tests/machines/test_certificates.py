@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
 from mmbench.machines import KLDA, LDA, LSSVM, M4, MAMC, MEMPM, MMRM, MPM, RMM, SVM, SigmaSVM
+from mmbench.solvers.cones import SOLVERS, is_available
 
 KERNELS = ("linear", "rbf", "poly")
 C, D, RIDGE = 3.0, 0.6, 1e-2
@@ -164,6 +165,8 @@ def test_objectives_follow_from_the_solution_and_bounds_hold_for_every_solver(na
     solvers = [s for s in machine.parameters["solver"].choices if (name, s) not in SAME]
     X, y = hard_cases()[case]
     choice = {"kernel": kernel, "degree": 2}
+    missing = [s for s in solvers if s in SOLVERS and not is_available(s)]
+    solvers = [s for s in solvers if s not in missing]
     found = [solved(machine.with_params({**choice, "solver": s}), X, y) for s in solvers]
     assert found[0].fit.status in (Status.OPTIMAL, Status.TRIVIAL, Status.UNBOUNDED)
     for s, solver in zip(found, solvers, strict=True):
@@ -174,3 +177,5 @@ def test_objectives_follow_from_the_solution_and_bounds_hold_for_every_solver(na
         if other.fit.status is Status.OPTIMAL:
             value = objective(other)
             assert one.fit.bound <= value + 1e-7 * max(abs(value), 1e-2)
+    if missing:  # the solvers that are installed have passed
+        pytest.skip(f"{missing[0]} needs the extra mmbench[solvers]")

@@ -72,7 +72,7 @@ def test_a_record_answers_a_sceptic(job, context):
     assert record["fits"]["statuses"] == {"optimal": 3}
     assert record["selection"]["n_points"] == 4
     assert set(record["cpu_seconds"]) >= {"selection", "training", "test"}
-    assert record["environment"]["libraries"]["libsvm-official"]
+    assert record["environment"]["libraries"]["scikit-learn"]
     assert set(record["environment"]["threads"]["libraries"].values()) == {1}
 
 

@@ -132,7 +132,7 @@ CASES = [
 @pytest.mark.parametrize(("name", "kernel", "solver"), CASES)
 def test_all_routes_reach_one_objective(real_data, name, kernel, solver):
     if solver == "ecos":
-        pytest.importorskip("ecos")
+        pytest.importorskip("ecos", reason="needs the extra mmbench[solvers]")
     data = real_data(SETS[name])
     X, y = minmax(data.X), np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)
     width = Kernel(kernel, 1.0) if kernel == "rbf" else LINEAR
@@ -176,7 +176,7 @@ def test_a_path_finds_what_single_trainings_find(kernel):
 @pytest.mark.parametrize("solver", ["reference", "ecos"])
 def test_hard_margin_routes_agree(real_data, solver):
     if solver == "ecos":
-        pytest.importorskip("ecos")
+        pytest.importorskip("ecos", reason="needs the extra mmbench[solvers]")
     data = real_data("sonar")
     X, y = minmax(data.X), np.where(data.y == data.y[0], 1.0, -1.0)
     fast, other = (m4(margin="hard", solver=s).train(problem(X, y)).fit for s in ("auto", solver))
@@ -246,7 +246,7 @@ def test_mean_looks_as_far_as_there_may_be_a_better_rho():
 @pytest.mark.parametrize(("solver", "nu"), [("reference", 0.0), ("reference", 0.8), ("ecos", 0.8)])
 def test_mean_routes_agree(solver, nu):
     if solver == "ecos":
-        pytest.importorskip("ecos")
+        pytest.importorskip("ecos", reason="needs the extra mmbench[solvers]")
     X, y = gaussians(shift=0.8, n_x=25, n_y=20)
     fits = [
         m4(normalization="mean", C_factor=2.0, solver=s, nu=nu).train(problem(X, y)).fit

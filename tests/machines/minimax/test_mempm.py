@@ -81,7 +81,7 @@ def accuracy_of(kappa):
 @pytest.mark.parametrize("solver", ["reference", "clarabel", "ecos"])
 def test_other_routes_agree(real_data, solver):
     if solver == "ecos":
-        pytest.importorskip("ecos")
+        pytest.importorskip("ecos", reason="needs the extra mmbench[solvers]")
     data = real_data("sonar")
     X, y = minmax(data.X)[::3, :20], np.where(data.y[::3] == data.y[0], 1.0, -1.0)
     fast, other = (MEMPM(solver=s).train(problem(X, y)).fit for s in ("auto", solver))

@@ -98,7 +98,7 @@ def test_cone_solver_in_the_original_coordinates_finds_no_less(heart):
 @pytest.mark.parametrize("kernel", [LINEAR, RBF], ids=lambda k: k.name)
 def test_cone_solvers_agree(heart, solver, kernel):
     if solver == "ecos":
-        pytest.importorskip("ecos")
+        pytest.importorskip("ecos", reason="needs the extra mmbench[solvers]")
     X, y = heart[0][::2], heart[1][::2]
     fast, other = (
         MPM(kernel=kernel.name, ridge=1e-3, solver=s).train(problem(X, y, kernel)).fit
