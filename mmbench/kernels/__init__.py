@@ -109,7 +109,9 @@ class Kernel:
     def base(self, X: Any, Z: Any, dtype: DTypeLike = np.float64) -> NDArray:
         """Return the base matrix for `apply`, shape (len(X), len(Z)).
 
-        `X` and `Z` are both dense or both sparse; sparse rows are not converted to dense rows.
+        `X` and `Z` are both dense or both sparse; sparse rows are not converted to dense rows. If
+        ``X is Z``, the diagonal of squared distances is exactly zero and their matrix exactly
+        symmetric, in float32 too.
         """
         same = X is Z
         if issparse(X):
@@ -118,7 +120,12 @@ class Kernel:
             return base.astype(dtype, copy=False)
         X = np.asarray(X, dtype=dtype)
         Z = X if same else np.asarray(Z, dtype=dtype)
-        return squared_distances(X, Z) if self.name == "rbf" else X @ Z.T
+        if self.name != "rbf":
+            return X @ Z.T
+        centre = Z.mean(axis=0)  # x'x + z'z - 2x'z cancels if the data are far from the origin
+        X = X - centre
+        Z = X if same else Z - centre
+        return as_distances(X @ Z.T, X, Z)
 
     def apply(self, base: NDArray, out: NDArray | None = None) -> NDArray:
         """Return the kernel values of a base matrix; with ``out=base`` the base is overwritten."""
@@ -135,20 +142,6 @@ class Kernel:
         """Return the kernel matrix, shape (len(X), len(Z))."""
         base = self.base(X, Z, dtype)
         return self.apply(base, out=base)
-
-
-def squared_distances(X: NDArray, Z: NDArray) -> NDArray:
-    """Return ``||x - z||**2`` for all pairs, shape (len(X), len(Z)), never negative.
-
-    The mean of `Z` is first subtracted from the rows of `X` and of `Z`, since the expansion
-    ``x'x + z'z - 2x'z`` cancels if the data are far from the origin. If ``X is Z``, the diagonal is
-    exactly zero and the matrix exactly symmetric, in float32 too.
-    """
-    centre = Z.mean(axis=0)
-    same = X is Z
-    X = X - centre
-    Z = X if same else Z - centre
-    return as_distances(X @ Z.T, X, Z)
 
 
 def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray:

@@ -160,7 +160,10 @@ def train_klda(
         status, route, features = Status.TRIVIAL, "equal means", None
         coef = np.zeros((len(rows.y), len(etas)))
     elif reference:
-        route, coef = "printed system", _solve_printed(rows, ridges)
+        # (P K + eta I) a = d, where P subtracts the mean of each class: the printed system is this
+        # system multiplied by K, and has no unique solution if K is singular
+        route, printed, eye = "printed system", rows.centred(np.asarray(gram)), np.eye(len(rows.y))
+        coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
     else:
         coef = _solve_by_least_squares(rows, features, ridges)
     models = _certified(rows, ridges, coef, bias, errors, features)
@@ -211,17 +214,6 @@ def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArra
         return a / (half * etas * (rows.delta @ a))
     w, _ = solve_weights(features, y, costs, rows.root)
     return w / (half * (2.0 - (features.T @ rows.delta) @ w))
-
-
-def _solve_printed(rows: _Rows, etas: NDArray) -> NDArray:
-    """Return a for each value of eta (one column each) from ``(P K + eta I) a = d``.
-
-    P subtracts the mean of each class, and d contains 1/n+ and -1/n-. The system printed in the
-    paper is this system multiplied by K. Without the factor K, the system has a unique solution
-    even if K is singular.
-    """
-    centred, unit = rows.centred(np.asarray(rows.gram)), np.eye(len(rows.y))
-    return np.column_stack([np.linalg.solve(centred + eta * unit, rows.delta) for eta in etas])
 
 
 def _certified(

@@ -50,7 +50,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,8 +97,6 @@ MAX_ROOT_STEPS = 50
 
 #: Fields of the certificate that measure work, for a reused solution.
 NO_WORK: Mapping[str, Any] = {"iterations": 0, "seconds": 0.0}
-
-Computed = TypeVar("Computed")
 
 
 class RMM(WeightedClassifier):
@@ -335,7 +333,7 @@ def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:
     return replace(model, fit=replace(model.fit, iterations=iterations, seconds=seconds))
 
 
-def _timed(compute: Callable[[], Computed]) -> tuple[Computed, float]:
+def _timed(compute: Callable[[], Any]) -> tuple[Any, float]:
     """Return the result of a computation, and its CPU seconds in this thread."""
     started = time.thread_time()
     result = compute()

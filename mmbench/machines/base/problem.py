@@ -250,7 +250,7 @@ class PartProblem(BinaryProblem):
     """A fold of a cross-validation; its Gram matrix is a submatrix of a stored matrix of all rows.
 
     The submatrix is copied at its first use. A machine that only needs matrix products multiplies
-    with the stored matrix once for all folds, so that no submatrix is copied.
+    with the stored matrix, so that no submatrix is copied.
     """
 
     def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: StoredGram, rows: NDArray):

@@ -39,8 +39,9 @@ from numpy.typing import NDArray
 from mmbench.machines.base.estimator import row_weights
 from mmbench.machines.base.problem import BinaryProblem
 
-#: Relative difference below which two sums of weights are considered equal.
-SUM_ROUNDING = 1e-12
+#: Relative difference below which two sums of weights, and errors, slacks or margins of two
+#: candidates, are considered equal.
+TIE = 1e-12
 
 
 def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> float | NDArray:
@@ -68,7 +69,7 @@ def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> 
     s, kinks = weights / np.max(weights) * np.ones(len(y)), y - decision
     order = np.argsort(kinks)
     passed, positive = np.cumsum(s[order]), float(s[y > 0].sum())
-    rounding = SUM_ROUNDING * passed[-1]
+    rounding = TIE * passed[-1]
     first, after = np.searchsorted(passed, [positive - rounding, positive + rounding])
     first, after = min(first, len(y) - 1), min(after, len(y) - 1)
     return float(0.5 * (kinks[order[first]] + kinks[order[after]]))
@@ -82,10 +83,6 @@ def balanced(a: NDArray, y: NDArray, upper: float | NDArray) -> NDArray:
     if lighter == 0:
         return np.zeros_like(a)
     return a * np.where(y > 0, lighter / positive, lighter / negative)
-
-
-#: Relative difference below which errors, slacks or margins of two candidates are considered equal.
-TIE = 1e-12
 
 
 @dataclass(frozen=True)

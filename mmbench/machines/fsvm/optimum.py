@@ -114,7 +114,8 @@ def solve_pair(
         if abs(miss) <= tol or best[0] - bound <= 0.1 * tol * best[0]:
             break
         search.move(miss)
-        if search.is_settled or planes.status is Status.ITERATION_LIMIT or time_is_up():
+        narrow = search.high - search.low <= 1e-12 * max(1.0, abs(search.at))
+        if narrow or planes.status is Status.ITERATION_LIMIT or time_is_up():
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
@@ -180,11 +181,6 @@ class SecantSearch:
         self.at, self.slope = at, slope
         self.low, self.high = -np.inf, np.inf
         self.last: tuple[float, float] | None = None
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the bracket is too narrow for further steps to be meaningful."""
-        return self.high - self.low <= 1e-12 * max(1.0, abs(self.at))
 
     def move(self, value: float) -> None:
         """Set `at` to the next point, given the function value at the current point."""

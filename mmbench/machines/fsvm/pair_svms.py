@@ -173,11 +173,9 @@ def train_hyperplanes(
         offset = None if offsets is None else offsets[p]
         iterations = 0
         for svm in _attempts(pair, C, start, tol, gap_tolerance, solver, offset):
-            if svm is not None:
-                iterations += svm.iterations
-                if svm.status is Status.OPTIMAL and svm.gap <= gap_tolerance:
-                    break
-        assert svm is not None  # the last attempt always returns a solution
+            iterations += svm.iterations
+            if svm.status is Status.OPTIMAL and svm.gap <= gap_tolerance:
+                break
         decision = svm.decision + svm.bias + (0.0 if offset is None else offset)
         slack += float(np.sum(pair.weights * np.maximum(0.0, 1.0 - pair.y * decision)))
         found.append(replace(svm, iterations=iterations))
@@ -204,7 +202,7 @@ def _attempts(
     gap_tolerance: float,
     solver: str,
     offset: NDArray | None,
-) -> Iterator[PiecewiseSolution | None]:
+) -> Iterator[PiecewiseSolution]:
     """Yield the solutions of several algorithms in turn.
 
     The algorithms are an active-set method if there is a warm start, pairwise steps unless the pair
@@ -217,7 +215,9 @@ def _attempts(
         return
     by_rows = pair.dual(C, offset, in_features=True)
     if start is not None and solver != "pairwise":
-        yield solve_near(by_rows, start, tol)
+        near = solve_near(by_rows, start, tol)
+        if near is not None:
+            yield near
     (n, k), certified = pair.rows.shape, tol < SEARCH_TOL
     many = INTERIOR_ROWS if certified else INTERIOR_ROWS_IN_SEARCH
     enough = INTERIOR_ROWS_PER_COMPONENT * k
