@@ -68,7 +68,7 @@ def train(
                 n_jobs=threads,
                 n_train=len(data.y_train),
                 pair_params=given if isinstance(given, list) else None,
-                tol=None if "tol" in dict(job.params) else machine.search_space.tol,
+                tol=dict(job.params).get("tol", machine.search_space.tol),
                 stages=machines.alias_of(job.machine).stages,
             )
         search, selected = {**vars(found), "n_points": found.n_points}, found.params

@@ -102,7 +102,8 @@ def select(
     pair_params : sequence of dict, optional
         Fixed parameters of each pair of classes, for example selected by another machine.
     tol : float, optional
-        Tolerance of the trainings in the search; by default `tol` of the machine.
+        Tolerance of the trainings in the search. By default, if the grid has no `tol` and `tol` of
+        the machine is its default, the tolerance of the machine's search space.
     stages : sequence of sequences of str, default=()
         Groups of axes that are searched one after the other, with the selected values of earlier
         axes and the machine's values of later axes. Axes that no group contains belong to the first
@@ -135,6 +136,9 @@ def select(
             "scikit-learn's GridSearchCV"
         )
     parts = [grid_points(part) for part in staged(grid, stages)]
+    unset = tol is None and machine.search_space.tol is not None and "tol" not in grid
+    if unset and machine.tol == machine.parameters["tol"].default:
+        tol = machine.search_space.tol
     if tol is not None:
         machine = machine.with_params({"tol": tol})
     cut = InnerSplits(folds, split, repeats, seed, groups, ordered)

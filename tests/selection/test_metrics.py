@@ -98,11 +98,26 @@ def test_a_choice_by_a_metric_is_that_of_a_plain_grid_search(name, scope):
     X, y = data(2)
     y = (y == "b").astype(int)  # scikit-learn's scorers take 1 for the positive class
     grid = {"C": [0.1, 1.0, 100.0], "gamma": [0.02, 0.5]}
-    found = select(SVM(), X, y, grid, folds=3, seed=1, metric=name, scope=scope)
+    ways = {"folds": 3, "seed": 1, "metric": name, "scope": scope, "tol": SVM().tol}
+    found = select(SVM(), X, y, grid, **ways)
     splits = inner_splits(y, 3, None, 1, 1)
     plain = GridSearchCV(SVM(), grid, cv=splits, scoring=SCORERS[name]).fit(X, y)
     scores = [row["score"] for row in found.scores]
     np.testing.assert_allclose(scores, plain.cv_results_["mean_test_score"], atol=1e-4)
+
+
+def test_a_search_has_the_tolerance_of_the_search_space_unless_one_is_given(monkeypatch):
+    X, y = data(2)
+    monkeypatch.setattr(SVM, "search_space", SVM.search_space.extended(tol=1.0))
+
+    def scores(machine, **ways):
+        found = select(machine, X, y, {"C": [1.0, 100.0]}, folds=3, metric="auc", **ways)
+        return [row["score"] for row in found.scores]
+
+    loose, fine = scores(SVM(), tol=1.0), scores(SVM(), tol=1e-8)
+    assert loose != fine
+    assert scores(SVM()) == loose
+    assert scores(SVM(tol=1e-8)) == fine
 
 
 @pytest.mark.parametrize("machine", ["svm", "fsvm", "sklearn.linear_model:LogisticRegression"])
@@ -116,7 +131,7 @@ def test_a_choice_of_many_classes_ranks_by_the_decision_function(machine):
         return METRICS["auc"].compute(y, scores, model.classes_)
 
     grid = {"C": [0.1, 10.0]}
-    found = select(made, X, y, grid, folds=3, metric="auc")
+    found = select(made, X, y, grid, folds=3, metric="auc", tol=getattr(made, "tol", None))
     expected = []
     for C in grid["C"]:
         machine = made.set_params(C=C)

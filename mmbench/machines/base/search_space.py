@@ -149,7 +149,7 @@ class SearchSpace:
         Tie rule: preferred parameter values among equally good grid points; the first key has
         priority.
     tol : float or None
-        Tolerance of the trainings in the grid search of a run; None for the `tol` of the machine.
+        Tolerance of the trainings in a grid search; None for the `tol` of the machine.
     single_precision : bool
         Whether kernel values of order 1 may be stored in float32 during the search.
     """
