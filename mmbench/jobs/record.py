@@ -341,7 +341,9 @@ def parse(text: bytes, key: str) -> Content:
     if record.get("key") != key:
         raise BadRecord(f"holds the record {record.get('key')}")
     try:
-        _schema().model_validate_json(json.dumps(record), strict=True)
+        # file names may contain bytes that are no Unicode; pydantic refuses such JSON
+        text = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
+        _schema().model_validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise BadRecord(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

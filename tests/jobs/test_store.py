@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,6 +36,17 @@ def test_a_record_comes_back_as_it_was_written(store, job, arrays):
     for name, array in store.arrays(job.key).items():
         np.testing.assert_array_equal(array, arrays[name])
         assert array.dtype == arrays[name].dtype
+
+
+def test_a_file_name_that_is_no_unicode_is_no_damage(store, job):
+    """Python decodes the bytes of such a name to lone surrogates; errors may contain them too."""
+    job = replace(job, dataset=replace(job.dataset, path="d\udcff/x.csv"))
+    store.write(new_record(job, Status.FAILED, "no \udc80 and \x1b"), {})
+    record = store.read(job.key)
+    assert (record["reason"], record["job"]["dataset"]["path"]) == (
+        "no \udc80 and \x1b",
+        "d\udcff/x.csv",
+    )
 
 
 def test_equal_results_are_equal_files(store, job, arrays, tmp_path):
