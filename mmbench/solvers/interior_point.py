@@ -14,9 +14,8 @@ products and w = v hold at every iterate. The variables of the rows are eliminat
 unknowns of the linear system are w, b and the unknowns of a subclass. The size of the system does
 not depend on the number of rows, and an iteration costs one product ``Z' diag Z``.
 
-Subclasses change the norm or add unknowns: the RMM with a variable bound
-(`mmbench.machines.rmm`), the soft M4 (`mmbench.machines.minimax.soft`), the R-SVMs, and the linear
-MMRM.
+Subclasses change the norm or add unknowns: the soft M4 (`mmbench.machines.minimax.soft`), the
+R-SVMs, and the linear MMRM.
 
 References
 ----------
@@ -223,7 +222,7 @@ class HingeInteriorPoint:
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
         """Return three blocks of the Newton matrix.
 
-        The blocks are (w, w) or its diagonal, (w, added) or (w and b, added), and (added, added),
+        The blocks are (w, w) or its diagonal, (w, added), and (added, added),
         for the unknowns that a subclass adds.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
@@ -302,8 +301,7 @@ class HingeInteriorPoint:
             matrix[np.arange(k), np.arange(k)] += of_w
         matrix[:k, k] = matrix[k, :k] = self.Z.T @ weight
         matrix[k, k] = weight.sum()
-        m = len(between)
-        matrix[:m, k + 1 :], matrix[k + 1 :, :m] = between, between.T
+        matrix[:k, k + 1 :], matrix[k + 1 :, :k] = between, between.T
         matrix[k + 1 :, k + 1 :] = added
         size = np.sqrt(np.abs(np.diagonal(matrix)))
         scale = 1.0 / np.where(size > 0, size, 1.0)
@@ -327,10 +325,10 @@ class HingeInteriorPoint:
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
         # changes of the multipliers of the bounds if the decisions are constant
-        self.to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
+        to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])
-        signed = self.y * sum((sign * self.to[z] for z, _, sign in self.bounds), start=free)
+        signed = self.y * sum((sign * to[z] for z, _, sign in self.bounds), start=free)
         right = np.concatenate([self.Z.T @ signed + of_w, [signed.sum()], of_added])
         found = self.solve(right)
         if not np.isfinite(found).all():
@@ -343,6 +341,6 @@ class HingeInteriorPoint:
         step["slack"] = (to_slack + at["slack"] * step["a"]) / at["rest"]
         for z, x, sign in self.bounds:
             step[x] = sign * margin
-            step[z] = self.to[z] - at[z] / at[x] * step[x]
+            step[z] = to[z] - at[z] / at[x] * step[x]
         self._complete(step, found[k + 1 :])
         return step
