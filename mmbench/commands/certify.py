@@ -148,7 +148,7 @@ def certify(
     weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, float)
     if hasattr(model, "fits_") and type(model).__name__ != "SVM":
         return pd.DataFrame(_by_reference(model, rows, labels, sample_weight))
-    if hasattr(model, "dual_coef_") and hasattr(model, "support_"):
+    if hasattr(model, "dual_coef_") and hasattr(model, "support_vectors_"):
         problems = _kernel_problems(model, rows, labels, weights, C)
     elif hasattr(model, "coef_"):
         problems = _linear_problems(model, rows, labels, weights, C)

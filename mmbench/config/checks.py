@@ -32,6 +32,8 @@ EXPERIMENT_KEYS = {
     "gamma_scaling": "the experiment's key 'gamma_scaling'",
     "kernel_scaling": "the experiment's key 'kernel_scaling'",
     "ties": "the experiment's key 'ties'",
+    "break_ties": "the experiment's key 'ties'",
+    "decision_function_shape": "the caller of decision_function; records hold all pairs' values",
     "random_state": "protocol.seed",
     "n_jobs": "the option --jobs",
 }

@@ -22,6 +22,13 @@ from mmbench import machines
 #: Parameters of the execution of a fit; the runner or the job's seed sets them.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
+#: Parameters of `predict` and `decision_function`; records hold the decision values of all pairs.
+PREDICTION = {"break_ties", "decision_function_shape"}
+
+#: Parameters that were added after the first records, and the defaults under which a fit is as
+#: before; parameters with these values are left out, so that older records are reused.
+ADDED = {"max_iter": -1}
+
 
 def identity(machine: str, version: int) -> dict[str, Any]:
     """Return the version, commit and fingerprint of a machine's code."""
@@ -117,12 +124,12 @@ def commit() -> str | None:
 
 
 def parameters_of(machine: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator in JSON types, without the parameters in EXECUTION."""
+    """Return the parameters of an estimator in JSON types that determine the record of a fit."""
     estimator = getattr(machine, "estimator", machine)
     return {
         name: _plain(value)
         for name, value in sorted(estimator.get_params(deep=False).items())
-        if name not in EXECUTION
+        if name not in EXECUTION | PREDICTION and not (name in ADDED and value == ADDED[name])
     }
 
 

@@ -100,7 +100,7 @@ def test_shapes_are_those_that_svc_asks_for(iris):
         with pytest.raises(ValueError) as found:
             machine.predict(rows)
         assert str(found.value) == str(expected.value).replace("SVC", "SVM")
-    with pytest.raises(TypeError, match="Sparse data was passed"):
+    with pytest.raises(TypeError, match="Sparse precomputed kernels are not supported"):
         SVM(kernel="precomputed").fit(csr_array(gram), y)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from joblib import Parallel, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import (
@@ -157,10 +157,18 @@ class PairwiseClassifier(Declared, Estimator):
     kernels_ : list of Kernel
         Kernel of each pair, with the numerical value of gamma.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients of the expansion of w over the support vectors (``rbf``, ``poly``).
-    support_, support_vectors_ : ndarray
-        Indices and features of the training rows with a non-zero coefficient in at least one pair
-        (``rbf``, ``poly``).
+        Coefficients of the expansion of w over the support vectors, one row per pair. They are
+        stored as a sparse array, so this read-only array is built at each access. A linear machine
+        has coefficients only if its solver computes them.
+    support_ : ndarray of shape (n_support,)
+        Ascending indices of the training rows with a non-zero coefficient in at least one pair.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support vectors of each class.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        Features of the support vectors (``rbf``, ``poly``); those of a linear machine are the
+        training rows ``X[support_]``, which it does not store.
+    n_iter_ : ndarray of shape (n_pairs,)
+        Number of solver iterations of each pair.
     coef_ : ndarray of shape (n_pairs, n_features)
         Weights w of each pair (``linear``).
     intercept_ : ndarray of shape (n_pairs,)
@@ -203,6 +211,20 @@ class PairwiseClassifier(Declared, Estimator):
     )
     random_state: int | None = parameter(
         None, Param(low=0, integer=True, optional=True), 'Seed of ``ties="random"``.'
+    )
+    decision_function_shape: str = parameter(
+        "ovr",
+        choice("ovr", "ovo"),
+        'Columns of `decision_function` for more than two classes: "ovr", one per class; "ovo", '
+        "one per pair, with the signs of `coef_`, opposite to the signs of scikit-learn's SVC.",
+        after="time_limit",
+    )
+    break_ties: bool = parameter(
+        False,
+        Param(boolean=True),
+        "Whether the decision values select one of several classes with most votes, in place of "
+        "`ties`.",
+        after="time_limit",
     )
     n_jobs: int | None = parameter(
         None, Param(integer=True, optional=True), "Threads over pairs of classes."
@@ -259,7 +281,7 @@ class PairwiseClassifier(Declared, Estimator):
         return self._fit(rows, labels, pair_params)
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """Return the class with most votes; the parameter `ties` selects one of several classes.
+        """Return the class with most votes; `ties` or `break_ties` selects one of several classes.
 
         Parameters
         ----------
@@ -269,7 +291,12 @@ class PairwiseClassifier(Declared, Estimator):
         -------
         ndarray of shape (n_samples,)
         """
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         decisions = self.pairwise_decision_function(X)
+        if self.break_ties and len(self.classes_) > 2:
+            scores = ovr_scores(decisions, len(self.classes_), break_ties=True)
+            return self.classes_[scores.argmax(axis=1)]
         counts = votes(decisions, len(self.classes_))
         rng = check_random_state(self.random_state) if self.ties == "random" else None
         return self.classes_[resolve_votes(counts, rng)]
@@ -283,14 +310,17 @@ class PairwiseClassifier(Declared, Estimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             For two classes, ``f(x)``, which is positive for ``classes_[1]``. For more classes, the
-            votes of each class, shifted by less than half a vote by the summed decision values.
+            votes of each class, shifted by less than half a vote by the summed decision values; or
+            the decision values of the pairs if `decision_function_shape` is "ovo".
         """
         decisions = self.pairwise_decision_function(X)
         if len(self.classes_) == 2:
             return decisions[:, 0]
-        return ovr_scores(decisions, len(self.classes_))
+        if self.decision_function_shape == "ovo":
+            return decisions
+        return ovr_scores(decisions, len(self.classes_), self.break_ties)
 
     def pairwise_decision_function(self, X: ArrayLike) -> NDArray:
         """Return the decision value of every binary machine.
@@ -316,6 +346,18 @@ class PairwiseClassifier(Declared, Estimator):
             raise ValueError(f"{text}; scale the data")
         return decisions
 
+    @property
+    def dual_coef_(self) -> NDArray:
+        """Coefficients of the support vectors, one row per pair."""
+        dense = self._sparse_coef.toarray()
+        dense.flags.writeable = False  # the array is a copy
+        return dense
+
+    @property
+    def n_iter_(self) -> NDArray:
+        """Number of solver iterations of each pair."""
+        return np.array([fit.iterations for fit in self.fits_])
+
     def _decisions(self, rows: NDArray) -> NDArray:
         if hasattr(self, "coef_"):
             if self._origin is None:
@@ -326,14 +368,13 @@ class PairwiseClassifier(Declared, Estimator):
             return values @ self.dual_coef_.T + self.intercept_
         kernels = list(dict.fromkeys(self.kernels_))
         if len(kernels) == 1:
-            few = rows.shape[0] <= FEW_ROWS
-            coef = self._sparse_coef if few else self.dual_coef_
+            coef = self._sparse_coef if rows.shape[0] <= FEW_ROWS else self.dual_coef_
             return expand(kernels[0], rows, self.support_vectors_, coef) + self.intercept_
-        out = np.tile(self.intercept_, (rows.shape[0], 1))
+        out, dual_coef = np.tile(self.intercept_, (rows.shape[0], 1)), self.dual_coef_
         for kernel in kernels:
             pairs = np.array([k for k, other in enumerate(self.kernels_) if other == kernel])
-            support = np.flatnonzero(self.dual_coef_[pairs].any(axis=0))
-            coef = self.dual_coef_[np.ix_(pairs, support)]
+            support = np.flatnonzero(dual_coef[pairs].any(axis=0))
+            coef = dual_coef[np.ix_(pairs, support)]
             out[:, pairs] += expand(kernel, rows, self.support_vectors_[support], coef)
         return out
 
@@ -447,6 +488,8 @@ class PairwiseClassifier(Declared, Estimator):
         """Return validated rows in float64 (dense, or CSR if allowed), and labels if given."""
         if reset:
             self._check_parameters()
+        if self.kernel == PRECOMPUTED and issparse(X):
+            raise TypeError("Sparse precomputed kernels are not supported; pass a dense matrix")
         accepted = "csr" if self.__sklearn_tags__().input_tags.sparse else False
         data = validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
         if reset and self.kernel == PRECOMPUTED and data[0].shape[0] != data[0].shape[1]:
@@ -507,7 +550,7 @@ class PairwiseClassifier(Declared, Estimator):
                 )
                 for k in range(len(pairs))
             )
-        self._store(X, rows, without_false_bounds(models, indefinite, rows))
+        self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
         return self
 
     def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
@@ -554,7 +597,9 @@ class PairwiseClassifier(Declared, Estimator):
         except caught as error:
             raise ValueError(text) from error
 
-    def _store(self, X: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]) -> None:
+    def _store(
+        self, X: NDArray, labels: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]
+    ) -> None:
         """Set the fitted attributes; all pairs have one common array of support vectors."""
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
         self.fits_ = []
@@ -567,7 +612,8 @@ class PairwiseClassifier(Declared, Estimator):
             self.fits_.append(judged(fit, self.gap_tolerance, self.violation_tolerance))
         for fit in self.fits_:
             warn_unless_solved(fit, type(self).__name__, self.gap_tolerance)
-        self.__dict__.pop("coef_", None)  # set by an earlier fit with another kernel
+        for name in ("coef_", "support_", "support_vectors_", "n_support_", "_sparse_coef"):
+            self.__dict__.pop(name, None)  # set by an earlier fit with another kernel
         self.intercept_ = np.array([m.intercept for m in models])
         if self.kernel == "linear":
             self.coef_ = np.array(
@@ -576,14 +622,21 @@ class PairwiseClassifier(Declared, Estimator):
             if self._origin is not None:
                 self._moved_intercept = self.intercept_
                 self.intercept_ = self.intercept_ - self.coef_ @ self._origin
-            return
-        dual_coef = np.zeros((len(models), X.shape[0]))
-        for k, model in enumerate(models):
-            dual_coef[k, rows[k]] = model.coef
-        self.support_ = np.flatnonzero(dual_coef.any(axis=0))
-        self.support_vectors_ = np.empty((0, 0)) if self.kernel == PRECOMPUTED else X[self.support_]
-        self.dual_coef_ = dual_coef[:, self.support_]
-        self._sparse_coef = csr_array(self.dual_coef_)
+            if any(model.coef is None for model in models):
+                return
+        coefs = [np.asarray(model.coef) for model in models]
+        used = [np.flatnonzero(coef) for coef in coefs]
+        columns = [index[own] for index, own in zip(rows, used, strict=True)]
+        self.support_ = np.unique(np.concatenate(columns))
+        self.n_support_ = np.bincount(labels[self.support_], minlength=len(self.classes_))
+        values = np.concatenate([coef[own] for coef, own in zip(coefs, used, strict=True)])
+        places = np.searchsorted(self.support_, np.concatenate(columns))
+        ends = np.cumsum([0, *map(len, columns)])
+        shape = (len(models), len(self.support_))
+        self._sparse_coef = csr_array((values, places, ends), shape=shape)
+        if self.kernel != "linear":
+            given = self.kernel == PRECOMPUTED
+            self.support_vectors_ = np.empty((0, 0)) if given else X[self.support_]
 
 
 def _train_pair(
@@ -674,8 +727,8 @@ class WeightedClassifier(PairwiseClassifier):
         counted = np.flatnonzero(weights)
         rows = rows[counted][:, counted] if self.kernel == PRECOMPUTED else rows[counted]
         self._fit(rows, labels[counted], None, weights[counted])
-        if self.kernel != "linear":
-            self.support_: NDArray = counted[self.support_]
+        if hasattr(self, "support_"):
+            self.support_ = counted[self.support_]
         return self
 
     def _validated(self, X: Any, *y: ArrayLike, reset: bool = True) -> Any:

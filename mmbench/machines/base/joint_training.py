@@ -72,7 +72,7 @@ class JointClassifier(PairwiseClassifier):
             models = [out_of_time(model) for model in models]
         self.kernels_ = [kernel] * len(models)
         every = [np.arange(len(X))] * len(models)
-        self._store(X, every, without_false_bounds(models, indefinite, every))
+        self._store(X, labels, every, without_false_bounds(models, indefinite, every))
         return self
 
 

@@ -67,12 +67,13 @@ def n_ties(counts: NDArray) -> int:
     return int(((counts == counts.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
 
 
-def ovr_scores(decisions: NDArray, n_classes: int) -> NDArray:
+def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> NDArray:
     """Return the votes of each class, shifted by less than half a vote by its decision values.
 
-    The winning class of `resolve_votes` has the largest score.
+    The winning class of `resolve_votes` has the largest score, unless `break_ties` is set.
     """
-    return scores_of_votes(votes(decisions, n_classes), summed_decisions(decisions, n_classes))
+    counts = votes(decisions, n_classes)
+    return scores_of_votes(counts, summed_decisions(decisions, n_classes), break_ties)
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
@@ -80,15 +81,17 @@ def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
     return decisions @ _signs(n_classes)
 
 
-def scores_of_votes(counts: NDArray, confidence: NDArray) -> NDArray:
+def scores_of_votes(counts: NDArray, confidence: NDArray, break_ties: bool = False) -> NDArray:
     """Return class scores from votes and summed decision values.
 
-    The scores of two classes are the summed decision values alone.
+    The scores of two classes are the summed decision values alone. With `break_ties`, the decision
+    values rank classes with equal votes; else the winning class of `resolve_votes` is the first.
     """
     if counts.shape[1] == 2:
         return confidence
     scores = counts + confidence / (3 * (np.abs(confidence) + 1))
-    scores[np.arange(len(scores)), resolve_votes(counts)] = scores.max(axis=1)
+    if not break_ties:
+        scores[np.arange(len(scores)), resolve_votes(counts)] = scores.max(axis=1)
     return scores
 
 

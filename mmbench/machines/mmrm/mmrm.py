@@ -268,8 +268,10 @@ class MMRM(WeightedClassifier):
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         return (point.get("C", point.get("C_factor", 0)),)
 
-    def _store(self, X: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]) -> None:
-        super()._store(X, rows, models)
+    def _store(
+        self, X: NDArray, labels: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]
+    ) -> None:
+        super()._store(X, labels, rows, models)
         self.margin_ratios_ = np.array(
             [fit.extra.get("margin_ratio", np.nan) for fit in self.fits_]
         )
