@@ -81,7 +81,8 @@ def solve_gram(
             state.change_penalty(C)
         for _ in range(MAX_ROUNDS):
             state.step()
-            if state.best.closed(tol) or time_is_up():
+            # on kernel values of many orders of magnitude the iterate may overflow
+            if state.best.closed(tol) or time_is_up() or not np.isfinite(state.decision).all():
                 break
         out.append((state.best_c, state.best_line, replace(state.best, route="gram")))
     return out
