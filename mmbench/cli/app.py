@@ -249,11 +249,13 @@ def table(
     mix: bool = MIX,
     metric: list[str] | None = option("NAME", "Show auc, mcc, or another metric; repeatable."),
     include_failed: bool = flag("--include-failed", "Count splits with a failed fit in means."),
+    no_bold: bool = flag("--no-bold", "Print the best machines without bold type."),
 ) -> None:
     """Print tables of stored records beside the published values."""
     from mmbench.commands.outputs import table as build
 
-    text = build(results, fmt, layout, output, mix, say, tuple(metric or ()), include_failed)
+    metrics = tuple(metric or ())
+    text = build(results, fmt, layout, output, mix, say, metrics, include_failed, not no_bold)
     if output is None:
         echo_text(text)
 

@@ -49,6 +49,7 @@ def table(
     say: Say = silent,
     metrics: Iterable[str] = (),
     include_failed: bool = False,
+    bold: bool = True,
 ) -> str:
     """Return the tables of results folders, with measured and published values.
 
@@ -71,6 +72,9 @@ def table(
         Metrics, computed from the stored predictions; by default the metrics of the experiment.
     include_failed : bool, default=False
         Whether means and statistical tests include splits with a failed fit.
+    bold : bool, default=True
+        Whether the best machine and all machines that a paired test does not distinguish from it
+        are printed in bold.
 
     Raises
     ------
@@ -84,7 +88,7 @@ def table(
     read = read_results(_paths(results), replan, mix, say)
     if include_failed:
         read = [replace(experiment, include_failed=True) for experiment in read]
-    text = draw_tables(read, fmt, layout, say, metrics)
+    text = draw_tables(read, fmt, layout, say, metrics, bold)
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
     return text

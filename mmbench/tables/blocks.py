@@ -3,6 +3,7 @@
 A place is the row of a table with one column per machine, see `mmbench.tables.sheet`.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from mmbench.tables.frame import (
     ACCURACY,
     CALIBRATION,
     CONFUSION,
+    COUNTED,
     METRIC,
     PUBLISHED_ONLY,
     STAGES,
@@ -25,6 +27,7 @@ from mmbench.tables.model import (
     NOTHING,
     Column,
     Grid,
+    Shown,
     join,
     kernel_text,
     measured_text,
@@ -34,7 +37,16 @@ from mmbench.tables.model import (
     words,
 )
 from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.statistics import Ranks, Sample, rank_machines
+from mmbench.tables.statistics import (
+    LEVEL,
+    Ranks,
+    Sample,
+    holm,
+    mcnemar_p,
+    paired_p,
+    rank_machines,
+    wins_and_losses,
+)
 
 #: Function that returns the text of a table cell, given its row of the long table.
 Write = Callable[[Row | None], str]
@@ -256,7 +268,8 @@ def sign_of(metric: str) -> int:
     """Return -1 if smaller values of a metric are better, else 1."""
     from mmbench.selection.metrics import METRICS
 
-    return -1 if METRICS[metric].smaller_is_better else 1
+    smaller = METRICS[metric].smaller_is_better if metric in METRICS else metric != METRIC
+    return -1 if smaller else 1
 
 
 def definitions(sheet: Sheet) -> list[str]:
@@ -332,6 +345,54 @@ def split_gaps(
     ours, theirs = (sheet.by_split(key, row_name(metric)) for key in keys)
     common = sorted(ours.keys() & theirs.keys())
     return [sign_of(metric) * (ours[split] - theirs[split]) for split in common]
+
+
+#: Split of an official test part with the first seed, as (repeat, fold).
+FIRST = (0, 0)
+#: Names of the paired tests in the note on bold values.
+RESAMPLED, MCNEMAR = "the corrected resampled t-test over splits", "McNemar's test on the test part"
+
+
+def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
+    """Print the best machine of each place, and machines that do not differ from it, in bold.
+
+    Each machine is compared with the best one by a paired test. Returns a note with the names of
+    the tests; places without values of single splits are not changed.
+    """
+    cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
+    values = {(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None}
+    places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
+    bold, tests = set(), set()
+    for (_, metric), keys in places.items():
+        # Drawn values may be transformed, for example to error rates.
+        scores = {key: sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
+        best = max(scores, key=scores.__getitem__)
+        found = {key: _paired_test(sheet, key, best, metric) for key in keys if key != best}
+        corrected = holm([p for p, _ in found.values()])
+        used = {name for p, name in found.values() if not math.isnan(p)}
+        same = [key for key, p in zip(found, corrected, strict=True) if p >= LEVEL]
+        bold |= {(key, metric) for key in ([best, *same] if used else [])}
+        tests |= used
+    for cell in cells:
+        cell.bold = (cell.row.key, cell.row.metric) in bold
+    if not tests:
+        return []
+    return [
+        f"Bold: the best machine, and all machines that {' or '.join(sorted(tests))} does not "
+        f"distinguish from it at the level {LEVEL:g} (Holm's correction over the comparisons of "
+        "one data set)."
+    ]
+
+
+def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
+    """Return p-value (NaN if it is unknown) and name of a paired test of two machines."""
+    if key not in sheet.cells or sheet.cells[key].records[0].job.split.rule != "official":
+        gaps = split_gaps(sheet, key, key.machine, best.machine, metric)
+        return paired_p(gaps, size_ratio(sheet, key)), RESAMPLED
+    first, second = (sheet.hits(name, FIRST) for name in (key, best))
+    if metric not in COUNTED or first is None or second is None:
+        return math.nan, MCNEMAR
+    return mcnemar_p(*wins_and_losses(first, second)), MCNEMAR
 
 
 def dataset_gaps(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from mmbench.errors import UserError
+from mmbench.tables.blocks import embolden
 from mmbench.tables.frame import check_metrics, long_table
 from mmbench.tables.layouts import GENERIC, check_any_metric, check_sized, find_layout
 from mmbench.tables.model import Table
@@ -30,13 +31,15 @@ def draw_tables(
     layout: str | None = None,
     say: Callable[[str], object] = lambda line: None,
     metrics: Sequence[str] = (),
+    bold: bool = True,
 ) -> str:
     """Return the tables of some experiments, with measured values beside published values.
 
     The stored Markdown text of a reference table is returned unchanged, unless another format or a
     layout is requested. The format ``csv`` is the long table and does not depend on the layout.
     `layout` and `metrics` replace the values in the configurations. If the layout of an experiment
-    shows only accuracies, the generic layout is used for other `metrics`. `say` is called with a
+    shows only accuracies, the generic layout is used for other `metrics`. If `bold` is true, the
+    best machines are printed in bold, see `embolden`. `say` is called with a
     message for each experiment that the layout cannot show.
     Raises UserError if the layout or format is unknown, or if the layout cannot show any of the
     experiments.
@@ -49,7 +52,7 @@ def draw_tables(
         ready = experiment.text
         if ready is None or fmt != "markdown" or layout is not None or metrics:
             name = _layout_of(experiment, layout, metrics)
-            table = arrange(sheet_of(experiment, layout, metrics), name)
+            table = arrange(sheet_of(experiment, layout, metrics), name, bold)
             ready = to_latex(table) if fmt == "latex" else to_markdown(table)
         return ready
 
@@ -102,7 +105,8 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
     return rows
 
 
-def arrange(sheet: Sheet, layout: str | None = None) -> Table:
+def arrange(sheet: Sheet, layout: str | None = None, bold: bool = True) -> Table:
     """Return the table of a sheet in a layout, by default the layout of the experiment."""
-    arranged = find_layout(layout or sheet.plan.layout).draw(sheet)
-    return replace(arranged, title=f"{sheet.experiment.name}: {arranged.title}")
+    table = find_layout(layout or sheet.plan.layout).draw(sheet)
+    notes = [*(embolden(sheet, table.grids) if bold else []), *table.notes]
+    return replace(table, title=f"{sheet.experiment.name}: {table.title}", notes=notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from mmbench.tables.frame import MISSING, PUBLISHED_ONLY, Row
@@ -10,10 +11,16 @@ from mmbench.tables.frame import MISSING, PUBLISHED_ONLY, Row
 NOTHING = "–"
 
 
+#: End of the measured value in the text of a table cell.
+MEASURED_END = re.compile(r" / | ?[✓~✗[]|$")
+
+
 class Shown(str):
     """Text of a table cell together with its row of the long table, for formats with details."""
 
     row: Row
+    #: Whether the measured value is printed in bold.
+    bold = False
 
     def __new__(cls, text: str, row: Row) -> Shown:
         """Return the text as a string with the attribute `row`."""
@@ -29,6 +36,12 @@ class Column:
     name: str
     align: str = "right"
     group: str = ""
+
+
+def emphasized(cell: str) -> tuple[str, str]:
+    """Return the bold part of a table cell, empty if there is none, and the rest of the text."""
+    end = MEASURED_END.search(cell) if getattr(cell, "bold", False) else None
+    return (cell[: end.start()], cell[end.start() :]) if end else ("", cell)
 
 
 def words(*names: str) -> tuple[Column, ...]:

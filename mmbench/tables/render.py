@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean, visible
 from mmbench.tables.frame import IN_BAND, OUT_OF_BAND, Row
-from mmbench.tables.model import NOTHING, Column, Grid, Table
+from mmbench.tables.model import NOTHING, Column, Grid, Table, emphasized
 from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -109,9 +109,14 @@ def to_markdown(table: Table) -> str:
 
 def _grid(grid: Grid) -> str:
     lines = [[column.name for column in grid.columns], *grid.rows]
-    columns = zip(*([_escape(cell) for cell in line] for line in lines), strict=True)
+    columns = zip(*(map(_markdown_cell, line) for line in lines), strict=True)
     padded = [_column(cells, c.align) for cells, c in zip(columns, grid.columns, strict=True)]
     return "\n".join(f"| {' | '.join(line)} |" for line in zip(*padded, strict=True))
+
+
+def _markdown_cell(cell: str) -> str:
+    bold, rest = emphasized(cell)
+    return (f"**{_escape(bold)}**" if bold else "") + _escape(rest)
 
 
 def _column(cells: Sequence[str], align: str) -> list[str]:
@@ -271,4 +276,8 @@ def _groups(columns: tuple[Column, ...]) -> list[str]:
 
 
 def _row(cells: list[str]) -> str:
-    return " & ".join(map(escape, cells)) + r" \\"
+    texts = (
+        (rf"\textbf{{{escape(bold)}}}" if bold else "") + escape(rest)
+        for bold, rest in map(emphasized, cells)
+    )
+    return " & ".join(texts) + r" \\"

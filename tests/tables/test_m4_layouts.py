@@ -33,7 +33,7 @@ def made(results, name, datasets, kernel, errors, n_test, n_train, repeats=4):
 
 def test_the_published_draw_is_placed_among_ours(results):
     toy = made(results, "m4_table1", ["toy_1"], "linear", {"m4": 5, "svm": 5, "mpm": 6}, 500, 240)
-    text = table(toy.folder)
+    text = table(toy.folder, bold=False)
     assert cells_of(text, "toy_I")[1:] == [
         "measured",
         "98.9 ± 0.1 ~",

@@ -40,7 +40,7 @@ def test_metrics_of_old_records_need_no_training(old):
     found = [two_classes(seed) for seed in (0, 1)]
     auc = np.mean([roc_auc_score(a["y_test"], a["decisions"][:, 0]) for a in found])
     mcc = np.mean([matthews_corrcoef(a["y_test"], a["predicted"]) for a in found])
-    text = table(old.folder, metrics=["auc", "mcc"])
+    text = table(old.folder, metrics=["auc", "mcc"], bold=False)
     for nth, value in ((0, auc), (1, mcc)):
         assert cells_of(text, "mine", nth)[2].startswith(f"{value:.3f} (")
     assert "area under the ROC curve" in text

@@ -53,6 +53,45 @@ def table1(results):
     return experiment
 
 
+# -- bold --------------------------------------------------------------------------------------
+
+
+def test_the_best_machine_and_those_a_paired_test_cannot_distinguish_are_bold(results):
+    experiment = results.experiment("own")
+    for machine, errors in {
+        "svm": (10, 12, 11, 14),
+        "rmm": (11, 11, 12, 13),
+        "mmrm": (30, 31, 33, 34),
+    }.items():
+        for repeat, count in enumerate(errors):
+            job = experiment.job("heart", machine, repeat=repeat, rule="holdout")
+            experiment.add(job, count)
+    text = table(experiment.folder)
+    svm, rmm, mmrm = cells_of(lines_of(text, "heart")[0])[2:]
+    assert svm.startswith("**88.2 (") and rmm.startswith("**88.2 (") and "*" not in mmrm
+    assert "corrected resampled t-test" in text
+    assert r"\textbf{88.2 (" in table(experiment.folder, fmt="latex")
+    plain = table(experiment.folder, bold=False)
+    assert "**8" not in plain and "Bold:" not in plain
+
+
+@pytest.mark.parametrize(("n_lost", "bold"), [(3, True), (12, False)])
+def test_machines_on_one_official_test_part_are_compared_by_mcnemar(results, n_lost, bold):
+    experiment = results.experiment("own")
+    truth = np.zeros(100, dtype=int)
+    for machine, wrong in (("svm", 5), ("rmm", 5 + n_lost)):
+        arrays = {"y_test": truth, "predicted": (np.arange(100) < wrong).astype(int)}
+        experiment.add(experiment.job("heart", machine), wrong, arrays=arrays)
+    text = table(experiment.folder)
+    svm, rmm = cells_of(lines_of(text, "heart")[0])[2:]
+    assert svm == "**95.0**" and rmm.startswith("**") == bold
+    assert "McNemar's test" in text
+
+
+def test_a_table_without_values_of_single_splits_has_no_bold_type(usps):
+    assert "**9" not in table(usps.folder)
+
+
 # -- layouts -----------------------------------------------------------------------------------
 
 
@@ -94,7 +133,7 @@ def test_a_column_that_is_published_only_has_a_dash_for_ours(table1) -> None:
 
 
 def test_failed_and_missing_cells_are_marked(table1) -> None:
-    text = table(table1.folder)
+    text = table(table1.folder, bold=False)
     pima, sonar = (lines_of(text, name)[0] for name in ("Pima", "Sonar"))
     assert re.search(r"\(\d\.\d\) \[\d\]", cells_of(pima)[2])
     assert cells_of(sonar)[2] == "not run"

@@ -4,6 +4,8 @@ There is one block per data set, kernel and training size. The layout is for exp
 machines on few data sets.
 """
 
+from typing import Any
+
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import (
     CHOICES,
@@ -21,6 +23,7 @@ from mmbench.tables.frame import ACCURACY, CONFUSION
 from mmbench.tables.model import (
     NOTHING,
     Grid,
+    Shown,
     Table,
     join,
     kernel_caption,
@@ -58,9 +61,10 @@ def _machines(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
     keys = [place._replace(machine=machine) for machine in sheet.machines]
     rows = []
     for key in sorted((key for key in keys if sheet.row(key, first) is not None), key=rank):
+        row: Any = sheet.row(key, first)
         best, *rest = (metric_text(sheet.row(key, row_name(name)), name) for name in shown)
         chosen = sheet.chosen(key) or NOTHING
-        cited = join(best, sheet.cite(sheet.row(key, first)))
+        cited = Shown(join(best, sheet.cite(row)), row)
         seconds = seconds_text(total_with_search(sheet, key))
         rows.append([sheet.label(key.machine), cited, *rest, seconds, chosen])
     heads = numbers(*map(label, shown), "CPU seconds a split")

@@ -9,10 +9,8 @@ classifies correctly, and CPU seconds.
 from collections.abc import Callable
 from itertools import product
 
-import numpy as np
-
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks import total
+from mmbench.tables.blocks import FIRST, total
 from mmbench.tables.compose import STANDARD_DEVIATION, compose
 from mmbench.tables.frame import Row
 from mmbench.tables.model import (
@@ -28,13 +26,11 @@ from mmbench.tables.model import (
     words,
 )
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.statistics import mcnemar_p
+from mmbench.tables.statistics import mcnemar_p, wins_and_losses
 
 PUBLISHED = "rmm_table1"
 MACHINES = ("svm", "sigma_svm", "klda", "rmm")
 METRIC = "errors_count"
-#: Split that is shown as the single run, as (repeat, fold).
-FIRST = (0, 0)
 #: Captions.
 EXPECTED = "Errors expected when equal votes are drawn at random, mean over seeds"
 SECONDS = "CPU seconds of selection and training of all pairs, mean over seeds"
@@ -100,7 +96,7 @@ def _mcnemar(sheet: Sheet) -> Grid:
         ours, theirs = (sheet.hits(key._replace(machine=m), FIRST) for m in ("rmm", "svm"))
         if ours is None or theirs is None:
             return NOTHING
-        wins, losses = int(np.sum(ours & ~theirs)), int(np.sum(theirs & ~ours))
+        wins, losses = wins_and_losses(ours, theirs)
         return f"{wins} : {losses} ({mcnemar_p(wins, losses):.2g})"
 
     datasets = sheet.datasets if {"rmm", "svm"} <= set(sheet.machines) else ()

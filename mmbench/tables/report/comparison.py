@@ -21,7 +21,7 @@ from mmbench.tables.frame import METRIC, grouped
 from mmbench.tables.report.pictures import Point, Spec, axis, rule, scatter
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, run_facts, signed
-from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p
+from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses
 
 #: Texts for the three tests: paired t-test, McNemar's test, and test by standard errors.
 PAIRED, ROWS, MEANS = "split by split", "test row by test row", "by the errors of both means"
@@ -100,7 +100,7 @@ def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None
     old, new = (view.sheet.hits(key, at) for view in (before, after))
     if old is None or new is None or len(old) != len(new):
         return None
-    return int(np.sum(~old & new)), int(np.sum(old & ~new))
+    return wins_and_losses(new, old)
 
 
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
