@@ -21,7 +21,7 @@ TASKS = {
     "fsvm_table4": "a2535a61be729f47d493",
     "lfw": "496426dd0d0437d5da89",
     "lfw_people": "60ea17952d6660395169",
-    "m4_fig7": "86edd951da7b649542cc",
+    "m4_fig7": "f716e129d245c65594e6",
     "m4_table1": "b341e62f768e351b972a",
     "m4_table2": "f6da8690932561c0331e",
     "m4_table2_holdout": "bde251b742dcc57f293e",
