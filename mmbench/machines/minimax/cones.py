@@ -1,4 +1,4 @@
-"""Cone programs of the M4 and the MPM, and the searches over rho of the M4 paper.
+"""Cone programs of the M4 and the MPM, and searches over rho with one program per value.
 
     min over x, xi   c'x + sum_i p_i xi_i
     subject to       R x + xi >= h,  xi >= 0          (xi_i = 0 if its penalty is infinite)
@@ -24,9 +24,12 @@ not positive. With a reduction (parameter nu of the M4) the last row is the cons
 means: ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and
 ``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
 
-``solver="reference"`` follows the algorithms of the paper: a search over rho with one cone program
-per value of rho (`search_budget` for the soft margin, `bisect_rho` for the hard margin) and, for
-the normalization "mean", one cone per row.
+``solver="reference"`` solves one cone program per value of rho, as the paper does. For the hard
+margin rho is found by bisection (`bisect_rho`). For the soft margin the paper maximises
+``rho - C sum xi`` by quadratic interpolation, which converges to a local optimum. Here the
+reference minimises the convex objective of "margin" over the budget (`search_budget`); for the
+normalization "mean" it is the branch and bound of `mean`, with one cone per row and a lower bound
+for all values of rho.
 """
 
 from collections.abc import Sequence

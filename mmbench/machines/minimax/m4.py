@@ -32,7 +32,8 @@ in which the routes are compared:
     branch and bound  "mean": one cone program per value of rho
     closed form       equal class means, zero variance, or a class without constraints
 
-``solver="reference"`` is the search over rho of the paper ("rho search"), see `cones`.
+``solver="reference"`` solves one cone program per value of rho ("rho search"), as the paper does,
+see `cones`. The paper's quadratic interpolation, which finds a local optimum of rho, is not used.
 
 References
 ----------
@@ -145,7 +146,8 @@ class M4(WeightedClassifier, SpreadMachine):
         choice("auto", "gram", "reference", "clarabel", "ecos"),
         '"auto" takes an interior point in the features for the soft margin without reduction, '
         'the whole kernel matrix if its rank is high ("gram"), and cone programs by Clarabel for '
-        'the rest. "reference" solves a cone program for each rho of a search, as the paper does.',
+        'the rest. "reference" solves one cone program per rho; its search is not the quadratic '
+        "interpolation of the paper.",
     )
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
