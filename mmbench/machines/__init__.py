@@ -53,7 +53,7 @@ MACHINES = {
 # machines of other installed packages are added
 MACHINES = with_plugins("machines", MACHINES)
 
-#: Names of machines in tables, if the table name is not the name in capital letters.
+#: Names of machines in tables; by default the name in capital letters.
 LABELS = {
     "sigma_svm": "Σ-SVM",
     "lssvm": "LS-SVM",

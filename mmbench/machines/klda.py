@@ -101,23 +101,24 @@ class KLDA(WeightedClassifier):
     eta: float = parameter(
         1e-3,
         positive(),
-        "Ridge, as a multiple of the mean diagonal ``tr(K)/n`` of the Gram matrix.",
+        "Ridge relative to the mean diagonal entry ``tr(K)/n`` of the Gram matrix.",
     )
     class_weight: dict | str | None = class_weight(after="eta")
     bias: str = parameter(
         "optimized",
         choice("optimized", "midpoint"),
-        "b with the fewest training errors, or in the middle between the projected class means.",
+        'Rule for b: "optimized" minimises the number of training errors, "midpoint" is the '
+        "midpoint between the projected class means.",
     )
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
-        '"auto" takes a Cholesky factorisation for each eta; "reference" solves the printed '
-        "system.",
+        '"auto" computes one Cholesky factorisation per eta; "reference" solves the system as '
+        "printed in the paper.",
     )
     tol: float = parameter(
-        1e-6, positive(), "Largest relative gap and residual of an optimal solution."
+        1e-6, positive(), "Maximum relative gap and residual of an optimal solution."
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:

@@ -121,16 +121,17 @@ class LSSVM(WeightedClassifier):
     reading: str = parameter(
         "gram",
         choice("gram", "empirical"),
-        '"gram" is the usual LS-SVM with kernel k; "empirical" the EMAMC, with the feature map '
-        "(32), whose kernel is ``sum_m k(x, x_m) k(z, x_m)``.",
+        'Interpretation of the feature map: "gram" is the usual LS-SVM with kernel k; "empirical" '
+        "is the EMAMC with the feature map (32), whose kernel is ``sum_m k(x, x_m) k(z, x_m)``.",
     )
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
-        '"auto" takes a Cholesky factorisation for each C; "reference" solves the printed system.',
+        '"auto" computes one Cholesky factorisation per C; "reference" solves the system as '
+        "printed in the paper.",
     )
     tol: float = parameter(
-        1e-6, positive(), "Largest relative gap and violation of an optimal solution."
+        1e-6, positive(), "Maximum relative gap and violation of an optimal solution."
     )
 
     @property

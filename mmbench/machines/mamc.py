@@ -85,7 +85,8 @@ class MAMC(WeightedClassifier):
     bias: str = parameter(
         "prior",
         choice("prior", "optimized"),
-        '"prior" is (13); "optimized" minimises training errors, then slacks (14)-(16).',
+        'Rule for b: "prior" is (13); "optimized" minimises the training errors, then the slacks, '
+        "(14)-(16).",
         after="degree",
     )
     Cm: float = parameter(
@@ -98,13 +99,15 @@ class MAMC(WeightedClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
-        "How the optimized bias is found: by sorting, or pair by pair as the paper words it.",
+        'Algorithm for the optimized bias: "auto" sorts the scores; "reference" enumerates pairs '
+        "of rows, as in the paper.",
     )
     tol: float = parameter(
         1e-10,
         positive(),
-        "Training scores that differ by less than this share of the class sums are equal. "
-        "Repeated rows have scores that differ by rounding; no threshold may lie between them.",
+        "Training scores count as equal if they differ by less than this fraction of the class "
+        "sums: the scores of repeated rows differ by rounding errors, and no threshold may lie "
+        "between these scores.",
     )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:

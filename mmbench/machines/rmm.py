@@ -155,47 +155,47 @@ class RMM(WeightedClassifier):
     B: float | None = parameter(
         None,
         Param(low=0, optional=True),
-        "Bound of ``|f|`` on the training rows; at least 1 to be of use.",
+        "Upper bound on ``|f|`` at the training rows; values below 1 are not useful.",
     )
     B_fraction: float = parameter(
         0.5,
         Param(low=0, open_low=True, high=1),
-        "If `B` is not given, ``B = 1 + B_fraction * (theta - 1)``, theta being the SVM's "
-        "``max |f|`` on the same rows at the same C. 1 is the SVM.",
+        "If `B` is not given, ``B = 1 + B_fraction * (theta - 1)``, with theta the ``max |f|`` of "
+        "the SVM with the same C on the same rows. With 1, the RMM is the SVM.",
     )
     form: str = parameter(
         "bound",
         choice("bound", "penalty", "relaxed"),
-        '"bound" is (7). In the journal\'s (13), "penalty", the bound is a variable t >= 1 with '
-        'the penalty D: the same machines, by D instead of B. In its (14), "relaxed", rows may '
-        "exceed t.",
+        'Optimisation problem: "bound" is (7). "penalty" is (13) of the journal paper, in which '
+        "the bound is a variable t >= 1 with penalty D; (7) and (13) have the same solutions, "
+        'with parameter B or D. "relaxed" is (14), in which some rows may exceed t.',
     )
     D: float | None = parameter(
-        None, positive(optional=True), 'Penalty on t; C by default. Not for "bound".'
+        None, positive(optional=True), 'Penalty on t in "penalty" and "relaxed"; by default C.'
     )
     nu: float = parameter(
         10.0,
         positive(),
-        'For "relaxed": at most a share ``1/nu`` of the training rows exceeds t, with the penalty '
-        "``D nu / n`` on each excess. Of no use below 1.",
+        'Parameter of "relaxed": at most the fraction ``1/nu`` of the training rows exceeds t, '
+        "and each excess has the penalty ``D nu / n``. Values below 1 are not useful.",
     )
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"smo" takes pairwise steps from the SVM\'s solution; "auto" does too, '
-        "except for a linear kernel with many rows of few features, solved by an interior point in "
-        'the features in all forms but "relaxed"; "reference" is libsvm for the SVM and Clarabel '
-        "on (8).",
+        '"smo" takes pairwise steps from the SVM\'s solution; "auto" is "smo", except that '
+        'with a linear kernel, many rows and few features all forms but "relaxed" are solved by '
+        'an interior point in the feature space; "reference" is libsvm for the SVM and Clarabel '
+        "for (8).",
     )
     tol: float = SVM.parameters["tol"]
     cache_size: float | None = cache_size()
     timing: str = parameter(
         "none",
         choice("none", "warm", "cold"),
-        "Whether `extra` in `fits_` reports the CPU seconds of the stored Gram matrix, of the SVM "
-        "and of the RMM after it, for figure 2 of the paper: from the SVM's solution, "
-        '"warm", or from zero, "cold". A grid search then shares nothing between its points.',
+        'With "warm" or "cold", `extra` in `fits_` has the CPU seconds of the Gram matrix, of the '
+        'SVM, and of the RMM that starts from the SVM\'s solution ("warm") or from zero '
+        '("cold"), as in figure 2 of the paper. Grid points then share no computation.',
         after="n_jobs",
     )
 

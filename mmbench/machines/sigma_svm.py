@@ -136,17 +136,18 @@ class SigmaSVM(WeightedClassifier):
     D: float = parameter(
         0.5,
         Param(low=0, high=1),
-        "From 0, the SVM on centred data, to 1, the SVM on whitened data. There Sigma is inverted "
-        "where the training rows vary (by more than 1e-12 of the largest variance, with a "
-        "kernel by more than 1.5e-8), and the machine is affinely invariant.",
+        "Weight of the variance in (3), from 0 (the SVM on centred data) to 1 (the SVM on "
+        "whitened data). At D = 1 the machine is affinely invariant, and Sigma is inverted in the "
+        "directions whose variance exceeds 1e-12 times the largest variance (1.5e-8 times with a "
+        "kernel).",
     )
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"smo" takes pairwise steps on the matrix of (4); "auto" does too, except for a linear '
-        "kernel with many rows of few features, solved by an interior point without that matrix; "
-        '"reference" is libsvm.',
+        '"smo" takes pairwise steps on the kernel matrix of (4); "auto" is "smo", except that '
+        "problems with a linear kernel, many rows and few features are solved by an interior "
+        'point without this matrix; "reference" is libsvm.',
     )
     tol: float = SVM.parameters["tol"]
 

@@ -131,15 +131,16 @@ class SVM(WeightedClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"smo" takes pairwise steps on the kernel matrix; "auto" does too, except for a linear '
-        "kernel with many rows of few features, solved by an interior point in the features; "
-        '"reference" is libsvm (with weights scikit-learn\'s copy of it).',
+        '"smo" takes pairwise steps on the kernel matrix; "auto" is "smo", except that problems '
+        "with a linear kernel, many rows and few features are solved by an interior point in the "
+        'feature space; "reference" is libsvm (for rows with weights, scikit-learn\'s copy of '
+        "libsvm).",
     )
     tol: float = parameter(
         1e-5,
         positive(),
         "Tolerance of the KKT conditions, in units of the decision function. If the relative "
-        "duality gap exceeds 100 tol, it is tightened in steps, down to tol / 8**7.",
+        "duality gap exceeds 100 tol, the tolerance is decreased in steps, down to tol / 8**7.",
     )
     cache_size: float | None = cache_size()
 

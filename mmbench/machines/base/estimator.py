@@ -81,9 +81,10 @@ def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
     return parameter(
         default,
         Param(numeric=False, choices=(*KERNELS, PRECOMPUTED), function=True),
-        "``u'v``, ``(1 + u'v)**degree`` or ``exp(-gamma ||u - v||^2)``; \"precomputed\": X is the "
-        "kernel matrix, (n_samples, n_samples) in `fit` and (n_rows, n_samples) in `predict`; or a "
-        f"function that takes X and Z and returns their kernel matrix.{more}",
+        'Kernel: ``u\'v`` ("linear"), ``(1 + u\'v)**degree`` ("poly") or '
+        '``exp(-gamma ||u - v||^2)`` ("rbf"). With "precomputed", X is the kernel matrix, of shape '
+        "(n_samples, n_samples) in `fit` and (n_rows, n_samples) in `predict`. A function takes X "
+        f"and Z and returns their kernel matrix.{more}",
     )
 
 
@@ -92,7 +93,8 @@ def kernel_scaling() -> Any:
     return parameter(
         "none",
         choice("none", "trace"),
-        '"trace" divides ``poly`` by the mean of k(x, x) over the training rows.',
+        'Scaling of the kernel: "trace" divides ``poly`` by the mean of k(x, x) over the training '
+        "rows.",
         after="degree",
     )
 
@@ -102,8 +104,8 @@ def class_weight(after: str = "C") -> Any:
     return parameter(
         None,
         Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
-        'Factor of the weights of rows: a dict by class; "balanced", for each pair, is '
-        "``n / (2 n_class)``.",
+        'Factors of the row weights by class: a dict, or "balanced", which is ``n / (2 n_class)`` '
+        "in each pair of classes.",
         after=after,
     )
 
@@ -192,22 +194,23 @@ class PairwiseClassifier(Declared, Estimator):
     gamma: float | str = parameter(
         "scale",
         Param(low=0, open_low=True, choices=("scale", "auto")),
-        'Width of ``rbf``; "scale" is ``1 / (n_features * X.var())``, "auto" ``1 / n_features``.',
+        'Coefficient of the squared distance in ``rbf``: "scale" is '
+        '``1 / (n_features * X.var())``, "auto" is ``1 / n_features``.',
     )
     gamma_scaling: str = parameter(
         "none",
         choice("none", "per_feature"),
-        '"per_feature" divides gamma by the number of features.',
+        'Scaling of gamma: "per_feature" divides gamma by the number of features.',
     )
     degree: int = parameter(3, Param(low=1, integer=True), "Degree of ``poly``.")
     solver: str = parameter(
-        "auto", choice("auto", "reference"), "Which route solves the optimisation problem."
+        "auto", choice("auto", "reference"), "Algorithm that solves the optimisation problem."
     )
     tol: float = parameter(1e-6, positive(), "Tolerance of the solver.")
     ties: str = parameter(
         "lowest",
         choice("lowest", "random"),
-        "Which of several classes with most votes is predicted.",
+        "Rule that selects one of several classes with equally many votes.",
     )
     random_state: int | None = parameter(
         None, Param(low=0, integer=True, optional=True), 'Seed of ``ties="random"``.'
@@ -227,14 +230,17 @@ class PairwiseClassifier(Declared, Estimator):
         after="time_limit",
     )
     n_jobs: int | None = parameter(
-        None, Param(integer=True, optional=True), "Threads over pairs of classes."
+        None,
+        Param(integer=True, optional=True),
+        "Number of threads, each of which trains one pair of classes at a time.",
     )
     time_limit: float | None = parameter(
         None,
         positive(optional=True),
-        "Seconds for `fit`, shared among the remaining pairs of classes. A solver returns its best "
-        "solution when its share is over (see `status` and `gap` in `fits_`); closed forms ignore "
-        "it. A pair for which no time is left predicts the larger class.",
+        "Time limit of `fit` in seconds. Before each training, the remaining time is divided "
+        "equally among the remaining pairs of classes. A solver returns its best solution at the "
+        "end of its time (see `status` and `gap` in `fits_`); closed forms have no time limit. If "
+        "no time remains for a pair of classes, the larger class is predicted.",
     )
 
     #: Offset subtracted from the features before a linear machine is trained, to avoid cancellation
@@ -575,7 +581,7 @@ class PairwiseClassifier(Declared, Estimator):
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            caught = (ArithmeticError, ValueError)  # solver messages do not name it
+            caught = (ArithmeticError, ValueError)  # messages of solvers do not give this cause
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
             flaw = (
@@ -642,10 +648,10 @@ class PairwiseClassifier(Declared, Estimator):
 def _train_pair(
     machine: PairwiseClassifier, problem: BinaryProblem, share: tuple[Allowance, int] | None
 ) -> BinaryModel:
-    """Train one pair of classes, in its share of the remaining time.
+    """Train one pair of classes within its part of the remaining time.
 
-    `share` consists of the allowance of all pairs and of the divisor of its remaining seconds; None
-    without a time limit.
+    `share` is the allowance of all pairs, and the number by which its remaining seconds are
+    divided; None without a time limit.
     """
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored: `_store` raises if the solution is not finite

@@ -30,10 +30,11 @@ def cache_size() -> Any:
     return parameter(
         None,
         positive(optional=True),
-        "Memory for kernel values in MB (10^6 bytes), of each pair of classes in training; by "
-        "default an eighth of what is free, 1000 at most. A kernel matrix of up to 3000 rows that "
-        "fits is stored; of a larger one as many rows are as fit. Parts of it take up to 10 MB in "
-        "any case. The solution does not depend on it.",
+        "Memory for kernel values in MB (10^6 bytes) in the training of a pair of classes; by "
+        "default an eighth of the free memory, at most 1000 MB. A kernel matrix of up to 3000 "
+        "rows is stored if it fits into this memory; of a larger kernel matrix, some rows are "
+        "stored. Blocks of the kernel matrix use up to 10 MB in any case. The solution does not "
+        "depend on this parameter.",
         after="tol",
     )
 

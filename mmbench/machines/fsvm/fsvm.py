@@ -138,48 +138,57 @@ class FSVM(WeightedClassifier, JointClassifier):
     rho: float = parameter(
         1.0,
         positive(),
-        "Penalty on the scatter of the transformed data. The optimum depends on ``C / sqrt(rho)`` "
-        "alone, and here all variants are computed in units with rho = 1: a search over C with "
-        "rho = 1 covers both, and equal ratios in a grid are trained once. The paper's algorithm 1 "
-        "takes its steps in the units of M, and its result also depends on rho.",
+        "Penalty on the scatter of the transformed data. The optimum depends on C and rho only "
+        "through ``C / sqrt(rho)``, and all variants are computed in units with rho = 1. "
+        "Therefore, a search over C with rho = 1 is sufficient, and grid points with equal ratios "
+        "are trained once. The result of the paper's algorithm 1, whose step sizes have the unit "
+        "of M, also depends on rho.",
     )
-    variant: str = parameter("pg", choice("pg", "semi", "eps", "opt"), "See above.")
+    variant: str = parameter(
+        "pg",
+        choice("pg", "semi", "eps", "opt"),
+        'Algorithm: "pg" alternates SVMs and gradient steps, "semi" is the semi-whitened SVM, '
+        '"eps" alternates SVMs and closed M-steps, and "opt" computes the optimum.',
+    )
     eps: float = parameter(
         0.01,
         positive(),
-        'Of ``variant="eps"``: near the whitening if small, near the semi-whitening if large.',
+        'Regularization of ``variant="eps"``: the result is close to the whitening if eps is '
+        "small, and close to the semi-whitening if eps is large.",
     )
-    rounds: int = parameter(15, Param(low=0, integer=True), 'Most rounds of "pg" and "eps".')
+    rounds: int = parameter(
+        15, Param(low=0, integer=True), 'Maximum number of rounds of "pg" and "eps".'
+    )
     decrease: float = parameter(
         1e-3,
         Param(low=0),
-        '"pg" and "eps" end when a round lowers the objective by less than this share; 0: never.',
+        'Stopping rule of "pg" and "eps": minimum relative decrease of the objective per round.',
     )
     n_components: int | float | str | None = parameter(
         "auto",
         positive(choices=("auto",), optional=True),
-        "Number of components of the data that are kept, or, below 1, their share of the variance; "
-        'None for all. "auto" is all for a linear machine and 0.9 with a kernel, whose whitened '
-        "training rows would be equidistant with all components.",
+        "Number of principal components, or (below 1) the fraction of the variance that they "
+        'keep; None for all. "auto" is None for a linear machine and 0.9 with a kernel: with all '
+        "components, the whitened training rows of a kernel machine would be equidistant.",
     )
     kernel: Any = kernel_parameter("linear")
     ridge: float = parameter(
         1e-8,
         Param(low=0),
-        "S + ridge tr(S)/d I in the d components kept. Directions without variance among the "
-        "training rows are left out.",
+        "Relative ridge: S is replaced by ``S + ridge tr(S)/d I`` in the d components. Directions "
+        "in which the training rows do not vary are omitted.",
         after="degree",
     )
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
-        '"reference": libsvm for the SVMs of the alternation, one cone program for "opt".',
+        '"reference" solves the SVMs of the alternation by libsvm, and "opt" as one cone program.',
     )
     tol: float = parameter(1e-5, positive(), "Tolerance of the KKT conditions of each SVM.")
     n_jobs: int | None = parameter(
         None,
         Param(integer=True, optional=True),
-        "Without effect: the pairs are trained together.",
+        "Has no effect, since all pairs of classes are trained together.",
     )
 
     @property

@@ -80,16 +80,18 @@ class CovarianceMachine(PairwiseClassifier):
     ridge: float = parameter(
         1e-8,
         Param(low=0),
-        "Relative ridge: ``Sc + ridge tr(Sc)/d I``, with a kernel ``ridge tr(K)/n``. A kernel needs"
-        " a larger one, chosen like its width.",
+        "Relative ridge: ``ridge tr(Sc)/d I``, or with a kernel ``ridge tr(K)/n I``, is added to "
+        "each class covariance Sc. A kernel machine needs a larger ridge, selected like the "
+        "parameters of the kernel.",
     )
     scatter: str = parameter(
         "mean",
         choice("mean", "sum"),
-        "Covariances with 1/n_c, or sums of squares, as the MMRM paper writes them.",
+        'Scale of the class covariances: "mean" has the factor 1/n_c; "sum" is the sum of '
+        "squares, as in the MMRM paper.",
     )
     kernel: Any = kernel_parameter("linear")
-    tol: float = parameter(1e-6, positive(), "Relative gap of an optimal solution.")
+    tol: float = parameter(1e-6, positive(), "Maximum relative gap of an optimal solution.")
 
     @property
     def total_only(self) -> bool:

@@ -61,14 +61,16 @@ class LDA(WeightedClassifier, CovarianceMachine):
     bias: str = parameter(
         "midpoint",
         choice("midpoint", "optimized"),
-        "b in the middle between the projected means, or with the fewest training errors.",
+        'Rule for b: "midpoint" is the midpoint between the projected class means, "optimized" '
+        "minimises the number of training errors.",
         after="scatter",
     )
     class_weight: dict | str | None = class_weight(after="scatter")
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
-        "A closed form, or the same criterion as a cone program by Clarabel.",
+        '"auto" is a closed form; "reference" solves the same problem as a cone program by '
+        "Clarabel.",
     )
 
     @property

@@ -115,39 +115,43 @@ class M4(WeightedClassifier, SpreadMachine):
     C_factor: float = parameter(
         10.0,
         positive(),
-        "C in units of the least useful one if C is not given, ``1/(n_min kappa)`` in the "
-        'normalization "margin" and ``kappa/n_min`` in "mean", with n_min the weight of the '
-        "smaller class and kappa the MPM's. For classes of one size w = 0 is optimal below 1.",
+        "If C is not given, C is `C_factor` times the smallest useful penalty: ``1/(n_min "
+        'kappa)`` in the normalization "margin" and ``kappa/n_min`` in "mean", with the weight '
+        "n_min of the smaller class and kappa of the MPM. If both classes have the same weight, w "
+        "= 0 is optimal for factors below 1.",
     )
     class_weight: dict | str | None = class_weight(after="C_factor")
     margin: str = parameter(
         "soft",
         choice("soft", "hard"),
-        '"hard" admits no slack; if the classes are not separable the status is ``infeasible`` and '
-        "the classifier is the soft one.",
+        '"hard" allows no slack. If the classes are not separable, the status is ``infeasible``, '
+        "and the classifier has a soft margin.",
     )
     normalization: str = parameter(
-        "margin", choice("margin", "mean"), "Normalization of the soft margin; see Notes."
+        "margin",
+        choice("margin", "mean"),
+        'Normalization of the soft margin: ``rho (sx + sy) = 2`` ("margin") or ``w\'(xm - '
+        'ym) = 1`` ("mean").',
     )
     nu: float = parameter(
         0.0,
         Param(low=0, high=1),
-        "Reduction: only points with ``d^2/(1 + d^2) >= nu`` have a constraint of their own, where "
-        "d is the Mahalanobis distance to their class mean; the others share one. With 1 the M4 is "
-        "the MPM.",
+        "Threshold of the reduction: points with ``d^2/(1 + d^2) >= nu`` have individual "
+        "constraints, with the Mahalanobis distance d to their class mean; one constraint on the "
+        "class means replaces the constraints of all other points. With nu = 1 the M4 is the MPM.",
     )
     variant: str = parameter(
         "m4",
         choice("m4", "lda"),
-        '"lda" measures both classes by ``sqrt(sx^2 + sy^2)`` (16)-(18).',
+        '"lda" replaces the spreads of both classes by ``sqrt(sx^2 + sy^2)``, (16)-(18).',
     )
     solver: str = parameter(
         "auto",
         choice("auto", "gram", "reference", "clarabel", "ecos"),
-        '"auto" takes an interior point in the features for the soft margin without reduction, '
-        'the whole kernel matrix if its rank is high ("gram"), and cone programs by Clarabel for '
-        'the rest. "reference" solves one cone program per rho; its search is not the quadratic '
-        "interpolation of the paper.",
+        '"auto" solves the soft margin without reduction by an interior point in the features or, '
+        'if the kernel matrix has a high rank, on the kernel matrix ("gram"); all other problems '
+        'are cone programs, solved by Clarabel. "reference" solves one cone program per value of '
+        "rho; its search is not the quadratic interpolation of the paper.",
     )
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:

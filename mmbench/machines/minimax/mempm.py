@@ -85,8 +85,8 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
     solver: str = parameter(
         "auto",
         choice("auto", "reference", "clarabel", "ecos"),
-        "The problems for a given beta are solved as the MPM's, or as cone programs by Clarabel "
-        '("reference") or the solver named.',
+        'Solver of the problems with fixed beta: "auto" is the algorithm of the MPM, "reference" '
+        'is Clarabel; "clarabel" and "ecos" solve cone programs.',
     )
 
     def solve(self, data: DiagonalData) -> BinaryModel:

@@ -72,8 +72,9 @@ class MPM(WeightedClassifier, SpreadMachine):
     solver: str = parameter(
         "auto",
         choice("auto", "gram", "reference", "clarabel", "ecos"),
-        '"auto" solves one equation in diagonal coordinates, or over the kernel matrix ("gram") if '
-        'its rank is high. "reference" is the cone program by Clarabel.',
+        '"auto" solves one equation in theta, in diagonal coordinates or, if the kernel matrix '
+        'has a high rank, on the kernel matrix ("gram"). "reference" solves a cone program by '
+        "Clarabel.",
     )
 
     def solve(self, data: DiagonalData) -> BinaryModel:

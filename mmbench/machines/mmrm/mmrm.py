@@ -178,38 +178,39 @@ class MMRM(WeightedClassifier):
         "Penalty on slack. Below ``max(1/n_x, 1/n_y)`` the program may be unbounded.",
     )
     C_factor: float = parameter(
-        10.0, positive(), "Without `C`, C is this times ``max(1/n_x, 1/n_y)``."
+        10.0, positive(), "If `C` is not given, C is `C_factor` times ``max(1/n_x, 1/n_y)``."
     )
     class_weight: dict | str | None = parameter(
         None,
         Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
         '"balanced" makes the penalty on slack inversely proportional to the size of the class: '
-        "``C n / (2 n_class)``, or ``C_factor / n_class``. Without it a small class may be "
-        "ignored: see Notes. A dict multiplies the penalty of each class that it names.",
+        '``C n / (2 n_class)``, or ``C_factor / n_class``. Without "balanced", a small class may '
+        "be ignored, see Notes. A dict has factors of the penalties of some classes.",
         after="degree",
     )
     bias: str = parameter(
         "lp",
         choice("lp", "ratio"),
-        '"lp": b of the program, with margins +-1. "ratio": b of (22), with the same ratio for '
-        "both classes; for separable pairs, others keep the program's b.",
+        'Rule for b: "lp" is the b of the linear program, with margins +-1; "ratio" is the b of '
+        "(22), with the same ratio of margin to dispersion for both classes. Pairs of classes "
+        "that are not separable always have the b of the program.",
         after="degree",
     )
     solver: str = parameter(
         "auto",
         choice("auto", "interior", "reference"),
-        '"reference" is the whole program in HiGHS; "interior" solves a kernel program on '
-        "restricted programs to which violated rows and columns are added, by an interior point "
-        "and an exact vertex.",
+        '"reference" solves the whole program by HiGHS. "interior" solves restricted programs of '
+        "a kernel machine by an interior point and an exact vertex, and adds violated rows and "
+        "columns until the whole program is solved.",
     )
     tol: float = parameter(
-        1e-6, positive(), "Largest relative gap and violation of an optimal solution."
+        1e-6, positive(), "Maximum relative gap and violation of an optimal solution."
     )
     coefficient_limit: float = parameter(
         COEFFICIENT_LIMIT,
         positive(),
-        "Largest sum of the coefficients times the mean of ``k(x, x)``. From 2^26 on some programs "
-        "are not solved to 1e-6.",
+        "Upper limit on the sum of the coefficients, multiplied by the mean of ``k(x, x)``. With "
+        "limits of 2^26 and more, some programs cannot be solved to a gap of 1e-6.",
         after="tol",
     )
 

@@ -78,9 +78,9 @@ class MRSVM(RadiusMachine):
         1.0, positive(), "Penalty on the squared slack, relative to the weighted radius."
     )
     solver: str = parameter(
-        "auto", choice("auto", "reference"), "Both are one cone program (Clarabel)."
+        "auto", choice("auto", "reference"), "Both values solve one cone program by Clarabel."
     )
-    tol: float = parameter(1e-6, positive(), "Relative duality gap.")
+    tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(
         self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any

@@ -132,8 +132,8 @@ class RadiusMachine(WeightedClassifier):
     class_weight: dict | str | None = class_weight()
     kernel: Any = kernel_parameter(
         "linear",
-        ' Any kernel other than "linear" makes the features: feature k of x is ``k(x_k, x)``, with '
-        "one feature per training row.",
+        ' With a kernel other than "linear", the kernel values of x with the training rows are '
+        "its features: feature k is ``k(x_k, x)``.",
     )
 
     def _solve(
@@ -185,11 +185,11 @@ class PairwiseRadiusMachine(RadiusMachine):
     solver: str = parameter(
         "auto",
         choice("auto", "interior", "clarabel", "reference"),
-        '"auto" is "interior": an interior point for a restricted problem with few pairs and few '
-        'features, to which violated ones are added. "clarabel" solves the restricted problems by '
-        'a general solver, "reference" one program with all pairs.',
+        '"auto" is "interior": an interior point solves restricted problems with few pairs and '
+        'few features, and violated pairs and features are added. "clarabel" solves the '
+        'restricted problems by Clarabel; "reference" solves one program with all pairs.',
     )
-    tol: float = parameter(1e-6, positive(), "Relative duality gap.")
+    tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(
         self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
