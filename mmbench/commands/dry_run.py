@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from math import ceil
@@ -15,6 +15,7 @@ import numpy as np
 from mmbench.commands.experiments import PlannedExperiment, plan_experiments
 from mmbench.commands.listing import aligned
 from mmbench.commands.options import Options
+from mmbench.commands.outputs import frame
 from mmbench.config.grids import n_points
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
@@ -27,10 +28,13 @@ from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
 from mmbench.running.progress import duration, readable
 from mmbench.running.runner import has_other_sources
 from mmbench.tables.results import CSV, read_reference
+from mmbench.tables.statistics import LEVEL, detectable_difference
 
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
 
+#: Columns that identify a split in the table of all splits.
+SPLIT = ["kernel", "degree", "size", "repeat", "fold", "seed"]
 HEADER = ("data set", "kernel", "machine", "jobs", "stored", "grid points", "fits", "memory")
 
 
@@ -72,7 +76,43 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
         lines.append("only published values: " + ", ".join(experiment.config.published_only))
     lines.append(f"largest job: about {readable(largest)} of memory")
     rest = [job for job in experiment.jobs if job.key not in stored]
-    return "\n".join([*lines, _time_text(rest, here, reference, slots)])
+    return "\n".join([*lines, _time_text(rest, here, reference, slots), *_power(experiment)])
+
+
+def _power(experiment: PlannedExperiment) -> list[str]:
+    """Return the detectable differences in accuracy from the first machine, one line per data set.
+
+    The variances are estimated from earlier records or, without any, from the splits of the
+    reference table; there are no lines if neither exists.
+    """
+    jobs = [job for job in experiment.jobs if job.split.rule != "official"]
+    planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
+    folders = {"earlier records": experiment.folder}
+    folders["the reference table"] = REFERENCE / experiment.config.name
+    for source, folder in folders.items():
+        try:
+            splits = frame(folder).fillna({"degree": 0, "size": 0})
+        except UserError:
+            continue
+        first, lines = jobs[0].column if jobs else "", []
+        for dataset, n in planned.items():
+            own = splits[splits.dataset == dataset]
+            values = own.pivot_table("accuracy_pct", SPLIT, "machine")
+            if first not in values:
+                continue
+            gaps = values.drop(columns=first).sub(values[first], axis=0)
+            sds = gaps.groupby(SPLIT[:3]).std().to_numpy(dtype=float)
+            ratio = float(own.n_test.mean() / own.n_train.mean())
+            if (known := sds[sds > 0]).size:
+                found = (detectable_difference(sd, n, ratio) for sd in (known.min(), known.max()))
+                ends = dict.fromkeys(f"{value:.2g}" for value in found)
+                lines.append(f"  {dataset}: {' to '.join(ends)} % ({n} splits)")
+        head = (
+            f"detectable difference in accuracy from {experiment.plan.label(first)} (corrected "
+            f"resampled t-test, level {LEVEL:g}, power 0.8; variances of {source}):"
+        )
+        return [head, *lines] if lines else []
+    return []
 
 
 def _time_text(

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from typer.testing import CliRunner
 
+import mmbench
 from mmbench.cli.app import app
 from mmbench.commands import run as launch
 from mmbench.commands.options import Options
-from mmbench.resources import CONFIGS
+from mmbench.resources import CONFIGS, REFERENCE
 
 pytestmark = pytest.mark.usefixtures("one_process")
 
@@ -153,6 +155,18 @@ def test_dry_run_estimates_memory_and_time_without_data(tmp_path: Path):
     assert memory.startswith("largest job: about")
     assert "by the reference run" in time
     assert not (tmp_path / "store").exists()
+
+
+def test_dry_run_states_the_detectable_difference_by_the_reference_splits(tmp_path: Path):
+    lines = run("quickstart", "--dry-run", "--results", str(tmp_path)).stdout.splitlines()
+    (k,) = [k for k, line in enumerate(lines) if "detectable difference" in line]
+    assert "power 0.8; variances of the reference table" in lines[k]
+    splits = mmbench.load(REFERENCE / "quickstart")
+    wdbc = splits[splits.dataset == "wdbc"].pivot_table("accuracy_pct", "fold", "machine")
+    sd = wdbc[["rmm", "mmrm"]].sub(wdbc.svm, axis=0).std().astype(float)
+    t = student(4).ppf(0.975) + student(4).ppf(0.8)
+    low, high = (t * value * np.sqrt(1 / 5 + 1 / 4) for value in (sd.min(), sd.max()))
+    assert lines[k + 1] == f"  wdbc: {low:.2g} to {high:.2g} % (5 splits)"
 
 
 def test_run_resume_table_and_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
